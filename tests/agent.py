@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from desk import Desk
+from command_line import CommandLine
 from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, TextContent
@@ -42,7 +42,7 @@ class Gate:
 
 
 class Paced:
-    """The desk's clock, for one call. `stop` ends its sleeps, as the clock on the wall does."""
+    """The user's clock, for one call. `stop` ends its sleeps, as the clock on the wall does."""
 
     def __init__(self, world: VirtualClock, gate: Gate) -> None:
         self._world = world
@@ -139,14 +139,14 @@ def turns_away(action: Any) -> Answers:
 
 @contextmanager
 def connected(
-    at: Desk,
+    at: CommandLine,
     *,
     allow_writes: bool = True,
     person: Answers | None = None,
     mode: str = "auto",
     allow_env: Iterable[str] = (),
 ) -> Iterator[Agent]:
-    """An agent at this desk. Without a `person`, its client cannot ask anybody."""
+    """An agent in the user's folder. Without a `person`, its client cannot ask anybody."""
     gate, asked = Gate(), list[str]()
 
     async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:

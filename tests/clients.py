@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from desk import Desk
+from command_line import CommandLine
 
 _TIMEOUT = 30.0  # real seconds
 
 
 @dataclass(kw_only=True)
 class Client:
-    """Sends `each` requests whenever time passes at the desk. It goes by what it read for `holds` seconds at most.
+    """Sends `each` requests whenever time passes on the clock. It goes by what it read for `holds` seconds at most.
 
     While there is no endpoint, nothing can be sent, which is counted too: as `unserved` moments. `waits`: it begins once
     there is one.
     """
 
-    at: Desk
+    at: CommandLine
     each: int
     holds: float = 0.0
     waits: bool = False
@@ -66,7 +66,7 @@ class Client:
 
 
 @contextmanager
-def load(at: Desk, *clients: Client) -> Iterator[None]:
+def load(at: CommandLine, *clients: Client) -> Iterator[None]:
     """While this lasts, they ask."""
     for client in clients:
         at.clock.on_advance.append(client.on_advance)
@@ -88,7 +88,7 @@ def lost_nothing(clients: Sequence[Client], *, at_least: int) -> None:
 class Reader:
     """One long answer, read token by token while the world goes on."""
 
-    def __init__(self, at: Desk, tokens: int) -> None:
+    def __init__(self, at: CommandLine, tokens: int) -> None:
         self.tokens = 0
         self.error = ""
         self.ended_at = 0.0
@@ -140,7 +140,7 @@ def _posted(url: str, body: dict[str, Any]) -> tuple[http.client.HTTPConnection,
     return connection, response
 
 
-def _endpoint(at: Desk, name: str = "gemma") -> str:
+def _endpoint(at: CommandLine, name: str = "gemma") -> str:
     """What the file says at this moment; "" where there is none."""
     try:
         text = (at.folder / "endpoints" / f"{name}.json").read_text(encoding="utf-8")

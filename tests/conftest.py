@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import REAL_BOOT, UNKIND, Desk, Open
+from command_line import REAL_BOOT, UNKIND, CommandLine, Open
 from github_api import GitHubApi, github_api
 from workflow import Both, Pipeline
 
@@ -23,7 +23,7 @@ PIPELINES = (
 )
 
 
-DESK = pytest.StashKey[Desk]()
+COMMAND_LINE = pytest.StashKey[CommandLine]()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -32,20 +32,20 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add to a failed story what its cloud was asked and what its machines logged, before both are gone."""
     report = yield
-    at = item.stash.get(DESK, None)
+    at = item.stash.get(COMMAND_LINE, None)
     if report.failed and at is not None:
         report.sections.extend(at.journal())
     return report
 
 
 @pytest.fixture
-def desk(
+def cli(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     request: pytest.FixtureRequest,
 ) -> Iterator[Open]:
-    """`desk(trouble=[…], nodes="simulated")`: a cloud with that scenario, and a person before it.
+    """`cli(trouble=[…], nodes="simulated")`: a cloud with that scenario, and a user's command line before it.
 
     The cloud is as slow as a real one, and no two of its durations are equal. What a scenario says counts before. A
     test or a module that needs exact times, and nothing that lasts, is marked `instant` with the reason.
@@ -53,7 +53,7 @@ def desk(
     is_instant = request.node.get_closest_marker("instant")
     with ExitStack() as stack:
 
-        def sit_down(*, patience: Patience | None = None, **scenario: Any) -> Desk:
+        def open_command_line(*, patience: Patience | None = None, **scenario: Any) -> CommandLine:
             clock = VirtualClock()
             default: Mapping[str, Any] = {} if is_instant else UNKIND
             of_real = {"boot": REAL_BOOT} if default and scenario.get("nodes") == "real" else {}
@@ -65,11 +65,13 @@ def desk(
             monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
             for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND", *PIPELINES):
                 monkeypatch.delenv(variable, raising=False)
-            at = Desk(folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or Patience())
-            request.node.stash[DESK] = at
+            at = CommandLine(
+                folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or Patience()
+            )
+            request.node.stash[COMMAND_LINE] = at
             return at
 
-        yield sit_down
+        yield open_command_line
 
 
 def _nothing_was_unsupported(emulator: Emulator) -> None:
@@ -84,8 +86,8 @@ def forge() -> Iterator[GitHubApi]:
 
 
 @pytest.fixture
-def pipeline(desk: Open, forge: GitHubApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Both:
+def pipeline(cli: Open, forge: GitHubApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Both:
     """A person's profile in a repository on GitHub, and the workflow that runs there on a pull request."""
-    at = desk()
+    at = cli()
     at.write()
     return at, Pipeline(forge, monkeypatch, tmp_path / "runner")

@@ -1,4 +1,4 @@
-"""Other processes at the same desk: one that holds a lock, one that writes until it is killed."""
+"""Other processes in the same folder: one that holds a lock, one that writes until it is killed."""
 
 from __future__ import annotations
 

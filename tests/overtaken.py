@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from desk import Desk
+from command_line import CommandLine
 
 from tpudeploy.domain.events import Event
 from tpudeploy.ports import TpuCloud, World
@@ -16,7 +16,7 @@ from tpudeploy.workspace import Workspace
 class Overtaken(Workspace):
     """`at` is where the other one sits; gemma.yaml is what they apply."""
 
-    at: Desk
+    at: CommandLine
 
     def _world(self, on_event: Callable[[Event], None] | None) -> World:
         world = super()._world(on_event)
@@ -24,7 +24,7 @@ class Overtaken(Workspace):
 
 
 class _Late:
-    def __init__(self, cloud: TpuCloud, at: Desk) -> None:
+    def __init__(self, cloud: TpuCloud, at: CommandLine) -> None:
         self._cloud, self._at = cloud, at
 
     def __getattr__(self, name: str) -> Any:

@@ -6,15 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from desk import Desk, Said
+from command_line import CommandLine, Result
 from jsonschema import Draft7Validator
 
 
-def lines(said: Said) -> list[dict[str, Any]]:
+def lines(said: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in said.out.splitlines()]
 
 
-def strict(at: Desk, what: str) -> Draft7Validator:
+def strict(at: CommandLine, what: str) -> Draft7Validator:
     """The schema as it is printed, and no key beyond it: what is new here is to be in it."""
     schema = json.loads(at.run("schema", what).out)
     Draft7Validator.check_schema(schema)

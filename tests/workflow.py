@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk
+from command_line import CommandLine
 from github_api import BOT, MAIN, REPOSITORY, TOKEN, GitHubApi
 
 from tpudeploy.planning import approval
@@ -98,7 +98,7 @@ class Pipeline:
         return [(s["state"], s["description"]) for s in made if s["context"].startswith("tpudeploy/approval")]
 
 
-Both = tuple[Desk, Pipeline]
+Both = tuple[CommandLine, Pipeline]
 
 
 class GitLab:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from accuracy.arms import Arm, serving
-from desk import PROFILE, Desk, Open, Said
+from command_line import PROFILE, CommandLine, Open, Result
 
 from tpudeploy.accuracy import questions
 
@@ -38,30 +38,30 @@ def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Arms]:
 
 
 @pytest.fixture
-def at(desk: Open) -> Desk:
+def at(cli: Open) -> CommandLine:
     """A deployment that serves; who answers for it is put there by `answers`."""
-    at: Desk = desk()
+    at: CommandLine = cli()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     return at
 
 
-def answers(at: Desk, arm: Arm) -> None:
+def answers(at: CommandLine, arm: Arm) -> None:
     """From now on this one is the deployment's server."""
     path = at.folder / "endpoints" / "gemma.json"
     path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "url": arm.url}), "utf-8")
 
 
-def kept(said: Said) -> str:
+def kept(said: Result) -> str:
     return said.err.rpartition("--against ")[2].strip()
 
 
-def sheet(at: Desk, id_: str) -> Mapping[str, Any]:
+def sheet(at: CommandLine, id_: str) -> Mapping[str, Any]:
     path = at.folder / ".tpudeploy" / "runs" / "accuracy" / f"{id_}.json"
     tree: Mapping[str, Any] = json.loads(path.read_text("utf-8"))
     return tree
 
 
-def test_every_question_is_asked_without_chance_and_every_answer_is_kept(at: Desk, arm: Arms) -> None:
+def test_every_question_is_asked_without_chance_and_every_answer_is_kept(at: CommandLine, arm: Arms) -> None:
     server = arm(0.9)
     answers(at, server)
     said = at.run(*GATE, "-questions", "50", "-concurrency", "8")
@@ -80,7 +80,7 @@ def test_every_question_is_asked_without_chance_and_every_answer_is_kept(at: Des
     assert (at.folder / ".tpudeploy" / "runs" / "accuracy" / ".gitignore").exists()
 
 
-def test_a_fall_after_a_change_of_flags_is_found_and_exits_13(at: Desk, arm: Arms) -> None:
+def test_a_fall_after_a_change_of_flags_is_found_and_exits_13(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.95))
     before = kept(at.run(*GATE))
     at.write(PROFILE.replace("max_model_len: 16384", "max_model_len: 16384\n  kv_cache_dtype: fp8"))
@@ -94,11 +94,11 @@ def test_a_fall_after_a_change_of_flags_is_found_and_exits_13(at: Desk, arm: Arm
     assert "--kv-cache-dtype" in " ".join(sheet(at, _after(said))["server"])
 
 
-def _after(said: Said) -> str:
+def _after(said: Result) -> str:
     return next(line.split()[-1] for line in said.out.splitlines() if line.startswith("after"))
 
 
-def test_the_same_quality_passes_and_what_could_be_missed_is_said(at: Desk, arm: Arms) -> None:
+def test_the_same_quality_passes_and_what_could_be_missed_is_said(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.95))
     before = kept(at.run(*GATE))
     answers(at, arm(0.95))
@@ -111,7 +111,7 @@ def test_the_same_quality_passes_and_what_could_be_missed_is_said(at: Desk, arm:
     assert "so any difference is chance" in said.out
 
 
-def test_two_servers_are_asked_side_by_side(at: Desk, arm: Arms) -> None:
+def test_two_servers_are_asked_side_by_side(at: CommandLine, arm: Arms) -> None:
     base, risky = arm(0.95), arm(0.85)
     answers(at, risky)
     said = at.run(*GATE, "-against", base.url, "-json", "-concurrency", "4")
@@ -125,13 +125,13 @@ def test_two_servers_are_asked_side_by_side(at: Desk, arm: Arms) -> None:
     assert [b["messages"] for b in base.asked[:1]] == [b["messages"] for b in risky.asked[:1]]
 
 
-def test_a_gain_is_no_fall(at: Desk, arm: Arms) -> None:
+def test_a_gain_is_no_fall(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.95))
     said = at.run(*GATE, "-against", arm(0.8).url)
     assert said.code == 0, said.all
 
 
-def test_a_baseline_that_has_hardly_anything_right_decides_nothing(at: Desk, arm: Arms) -> None:
+def test_a_baseline_that_has_hardly_anything_right_decides_nothing(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.1))
     said = at.run(*GATE)
     assert "below 50% these questions cannot show a regression" in said.err
@@ -141,7 +141,7 @@ def test_a_baseline_that_has_hardly_anything_right_decides_nothing(at: Desk, arm
     assert "below 50%" in again.out
 
 
-def test_answers_to_other_questions_or_of_other_lengths_are_not_compared(at: Desk, arm: Arms) -> None:
+def test_answers_to_other_questions_or_of_other_lengths_are_not_compared(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.9))
     before = kept(at.run(*GATE, "-questions", "50"))
     for more, said in (("-questions=60", "60 of arithmetic, and not the same"), ("-max-tokens=64", "64 tokens")):
@@ -151,7 +151,7 @@ def test_answers_to_other_questions_or_of_other_lengths_are_not_compared(at: Des
         assert said in told.err
 
 
-def test_what_was_asked_before_is_asked_again_in_the_same_way(at: Desk, arm: Arms) -> None:
+def test_what_was_asked_before_is_asked_again_in_the_same_way(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.9))
     before = kept(at.run(*GATE, "-questions", "20", "-max-tokens", "77", "-concurrency", "3"))
     server = arm(0.9)
@@ -162,14 +162,14 @@ def test_what_was_asked_before_is_asked_again_in_the_same_way(at: Desk, arm: Arm
     assert "3 parallel questions before, 5 now" in other.out
 
 
-def test_so_many_are_asked_at_once(at: Desk, arm: Arms) -> None:
+def test_so_many_are_asked_at_once(at: CommandLine, arm: Arms) -> None:
     server = arm(0.9, barrier=threading.Barrier(7))
     answers(at, server)
     assert at.run(*GATE, "-questions", "22", "-concurrency", "7").code == 0
     assert server.most == 7
 
 
-def test_a_connection_that_breaks_is_tried_once_more(at: Desk, arm: Arms) -> None:
+def test_a_connection_that_breaks_is_tried_once_more(at: CommandLine, arm: Arms) -> None:
     server = arm(1.0, hang_up=1)
     answers(at, server)
     said = at.run(*GATE, "-questions", "20", "-concurrency", "1")
@@ -177,14 +177,14 @@ def test_a_connection_that_breaks_is_tried_once_more(at: Desk, arm: Arms) -> Non
     assert len(server.asked) == 21
 
 
-def test_a_server_that_does_not_answer_everything_is_not_judged(at: Desk, arm: Arms) -> None:
+def test_a_server_that_does_not_answer_everything_is_not_judged(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.95, deaf=0.1))
     said = at.run(*GATE, "-against", arm(0.95).url)
     assert said.code == 1, said.all
     assert "have no answer of the second server: HTTP 500: EngineCore died" in said.out
 
 
-def test_ctrl_c_ends_it_at_once_and_keeps_no_half_of_a_test(at: Desk, arm: Arms) -> None:
+def test_ctrl_c_ends_it_at_once_and_keeps_no_half_of_a_test(at: CommandLine, arm: Arms) -> None:
     main, over = threading.main_thread().ident or 0, threading.Event()
 
     def is_waiting() -> bool:
@@ -215,7 +215,7 @@ def test_ctrl_c_ends_it_at_once_and_keeps_no_half_of_a_test(at: Desk, arm: Arms)
     assert not (at.folder / ".tpudeploy" / "runs" / "accuracy").exists()
 
 
-def test_a_wrong_key_is_told_once(at: Desk, arm: Arms) -> None:
+def test_a_wrong_key_is_told_once(at: CommandLine, arm: Arms) -> None:
     server = arm(0.9, key="sesame")
     answers(at, server)
     said = at.run(*GATE)
@@ -224,7 +224,7 @@ def test_a_wrong_key_is_told_once(at: Desk, arm: Arms) -> None:
     assert len(server.asked) == 1
 
 
-def test_an_addresss_key_is_the_environments(at: Desk, arm: Arms, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_addresss_key_is_the_environments(at: CommandLine, arm: Arms, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "sesame")
     answers(at, arm(0.9))
     said = at.run(*GATE, "-questions", "20", "-against", arm(0.9, key="sesame").url)
@@ -232,8 +232,8 @@ def test_an_addresss_key_is_the_environments(at: Desk, arm: Arms, monkeypatch: p
     assert all("sesame" not in path.read_text("utf-8") for path in at.folder.rglob("runs/accuracy/*.json"))
 
 
-def test_a_deployments_key_is_sent_as_a_query_sends_it(desk: Open, arm: Arms) -> None:
-    at = desk(secrets={"hf-token": "made-up-token", "vllm-key": "made-up-key"})
+def test_a_deployments_key_is_sent_as_a_query_sends_it(cli: Open, arm: Arms) -> None:
+    at = cli(secrets={"hf-token": "made-up-token", "vllm-key": "made-up-key"})
     keyed = PROFILE.replace("HF_TOKEN: hf-token", "HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key")
     assert at.run("apply", "-auto-approve", at.write(keyed)).code == 0
     answers(at, arm(0.9, key="made-up-key"))
@@ -242,7 +242,7 @@ def test_a_deployments_key_is_sent_as_a_query_sends_it(desk: Open, arm: Arms) ->
     assert "made-up-key" not in said.all + json.dumps(sheet(at, kept(said)))
 
 
-def test_a_file_of_ones_own_is_asked(at: Desk, arm: Arms) -> None:
+def test_a_file_of_ones_own_is_asked(at: CommandLine, arm: Arms) -> None:
     server = arm(1.0)
     server.answers = {f"How much is {n}?\n\n": str(n) for n in range(3)}
     server.said = lambda prompt: f"Answer: {prompt.split()[3].rstrip('?')}"  # type: ignore[method-assign]
@@ -254,7 +254,7 @@ def test_a_file_of_ones_own_is_asked(at: Desk, arm: Arms) -> None:
     assert at.run("verify", "gemma.yaml", "-accuracy", "mine.jsonl", "-questions", "4").code == 1
 
 
-def test_what_cannot_be_read_is_an_error_that_names_it(at: Desk, arm: Arms) -> None:
+def test_what_cannot_be_read_is_an_error_that_names_it(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.9))
     assert "none.jsonl cannot be read" in at.run("verify", "gemma.yaml", "-accuracy", "none.jsonl").err
     at.write("{}", "none.json")
@@ -267,7 +267,7 @@ def test_what_cannot_be_read_is_an_error_that_names_it(at: Desk, arm: Arms) -> N
     assert "it was changed after it was written" in told.err
 
 
-def test_a_profile_that_is_not_applied_yet_is_not_asked(at: Desk, arm: Arms) -> None:
+def test_a_profile_that_is_not_applied_yet_is_not_asked(at: CommandLine, arm: Arms) -> None:
     server = arm(0.9)
     answers(at, server)
     said = at.run(*GATE, "--set", "serving.kv_cache_dtype=fp8")
@@ -277,14 +277,14 @@ def test_a_profile_that_is_not_applied_yet_is_not_asked(at: Desk, arm: Arms) -> 
 
 
 @pytest.mark.parametrize("option", ["-against=x", "-concurrency=3", "-max-tokens=3", "-questions=3"])
-def test_what_is_about_questions_goes_with_questions(desk: Open, option: str) -> None:
-    at = desk()
+def test_what_is_about_questions_goes_with_questions(cli: Open, option: str) -> None:
+    at = cli()
     said = at.run("verify", at.write(), option)
     assert said.code == 1
     assert "needs --accuracy" in said.err
 
 
-def test_the_emulators_own_server_has_nothing_right(at: Desk) -> None:
+def test_the_emulators_own_server_has_nothing_right(at: CommandLine) -> None:
     said = at.run(*GATE, "-questions", "5")
     assert said.out == "gemma  0 of 5 right (0.0%)  arithmetic\n"
 
@@ -315,8 +315,8 @@ def logged(right: Callable[[int], bool], count: int = 400) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_samples_of_lm_eval_are_compared_without_asking_anybody(desk: Open) -> None:
-    at = desk()
+def test_samples_of_lm_eval_are_compared_without_asking_anybody(cli: Open) -> None:
+    at = cli()
     at.write(), at.write(logged(lambda doc: doc % 20 > 0), "before.jsonl")
     at.write(logged(lambda doc: doc % 10 > 0), "after.jsonl")
     fell = at.run("verify", "gemma.yaml", "-accuracy", "after.jsonl", "-against", "before.jsonl")
@@ -340,7 +340,7 @@ def lm_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_lm_eval_is_run_as_a_program_and_what_it_logged_is_kept(at: Desk, arm: Arms, lm_eval: Path) -> None:
+def test_lm_eval_is_run_as_a_program_and_what_it_logged_is_kept(at: CommandLine, arm: Arms, lm_eval: Path) -> None:
     server = arm(0.9)
     answers(at, server)
     (lm_eval / "samples").write_text(logged(lambda doc: doc % 20 > 0), "utf-8")
@@ -360,7 +360,7 @@ def test_lm_eval_is_run_as_a_program_and_what_it_logged_is_kept(at: Desk, arm: A
 
 
 def test_lm_eval_that_fails_or_is_missing_is_an_error(
-    at: Desk, arm: Arms, lm_eval: Path, monkeypatch: pytest.MonkeyPatch
+    at: CommandLine, arm: Arms, lm_eval: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers(at, arm(0.9))
     (lm_eval / "samples").write_text("", "utf-8")

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from desk import command
+from command_line import command
 
 from tpudeploy.adapters.system_clock import SystemClock
 from tpudeploy.domain.pace import VARIABLE, Pace

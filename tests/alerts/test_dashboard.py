@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import yaml
-from desk import PROFILE, Open
+from command_line import PROFILE, Open
 from promtool import Promtool
 
 Json: TypeAlias = Mapping[str, Any]
@@ -25,8 +25,8 @@ FILLED = {"$__rate_interval": "5m", "$job": "gemma", "$instance": ".+", "$model_
 
 
 @pytest.fixture
-def dashboard(desk: Open) -> Json:
-    at = desk()
+def dashboard(cli: Open) -> Json:
+    at = cli()
     said = at.run("alerts", at.write(), "-format", "dashboard", "-ttft", "2.5")
     assert (said.code, said.err) == (0, "")
     tree: Json = json.loads(said.out)
@@ -65,11 +65,11 @@ def _lost(ours: Any, theirs: Any, at: str) -> Iterator[str]:
             yield f"{at}: {ours} became {theirs}"
 
 
-def test_it_is_nobodys_yet_and_can_be_imported_again(dashboard: Json, desk: Open) -> None:
+def test_it_is_nobodys_yet_and_can_be_imported_again(dashboard: Json, cli: Open) -> None:
     assert dashboard["id"] is None
     assert re.fullmatch(r"[\w-]{1,40}", dashboard["uid"])
     assert dashboard["schemaVersion"] >= 39
-    at = desk()
+    at = cli()
     at.write(), at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     again = json.loads(at.run("alerts", "gemma.yaml", "-format", "dashboard").out)
     both = json.loads(at.run("alerts", "gemma.yaml", "other.yaml", "-format", "dashboard").out)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from goldens import assert_golden
 from promtool import Promtool
 
@@ -17,7 +17,7 @@ DUMP = (Path(__file__).parent / "data" / "vllm_metrics_0.32.txt").read_text(enco
 SERVED = DUMP.splitlines()
 
 
-def told(at: Desk, form: str, *more: str) -> list[Mapping[str, Any]]:
+def told(at: CommandLine, form: str, *more: str) -> list[Mapping[str, Any]]:
     said = at.run("alerts", "gemma.yaml", "-format", form, *more)
     assert said.code == 0, said.all
     return list(yaml.safe_load_all(said.out))
@@ -30,8 +30,8 @@ def told(at: Desk, form: str, *more: str) -> list[Mapping[str, Any]]:
         ("gmp", "monitoring.googleapis.com/v1", "GlobalRules"),
     ],
 )
-def test_a_resource_holds_the_rules_as_they_are(desk: Open, form: str, version: str, kind: str) -> None:
-    at = desk()
+def test_a_resource_holds_the_rules_as_they_are(cli: Open, form: str, version: str, kind: str) -> None:
+    at = cli()
     at.write()
     (rules,) = told(at, "rules", "-ttft", "2.5")
     (resource,) = told(at, form, "-ttft", "2.5")
@@ -40,36 +40,38 @@ def test_a_resource_holds_the_rules_as_they_are(desk: Open, form: str, version: 
     assert resource["spec"] == rules
 
 
-def test_several_deployments_are_several_resources(desk: Open) -> None:
-    at = desk()
+def test_several_deployments_are_several_resources(cli: Open) -> None:
+    at = cli()
     at.write(), at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     names = [resource["metadata"]["name"] for resource in told(at, "gmp", "other.yaml")]
     assert names == ["vllm-gemma", "vllm-other"]
 
 
-def test_google_is_asked_for_rules_that_see_machines_outside_of_a_cluster(desk: Open) -> None:
+def test_google_is_asked_for_rules_that_see_machines_outside_of_a_cluster(cli: Open) -> None:
     """A `Rules` or `ClusterRules` would only see what its own cluster collects, and never fire."""
-    at = desk()
+    at = cli()
     at.write()
     assert [resource["kind"] for resource in told(at, "gmp")] == ["GlobalRules"]
 
 
 @pytest.mark.parametrize("form", ["rules", "ops-agent"])
-def test_what_is_written_reads_well(desk: Open, form: str) -> None:
-    at = desk()
+def test_what_is_written_reads_well(cli: Open, form: str) -> None:
+    at = cli()
     said = at.run("alerts", at.write(PROFILE + "replicas: 2\n"), "-format", form, "-ttft", "2.5")
     assert_golden(f"alerts/{form}", said.out)
 
 
 @pytest.fixture
-def agent(desk: Open) -> tuple[Desk, Mapping[str, Any]]:
-    at = desk()
+def agent(cli: Open) -> tuple[CommandLine, Mapping[str, Any]]:
+    at = cli()
     at.write(PROFILE.replace("max_model_len: 16384", "port: 9000"))
     (tree,) = told(at, "ops-agent")
     return at, tree
 
 
-def test_the_ops_agent_scrapes_the_server_under_the_deployments_name(agent: tuple[Desk, Mapping[str, Any]]) -> None:
+def test_the_ops_agent_scrapes_the_server_under_the_deployments_name(
+    agent: tuple[CommandLine, Mapping[str, Any]],
+) -> None:
     metrics = agent[1]["metrics"]
     (name,) = metrics["receivers"]
     assert metrics["service"]["pipelines"][name] == {"receivers": [name]}  # it refuses processors here
@@ -79,14 +81,16 @@ def test_the_ops_agent_scrapes_the_server_under_the_deployments_name(agent: tupl
     assert scrape["static_configs"] == [{"targets": ["127.0.0.1:9000"]}]
 
 
-def test_prometheus_takes_what_the_ops_agent_is_told(agent: tuple[Desk, Mapping[str, Any]], promtool: Promtool) -> None:
+def test_prometheus_takes_what_the_ops_agent_is_told(
+    agent: tuple[CommandLine, Mapping[str, Any]], promtool: Promtool
+) -> None:
     at, tree = agent
     (at.folder / "config.yml").write_text(yaml.safe_dump(tree["metrics"]["receivers"]["vllm"]["config"]), "utf-8")
     done = promtool("check", "config", "config.yml")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_is_dropped_is_not_what_is_read(agent: tuple[Desk, Mapping[str, Any]]) -> None:
+def test_what_is_dropped_is_not_what_is_read(agent: tuple[CommandLine, Mapping[str, Any]]) -> None:
     at, tree = agent
     (scrape,) = tree["metrics"]["receivers"]["vllm"]["config"]["scrape_configs"]
     (relabel,) = scrape["metric_relabel_configs"]
@@ -105,16 +109,16 @@ def _names() -> set[str]:
     return {re.split(r"[{ ]", line)[0] for line in SERVED if not line.startswith("#")}
 
 
-def test_an_ops_agent_has_one_server(desk: Open) -> None:
-    at = desk()
+def test_an_ops_agent_has_one_server(cli: Open) -> None:
+    at = cli()
     at.write(), at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     said = at.run("alerts", "gemma.yaml", "other.yaml", "-format", "ops-agent")
     assert said.code == 1
     assert "Name one profile." in said.err
 
 
-def test_a_file_is_written_whole_and_named(desk: Open) -> None:
-    at = desk()
+def test_a_file_is_written_whole_and_named(cli: Open) -> None:
+    at = cli()
     at.write()
     printed = at.run("alerts", "gemma.yaml", "-ttft", "1").out
     said = at.run("alerts", "gemma.yaml", "-ttft", "1", "-out", "monitoring/gemma.yml")
@@ -122,16 +126,16 @@ def test_a_file_is_written_whole_and_named(desk: Open) -> None:
     assert (at.folder / "monitoring" / "gemma.yml").read_text(encoding="utf-8") == printed
 
 
-def test_a_place_that_cannot_be_written_is_an_error(desk: Open) -> None:
-    at = desk()
+def test_a_place_that_cannot_be_written_is_an_error(cli: Open) -> None:
+    at = cli()
     at.write(), at.write("", "full")
     said = at.run("alerts", "gemma.yaml", "-out", "full/rules.yml")
     assert said.code == 1
     assert "cannot be written" in said.err
 
 
-def test_a_form_that_there_is_not_is_an_error(desk: Open) -> None:
-    at = desk()
+def test_a_form_that_there_is_not_is_an_error(cli: Open) -> None:
+    at = cli()
     said = at.run("alerts", at.write(), "-format", "nagios")
     assert said.code == 1
     assert "prometheusrule" in said.err

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from desk import PROFILE, Desk, Open, Said
+from command_line import PROFILE, CommandLine, Open, Result
 
 from tpudeploy.alerts.watched import TTFT_EDGES
 
@@ -34,7 +34,7 @@ def cell(streams: int, rate: float, p95: float, context: int = 4096) -> str:
     return json.dumps(tree)
 
 
-def measured(at: Desk, *cells: str) -> str:
+def measured(at: CommandLine, *cells: str) -> str:
     names = [f"cell{number}.json" for number in range(len(cells))]
     for name, text in zip(names, cells, strict=True):
         Path(at.folder / name).write_text(text, encoding="utf-8")
@@ -47,8 +47,8 @@ def measured(at: Desk, *cells: str) -> str:
 CELLS = (cell(1, 4, 0.1), cell(16, 20, 0.3), cell(64, 21, 3.0))
 
 
-def test_a_run_says_how_soon_first_tokens_are_wanted(desk: Open) -> None:
-    at = desk()
+def test_a_run_says_how_soon_first_tokens_are_wanted(cli: Open) -> None:
+    at = cli()
     at.write()
     run = measured(at, *CELLS)
     said = at.run("alerts", "gemma.yaml", "-run", run)
@@ -59,20 +59,20 @@ def test_a_run_says_how_soon_first_tokens_are_wanted(desk: Open) -> None:
     assert warning == f"Warning: 0.5 s is from run {run}, measured on the emulator, and says nothing about a TPU."
 
 
-def test_of_several_loads_the_slowest_counts(desk: Open) -> None:
-    at = desk()
+def test_of_several_loads_the_slowest_counts(cli: Open) -> None:
+    at = cli()
     at.write()
     run = measured(at, *CELLS, cell(4, 2, 1.9, context=8192))
     assert "> 5\n" in at.run("alerts", "gemma.yaml", "-run", run).out
 
 
-def refused(said: Said) -> str:
+def refused(said: Result) -> str:
     assert said.code == 1, said.all
     return said.err
 
 
-def test_a_run_of_something_else_or_of_nothing_is_an_error(desk: Open) -> None:
-    at = desk()
+def test_a_run_of_something_else_or_of_nothing_is_an_error(cli: Open) -> None:
+    at = cli()
     at.write()
     at.write(PROFILE.replace("E2B", "E4B").replace("name: gemma", "name: other"), "other.yaml")
     run = measured(at, *CELLS)
@@ -82,8 +82,8 @@ def test_a_run_of_something_else_or_of_nothing_is_an_error(desk: Open) -> None:
         assert "works with one profile" in refused(at.run("alerts", "gemma.yaml", more, "-run", run))
 
 
-def test_a_run_without_first_tokens_is_an_error(desk: Open) -> None:
-    at = desk()
+def test_a_run_without_first_tokens_is_an_error(cli: Open) -> None:
+    at = cli()
     at.write()
     run = measured(at, cell(16, 20, 0.3).replace("time_to_first_token", "something_else"))
     assert "has no trusted time to the first token" in refused(at.run("alerts", "gemma.yaml", "-run", run))
@@ -96,6 +96,6 @@ def test_the_edges_are_those_of_vllms_own_histogram() -> None:
 
 
 @pytest.mark.parametrize("written", ["2.5", "2500ms", "2.5s"])
-def test_a_person_says_it_as_elsewhere(desk: Open, written: str) -> None:
-    at = desk()
+def test_a_person_says_it_as_elsewhere(cli: Open, written: str) -> None:
+    at = cli()
     assert "> 2.5\n" in at.run("alerts", at.write(), "-ttft", written).out

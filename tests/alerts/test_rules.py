@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from alerts.series import CASES, Case
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from promtool import Promtool
 
 from tpudeploy.cli.main import main
@@ -94,8 +94,8 @@ def test_a_texts_templates_are_ones_that_prometheus_fills(promtool: Promtool, ru
     assert "[" not in told["annotations"]["summary"]
 
 
-def test_a_name_that_promql_has_to_quote_is_quoted(promtool: Promtool, desk: Open) -> None:
-    at: Desk = desk()
+def test_a_name_that_promql_has_to_quote_is_quoted(promtool: Promtool, cli: Open) -> None:
+    at: CommandLine = cli()
     odd = 'a "quoted" \\ näme {{ .Value }}\n'
     profile = at.write()
     said = at.run("alerts", profile, "-out", "rules.yml", "--set", f"serving.args.served_model_name={odd!r}")
@@ -103,8 +103,8 @@ def test_a_name_that_promql_has_to_quote_is_quoted(promtool: Promtool, desk: Ope
     assert promtool("check", "rules", "rules.yml").returncode == 0
 
 
-def test_several_profiles_have_a_group_each(desk: Open, promtool: Promtool) -> None:
-    at = desk()
+def test_several_profiles_have_a_group_each(cli: Open, promtool: Promtool) -> None:
+    at = cli()
     at.write(), at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("alerts", "gemma.yaml", "other.yaml", "-out", "rules.yml").code == 0
     done = promtool("check", "rules", "rules.yml")
@@ -113,23 +113,23 @@ def test_several_profiles_have_a_group_each(desk: Open, promtool: Promtool) -> N
     assert [group["name"] for group in tree["groups"]] == ["vllm-gemma", "vllm-other"]
 
 
-def test_one_name_twice_is_an_error(desk: Open) -> None:
-    at = desk()
+def test_one_name_twice_is_an_error(cli: Open) -> None:
+    at = cli()
     at.write(), at.write(name="again.yaml")
     said = at.run("alerts", "gemma.yaml", "again.yaml")
     assert said.code == 1
     assert "Two profiles are named gemma." in said.err
 
 
-def test_without_a_target_there_is_no_rule_for_the_first_token_and_it_is_said(desk: Open) -> None:
-    at = desk()
+def test_without_a_target_there_is_no_rule_for_the_first_token_and_it_is_said(cli: Open) -> None:
+    at = cli()
     said = at.run("alerts", at.write())
     assert "VllmTtftHigh" not in said.out
     assert "-ttft SECONDS" in said.err
 
 
-def test_a_target_between_two_buckets_is_told_to_be_a_guess(desk: Open) -> None:
-    at = desk()
+def test_a_target_between_two_buckets_is_told_to_be_a_guess(cli: Open) -> None:
+    at = cli()
     said = at.run("alerts", at.write(), "-ttft", "2")
     assert "VllmTtftHigh" in said.out
     assert "up to 1 s and up to 2.5 s; 2 s is interpolated. `-ttft 2.5` is exact." in said.err
@@ -137,15 +137,15 @@ def test_a_target_between_two_buckets_is_told_to_be_a_guess(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("written", ["0", "-1", "soon", "inf", "nan"])
-def test_what_is_no_time_is_a_usage_error(desk: Open, written: str) -> None:
-    at = desk()
+def test_what_is_no_time_is_a_usage_error(cli: Open, written: str) -> None:
+    at = cli()
     said = at.run("alerts", at.write(), f"-ttft={written}")
     assert said.code == 1
     assert f"`{written}` is not a" in said.err
 
 
-def test_an_engine_that_tells_nothing_is_warned_about(desk: Open) -> None:
-    at = desk()
+def test_an_engine_that_tells_nothing_is_warned_about(cli: Open) -> None:
+    at = cli()
     said = at.run("alerts", at.write(), "--set", "serving.args.disable_log_stats=true")
     assert said.code == 0
     assert "gemma has --disable-log-stats" in said.err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from desk import PROFILE
+from command_line import PROFILE
 
 from tpudeploy.boot_log.lines import parse_lines
 from tpudeploy.boot_log.stage import stage

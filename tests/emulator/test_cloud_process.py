@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from desk import PROFILE
+from command_line import PROFILE
 from googleapiclient.discovery import build
 
 from tpudeploy.domain.errors import UsageError

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from desk import PROFILE
+from command_line import PROFILE
 from github_api import REPOSITORY, TOKEN, GitHubApi
 from workflow import APPROVAL_KEY
 

@@ -6,19 +6,19 @@ import json
 
 import pytest
 from agent import connected
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 SMALL = PROFILE.replace("max_model_len: 16384", "max_model_len: 4096\n  max_num_seqs: 4\n  max_num_batched_tokens: 512")
 
 
 @pytest.fixture
-def serving(desk: Open) -> Desk:
-    at: Desk = desk(nodes="real", boot={"boot_seconds": 60})
+def serving(cli: Open) -> CommandLine:
+    at: CommandLine = cli(nodes="real", boot={"boot_seconds": 60})
     assert at.run("apply", "-auto-approve", at.write(SMALL)).code == 0
     return at
 
 
-def test_a_deployment_is_measured_and_the_run_is_kept_as_the_command_line_tells_it(serving: Desk) -> None:
+def test_a_deployment_is_measured_and_the_run_is_kept_as_the_command_line_tells_it(serving: CommandLine) -> None:
     with connected(serving) as agent:
         sweep = {"concurrency": [2, 1, 2], "context": [16, 4096], "output": [2], "window_seconds": 0.05}
         begun = agent.told("bench", profile="gemma.yaml", **sweep)
@@ -38,7 +38,7 @@ def test_a_deployment_is_measured_and_the_run_is_kept_as_the_command_line_tells_
     assert all_read == json.loads(serving.run("bench", "list", "--json").out)
 
 
-def test_what_is_cancelled_is_kept(serving: Desk) -> None:
+def test_what_is_cancelled_is_kept(serving: CommandLine) -> None:
     with connected(serving) as agent:
         agent.told("bench", profile="gemma.yaml", concurrency=[1], context=[16], output=[2], window_seconds=600)
         busy = agent.call("bench", profile="gemma.yaml")
@@ -48,8 +48,8 @@ def test_what_is_cancelled_is_kept(serving: Desk) -> None:
         assert not serving.run("apply", "-auto-approve", "gemma.yaml").code
 
 
-def test_nothing_is_measured_where_nothing_serves(desk: Open) -> None:
-    at = desk()
+def test_nothing_is_measured_where_nothing_serves(cli: Open) -> None:
+    at = cli()
     at.write()
     with connected(at) as agent:
         refused = agent.call("bench", profile="gemma.yaml")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from agent import connected
-from desk import Open
+from command_line import Open
 from goldens import assert_golden
 
 from tpudeploy.cli.mcp.tools import READING, WRITING
@@ -19,8 +19,8 @@ concurrency context output window_seconds duration_seconds flag repeats ab_id
 WRITES = {tool.name for tool in WRITING}
 
 
-def test_the_contract_is_what_it_was(desk: Open) -> None:
-    with connected(desk()) as agent:
+def test_the_contract_is_what_it_was(cli: Open) -> None:
+    with connected(cli()) as agent:
         told = {
             "tools": agent.tools(),
             "instructions": agent.client.instructions,
@@ -33,8 +33,8 @@ def test_the_contract_is_what_it_was(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_server_only_reads_unless_a_person_said_otherwise(desk: Open, mode: str) -> None:
-    at = desk()
+def test_a_server_only_reads_unless_a_person_said_otherwise(cli: Open, mode: str) -> None:
+    at = cli()
     with connected(at, mode=mode) as agent:
         all_of_it = {tool["name"]: tool for tool in agent.tools()}
     with connected(at, mode=mode, allow_writes=False) as agent:
@@ -45,14 +45,14 @@ def test_a_server_only_reads_unless_a_person_said_otherwise(desk: Open, mode: st
     assert all(tool["annotations"]["readOnlyHint"] for tool in reading.values())
 
 
-def test_what_can_end_something_says_so(desk: Open) -> None:
-    with connected(desk()) as agent:
+def test_what_can_end_something_says_so(cli: Open) -> None:
+    with connected(cli()) as agent:
         destructive = {t["name"] for t in agent.tools() if t["annotations"].get("destructiveHint")}
     assert destructive == {"ab", "apply", "destroy"}
 
 
-def test_no_tool_takes_a_secret_or_a_persons_yes(desk: Open) -> None:
-    with connected(desk()) as agent:
+def test_no_tool_takes_a_secret_or_a_persons_yes(cli: Open) -> None:
+    with connected(cli()) as agent:
         taken = {name for tool in agent.tools() for name in tool["inputSchema"]["properties"]}
     assert taken == set(TAKEN.split())
 
@@ -62,8 +62,8 @@ def test_every_tool_has_one_row() -> None:
     assert len(names) == len(set(names))
 
 
-def test_every_tool_refuses_an_argument_that_it_does_not_have(desk: Open) -> None:
-    with connected(desk()) as agent:
+def test_every_tool_refuses_an_argument_that_it_does_not_have(cli: Open) -> None:
+    with connected(cli()) as agent:
         for tool in agent.tools():
             assert tool["inputSchema"]["additionalProperties"] is False, tool["name"]
             refused = agent.call(tool["name"], overrides={"tpu.type": "v6e-8"})
@@ -82,16 +82,16 @@ def test_every_tool_refuses_an_argument_that_it_does_not_have(desk: Open) -> Non
     ],
 )
 def test_an_unknown_argument_is_refused_with_the_nearest_name(
-    desk: Open, tool: str, arguments: dict[str, object], meant: str
+    cli: Open, tool: str, arguments: dict[str, object], meant: str
 ) -> None:
-    at = desk()
+    at = cli()
     at.write()
     with connected(at) as agent:
         assert meant in agent.call(tool, **arguments).text
 
 
-def test_a_plan_with_settings_that_the_tool_would_drop_is_not_made(desk: Open) -> None:
-    at = desk()
+def test_a_plan_with_settings_that_the_tool_would_drop_is_not_made(cli: Open) -> None:
+    at = cli()
     at.write()
     with connected(at) as agent:
         refused = agent.call("plan", profiles=["gemma.yaml"], set=["tpu.type=v6e-8"])
@@ -100,8 +100,8 @@ def test_a_plan_with_settings_that_the_tool_would_drop_is_not_made(desk: Open) -
     assert "It takes `profiles`, `destroy`, `refresh_only`, `target`, `replace`." in refused.text
 
 
-def test_an_argument_of_the_wrong_type_is_an_error_in_our_own_form(desk: Open) -> None:
-    with connected(desk()) as agent:
+def test_an_argument_of_the_wrong_type_is_an_error_in_our_own_form(cli: Open) -> None:
+    with connected(cli()) as agent:
         refused = agent.call("recommend", profile="gemma.yaml", users=0, context=1024, output=128)
     assert refused.is_error
     assert refused.document["code"] == "TPU0002"

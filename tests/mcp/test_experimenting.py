@@ -6,24 +6,24 @@ import json
 
 import pytest
 from agent import connected, says, turns_away
-from desk import Desk, Open
+from command_line import CommandLine, Open
 
 SMALL = {"repeats": 2, "concurrency": [1], "context": [16], "output": [2], "window_seconds": 0.05}
 FLAG = "serving.padding_gap=0,512"
 
 
 @pytest.fixture
-def serving(desk: Open) -> Desk:
-    at: Desk = desk(boot={"boot_seconds": 5})
+def serving(cli: Open) -> CommandLine:
+    at: CommandLine = cli(boot={"boot_seconds": 5})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     return at
 
 
-def is_as_written(at: Desk) -> bool:
+def is_as_written(at: CommandLine) -> bool:
     return at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
 
 
-def test_it_is_proposed_approved_carried_out_and_brought_back(serving: Desk) -> None:
+def test_it_is_proposed_approved_carried_out_and_brought_back(serving: CommandLine) -> None:
     with connected(serving, person=says(approve=True)) as agent:
         proposed = agent.told("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
         assert (proposed["turns"], proposed["restarts"]) == (["A", "B", "A", "B", "A"], 6)
@@ -40,7 +40,7 @@ def test_it_is_proposed_approved_carried_out_and_brought_back(serving: Desk) -> 
     assert is_as_written(serving)
 
 
-def test_without_a_persons_yes_nothing_restarts(serving: Desk) -> None:
+def test_without_a_persons_yes_nothing_restarts(serving: CommandLine) -> None:
     before = serving.state()
     with connected(serving, person=turns_away("decline")) as agent:
         proposed = agent.told("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
@@ -53,7 +53,7 @@ def test_without_a_persons_yes_nothing_restarts(serving: Desk) -> None:
     assert serving.state() == before
 
 
-def test_what_is_cancelled_is_brought_back_too(serving: Desk) -> None:
+def test_what_is_cancelled_is_brought_back_too(serving: CommandLine) -> None:
     with connected(serving, person=says(approve=True)) as agent:
         proposed = agent.told("ab_propose", profile="gemma.yaml", flag=FLAG, **{**SMALL, "window_seconds": 600})
         agent.told("ab", ab_id=proposed["ab_id"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agent import connected
-from desk import PROFILE, Desk, Open, Said
+from command_line import PROFILE, CommandLine, Open, Result
 
 TOOLS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "validate": ({"profiles": ["gemma.yaml"]}, ("validate", "--format", "json", "gemma.yaml")),
@@ -34,20 +34,20 @@ TOOLS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }
 
 
-def document(said: Said) -> Any:
+def document(said: Result) -> Any:
     """What a command printed; of a stream, its last line."""
     return json.loads(said.out if said.out.startswith("{\n") else said.out.splitlines()[-1])
 
 
 @pytest.fixture
-def serving(desk: Open) -> Desk:
-    at: Desk = desk(nodes="real")
+def serving(cli: Open) -> CommandLine:
+    at: CommandLine = cli(nodes="real")
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     return at
 
 
 @pytest.mark.instant("both answers are held together to the last field, and some count the seconds since an event")
-def test_a_tool_answers_what_the_command_prints(serving: Desk) -> None:
+def test_a_tool_answers_what_the_command_prints(serving: CommandLine) -> None:
     with connected(serving, allow_writes=False) as agent:
         for tool, (arguments, words) in TOOLS.items():
             printed = document(serving.run(*words))
@@ -60,8 +60,8 @@ def test_a_tool_answers_what_the_command_prints(serving: Desk) -> None:
         assert [state["deployment"] for state in one["states"]] == ["gemma"]
 
 
-def test_alert_rules_are_the_file_that_the_command_prints_with_what_it_says_beside_it(desk: Open) -> None:
-    at = desk()
+def test_alert_rules_are_the_file_that_the_command_prints_with_what_it_says_beside_it(cli: Open) -> None:
+    at = cli()
     said = at.run("alerts", "--format", "gmp", "--ttft", "3", at.write())
     with connected(at) as agent:
         told = agent.told("alerts", profiles=["gemma.yaml"], form="gmp", ttft_seconds=3)
@@ -69,8 +69,8 @@ def test_alert_rules_are_the_file_that_the_command_prints_with_what_it_says_besi
     assert told["remarks"] == said.err.splitlines()
 
 
-def test_a_code_is_explained_and_a_wrong_one_is_an_error_with_what_was_meant(desk: Open) -> None:
-    with connected(desk()) as agent:
+def test_a_code_is_explained_and_a_wrong_one_is_an_error_with_what_was_meant(cli: Open) -> None:
+    with connected(cli()) as agent:
         assert agent.told("explain", code="STOCKOUT")["code"] == "stockout"
         wrong = agent.call("explain", code="stockoux")
     assert wrong.is_error
@@ -78,8 +78,8 @@ def test_a_code_is_explained_and_a_wrong_one_is_an_error_with_what_was_meant(des
     assert wrong.text == "Error: No code `stockoux`. [TPU0002]\nDid you mean `stockout`?"
 
 
-def test_every_problem_of_a_profile_comes_with_its_line(desk: Open) -> None:
-    at = desk()
+def test_every_problem_of_a_profile_comes_with_its_line(cli: Open) -> None:
+    at = cli()
     at.write(PROFILE.replace("v6e-1", "v9e-1").replace("16384", "soon"))
     with connected(at) as agent:
         refused = agent.call("plan", profiles=["gemma.yaml"])
@@ -92,8 +92,8 @@ def test_every_problem_of_a_profile_comes_with_its_line(desk: Open) -> None:
     "path", ["../mine.yaml", "/etc/hosts", ".env.yaml", "notes.txt", "away.yaml", "loop.yaml", "\0"]
 )
 @pytest.mark.parametrize("tool", ["validate", "plan", "status"])
-def test_what_is_no_profile_of_the_project_is_not_read(desk: Open, tmp_path: Path, tool: str, path: str) -> None:
-    at = desk()
+def test_what_is_no_profile_of_the_project_is_not_read(cli: Open, tmp_path: Path, tool: str, path: str) -> None:
+    at = cli()
     at.folder = tmp_path / "project"
     at.folder.mkdir()
     for name in ("../mine.yaml", ".env.yaml", "notes.txt"):
@@ -107,8 +107,8 @@ def test_what_is_no_profile_of_the_project_is_not_read(desk: Open, tmp_path: Pat
     assert "4f1e9c" not in refused.text
 
 
-def test_a_folder_is_its_profiles_and_leads_nowhere_else(desk: Open, tmp_path: Path) -> None:
-    at = desk()
+def test_a_folder_is_its_profiles_and_leads_nowhere_else(cli: Open, tmp_path: Path) -> None:
+    at = cli()
     at.folder = tmp_path / "project"
     (at.folder / "all").mkdir(parents=True)
     at.write(name="all/gemma.yaml")
@@ -119,8 +119,8 @@ def test_a_folder_is_its_profiles_and_leads_nowhere_else(desk: Open, tmp_path: P
     assert [row["file"] for row in checked["profiles"]] == ["all/gemma.yaml"]
 
 
-def test_arguments_that_do_not_fit_are_refused_before_anything_is_done(desk: Open) -> None:
-    at = desk()
+def test_arguments_that_do_not_fit_are_refused_before_anything_is_done(cli: Open) -> None:
+    at = cli()
     with connected(at) as agent:
         assert agent.call("query", profile="gemma.yaml", prompt="", max_tokens=5).is_error
         assert agent.call("query", profile="gemma.yaml", prompt="Hi", max_tokens=0).is_error
@@ -129,6 +129,6 @@ def test_arguments_that_do_not_fit_are_refused_before_anything_is_done(desk: Ope
         assert "hf_x" not in refused.text
 
 
-def test_a_resource_that_is_not_there_says_so(desk: Open) -> None:
-    with connected(desk()) as agent, pytest.raises(Exception, match="Nothing is deployed as `llama`"):
+def test_a_resource_that_is_not_there_says_so(cli: Open) -> None:
+    with connected(cli()) as agent, pytest.raises(Exception, match="Nothing is deployed as `llama`"):
         agent.read("tpudeploy://deployments/llama")

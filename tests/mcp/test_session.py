@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from agent import connected, turns_away
-from desk import PROFILE, Open
+from command_line import PROFILE, Open
 
 CANARY = "canary-4f1e9c"
 KEYED = PROFILE.replace("  HF_TOKEN: hf-token\n", "  HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key\n")
 
 
-def test_an_agent_deploys_a_model_and_cannot_take_it_away_by_itself(desk: Open) -> None:
-    at = desk(
+def test_an_agent_deploys_a_model_and_cannot_take_it_away_by_itself(cli: Open) -> None:
+    at = cli(
         nodes="real",
         secrets={"hf-token": f"{CANARY}-hub", "vllm-key": f"{CANARY}-key"},
         trouble=[{"fault": "stockout", "zone": "us-east5-a", "times": 99}],

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import anyio
 import pytest
-from desk import PROFILE, Open
+from command_line import PROFILE, Open
 from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters
@@ -152,9 +152,9 @@ def test_settings_that_are_wrong_are_said_before_a_client_waits_for_an_answer(tm
     assert ended.stderr.startswith("Error: backend must be text [TPU1203]\n  on tpudeploy.toml:1:1")
 
 
-def test_without_the_sdk_it_says_what_to_install(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_sdk_it_says_what_to_install(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    said = desk().run("mcp")
+    said = cli().run("mcp")
     assert (said.code, said.out) == (1, "")
     assert "Install it: pip install 'tpudeploy[mcp]'." in said.err
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 from agent import Agent, Answers, connected, says, turns_away
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 SHORTER = PROFILE.replace("16384", "8192")
 
 
 @pytest.fixture
-def serving(desk: Open) -> Desk:
-    at: Desk = desk()
+def serving(cli: Open) -> CommandLine:
+    at: CommandLine = cli()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     return at
 
@@ -20,8 +20,8 @@ def planned(agent: Agent, **more: object) -> str:
     return str(agent.told("plan", profiles=["gemma.yaml"], **more)["plan_id"])
 
 
-def test_what_was_planned_is_applied_in_the_background_and_polled_to_its_end(desk: Open) -> None:
-    at = desk()
+def test_what_was_planned_is_applied_in_the_background_and_polled_to_its_end(cli: Open) -> None:
+    at = cli()
     at.write()
     with connected(at) as agent:
         plan = agent.told("plan", profiles=["gemma.yaml"])
@@ -40,8 +40,8 @@ def test_what_was_planned_is_applied_in_the_background_and_polled_to_its_end(des
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_plan_that_the_world_has_overtaken_is_refused_as_on_the_command_line(desk: Open) -> None:
-    at = desk()
+def test_a_plan_that_the_world_has_overtaken_is_refused_as_on_the_command_line(cli: Open) -> None:
+    at = cli()
     at.write()
     with connected(at) as agent:
         plan_id = planned(agent)
@@ -55,8 +55,8 @@ def test_a_plan_that_the_world_has_overtaken_is_refused_as_on_the_command_line(d
     assert len(at.asked()) == asked
 
 
-def test_a_plan_that_nobody_was_shown_is_refused(desk: Open) -> None:
-    at = desk()
+def test_a_plan_that_nobody_was_shown_is_refused(cli: Open) -> None:
+    at = cli()
     at.write()
     with connected(at) as agent:
         plan_id = planned(agent)
@@ -67,8 +67,8 @@ def test_a_plan_that_nobody_was_shown_is_refused(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("later", [PROFILE.replace("16384", "8192"), "not: [a profile"])
-def test_what_stands_in_the_profile_after_the_plan_changes_nothing_of_it(desk: Open, later: str) -> None:
-    at = desk()
+def test_what_stands_in_the_profile_after_the_plan_changes_nothing_of_it(cli: Open, later: str) -> None:
+    at = cli()
     at.write()
     with connected(at) as agent:
         plan_id = planned(agent)
@@ -81,7 +81,7 @@ def test_what_stands_in_the_profile_after_the_plan_changes_nothing_of_it(desk: O
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("person", [says(approve=False), turns_away("decline"), turns_away("cancel"), None])
-def test_nothing_is_destroyed_without_a_persons_yes(serving: Desk, person: Answers | None, mode: str) -> None:
+def test_nothing_is_destroyed_without_a_persons_yes(serving: CommandLine, person: Answers | None, mode: str) -> None:
     before = serving.slices
     with connected(serving, person=person, mode=mode) as agent:
         refused = agent.call("destroy", plan_id=planned(agent, destroy=True))
@@ -94,7 +94,7 @@ def test_nothing_is_destroyed_without_a_persons_yes(serving: Desk, person: Answe
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_with_a_persons_yes_it_is_destroyed_and_they_were_told_what(serving: Desk, mode: str) -> None:
+def test_with_a_persons_yes_it_is_destroyed_and_they_were_told_what(serving: CommandLine, mode: str) -> None:
     (name,) = serving.slices
     with connected(serving, person=says(approve=True), mode=mode) as agent:
         plan = agent.told("plan", profiles=["gemma.yaml"], destroy=True)
@@ -110,7 +110,7 @@ def test_with_a_persons_yes_it_is_destroyed_and_they_were_told_what(serving: Des
     ("text", "more", "does"), [(SHORTER, {}, "restarts"), (PROFILE, {"replace": ["gemma"]}, "replaces")]
 )
 def test_an_apply_that_would_interrupt_whoever_uses_it_is_asked_too(
-    serving: Desk, text: str, more: dict[str, object], does: str
+    serving: CommandLine, text: str, more: dict[str, object], does: str
 ) -> None:
     serving.write(text)
     before = serving.state()
@@ -122,8 +122,8 @@ def test_an_apply_that_would_interrupt_whoever_uses_it_is_asked_too(
     assert serving.state() == before
 
 
-def test_a_node_that_does_not_hear_of_a_change_is_reset_where_the_person_said_so(desk: Open) -> None:
-    at = desk(boot={"hears_changes": False})
+def test_a_node_that_does_not_hear_of_a_change_is_reset_where_the_person_said_so(cli: Open) -> None:
+    at = cli(boot={"hears_changes": False})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     at.write(SHORTER)
     with connected(at, person=says(approve=True)) as agent:
@@ -138,19 +138,19 @@ def test_a_node_that_does_not_hear_of_a_change_is_reset_where_the_person_said_so
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
-def resets(at: Desk) -> int:
+def resets(at: CommandLine) -> int:
     return sum(request.resource.endswith(":reset") for request in at.emulator.requests)
 
 
-def test_a_plan_goes_only_to_the_tool_it_was_made_for(serving: Desk) -> None:
+def test_a_plan_goes_only_to_the_tool_it_was_made_for(serving: CommandLine) -> None:
     with connected(serving, person=says(approve=True)) as agent:
         assert agent.call("apply", plan_id=planned(agent, destroy=True)).is_error
         assert agent.call("destroy", plan_id=planned(agent)).is_error
     assert list(serving.slices.values()) == ["ACTIVE"]
 
 
-def test_what_is_cancelled_is_saved_and_another_apply_goes_on_with_it(desk: Open) -> None:
-    at = desk(timings={"waiting": 3600.0})
+def test_what_is_cancelled_is_saved_and_another_apply_goes_on_with_it(cli: Open) -> None:
+    at = cli(timings={"waiting": 3600.0})
     at.write()
     with connected(at) as agent:
         agent.gate.shut()
@@ -169,8 +169,8 @@ def test_what_is_cancelled_is_saved_and_another_apply_goes_on_with_it(desk: Open
     assert list(at.slices) == [left]
 
 
-def test_a_server_that_ends_leaves_what_another_goes_on_with(desk: Open) -> None:
-    at = desk(timings={"waiting": 3600.0})
+def test_a_server_that_ends_leaves_what_another_goes_on_with(cli: Open) -> None:
+    at = cli(timings={"waiting": 3600.0})
     at.write()
     with connected(at) as agent:
         agent.gate.shut()
@@ -181,8 +181,8 @@ def test_a_server_that_ends_leaves_what_another_goes_on_with(desk: Open) -> None
     assert list(at.slices) == [left]
 
 
-def test_what_fails_ends_as_the_command_line_does(desk: Open) -> None:
-    at = desk(nodes="real", boot={"crash": "program-allocation"})
+def test_what_fails_ends_as_the_command_line_does(cli: Open) -> None:
+    at = cli(nodes="real", boot={"crash": "program-allocation"})
     at.write()
     with connected(at) as agent:
         agent.told("apply", plan_id=planned(agent))
@@ -194,8 +194,8 @@ def test_what_fails_ends_as_the_command_line_does(desk: Open) -> None:
     assert log["cause"]["remedy"]
 
 
-def test_a_plan_that_a_check_forbids_is_shown_and_not_applied(desk: Open) -> None:
-    at = desk()
+def test_a_plan_that_a_check_forbids_is_shown_and_not_applied(cli: Open) -> None:
+    at = cli()
     at.write(PROFILE.replace("google/gemma-4-E2B-it", "google/gemma-4-31B-it"))
     with connected(at) as agent:
         plan = agent.told("plan", profiles=["gemma.yaml"])
@@ -205,8 +205,8 @@ def test_a_plan_that_a_check_forbids_is_shown_and_not_applied(desk: Open) -> Non
     assert at.asked() == []
 
 
-def test_a_run_that_is_given_up_in_time_says_so(desk: Open) -> None:
-    at = desk(timings={"waiting": 7200.0})
+def test_a_run_that_is_given_up_in_time_says_so(cli: Open) -> None:
+    at = cli(timings={"waiting": 7200.0})
     at.write()
     with connected(at) as agent:
         agent.told("apply", plan_id=planned(agent), timeout_seconds=600)

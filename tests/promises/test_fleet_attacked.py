@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 SIX = ("one", "two", "three", "four", "five", "six")
 CLOUD: Mapping[str, Any] = {"nodes": "simulated", "creates_per_minute": 1000}
@@ -34,7 +34,7 @@ FAULTS: tuple[Mapping[str, Any], ...] = (
 )
 
 
-def _fleet(person: Desk) -> None:
+def _fleet(person: CommandLine) -> None:
     folder = person.folder / "fleet"
     folder.mkdir(exist_ok=True)
     for name in SIX:
@@ -52,7 +52,7 @@ def _draw_trouble(random: Random, names: Collection[str]) -> list[Mapping[str, A
     return [{**row, "name": f"{random.choice(list(names))}-*", "times": random.randint(1, 3)} for row in rows]
 
 
-def _served_after(person: Desk, parallelism: int) -> dict[str, float]:
+def _served_after(person: CommandLine, parallelism: int) -> dict[str, float]:
     """Apply the fleet; for each deployment that serves, return the seconds that this took."""
     began = person.clock.now()
     told = person.run("apply", "fleet", "-auto-approve", "-json", f"-parallelism={parallelism}")
@@ -62,7 +62,7 @@ def _served_after(person: Desk, parallelism: int) -> dict[str, float]:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("parallelism", [1, 2, 8])
-def test_nobody_waits_for_the_trouble_of_another(desk: Open, parallelism: int, whole: bool) -> None:
+def test_nobody_waits_for_the_trouble_of_another(cli: Open, parallelism: int, whole: bool) -> None:
     """Those that have no trouble serve when they do in a run in which nobody has any: durations are exact here.
 
     With one thread they wait for at most one reply at a time: as long as all slow replies took together. Threads that
@@ -73,13 +73,13 @@ def test_nobody_waits_for_the_trouble_of_another(desk: Open, parallelism: int, w
         random = Random(f"{parallelism} {seed}")
         victims = random.sample(SIX, 1 if parallelism == 2 else 2)
         others = set(SIX) - set(victims)
-        usual_person = desk(**CLOUD, seed=seed, jitter=0.0)
+        usual_person = cli(**CLOUD, seed=seed, jitter=0.0)
         _fleet(usual_person)
         usual = _served_after(usual_person, parallelism)
         trouble = [*_slow(victims), *_draw_trouble(random, victims)]
         tries: list[Mapping[str, float]] = []
         while len(tries) < TRIES:
-            person = desk(**CLOUD, seed=seed, jitter=0.0, trouble=trouble)
+            person = cli(**CLOUD, seed=seed, jitter=0.0, trouble=trouble)
             _fleet(person)
             after = _served_after(person, parallelism)
             assert others <= after.keys(), (seed, victims, after)
@@ -99,12 +99,12 @@ def test_nobody_waits_for_the_trouble_of_another(desk: Open, parallelism: int, w
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("parallelism", [1, 2, 8])
 def test_killed_between_steps_in_a_cloud_that_fails_nothing_is_left_behind(
-    desk: Open, parallelism: int, whole: bool
+    cli: Open, parallelism: int, whole: bool
 ) -> None:
     for seed in range(SEEDS if whole else 1):
         random = Random(f"kills {parallelism} {seed}")
         trouble = [*_slow(random.sample(SIX, 2)), *_draw_trouble(random, SIX)]
-        person = desk(**CLOUD, seed=seed, trouble=trouble)
+        person = cli(**CLOUD, seed=seed, trouble=trouble)
         _fleet(person)
         for verb in ("apply", "destroy"):
             words = (verb, "fleet", "-auto-approve", f"-parallelism={parallelism}")
@@ -117,7 +117,7 @@ def test_killed_between_steps_in_a_cloud_that_fails_nothing_is_left_behind(
             assert all(_state_of(person, name)["goal"] is None for name in SIX), (seed, trouble)
 
 
-def _run_until_done(person: Desk, words: tuple[str, ...], seed: int) -> None:
+def _run_until_done(person: CommandLine, words: tuple[str, ...], seed: int) -> None:
     """Run the command again, as a person would, until it is done and a plan finds no changes.
 
     One done is not enough: a slice may be preempted after its apply.
@@ -132,7 +132,7 @@ def _run_until_done(person: Desk, words: tuple[str, ...], seed: int) -> None:
     raise AssertionError(f"does not converge with seed {seed}: {told.all}")
 
 
-def _must_have_one_each(person: Desk, seed: int) -> None:
+def _must_have_one_each(person: CommandLine, seed: int) -> None:
     """At any moment: everything that exists is in a state, and no deployment keeps two slices."""
     for name, state in ((name, _state_of(person, name)) for name in SIX):
         attempts = [a for replica in state.get("records", ()) for a in replica["attempts"]]
@@ -143,7 +143,7 @@ def _must_have_one_each(person: Desk, seed: int) -> None:
         assert len(kept) <= 1, (seed, name, kept)
 
 
-def _state_of(person: Desk, name: str) -> Mapping[str, Any]:
+def _state_of(person: CommandLine, name: str) -> Mapping[str, Any]:
     try:
         return person.state(name)
     except FileNotFoundError:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 from clients import Client, load, lost_nothing
-from desk import PROFILE, Open
+from command_line import PROFILE, Open
 
 from tpudeploy.domain.patience import Patience
 
@@ -27,10 +27,10 @@ CUTS = [(first, later, second) for first in range(4, HANDED_OVER, 12) for later 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", STORIES)
-def test_killed_at_any_moment_a_hand_over_loses_no_request(desk: Open, name: str, whole: bool) -> None:
+def test_killed_at_any_moment_a_hand_over_loses_no_request(cli: Open, name: str, whole: bool) -> None:
     before, runs, after = STORIES[name]
     for number, (first, later, second) in enumerate(CUTS if whole else Random(name).sample(CUTS, SAMPLES)):
-        at = desk()
+        at = cli()
         deployment = f"gemma{number}"  # the folder is the same for all
         profile = at.write(before.replace("name: gemma", f"name: {deployment}"))
         applied = at.run("apply", "-auto-approve", profile)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.emulator.machine.machine import Machine
 
@@ -43,9 +43,9 @@ BOOTS = {
 
 
 @pytest.mark.parametrize("name", BOOTS)
-def test_no_secret_is_written_anywhere_however_the_boot_ends(desk: Open, name: str) -> None:
+def test_no_secret_is_written_anywhere_however_the_boot_ends(cli: Open, name: str) -> None:
     boot, hub, key, code = BOOTS[name]
-    at = desk(nodes="real", boot=boot, secrets={"hf-token": hub, "vllm-key": key})
+    at = cli(nodes="real", boot=boot, secrets={"hf-token": hub, "vllm-key": key})
     at.write(KEYED)
     heard = []
     for command in COMMANDS:
@@ -65,8 +65,8 @@ def test_no_secret_is_written_anywhere_however_the_boot_ends(desk: Open, name: s
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\nX-Other: 1", f"{KEY}-ключ"])
-def test_a_key_that_no_header_takes_is_refused_without_being_shown(desk: Open, key: str) -> None:
-    at = desk(secrets={"hf-token": HUB, "vllm-key": key}, boot={"guest_attributes": False})
+def test_a_key_that_no_header_takes_is_refused_without_being_shown(cli: Open, key: str) -> None:
+    at = cli(secrets={"hf-token": HUB, "vllm-key": key}, boot={"guest_attributes": False})
     at.write(KEYED)
     applied = at.run("apply", "-auto-approve", "gemma.yaml")
     assert applied.code == 1
@@ -74,7 +74,7 @@ def test_a_key_that_no_header_takes_is_refused_without_being_shown(desk: Open, k
     assert CANARY not in applied.all
 
 
-def _written(at: Desk, heard: list[str]) -> Iterator[tuple[str, bytes]]:
+def _written(at: CommandLine, heard: list[str]) -> Iterator[tuple[str, bytes]]:
     """Everything that any part of it wrote, said or sent, but the container's environment."""
     yield "the terminal", "\n".join(heard).encode()
     for folder in (at.folder, at.emulator._folder):
@@ -101,7 +101,7 @@ def _spellings() -> Iterator[bytes]:
         yield whole[4:-4]
 
 
-def _environment(at: Desk) -> dict[str, str]:
+def _environment(at: CommandLine) -> dict[str, str]:
     (node,) = at.emulator._cloud.nodes.values()
     (machine,) = node.hosts
     assert isinstance(machine, Machine)

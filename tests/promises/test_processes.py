@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PROFILE
+from command_line import PROFILE
 
 from tpudeploy.emulator import Emulator, running
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Open
+from command_line import Open
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -24,8 +24,8 @@ _json = st.recursive(
 
 
 @pytest.fixture
-def served(desk: Open) -> tuple[Any, Path]:
-    at = desk()
+def served(cli: Open) -> tuple[Any, Path]:
+    at = cli()
     at.write()
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     return at, at.folder / ".tpudeploy" / "state" / "gemma.json"
@@ -61,8 +61,8 @@ def test_a_state_of_a_later_version_is_refused_and_kept(served: tuple[Any, Path]
     assert path.read_text(encoding="utf-8") == later
 
 
-def test_a_state_written_before_quotas_had_pools_is_read(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "quota-exhausted", "zone": "us-east5-a", "limit": 16}])
+def test_a_state_written_before_quotas_had_pools_is_read(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "quota-exhausted", "zone": "us-east5-a", "limit": 16}])
     at.write()
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     path = at.folder / ".tpudeploy" / "state" / "gemma.json"
@@ -93,8 +93,8 @@ def test_whatever_stands_there_is_a_state_or_an_error_of_ours(text: str, key: st
     assert isinstance(state.serial, int)
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(desk: Open) -> None:
-    at = desk()
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(cli: Open) -> None:
+    at = cli()
     at.write()
     (at.folder / ".tpudeploy" / "state" / "gemma.lock").mkdir(parents=True)
     said = at.run("apply", "-auto-approve", "gemma.yaml")

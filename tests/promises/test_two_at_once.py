@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from desk import Open
+from command_line import Open
 from promises.mortal import Fuse
 from promises.trial import TRIES, trial
 
@@ -41,8 +41,8 @@ def test_two_runs_side_by_side_end_with_one_slice() -> None:
         at.must_be_gone()
 
 
-def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(desk: Open) -> None:
-    at = desk()
+def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(cli: Open) -> None:
+    at = cli()
     at.write()
     state = LocalState(at.folder / STATES, at.clock, who="ada@analytical-engine")
     lease = state.lock("gemma", "apply")

@@ -16,7 +16,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from desk import PROFILE
+from command_line import PROFILE
 from shared_clock import COMMAND, SharedClock
 
 from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS

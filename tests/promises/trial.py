@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
-from desk import UNKIND
+from command_line import UNKIND
 from promises.mortal import METHODS, Fuse, Killed, MortalWorkspace, Watch
 
 from tpudeploy.adapters.project import STATES

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Open
+from command_line import Open
 
 import tpudeploy as td
 from tpudeploy.cli.main import main
@@ -164,8 +164,8 @@ def test_the_library_sizes_a_profile(capsys: pytest.CaptureFixture[str]) -> None
     assert isinstance(td.size(td.Profile.load(PROFILE, set={"model.id": "a/b"})), Unsized)
 
 
-def test_a_plan_shows_what_a_chip_will_hold(desk: Open) -> None:
-    with_project = desk()
+def test_a_plan_shows_what_a_chip_will_hold(cli: Open) -> None:
+    with_project = cli()
     name = with_project.write()
     said = with_project.run("plan", name, "--set", "placement.project=my-project")
     assert "a chip holds 8.97 GiB of weights" in said.words

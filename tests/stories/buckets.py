@@ -6,28 +6,28 @@ import http.client
 import json
 from urllib.parse import quote
 
-from desk import Desk
+from command_line import CommandLine
 
 
-def log(at: Desk) -> str:
+def log(at: CommandLine) -> str:
     """What the machine printed while it booted."""
     said = at.run("logs", "gemma.yaml")
     assert said.code == 0, said.all
     return said.out
 
 
-def objects(at: Desk, prefix: str = "") -> dict[str, bytes]:
+def objects(at: CommandLine, prefix: str = "") -> dict[str, bytes]:
     """What lies in the bucket, by name."""
     listed = json.loads(_ask(at, "GET", f"/storage/v1/b/bucket/o?prefix={prefix}"))
     names = [row["name"] for row in listed["items"]]
     return {name: _ask(at, "GET", f"/storage/v1/b/bucket/o/{quote(name, safe='')}?alt=media") for name in names}
 
 
-def upload(at: Desk, name: str, content: bytes) -> None:
+def upload(at: CommandLine, name: str, content: bytes) -> None:
     _ask(at, "POST", f"/upload/storage/v1/b/bucket/o?uploadType=media&name={quote(name, safe='')}", content)
 
 
-def _ask(at: Desk, method: str, target: str, body: bytes = b"") -> bytes:
+def _ask(at: CommandLine, method: str, target: str, body: bytes = b"") -> bytes:
     connection = http.client.HTTPConnection(at.emulator.host, timeout=10)
     try:
         connection.request(method, target, body)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from command_line import CommandLine
 
 CANARY = "canary-7d20b1"
 # Names that say what they are, and names that do not.
@@ -39,7 +39,7 @@ class Payload:
     overlay: str | None = None
 
 
-def plant(at: Desk, outside: Path, patch: pytest.MonkeyPatch) -> None:
+def plant(at: CommandLine, outside: Path, patch: pytest.MonkeyPatch) -> None:
     """Set the variables; write the files outside the project, the hidden ones inside, and the links that lead out."""
     for name, value in VARIABLES.items():
         patch.setenv(name, value)

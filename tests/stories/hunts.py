@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from desk import PROFILE, Desk, Said
+from command_line import PROFILE, CommandLine, Result
 
 A, B, EAST_C = "us-east5-a", "us-east5-b", "us-east5-c"
 WEST, TOKYO, CHILE = "europe-west4-a", "asia-northeast1-b", "southamerica-west1-a"
@@ -23,13 +23,13 @@ def hunt(*zones: str, models: str = "spot", requests: int = 4, more: str = "", t
     return f"{wanted}  max_run_duration: 4h\n{more and f'  {more}'}\n{top}\n"
 
 
-def heard(said: Said, kind: str) -> Iterator[dict[str, Any]]:
+def heard(said: Result, kind: str) -> Iterator[dict[str, Any]]:
     """The events of that kind, of a command that ran with --json."""
     events = (json.loads(line) for line in said.out.splitlines())
     return (event for event in events if event.get("type") == kind)
 
 
-def holds(at: Desk, *, slices: int = 1) -> None:
+def holds(at: CommandLine, *, slices: int = 1) -> None:
     """Exactly the wanted slices: alive, billed, remembered, counted against quota; and nothing beside them."""
     assert list(at.slices.values()) == ["ACTIVE"] * slices, at.slices
     assert sorted(at.emulator.billed()) == sorted(at.slices)
@@ -38,7 +38,7 @@ def holds(at: Desk, *, slices: int = 1) -> None:
     assert at.state()["goal"] is None
 
 
-def heals(at: Desk, *, after: float) -> None:
+def heals(at: CommandLine, *, after: float) -> None:
     """So many seconds from now, no more trouble for whatever is asked from then on."""
     end = at.clock.now() + after
 
@@ -49,14 +49,14 @@ def heals(at: Desk, *, after: float) -> None:
     at.clock.on_advance.append(on_advance)
 
 
-def lose(at: Desk) -> None:
+def lose(at: CommandLine) -> None:
     """Google takes back what is up, and ends with it within the time that takes."""
     for name in at.emulator.billed():
         at.emulator.preempt(name)
     at.clock.sleep(120)
 
 
-def gives_back(at: Desk) -> None:
+def gives_back(at: CommandLine) -> None:
     """`destroy` leaves nothing: no slice, no husk that takes quota, nothing remembered."""
     destroyed = at.run("destroy", "-auto-approve", "gemma.yaml")
     assert destroyed.code == 0, destroyed.all

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from strict_schema import strict
 
 from tpudeploy import Profile, Workspace, errors
@@ -68,37 +68,37 @@ def installed(folder: Path, faster: str) -> Path:
 
 
 @pytest.fixture
-def at(desk: Open, client: Path) -> Desk:
-    at: Desk = desk(boot={"boot_seconds": 5})
+def at(cli: Open, client: Path) -> CommandLine:
+    at: CommandLine = cli(boot={"boot_seconds": 5})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     return at
 
 
-def experiment(at: Desk) -> Mapping[str, Any]:
+def experiment(at: CommandLine) -> Mapping[str, Any]:
     """The only one there is."""
     (file,) = (at.folder / ".tpudeploy" / "runs" / "ab").glob("*.json")
     tree: Mapping[str, Any] = json.loads(file.read_text("utf-8"))
     return tree
 
 
-def turns(at: Desk) -> list[tuple[int, str]]:
+def turns(at: CommandLine) -> list[tuple[int, str]]:
     """The place and the arm of every run that is kept and counts."""
     runs = [json.loads(file.read_text("utf-8")) for file in (at.folder / ".tpudeploy" / "runs").glob("2*.json")]
     return sorted((run["turn"]["place"], run["turn"]["side"]) for run in runs if run["turn"] is not None)
 
 
-def is_as_written(at: Desk) -> bool:
+def is_as_written(at: CommandLine) -> bool:
     return at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
 
 
-def flags(at: Desk) -> Mapping[str, Any]:
+def flags(at: CommandLine) -> Mapping[str, Any]:
     """What its machine was last given."""
     (attempt,) = at.state()["records"][0]["attempts"]
     spec: Mapping[str, Any] = attempt["spec"]
     return spec
 
 
-def test_a_flag_that_does_nothing_makes_no_difference(at: Desk) -> None:
+def test_a_flag_that_does_nothing_makes_no_difference(at: CommandLine) -> None:
     said = at.run("compare", "gemma.yaml", *SAME, *LOAD, "-auto-approve")
     assert said.code == 0, said.all
     assert "7 repeats (A B A B A B A) of 1 cell, 1m 0s each at most" in said.out
@@ -116,7 +116,7 @@ def test_a_flag_that_does_nothing_makes_no_difference(at: Desk) -> None:
     assert is_as_written(at)
 
 
-def test_a_flag_that_helps_is_found_with_an_interval_that_holds_the_truth(at: Desk) -> None:
+def test_a_flag_that_helps_is_found_with_an_interval_that_holds_the_truth(at: CommandLine) -> None:
     at.write(PROFILE.replace("max_model_len", "block_size: 64\n  max_model_len"))
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve", "-json")
@@ -142,7 +142,7 @@ def test_a_flag_that_helps_is_found_with_an_interval_that_holds_the_truth(at: De
     assert listed.count(f"B of {experiment(at)['id']}") == 2
 
 
-def test_where_nothing_differs_what_the_profile_says_is_kept_whichever_arm_that_is(at: Desk) -> None:
+def test_where_nothing_differs_what_the_profile_says_is_kept_whichever_arm_that_is(at: CommandLine) -> None:
     at.write(PROFILE.replace("max_model_len", "max_num_batched_tokens: 4096\n  max_model_len"))
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     words = ("-ab", "serving.max_num_batched_tokens=2048,4096", *LOAD, "-repeats", "2", "-auto-approve", "-json")
@@ -158,7 +158,7 @@ def test_where_nothing_differs_what_the_profile_says_is_kept_whichever_arm_that_
 
 @pytest.mark.instant("it is stopped at a moment that is counted from its start")
 @pytest.mark.parametrize("ab", [FASTER[1], "serving.image=vllm/vllm-tpu:v0.32.0,vllm/vllm-tpu:v0.31.0"])
-def test_killed_between_repeats_it_goes_on_with_those_that_are_missing(at: Desk, client: Path, ab: str) -> None:
+def test_killed_between_repeats_it_goes_on_with_those_that_are_missing(at: CommandLine, client: Path, ab: str) -> None:
     words = ("-ab", ab, *LOAD, "-repeats", "2", "-auto-approve")
     at.killed(72 if ab == FASTER[1] else 40, "compare", "gemma.yaml", *words)
     assert turns(at) == [(0, "A"), (1, "B")]
@@ -176,7 +176,7 @@ def test_killed_between_repeats_it_goes_on_with_those_that_are_missing(at: Desk,
 
 @pytest.mark.instant("it is stopped at a moment that is counted from its start")
 def test_ctrl_c_keeps_what_was_measured_and_brings_the_deployment_back(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient(at, monkeypatch, after=72)
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
@@ -187,7 +187,7 @@ def test_ctrl_c_keeps_what_was_measured_and_brings_the_deployment_back(
     assert is_as_written(at)
 
 
-def impatient(at: Desk, monkeypatch: pytest.MonkeyPatch, *, after: float) -> None:
+def impatient(at: CommandLine, monkeypatch: pytest.MonkeyPatch, *, after: float) -> None:
     """A person who presses Ctrl-C once, so many seconds from now, while something is waited for."""
     sleep, end = at.clock.sleep, at.clock.now() + after
     pressed: list[bool] = []
@@ -214,7 +214,7 @@ REFUSED = (
 )
 
 
-def test_what_cannot_be_compared_is_refused_before_anything_is_touched(at: Desk) -> None:
+def test_what_cannot_be_compared_is_refused_before_anything_is_touched(at: CommandLine) -> None:
     for ab, code, why in REFUSED:
         said = at.run("compare", "gemma.yaml", "-ab", ab, *LOAD, "-auto-approve")
         assert said.code == code, said.all
@@ -224,14 +224,14 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_touched(at: Desk)
     assert not (at.folder / ".tpudeploy" / "runs").exists()
 
 
-def test_nothing_is_compared_that_does_not_serve(desk: Open) -> None:
-    at = desk()
+def test_nothing_is_compared_that_does_not_serve(cli: Open) -> None:
+    at = cli()
     said = at.run("compare", at.write(), *SAME, "-auto-approve")
     assert said.code == 1
     assert "gemma has no endpoint yet." in said.err
 
 
-def test_a_second_slice_is_no_place_for_an_arm(at: Desk) -> None:
+def test_a_second_slice_is_no_place_for_an_arm(at: CommandLine) -> None:
     at.write(PROFILE + "lifecycle: {update: blue-green}\n")
     said = at.run("compare", "gemma.yaml", *SAME, "-auto-approve")
     assert said.code == 1
@@ -239,7 +239,7 @@ def test_a_second_slice_is_no_place_for_an_arm(at: Desk) -> None:
     assert "--set lifecycle.update=in-place" in said.err
 
 
-def test_without_a_yes_nothing_is_changed(at: Desk) -> None:
+def test_without_a_yes_nothing_is_changed(at: CommandLine) -> None:
     before = at.state()
     said = at.run("compare", "gemma.yaml", *SAME, *LOAD)
     assert said.code == 1
@@ -249,8 +249,8 @@ def test_without_a_yes_nothing_is_changed(at: Desk) -> None:
     assert not (at.folder / ".tpudeploy" / "runs").exists()
 
 
-def test_a_flag_that_the_engine_does_not_take_is_named_and_nothing_is_measured_of_it(desk: Open, client: Path) -> None:
-    at = desk(boot={"boot_seconds": 5, "instead": {"block-size": "64"}})
+def test_a_flag_that_the_engine_does_not_take_is_named_and_nothing_is_measured_of_it(cli: Open, client: Path) -> None:
+    at = cli(boot={"boot_seconds": 5, "instead": {"block-size": "64"}})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-auto-approve")
     assert said.code == 13, said.all
@@ -263,8 +263,8 @@ def test_a_flag_that_the_engine_does_not_take_is_named_and_nothing_is_measured_o
 
 
 @pytest.mark.instant("the slice is taken away at a moment that is counted from its grant, after three repeats")
-def test_a_slice_that_is_taken_away_ends_it_and_what_was_measured_stays(desk: Open, client: Path) -> None:
-    at = desk(boot={"boot_seconds": 5}, trouble=[{"fault": "preempt", "zone": "*", "after": 145, "times": 1}])
+def test_a_slice_that_is_taken_away_ends_it_and_what_was_measured_stays(cli: Open, client: Path) -> None:
+    at = cli(boot={"boot_seconds": 5}, trouble=[{"fault": "preempt", "zone": "*", "after": 145, "times": 1}])
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
     assert said.code == 11, said.all
@@ -279,7 +279,7 @@ def test_a_slice_that_is_taken_away_ends_it_and_what_was_measured_stays(desk: Op
 
 @pytest.mark.instant("its bounds have room for three repeats, to the second")
 @pytest.mark.parametrize("bound", [("-duration", "76s"), ("-max-cost", "0.0296")])
-def test_a_bound_counts_restarts_and_what_is_there_by_then_is_told(at: Desk, bound: tuple[str, str]) -> None:
+def test_a_bound_counts_restarts_and_what_is_there_by_then_is_told(at: CommandLine, bound: tuple[str, str]) -> None:
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, *bound, "-auto-approve")
     assert said.code == 0, said.all
     assert turns(at) == [(0, "A"), (1, "B"), (2, "A")]
@@ -290,7 +290,7 @@ def test_a_bound_counts_restarts_and_what_is_there_by_then_is_told(at: Desk, bou
     assert is_as_written(at)
 
 
-def block_sizes(at: Desk) -> Arms:
+def block_sizes(at: CommandLine) -> Arms:
     """Two values of one flag, each as the profile with it."""
     base = Profile.load(at.folder / "gemma.yaml")
     a, b = (Profile.load(at.folder / "gemma.yaml", set={"serving.block_size": size}) for size in (64, 32))
@@ -298,7 +298,9 @@ def block_sizes(at: Desk) -> Arms:
 
 
 @pytest.mark.parametrize("moment", ["before a cell", "after the last cell"])
-def test_a_slice_that_is_taken_away_while_it_is_measured_is_to_be_resumed(at: Desk, client: Path, moment: str) -> None:
+def test_a_slice_that_is_taken_away_while_it_is_measured_is_to_be_resumed(
+    at: CommandLine, client: Path, moment: str
+) -> None:
     assert not client.exists()
     arms = block_sizes(at)
 
@@ -320,7 +322,7 @@ def test_a_slice_that_is_taken_away_while_it_is_measured_is_to_be_resumed(at: De
     assert turns(at) == list(enumerate("ABABA"))
 
 
-def test_a_repeat_during_which_somebody_else_applied_does_not_count(at: Desk, client: Path) -> None:
+def test_a_repeat_during_which_somebody_else_applied_does_not_count(at: CommandLine, client: Path) -> None:
     assert not client.exists()
     arms = block_sizes(at)
 
@@ -344,9 +346,9 @@ def test_a_repeat_during_which_somebody_else_applied_does_not_count(at: Desk, cl
 SHARES = {"": 0.95, "kv-cache-dtype=fp8": 0.8}
 
 
-def knowing(desk: Open, shares: Mapping[str, float]) -> Desk:
+def knowing(cli: Open, shares: Mapping[str, float]) -> CommandLine:
     """A deployment that can reckon, as well as its flags let it."""
-    at = desk(boot={"boot_seconds": 5, "knows": dict(shares)})
+    at = cli(boot={"boot_seconds": 5, "knows": dict(shares)})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     return at
 
@@ -354,8 +356,8 @@ def knowing(desk: Open, shares: Mapping[str, float]) -> Desk:
 RISKY = ("-ab", "serving.kv_cache_dtype=auto,fp8")
 
 
-def test_a_risky_flag_that_makes_answers_worse_is_never_kept_whatever_it_brings(desk: Open, client: Path) -> None:
-    at = knowing(desk, SHARES)
+def test_a_risky_flag_that_makes_answers_worse_is_never_kept_whatever_it_brings(cli: Open, client: Path) -> None:
+    at = knowing(cli, SHARES)
     said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-questions", "150", "-auto-approve")
     assert said.code == 13, said.all
     assert "each arm also answers the questions of arithmetic (the first 150) once" in said.out
@@ -370,8 +372,8 @@ def test_a_risky_flag_that_makes_answers_worse_is_never_kept_whatever_it_brings(
     assert (tree["keep"], tree["reason"], tree["quality"]["judgement"]) == ("A", "quality fell", "fell")
 
 
-def test_a_risky_flag_that_keeps_answers_right_is_judged_by_its_speed(desk: Open, client: Path) -> None:
-    at = knowing(desk, {"": 0.95})
+def test_a_risky_flag_that_keeps_answers_right_is_judged_by_its_speed(cli: Open, client: Path) -> None:
+    at = knowing(cli, {"": 0.95})
     assert not client.exists()
     client.parent.joinpath("bin", "vllm").write_text(
         client.parent.joinpath("bin", "vllm").read_text("utf-8").replace('block_size="32"', 'cache_dtype="fp8"'),
@@ -386,8 +388,8 @@ def test_a_risky_flag_that_keeps_answers_right_is_judged_by_its_speed(desk: Open
     assert said.err.count("Asking http://") == 2
 
 
-def test_a_risky_flag_is_not_kept_where_quality_cannot_be_told(desk: Open, client: Path) -> None:
-    at = knowing(desk, {"": 0.3})
+def test_a_risky_flag_is_not_kept_where_quality_cannot_be_told(cli: Open, client: Path) -> None:
+    at = knowing(cli, {"": 0.3})
     assert not client.exists()
     said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-repeats", "2", "-questions", "40", "-auto-approve")
     assert said.code == 0, said.all
@@ -395,14 +397,14 @@ def test_a_risky_flag_is_not_kept_where_quality_cannot_be_told(desk: Open, clien
     assert "Keep A" in said.out
 
 
-def test_that_quality_is_not_going_to_be_asked_for_is_said_before(at: Desk) -> None:
+def test_that_quality_is_not_going_to_be_asked_for_is_said_before(at: CommandLine) -> None:
     said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-no-accuracy")
     assert said.code == 1, "nobody said yes"
     assert "quality is not measured, and serving.kv_cache_dtype may change it" in said.out
     assert "each arm answers" not in said.out
 
 
-def test_what_belongs_to_an_ab_is_refused_without_one(at: Desk) -> None:
+def test_what_belongs_to_an_ab_is_refused_without_one(at: CommandLine) -> None:
     for words, why in (
         (("one", "two", "-repeats", "3"), "--repeats goes with --ab."),
         (("one", "two", "-accuracy", "arithmetic"), "--accuracy goes with --ab."),

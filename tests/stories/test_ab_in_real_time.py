@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import PROFILE
+from command_line import PROFILE
 from pseudo_terminal import INTERRUPT, person
 
 from tpudeploy.cli.main import main

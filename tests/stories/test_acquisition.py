@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 A, B, ELSEWHERE = "us-east5-a", "us-east5-b", "europe-west4-a"
 
@@ -22,10 +22,10 @@ REFUSALS: tuple[tuple[Mapping[str, Any], str, str], ...] = (
 
 @pytest.mark.parametrize("row", REFUSALS, ids=lambda row: str(row[0]["fault"]))
 def test_a_refused_zone_is_named_in_googles_words_left_clean_and_not_asked_again(
-    desk: Open, row: tuple[Mapping[str, Any], str, str]
+    cli: Open, row: tuple[Mapping[str, Any], str, str]
 ) -> None:
     trouble, words, then = row
-    at = desk(trouble=[{**trouble, "zone": A}])
+    at = cli(trouble=[{**trouble, "zone": A}])
     profile = at.write()
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
@@ -41,10 +41,10 @@ def test_a_refused_zone_is_named_in_googles_words_left_clean_and_not_asked_again
 
 @pytest.mark.parametrize("layer", ["L1", "L2", "L3"])
 def test_words_that_nobody_has_seen_are_passed_on_and_held_against_the_place_for_half_a_minute(
-    desk: Open, layer: str
+    cli: Open, layer: str
 ) -> None:
     words = "quantum flux\nin chip 3"
-    at = desk(trouble=[{"fault": "stockout", "zone": A, "layer": layer, "message": words, "code": 9}])
+    at = cli(trouble=[{"fault": "stockout", "zone": A, "layer": layer, "message": words, "code": 9}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert words in applied.err
@@ -54,8 +54,8 @@ def test_words_that_nobody_has_seen_are_passed_on_and_held_against_the_place_for
     assert refused["known"] is False
 
 
-def test_a_refused_quota_of_spot_leaves_the_other_pool_of_the_zone_open(desk: Open) -> None:
-    at = desk(quota=[{"class": "preemptible", "zone": "*", "limit": 0}])
+def test_a_refused_quota_of_spot_leaves_the_other_pool_of_the_zone_open(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "zone": "*", "limit": 0}])
     models = "[spot, flex-start, on-demand]\n  max_run_duration: 4h"
     applied = at.run("apply", "-auto-approve", at.write(PROFILE.replace("[spot]", models)))
     assert applied.code == 0, applied.all
@@ -63,8 +63,8 @@ def test_a_refused_quota_of_spot_leaves_the_other_pool_of_the_zone_open(desk: Op
     assert f"in {A}, on-demand" in applied.err
 
 
-def test_a_provisioning_model_that_is_refused_gives_way_to_the_next_one(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "model-unsupported", "model": "SPOT"}])
+def test_a_provisioning_model_that_is_refused_gives_way_to_the_next_one(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "model-unsupported", "model": "SPOT"}])
     profile = at.write(PROFILE.replace("[spot]", "[spot, on-demand]"))
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
@@ -72,8 +72,8 @@ def test_a_provisioning_model_that_is_refused_gives_way_to_the_next_one(desk: Op
     assert f"in {A}, on-demand" in applied.err
 
 
-def test_with_every_zone_full_it_waits_and_asks_again_ever_later(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "stockout", "times": 9}])
+def test_with_every_zone_full_it_waits_and_asks_again_ever_later(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout", "times": 9}])
     began = at.clock.now()
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
@@ -82,8 +82,8 @@ def test_with_every_zone_full_it_waits_and_asks_again_ever_later(desk: Open) -> 
     assert "not asked there again for 1m 0s" in applied.err
 
 
-def test_where_no_zone_has_quota_it_says_so_at_once_and_a_rerun_asks_anew(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "quota-zero", "times": 2}])
+def test_where_no_zone_has_quota_it_says_so_at_once_and_a_rerun_asks_anew(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "quota-zero", "times": 2}])
     profile = at.write()
     stopped = at.run("apply", "-auto-approve", profile)
     assert stopped.code == 1
@@ -95,8 +95,8 @@ def test_where_no_zone_has_quota_it_says_so_at_once_and_a_rerun_asks_anew(desk: 
     assert at.asked() == [A, ELSEWHERE, A]
 
 
-def test_a_timeout_keeps_the_place_in_the_queue_and_a_rerun_resumes_without_asking(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "timings", "waiting": 1800}])
+def test_a_timeout_keeps_the_place_in_the_queue_and_a_rerun_resumes_without_asking(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "timings", "waiting": 1800}])
     profile = at.write()
     stopped = at.run("apply", "-auto-approve", "-timeout", "10m", profile)
     assert stopped.code == 12, stopped.all
@@ -113,8 +113,8 @@ def test_a_timeout_keeps_the_place_in_the_queue_and_a_rerun_resumes_without_aski
     assert list(at.slices) == [name]
 
 
-def test_a_request_that_waits_holds_its_place_and_no_other_zone_is_asked(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "timings", "zone": A, "waiting": 3600}])
+def test_a_request_that_waits_holds_its_place_and_no_other_zone_is_asked(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "timings", "zone": A, "waiting": 3600}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert at.asked() == [A]
@@ -123,8 +123,8 @@ def test_a_request_that_waits_holds_its_place_and_no_other_zone_is_asked(desk: O
 
 
 @pytest.mark.parametrize("fault", ["wait-for-ever", "accepted"])
-def test_a_request_that_lapses_is_cleared_away_and_the_next_zone_is_asked(desk: Open, fault: str) -> None:
-    at = desk(trouble=[{"fault": fault, "zone": A}, {"fault": "wait-for-ever", "zone": A}])
+def test_a_request_that_lapses_is_cleared_away_and_the_next_zone_is_asked(cli: Open, fault: str) -> None:
+    at = cli(trouble=[{"fault": fault, "zone": A}, {"fault": "wait-for-ever", "zone": A}])
     applied = at.run("apply", "-auto-approve", at.write(PROFILE + "  valid_until: 30m\n"))
     assert applied.code == 0, applied.all
     assert at.asked() == [A, B]
@@ -133,8 +133,8 @@ def test_a_request_that_lapses_is_cleared_away_and_the_next_zone_is_asked(desk: 
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_slice_that_loops_in_provisioning_is_abandoned_for_the_next_zone(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "provisioning-loop", "zone": A, "for": 3000}])
+def test_a_slice_that_loops_in_provisioning_is_abandoned_for_the_next_zone(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "provisioning-loop", "zone": A, "for": 3000}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert at.asked() == [A, B]
@@ -149,10 +149,8 @@ def test_a_slice_that_loops_in_provisioning_is_abandoned_for_the_next_zone(desk:
         ("iam-denied", "gcloud projects add-iam-policy-binding"),
     ],
 )
-def test_what_only_a_person_can_mend_stops_at_once_with_the_command_to_run(
-    desk: Open, fault: str, command: str
-) -> None:
-    at = desk(trouble=[{"fault": fault, "times": 1, "method": "queuedResources.create"}])
+def test_what_only_a_person_can_mend_stops_at_once_with_the_command_to_run(cli: Open, fault: str, command: str) -> None:
+    at = cli(trouble=[{"fault": fault, "times": 1, "method": "queuedResources.create"}])
     profile = at.write()
     stopped = at.run("apply", "-auto-approve", profile)
     assert stopped.code == 1
@@ -162,8 +160,8 @@ def test_what_only_a_person_can_mend_stops_at_once_with_the_command_to_run(
     assert at.run("apply", "-auto-approve", profile).code == 0  # mended: the next run asks again at once
 
 
-def test_without_credentials_it_says_how_to_log_in(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_without_credentials_it_says_how_to_log_in(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     monkeypatch.delenv("TPU_EMULATOR_HOST")
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(at.folder / "gcloud"))
@@ -174,8 +172,8 @@ def test_without_credentials_it_says_how_to_log_in(desk: Open, monkeypatch: pyte
     assert "Traceback" not in stopped.all
 
 
-def test_a_rate_limit_is_waited_out_where_it_struck(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "rate-limit", "times": 1}])
+def test_a_rate_limit_is_waited_out_where_it_struck(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "rate-limit", "times": 1}])
     began = at.clock.now()
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
@@ -198,9 +196,9 @@ def test_a_rate_limit_is_waited_out_where_it_struck(desk: Open) -> None:
     ids=lambda rows: "+".join(r["fault"] for r in rows),
 )
 def test_whatever_becomes_of_the_reply_exactly_one_slice_is_asked_for_and_kept(
-    desk: Open, trouble: list[Mapping[str, Any]]
+    cli: Open, trouble: list[Mapping[str, Any]]
 ) -> None:
-    at = desk(trouble=[{**row, "call": 1} for row in trouble])
+    at = cli(trouble=[{**row, "call": 1} for row in trouble])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert at.asked() == [A]
@@ -209,16 +207,16 @@ def test_whatever_becomes_of_the_reply_exactly_one_slice_is_asked_for_and_kept(
 
 
 @pytest.mark.parametrize("fault", ["unavailable", "backend-error", "connection-refused", "slow"])
-def test_a_cloud_that_does_not_answer_for_a_while_is_looked_at_again(desk: Open, fault: str) -> None:
-    at = desk(trouble=[{"fault": fault, "method": "queuedResources.get", "times": 3}])
+def test_a_cloud_that_does_not_answer_for_a_while_is_looked_at_again(cli: Open, fault: str) -> None:
+    at = cli(trouble=[{"fault": fault, "method": "queuedResources.get", "times": 3}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert at.asked() == [A]
     assert len(at.slices) == 1
 
 
-def test_a_cloud_that_stays_silent_ends_the_run_and_a_rerun_goes_on(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "unavailable", "method": "queuedResources.get", "times": 40}])
+def test_a_cloud_that_stays_silent_ends_the_run_and_a_rerun_goes_on(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "unavailable", "method": "queuedResources.get", "times": 40}])
     profile = at.write()
     stopped = at.run("apply", "-auto-approve", profile)
     assert stopped.code == 1
@@ -231,9 +229,9 @@ def test_a_cloud_that_stays_silent_ends_the_run_and_a_rerun_goes_on(desk: Open) 
 
 
 @pytest.mark.parametrize("layer", ["L1", "L2", "L3"])
-def test_a_request_that_google_calls_wrong_stops_in_googles_words_wherever_they_come(desk: Open, layer: str) -> None:
+def test_a_request_that_google_calls_wrong_stops_in_googles_words_wherever_they_come(cli: Open, layer: str) -> None:
     wrong = {"fault": "stockout", "layer": layer, "code": 3, "message": "tpu.node.tags: no such thing"}
-    at = desk(trouble=[wrong])
+    at = cli(trouble=[wrong])
     stopped = at.run("apply", "-auto-approve", at.write())
     assert stopped.code == 1
     assert "tpu.node.tags: no such thing" in stopped.err.partition("Error: ")[2]
@@ -242,8 +240,8 @@ def test_a_request_that_google_calls_wrong_stops_in_googles_words_wherever_they_
 
 
 @pytest.mark.parametrize(("wait", "state"), [("accepted", "WAITING_FOR_RESOURCES"), ("granted", "ACTIVE")])
-def test_apply_may_end_earlier_and_the_next_one_goes_on(desk: Open, wait: str, state: str) -> None:
-    at = desk(boot={"boot_seconds": 600}, timings={"queued": 0.5, "waiting": 900})
+def test_apply_may_end_earlier_and_the_next_one_goes_on(cli: Open, wait: str, state: str) -> None:
+    at = cli(boot={"boot_seconds": 600}, timings={"queued": 0.5, "waiting": 900})
     profile = at.write()
     begun = at.run("apply", "-auto-approve", "-wait", wait, profile)
     assert begun.code == 0
@@ -256,13 +254,13 @@ def test_apply_may_end_earlier_and_the_next_one_goes_on(desk: Open, wait: str, s
     assert _serves(at)
 
 
-def _serves(at: Desk) -> bool:
+def _serves(at: CommandLine) -> bool:
     told = at.run("status", "gemma.yaml")
     return "gemma[0]  serving" in told.out
 
 
-def test_an_abandoned_slice_that_will_not_go_keeps_nobody_from_the_endpoint(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "provisioning-loop", "zone": "us-east5-a", "for": 6000}])
+def test_an_abandoned_slice_that_will_not_go_keeps_nobody_from_the_endpoint(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "provisioning-loop", "zone": "us-east5-a", "for": 6000}])
     profile = at.write()
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
@@ -272,10 +270,10 @@ def test_an_abandoned_slice_that_will_not_go_keeps_nobody_from_the_endpoint(desk
 
 
 @pytest.mark.parametrize("destroys", [False, True])
-def test_a_slice_that_never_goes_ends_the_run_in_the_end_and_is_named(desk: Open, destroys: bool) -> None:
+def test_a_slice_that_never_goes_ends_the_run_in_the_end_and_is_named(cli: Open, destroys: bool) -> None:
     looping = {"fault": "provisioning-loop", "zone": "us-east5-a", "for": 90_000}
     never = {"fault": "delete-refused", "times": 9_999}
-    at = desk(trouble=[never] if destroys else [looping])
+    at = cli(trouble=[never] if destroys else [looping])
     profile = at.write()
     done = at.run("apply", "-auto-approve", profile)
     if destroys:
@@ -288,8 +286,8 @@ def test_a_slice_that_never_goes_ends_the_run_in_the_end_and_is_named(desk: Open
     assert left in done.err.rpartition("Error:")[2]
 
 
-def test_who_does_not_stay_to_watch_asks_in_one_place_and_gives_back_the_others(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "wait-for-ever"}])
+def test_who_does_not_stay_to_watch_asks_in_one_place_and_gives_back_the_others(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever"}])
     many = at.write(_parallel(3))
     assert at.run("apply", "-auto-approve", "-timeout", "2m", many).code == 12
     assert len(at.slices) == 3
@@ -297,8 +295,8 @@ def test_who_does_not_stay_to_watch_asks_in_one_place_and_gives_back_the_others(
     assert list(at.slices.values()) == ["WAITING_FOR_RESOURCES"]
 
 
-def test_fewer_parallel_requests_than_before_give_the_youngest_back(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "wait-for-ever"}])
+def test_fewer_parallel_requests_than_before_give_the_youngest_back(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever"}])
     assert at.run("apply", "-auto-approve", "-timeout", "2m", at.write(_parallel(3))).code == 12
     first = at.asked()[0]
     assert at.run("apply", "-auto-approve", "-timeout", "5m", at.write(_parallel(1))).code == 12

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import PROFILE
+from command_line import PROFILE
 from pseudo_terminal import END_OF_INPUT, INTERRUPT, person
 
 from tpudeploy.emulator import Emulator, RealClock, running

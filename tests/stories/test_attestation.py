@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy import Profile, Workspace
 
@@ -15,12 +15,12 @@ SHORTER = {"instead": {"max-model-len": "4096"}}
 CLOSED = PROFILE.replace("max_model_len: 16384", "max_model_len: 16384\n  args: {disable_log_stats: true}")
 
 
-def _asks(at: Desk, path: str) -> int:
+def _asks(at: CommandLine, path: str) -> int:
     return sum(path in request.path for request in at.emulator.requests)
 
 
-def test_one_line_says_that_all_is_as_planned(desk: Open) -> None:
-    at = desk()
+def test_one_line_says_that_all_is_as_planned(cli: Open) -> None:
+    at = cli()
     said = at.run("apply", "-auto-approve", at.write(MEASURED))
     assert said.code == 0, said.all
     lines = [line for line in said.err.splitlines() if "Verified: " in line]
@@ -30,8 +30,8 @@ def test_one_line_says_that_all_is_as_planned(desk: Open) -> None:
     assert _asks(at, "entries:list") == 0, "API and metrics said it all: Logging was not asked"
 
 
-def test_a_declared_setting_that_is_not_in_effect_exits_13_and_costs_nothing_else(desk: Open) -> None:
-    at = desk(boot=SHORTER)
+def test_a_declared_setting_that_is_not_in_effect_exits_13_and_costs_nothing_else(cli: Open) -> None:
+    at = cli(boot=SHORTER)
     said = at.run("apply", "-auto-approve", at.write())
     assert said.code == 13, said.all
     assert "Not in effect: max_model_len is 4096, declared 16384 [api]" in said.err
@@ -43,15 +43,15 @@ def test_a_declared_setting_that_is_not_in_effect_exits_13_and_costs_nothing_els
     assert at.run("output", "gemma").code == 0
 
 
-def test_a_prediction_that_fails_is_named_and_is_no_failure(desk: Open) -> None:
-    at = desk(boot={"kv_blocks": 9000})
+def test_a_prediction_that_fails_is_named_and_is_no_failure(cli: Open) -> None:
+    at = cli(boot={"kv_blocks": 9000})
     said = at.run("apply", "-auto-approve", at.write(MEASURED))
     assert said.code == 0, said.all
     assert "Not as planned: num_blocks is 9000, planned 18000 (-50.0%) [metrics]" in said.err
 
 
-def test_of_several_replicas_each_is_asked_and_the_deviating_one_is_named(desk: Open) -> None:
-    at = desk(boot=SHORTER)
+def test_of_several_replicas_each_is_asked_and_the_deviating_one_is_named(cli: Open) -> None:
+    at = cli(boot=SHORTER)
     said = at.run("apply", "-auto-approve", at.write(PROFILE + "replicas: 2\n"))
     assert said.code == 13
     assert {f"gemma[{n}] does not do what its profile says" in said.err for n in (0, 1)} == {True}
@@ -61,8 +61,8 @@ def test_of_several_replicas_each_is_asked_and_the_deviating_one_is_named(desk: 
     assert {r["replica"] for r in rows if r["verdict"] == "differs"} == {"gemma[0]", "gemma[1]"}
 
 
-def test_what_serves_is_asked_though_another_replica_fails(desk: Open) -> None:
-    at = desk(boot=SHORTER, trouble=[{"fault": "stockout", "attempt": "2-"}])
+def test_what_serves_is_asked_though_another_replica_fails(cli: Open) -> None:
+    at = cli(boot=SHORTER, trouble=[{"fault": "stockout", "attempt": "2-"}])
     alone = PROFILE.replace("[us-east5-a, us-east5-b, europe-west4-a]", "[us-east5-a]") + "replicas: 2\n"
     said = at.run("apply", "-auto-approve", "-timeout", "30m", at.write(alone))
     assert said.code == 13, said.all
@@ -70,38 +70,38 @@ def test_what_serves_is_asked_though_another_replica_fails(desk: Open) -> None:
     assert said.err.count("Not in effect: max_model_len is 4096") == 1
 
 
-def test_a_model_that_cannot_be_sized_is_held_against_what_its_profile_says(desk: Open) -> None:
-    at = desk(boot=SHORTER)
+def test_a_model_that_cannot_be_sized_is_held_against_what_its_profile_says(cli: Open) -> None:
+    at = cli(boot=SHORTER)
     said = at.run("apply", "-auto-approve", at.write(PROFILE.replace("google/gemma-4-E2B-it", "somebody/new-model")))
     assert said.code == 13, said.all
     assert "Not in effect: max_model_len is 4096, declared 16384 [api]" in said.err
 
 
-def test_what_cannot_be_read_is_said_and_is_no_alarm(desk: Open) -> None:
-    at = desk()
+def test_what_cannot_be_read_is_said_and_is_no_alarm(cli: Open) -> None:
+    at = cli()
     said = at.run("apply", "-auto-approve", at.write(CLOSED))
     assert said.code == 0, said.all
     assert "metrics reported nothing (they have no vllm:cache_config_info)" in said.err
     assert "Not" not in next(line for line in said.err.splitlines() if "Verified: " in line)
 
 
-def test_an_endpoint_that_is_out_of_reach_is_no_alarm(desk: Open) -> None:
-    at = desk(boot={"reachable": False})
+def test_an_endpoint_that_is_out_of_reach_is_no_alarm(cli: Open) -> None:
+    at = cli(boot={"reachable": False})
     said = at.run("apply", "-auto-approve", at.write())
     assert said.code == 0, said.all
     assert "Nothing verified: api and metrics reported nothing (it cannot be reached from here)" in said.err
 
 
-def test_the_log_is_read_where_only_the_log_can_tell(desk: Open) -> None:
-    at = desk()
+def test_the_log_is_read_where_only_the_log_can_tell(cli: Open) -> None:
+    at = cli()
     at.write(PROFILE.replace("v6e-1", "v6e-4"))
     said = at.run("apply", "-auto-approve", "gemma.yaml")
     assert said.code == 0, said.all
     assert _asks(at, "entries:list") == 1, "how many chips share a layer stands nowhere else"
 
 
-def test_a_setting_that_is_ignored_is_held_against_what_was_applied(desk: Open) -> None:
-    at = desk()
+def test_a_setting_that_is_ignored_is_held_against_what_was_applied(cli: Open) -> None:
+    at = cli()
     ignoring = PROFILE + "lifecycle: {ignore_changes: [serving.max_model_len, placement.labels]}\n"
     assert at.run("apply", "-auto-approve", at.write(ignoring)).code == 0
     at.write(ignoring.replace("16384", "8192").replace("[spot]", "[spot]\n  network: {tags: [search]}"))
@@ -110,8 +110,8 @@ def test_a_setting_that_is_ignored_is_held_against_what_was_applied(desk: Open) 
     assert "Verified: 4 declared settings in effect" in said.err
 
 
-def test_the_same_apply_says_13_again_until_it_does_what_it_was_told(desk: Open) -> None:
-    at = desk(boot=SHORTER)
+def test_the_same_apply_says_13_again_until_it_does_what_it_was_told(cli: Open) -> None:
+    at = cli(boot=SHORTER)
     profile = at.write()
     apply = ("apply", "-auto-approve", profile)
     assert at.run(*apply).code == 13
@@ -137,15 +137,15 @@ def test_the_same_apply_says_13_again_until_it_does_what_it_was_told(desk: Open)
     assert not any("/v1/models" in r.path for r in at.emulator.requests[asked:])
 
 
-def test_a_profile_that_says_what_is_in_effect_ends_it_too(desk: Open) -> None:
-    at = desk(boot=SHORTER)
+def test_a_profile_that_says_what_is_in_effect_ends_it_too(cli: Open) -> None:
+    at = cli(boot=SHORTER)
     assert at.run("apply", "-auto-approve", at.write()).code == 13
     assert at.run("apply", "-auto-approve", at.write(PROFILE.replace("16384", "4096"))).code == 0
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
 
 
-def test_an_engine_that_cannot_be_asked_any_more_counts_as_it_was(desk: Open) -> None:
-    at = desk(boot=SHORTER)
+def test_an_engine_that_cannot_be_asked_any_more_counts_as_it_was(cli: Open) -> None:
+    at = cli(boot=SHORTER)
     assert at.run("apply", "-auto-approve", at.write()).code == 13
     (node,) = at.emulator._cloud.nodes.values()
     node.hosts[0].stop()
@@ -155,8 +155,8 @@ def test_an_engine_that_cannot_be_asked_any_more_counts_as_it_was(desk: Open) ->
     assert "It cannot be asked now." in again.err
 
 
-def test_a_fleet_asks_again_only_where_it_was_otherwise(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "boot", "times": 1, **SHORTER}])
+def test_a_fleet_asks_again_only_where_it_was_otherwise(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "boot", "times": 1, **SHORTER}])
     names = ("one", "two", "three")
     profiles = [at.write(PROFILE.replace("name: gemma", f"name: {n}"), f"{n}.yaml") for n in names]
     first = at.run("apply", "-auto-approve", *profiles)
@@ -167,28 +167,28 @@ def test_a_fleet_asks_again_only_where_it_was_otherwise(desk: Open) -> None:
     assert (again.err.count("Not in effect"), again.err.count("Verified: ")) == (1, 1), again.err
 
 
-def test_a_pipeline_says_13_again_too(desk: Open) -> None:
-    at = desk(boot=SHORTER)
+def test_a_pipeline_says_13_again_too(cli: Open) -> None:
+    at = cli(boot=SHORTER)
     assert at.run("apply", "-auto-approve", at.write()).code == 13
     assert at.run("ci", "apply", "gemma.yaml").code == 13
 
 
-def _start_as_told(at: Desk) -> None:
+def _start_as_told(at: CommandLine) -> None:
     """Somebody mends what made the engine do otherwise."""
     (node,) = at.emulator._cloud.nodes.values()
     host: Any = node.hosts[0]
     host._behaviour = replace(host._behaviour, instead={})
 
 
-def _start_another(at: Desk, index: int = 0) -> None:
+def _start_another(at: CommandLine, index: int = 0) -> None:
     """Somebody starts a container anew by hand, with another length."""
     nodes = at.emulator._cloud.nodes
     host: Any = nodes[sorted(nodes)[index]].hosts[0]
     host._behaviour = replace(host._behaviour, **SHORTER)
 
 
-def test_drift_tells_a_server_that_does_otherwise_apart_and_undoes_nothing(desk: Open) -> None:
-    at = desk()
+def test_drift_tells_a_server_that_does_otherwise_apart_and_undoes_nothing(cli: Open) -> None:
+    at = cli()
     profile = at.write(PROFILE + "replicas: 2\n")
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert at.run("drift", profile).code == 0
@@ -205,8 +205,8 @@ def test_drift_tells_a_server_that_does_otherwise_apart_and_undoes_nothing(desk:
     assert [(d["address"], d["kind"]) for d in found] == [("gemma[1]", "not in effect")]
 
 
-def test_drift_is_against_what_was_applied_not_what_the_profile_says_by_now(desk: Open) -> None:
-    at = desk()
+def test_drift_is_against_what_was_applied_not_what_the_profile_says_by_now(cli: Open) -> None:
+    at = cli()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     changed = at.write(PROFILE.replace("16384", "8192"))
     assert at.run("drift", changed).code == 0, "what is meant is no drift"
@@ -214,8 +214,8 @@ def test_drift_is_against_what_was_applied_not_what_the_profile_says_by_now(desk
     assert '= "16384" (applied) -> "4096" (live)' in at.run("drift", changed).out
 
 
-def test_the_report_and_the_stream_have_it_for_programs(desk: Open) -> None:
-    at = desk(boot=SHORTER)
+def test_the_report_and_the_stream_have_it_for_programs(cli: Open) -> None:
+    at = cli(boot=SHORTER)
     said = at.run("apply", "-auto-approve", "-json", at.write())
     assert said.code == 13
     lines = [json.loads(line) for line in said.out.splitlines()]
@@ -226,8 +226,8 @@ def test_the_report_and_the_stream_have_it_for_programs(desk: Open) -> None:
     assert report["not_in_effect"][0]["exit_code"] == 13
 
 
-def test_from_the_library_it_is_in_the_report(desk: Open) -> None:
-    at = desk(boot=SHORTER)
+def test_from_the_library_it_is_in_the_report(cli: Open) -> None:
+    at = cli(boot=SHORTER)
     profile = Profile.load(at.folder / at.write())
     with Workspace.open(at.folder, clock=at.clock) as workspace:
         report = workspace.apply(workspace.plan([profile]))
@@ -236,15 +236,15 @@ def test_from_the_library_it_is_in_the_report(desk: Open) -> None:
     assert report.error.exit_code == 13
 
 
-def test_a_real_machine_attests_by_api_metrics_and_log(desk: Open) -> None:
-    at = desk(nodes="real", boot={"boot_seconds": 60})
+def test_a_real_machine_attests_by_api_metrics_and_log(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 60})
     said = at.run("apply", "-auto-approve", at.write(MEASURED))
     assert said.code == 0, said.all
     assert "KV cache as planned (17,996 blocks, 1,151,744 tokens)" in said.err
 
 
-def test_a_pipeline_fails_with_it_and_says_so(desk: Open) -> None:
-    at = desk(boot=SHORTER)
+def test_a_pipeline_fails_with_it_and_says_so(cli: Open) -> None:
+    at = cli(boot=SHORTER)
     at.write()
     _, _, fingerprint = at.run("ci", "apply", "gemma.yaml").err.partition("-accept ")
     said = at.run("ci", "apply", "gemma.yaml", "-accept", fingerprint.split(".")[0])
@@ -253,8 +253,8 @@ def test_a_pipeline_fails_with_it_and_says_so(desk: Open) -> None:
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_what_comes_back_while_it_is_watched_is_asked_again(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "preempt", "after": 900, "times": 1}])
+def test_what_comes_back_while_it_is_watched_is_asked_again(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "preempt", "after": 900, "times": 1}])
     at.killed(4000, "apply", "-auto-approve", "-watch", at.write())
     said = at.capture.readouterr().err
     assert said.count("gemma[0]: Verified: 4 declared settings in effect") == 2, said

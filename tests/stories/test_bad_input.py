@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from desk import PROFILE, Open
+from command_line import PROFILE, Open
 
 
 def _serving(line: str) -> str:
@@ -59,9 +59,9 @@ BAD: dict[str, tuple[str | bytes, str, str, str]] = {
 
 @pytest.mark.parametrize("kind", BAD)
 @pytest.mark.parametrize("command", ["validate", "plan", "apply"])
-def test_a_bad_profile_is_shown_with_its_place_and_nothing_else_happens(desk: Open, kind: str, command: str) -> None:
+def test_a_bad_profile_is_shown_with_its_place_and_nothing_else_happens(cli: Open, kind: str, command: str) -> None:
     text, code, place, words = BAD[kind]
-    at = desk()
+    at = cli()
     (at.folder / "gemma.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
     told = at.run(command, "gemma.yaml")
     assert told.code == 1
@@ -73,8 +73,8 @@ def test_a_bad_profile_is_shown_with_its_place_and_nothing_else_happens(desk: Op
     assert not at.emulator.requests
 
 
-def test_every_problem_of_every_file_is_told_at_once(desk: Open) -> None:
-    at = desk()
+def test_every_problem_of_every_file_is_told_at_once(cli: Open) -> None:
+    at = cli()
     one = at.write(PROFILE.replace("16384", "many").replace("v6e-1", "v6e-7"))
     two = at.write(PROFILE.replace("name: gemma", "nam: gemma"), "two.yaml")
     told = at.run("plan", one, two)
@@ -83,8 +83,8 @@ def test_every_problem_of_every_file_is_told_at_once(desk: Open) -> None:
         assert place in told.err
 
 
-def test_a_bad_value_names_the_overlay_or_the_flag_it_came_from(desk: Open) -> None:
-    at = desk()
+def test_a_bad_value_names_the_overlay_or_the_flag_it_came_from(cli: Open) -> None:
+    at = cli()
     base = at.write()
     overlay = at.write("serving:\n  max_model_len: lots\n", "canary.yaml")
     laid = at.run("plan", base, "-f", str(at.folder / overlay))
@@ -126,10 +126,8 @@ def test_a_bad_value_names_the_overlay_or_the_flag_it_came_from(desk: Open) -> N
     ],
     ids=" ".join,
 )
-def test_a_command_line_that_cannot_be_understood_says_what_was_meant(
-    desk: Open, words: list[str], answer: str
-) -> None:
-    at = desk()
+def test_a_command_line_that_cannot_be_understood_says_what_was_meant(cli: Open, words: list[str], answer: str) -> None:
+    at = cli()
     at.write()
     told = at.run(*words)
     assert told.code == 1
@@ -139,8 +137,8 @@ def test_a_command_line_that_cannot_be_understood_says_what_was_meant(
     assert not at.emulator.requests
 
 
-def test_a_name_that_is_no_text_is_answered_as_any_other(desk: Open) -> None:
-    at = desk()
+def test_a_name_that_is_no_text_is_answered_as_any_other(cli: Open) -> None:
+    at = cli()
     told = at.run("plan", "\udcff\x1b[31m.yaml")
     assert told.code == 1
     assert "does not exist" in told.err
@@ -148,8 +146,8 @@ def test_a_name_that_is_no_text_is_answered_as_any_other(desk: Open) -> None:
     assert "Traceback" not in told.all
 
 
-def test_options_may_stand_before_the_command_and_be_written_with_one_dash_or_two(desk: Open) -> None:
-    at = desk()
+def test_options_may_stand_before_the_command_and_be_written_with_one_dash_or_two(cli: Open) -> None:
+    at = cli()
     at.write()
     for words in (
         ["plan", "-detailed-exitcode", "gemma.yaml"],
@@ -158,11 +156,11 @@ def test_options_may_stand_before_the_command_and_be_written_with_one_dash_or_tw
         assert at.run(*words).code == 2
 
 
-def test_a_bug_of_ours_says_so_with_a_report_to_paste(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_of_ours_says_so_with_a_report_to_paste(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> int:
         raise ZeroDivisionError("provoked")
 
-    at = desk()
+    at = cli()
     monkeypatch.setattr("tpudeploy.cli.commands.version.run", broken)
     monkeypatch.setattr(tempfile, "tempdir", str(at.folder))
     told = at.run("version")
@@ -176,8 +174,8 @@ def test_a_bug_of_ours_says_so_with_a_report_to_paste(desk: Open, monkeypatch: p
     assert text.startswith("tpudeploy ")
 
 
-def test_a_link_to_nothing_says_where_it_points(desk: Open) -> None:
-    at = desk()
+def test_a_link_to_nothing_says_where_it_points(cli: Open) -> None:
+    at = cli()
     (at.folder / "gemma.yaml").symlink_to("prod/gemma.yaml")
     told = at.run("validate", "gemma.yaml")
     assert told.code == 1

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from answering import answering, http
-from desk import Said, command
+from command_line import Result, command
 from emulator.machine_world import MODEL, SERVE, World, ask
 from jsonschema import Draft7Validator
 from pseudo_terminal import person
@@ -24,7 +24,7 @@ from screen import Screen
 from tpudeploy.emulator.machine.machine import Machine
 from tpudeploy.views.schemas import SCHEMAS
 
-Bench = Callable[..., Said]
+Bench = Callable[..., Result]
 STREAMS = "1,2,3,4,5,6,7,8,10,12,14,16"
 CONTEXTS = "4,8,16,32,64,128,256,512,1024,4096,8192,16384"
 

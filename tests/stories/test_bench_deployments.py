@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.cli.main import main
 from tpudeploy.emulator import Emulator, VirtualClock, running
@@ -43,22 +43,22 @@ def serving(
     applied: tuple[Path, VirtualClock, Emulator],
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-) -> Desk:
+) -> CommandLine:
     """The same server for all, and no run of it yet."""
     folder, clock, emulator = applied
     monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
     shutil.rmtree(folder / ".tpudeploy" / "runs", ignore_errors=True)
-    return Desk(folder=folder, clock=clock, emulator=emulator, capture=capfd)
+    return CommandLine(folder=folder, clock=clock, emulator=emulator, capture=capfd)
 
 
-def kept(at: Desk) -> Mapping[str, Any]:
+def kept(at: CommandLine) -> Mapping[str, Any]:
     """The only run there is."""
     (file,) = (at.folder / ".tpudeploy" / "runs").glob("*.json")
     tree: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return tree
 
 
-def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(serving: Desk) -> None:
+def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(serving: CommandLine) -> None:
     said = serving.run("bench", "gemma.yaml", *SWEEP)
     assert said.code == 0, said.all
     run = kept(serving)
@@ -83,7 +83,7 @@ def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(servin
     assert "On the emulator: no figure here says anything about a TPU." in said.out
 
 
-def test_what_would_only_queue_can_be_left_out_and_is_named(serving: Desk) -> None:
+def test_what_would_only_queue_can_be_left_out_and_is_named(serving: CommandLine) -> None:
     said = serving.run("bench", "gemma.yaml", *SWEEP, "--skip-oversubscribed")
     assert said.code == 0, said.all
     (queued,) = (c for c in kept(serving)["cells"] if c["status"] == "oversubscribed")
@@ -91,7 +91,7 @@ def test_what_would_only_queue_can_be_left_out_and_is_named(serving: Desk) -> No
     assert queued["reasons"] == ["4 of 8 run at once, by max_num_seqs 4; the rest queue"]
 
 
-def test_a_profile_that_was_changed_since_is_not_what_would_be_measured(serving: Desk) -> None:
+def test_a_profile_that_was_changed_since_is_not_what_would_be_measured(serving: CommandLine) -> None:
     said = serving.run("bench", "gemma.yaml", "--set", "serving.max_num_seqs=8", *SWEEP)
     assert said.code == 1
     assert "The server of gemma is not the one that its profile declares." in said.err
@@ -99,15 +99,17 @@ def test_a_profile_that_was_changed_since_is_not_what_would_be_measured(serving:
     assert not (serving.folder / ".tpudeploy" / "runs").exists()
 
 
-def test_a_deployment_without_an_endpoint_cannot_be_measured(desk: Open) -> None:
-    at = desk()
+def test_a_deployment_without_an_endpoint_cannot_be_measured(cli: Open) -> None:
+    at = cli()
     said = at.run("bench", at.write())
     assert said.code == 1
     assert "gemma has no endpoint yet." in said.err
 
 
 @pytest.mark.parametrize(("bound", "ended"), [(("--duration", "0"), "duration"), (("--max-cost", "0.000001"), "cost")])
-def test_a_bounded_run_keeps_what_it_has_and_goes_on_later(serving: Desk, bound: tuple[str, str], ended: str) -> None:
+def test_a_bounded_run_keeps_what_it_has_and_goes_on_later(
+    serving: CommandLine, bound: tuple[str, str], ended: str
+) -> None:
     said = serving.run("bench", "gemma.yaml", *SWEEP, *bound)
     assert said.code == 0, said.all
     run = kept(serving)
@@ -121,7 +123,7 @@ def test_a_bounded_run_keeps_what_it_has_and_goes_on_later(serving: Desk, bound:
     assert whole["cells"][: len(run["cells"])] == run["cells"]
 
 
-def test_a_run_goes_on_with_nothing_else_than_what_it_began_with(serving: Desk) -> None:
+def test_a_run_goes_on_with_nothing_else_than_what_it_began_with(serving: CommandLine) -> None:
     assert serving.run("bench", "gemma.yaml", *SWEEP, "--duration", "0").code == 0
     run = kept(serving)
     url = run["subject"]["url"]
@@ -130,7 +132,7 @@ def test_a_run_goes_on_with_nothing_else_than_what_it_began_with(serving: Desk) 
     assert f"Run {run['id']} measured something else: deployment was gemma, is unknown;" in said.err
 
 
-def test_ctrl_c_keeps_what_ran_and_says_how_to_go_on(serving: Desk) -> None:
+def test_ctrl_c_keeps_what_ran_and_says_how_to_go_on(serving: CommandLine) -> None:
     done, seconds = _ended_by(serving, signal.SIGINT)
     assert done.returncode == 130, done.stderr
     assert seconds < 5
@@ -141,7 +143,7 @@ def test_ctrl_c_keeps_what_ran_and_says_how_to_go_on(serving: Desk) -> None:
     assert serving.run("bench", "show", run["id"]).code == 0
 
 
-def test_a_killed_run_keeps_every_cell_that_had_ended_and_runs_the_others_later(serving: Desk) -> None:
+def test_a_killed_run_keeps_every_cell_that_had_ended_and_runs_the_others_later(serving: CommandLine) -> None:
     done, _ = _ended_by(serving, signal.SIGKILL)
     assert done.returncode == -signal.SIGKILL
     run = kept(serving)
@@ -156,7 +158,7 @@ def test_a_killed_run_keeps_every_cell_that_had_ended_and_runs_the_others_later(
     assert whole["cells"][: len(run["cells"])] == run["cells"]
 
 
-def _ended_by(at: Desk, number: signal.Signals) -> tuple[subprocess.CompletedProcess[str], float]:
+def _ended_by(at: CommandLine, number: signal.Signals) -> tuple[subprocess.CompletedProcess[str], float]:
     """`bench` in a process of its own, after its third cell; how long it took to end."""
     program = str(Path(sys.executable).with_name("tpudeploy"))
     words = ("--concurrency", "1,2,3,4", "--context", "1,2,3", "--output", "1", "--window", "100ms")

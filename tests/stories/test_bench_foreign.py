@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from answering import answering, http
-from desk import Said, command
+from command_line import Result, command
 from pseudo_terminal import INTERRUPT, person
 from screen import Screen
 
-Bench = Callable[..., Said]
+Bench = Callable[..., Result]
 GRID = Path(__file__).parents[1] / "bench" / "grid_e2b_v6e1.csv"
 
 VLLM = {

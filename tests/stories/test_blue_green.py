@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator.simulated import Simulated
@@ -23,14 +23,14 @@ DETAILED = "-detailed-exitcode"
 BROKEN = {"fault": "boot", "attempt": "2-", "crash": "error: unrecognized arguments: --no-such-flag", "times": 1}
 
 
-def _deployed(at: Desk, text: str = BLUE) -> str:
+def _deployed(at: CommandLine, text: str = BLUE) -> str:
     profile = at.write(text)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     return profile
 
 
-def _mend(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def _mend(at: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was wrong with the machines is so no more from their next start on."""
     at.emulator._cloud.troubles.clear()
     for host in [host for node in at.emulator._cloud.nodes.values() for host in node.hosts]:
@@ -43,19 +43,19 @@ def _start_well(host: Simulated, start: Callable[[], None]) -> None:
     start()
 
 
-def _kill_while_draining(at: Desk, profile: str) -> None:
+def _kill_while_draining(at: CommandLine, profile: str) -> None:
     at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
     (record,) = at.state()["records"]
     assert [attempt["draining_at"] is not None for attempt in record["attempts"]] == [True, False]
 
 
-def _published(at: Desk) -> dict[str, object]:
+def _published(at: CommandLine) -> dict[str, object]:
     tree: dict[str, object] = json.loads(at.run("output", "gemma", "-json").out)
     return tree
 
 
-def test_a_serving_change_is_planned_as_a_second_slice_with_what_both_cost(desk: Open) -> None:
-    at = desk()
+def test_a_serving_change_is_planned_as_a_second_slice_with_what_both_cost(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     at.write(GREEN)
     planned = at.run("plan", profile, DETAILED)
@@ -71,8 +71,8 @@ def test_a_serving_change_is_planned_as_a_second_slice_with_what_both_cost(desk:
     assert row["action_reason"] == "replace_because_of_serving_change"
 
 
-def test_the_new_slice_serves_and_clients_are_sent_there_before_the_old_one_is_drained_and_goes(desk: Open) -> None:
-    at = desk()
+def test_the_new_slice_serves_and_clients_are_sent_there_before_the_old_one_is_drained_and_goes(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     (old,), before = at.slices, _published(at)
     at.write(GREEN)
@@ -92,8 +92,8 @@ def test_the_new_slice_serves_and_clients_are_sent_there_before_the_old_one_is_d
     assert at.run("plan", profile, DETAILED).code == 0
 
 
-def test_labels_are_changed_in_place_all_the_same(desk: Open) -> None:
-    at = desk()
+def test_labels_are_changed_in_place_all_the_same(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     before = dict(at.slices)
     at.write(BLUE.replace("lifecycle:", "  labels: {team: ads}\nlifecycle:"))
@@ -103,8 +103,8 @@ def test_labels_are_changed_in_place_all_the_same(desk: Open) -> None:
     assert dict(at.slices) == before
 
 
-def test_what_has_never_served_is_mended_in_place(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk(trouble=[{**BROKEN, "attempt": "1-"}])
+def test_what_has_never_served_is_mended_in_place(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli(trouble=[{**BROKEN, "attempt": "1-"}])
     profile = at.write(BLUE)
     assert at.run("apply", "-auto-approve", profile).code == 1
     before = list(at.slices)
@@ -114,8 +114,8 @@ def test_what_has_never_served_is_mended_in_place(desk: Open, monkeypatch: pytes
     assert list(at.slices) == before
 
 
-def test_a_change_that_does_not_come_up_leaves_the_old_one_serving_and_says_what_both_cost(desk: Open) -> None:
-    at = desk(trouble=[BROKEN])
+def test_a_change_that_does_not_come_up_leaves_the_old_one_serving_and_says_what_both_cost(cli: Open) -> None:
+    at = cli(trouble=[BROKEN])
     profile = _deployed(at)
     (old,), before = at.slices, _published(at)
     at.write(GREEN)
@@ -131,9 +131,9 @@ def test_a_change_that_does_not_come_up_leaves_the_old_one_serving_and_says_what
 
 
 def test_the_slice_that_did_not_come_up_is_booted_once_more_by_the_next_apply(
-    desk: Open, monkeypatch: pytest.MonkeyPatch
+    cli: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = desk(trouble=[BROKEN])
+    at = cli(trouble=[BROKEN])
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)
@@ -146,9 +146,9 @@ def test_the_slice_that_did_not_come_up_is_booted_once_more_by_the_next_apply(
 
 
 def test_a_mended_change_goes_on_with_the_slice_that_did_not_come_up(
-    desk: Open, monkeypatch: pytest.MonkeyPatch
+    cli: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = desk(trouble=[BROKEN])
+    at = cli(trouble=[BROKEN])
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)
@@ -162,8 +162,8 @@ def test_a_mended_change_goes_on_with_the_slice_that_did_not_come_up(
     assert at.run("plan", profile, DETAILED).code == 0
 
 
-def test_a_change_that_is_undone_gives_the_slice_back_that_did_not_come_up(desk: Open) -> None:
-    at = desk(trouble=[BROKEN])
+def test_a_change_that_is_undone_gives_the_slice_back_that_did_not_come_up(cli: Open) -> None:
+    at = cli(trouble=[BROKEN])
     profile = _deployed(at)
     (old,), before = at.slices, _published(at)
     at.write(GREEN)
@@ -174,8 +174,8 @@ def test_a_change_that_is_undone_gives_the_slice_back_that_did_not_come_up(desk:
     assert _published(at) == before
 
 
-def test_without_room_for_both_the_plan_offers_the_other_way(desk: Open) -> None:
-    at = desk(quota=[{"class": "preemptible", "region": "*", "limit": 1}])
+def test_without_room_for_both_the_plan_offers_the_other_way(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "region": "*", "limit": 1}])
     one = BLUE.replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a")
     profile = _deployed(at, one)
     at.write(one.replace("16384", "8192"))
@@ -188,9 +188,9 @@ def test_without_room_for_both_the_plan_offers_the_other_way(desk: Open) -> None
     assert "lifecycle.update: in-place restarts the server on the chips that it has" in planned.words
 
 
-def test_prevent_destroy_is_for_slices_that_nothing_takes_over_from(desk: Open) -> None:
+def test_prevent_destroy_is_for_slices_that_nothing_takes_over_from(cli: Open) -> None:
     guarded = BLUE.replace("{update", "{prevent_destroy: true, update")
-    at = desk()
+    at = cli()
     profile = _deployed(at, guarded)
     at.write(guarded.replace("16384", "8192"))
     planned = at.run("plan", profile)
@@ -202,8 +202,8 @@ def test_prevent_destroy_is_for_slices_that_nothing_takes_over_from(desk: Open) 
     assert at.run("plan", profile).code == 13
 
 
-def test_a_change_during_a_drain_never_makes_three_of_one(desk: Open) -> None:
-    at = desk(patience=LONG_HELD)
+def test_a_change_during_a_drain_never_makes_three_of_one(cli: Open) -> None:
+    at = cli(patience=LONG_HELD)
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)
@@ -223,8 +223,8 @@ def test_a_change_during_a_drain_never_makes_three_of_one(desk: Open) -> None:
     assert old not in at.slices
 
 
-def test_a_change_that_is_undone_during_the_drain_sends_clients_back(desk: Open) -> None:
-    at = desk(patience=LONG_HELD)
+def test_a_change_that_is_undone_during_the_drain_sends_clients_back(cli: Open) -> None:
+    at = cli(patience=LONG_HELD)
     profile = _deployed(at)
     (old,), before = at.slices, _published(at)
     at.write(GREEN)
@@ -239,8 +239,8 @@ def test_a_change_that_is_undone_during_the_drain_sends_clients_back(desk: Open)
     assert at.run("plan", profile, DETAILED).code == 0
 
 
-def test_in_place_again_during_the_drain_keeps_the_slice_that_clients_were_sent_to(desk: Open) -> None:
-    at = desk(patience=LONG_HELD)
+def test_in_place_again_during_the_drain_keeps_the_slice_that_clients_were_sent_to(cli: Open) -> None:
+    at = cli(patience=LONG_HELD)
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)
@@ -254,8 +254,8 @@ def test_in_place_again_during_the_drain_keeps_the_slice_that_clients_were_sent_
     assert at.run("plan", profile, DETAILED).code == 0
 
 
-def test_a_run_whose_time_is_over_during_the_drain_keeps_the_old_slice_and_the_next_one_goes_on(desk: Open) -> None:
-    at = desk(patience=LONG_HELD)
+def test_a_run_whose_time_is_over_during_the_drain_keeps_the_old_slice_and_the_next_one_goes_on(cli: Open) -> None:
+    at = cli(patience=LONG_HELD)
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)
@@ -267,8 +267,8 @@ def test_a_run_whose_time_is_over_during_the_drain_keeps_the_old_slice_and_the_n
     assert old not in at.slices
 
 
-def test_what_took_over_and_is_lost_sends_clients_back_until_another_serves(desk: Open) -> None:
-    at = desk(patience=LONG_HELD)
+def test_what_took_over_and_is_lost_sends_clients_back_until_another_serves(cli: Open) -> None:
+    at = cli(patience=LONG_HELD)
     profile = _deployed(at)
     (old,), before = at.slices, _published(at)
     at.write(GREEN)
@@ -283,8 +283,8 @@ def test_what_took_over_and_is_lost_sends_clients_back_until_another_serves(desk
     assert len(at.slices) == 1
 
 
-def test_a_removal_in_the_middle_leaves_neither_slice_nor_endpoint(desk: Open) -> None:
-    at = desk(patience=LONG_HELD)
+def test_a_removal_in_the_middle_leaves_neither_slice_nor_endpoint(cli: Open) -> None:
+    at = cli(patience=LONG_HELD)
     profile = _deployed(at)
     at.write(GREEN)
     _kill_while_draining(at, profile)
@@ -294,8 +294,8 @@ def test_a_removal_in_the_middle_leaves_neither_slice_nor_endpoint(desk: Open) -
     assert at.run("output", "gemma").code == 1
 
 
-def test_an_endpoint_is_withdrawn_before_its_slice_begins_to_leave(desk: Open) -> None:
-    at = desk()
+def test_an_endpoint_is_withdrawn_before_its_slice_begins_to_leave(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, BLUE + "replicas: 2\n")
     file = at.folder / "endpoints" / "gemma.json"
     seen: list[bool] = []
@@ -304,8 +304,8 @@ def test_an_endpoint_is_withdrawn_before_its_slice_begins_to_leave(desk: Open) -
     assert not any(seen)
 
 
-def test_how_long_clients_hold_an_endpoint_is_a_setting(desk: Open) -> None:
-    at = desk(patience=Patience(held=300.0))
+def test_how_long_clients_hold_an_endpoint_is_a_setting(cli: Open) -> None:
+    at = cli(patience=Patience(held=300.0))
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)
@@ -313,8 +313,8 @@ def test_how_long_clients_hold_an_endpoint_is_a_setting(desk: Open) -> None:
     assert f"{old} drains for at least 10m 0s" in applied.err
 
 
-def test_with_the_state_in_a_bucket_clients_find_the_endpoint_there(desk: Open) -> None:
-    at, place = desk(), ("--backend", "gs://states/team")
+def test_with_the_state_in_a_bucket_clients_find_the_endpoint_there(cli: Open) -> None:
+    at, place = cli(), ("--backend", "gs://states/team")
 
     def endpoint() -> dict[str, object]:
         (found,) = at.emulator._cloud.objects.under("states", "team/endpoints/gemma.json")

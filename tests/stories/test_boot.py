@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from answering import answering
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 # Constructed: the words are those of XLA's compiler as issues quote them; no whole log of such a death is at hand.
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.2G of 31.2G hbm."
@@ -16,8 +16,8 @@ OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used
 ONE_BOOT = 6
 
 
-def test_the_phases_of_the_boot_are_told_as_they_come(desk: Open) -> None:
-    at = desk(boot={"boot_seconds": 600})
+def test_the_phases_of_the_boot_are_told_as_they_come(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 600})
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     told = [
@@ -37,8 +37,8 @@ def test_the_phases_of_the_boot_are_told_as_they_come(desk: Open) -> None:
     assert "cannot be reached" not in applied.err
 
 
-def test_an_image_that_comes_late_is_pulled_again(desk: Open) -> None:
-    at = desk(nodes="real", boot={"image_pull_failures": 2})
+def test_an_image_that_comes_late_is_pulled_again(cli: Open) -> None:
+    at = cli(nodes="real", boot={"image_pull_failures": 2})
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert "Pulling the image" in applied.err
@@ -46,8 +46,8 @@ def test_an_image_that_comes_late_is_pulled_again(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
-def test_a_crash_keeps_the_slice_and_says_why_what_it_costs_and_what_to_do(desk: Open, nodes: str) -> None:
-    at = desk(nodes=nodes, boot={"crash": OUT_OF_MEMORY})
+def test_a_crash_keeps_the_slice_and_says_why_what_it_costs_and_what_to_do(cli: Open, nodes: str) -> None:
+    at = cli(nodes=nodes, boot={"crash": OUT_OF_MEMORY})
     profile = at.write()
     crashed = at.run("apply", "-auto-approve", profile)
     assert crashed.code == 1
@@ -65,20 +65,20 @@ def test_a_crash_keeps_the_slice_and_says_why_what_it_costs_and_what_to_do(desk:
 
 
 @pytest.mark.parametrize("nodes", ["simulated", "real"])
-def test_a_crash_in_known_words_says_what_to_change(desk: Open, nodes: str) -> None:
+def test_a_crash_in_known_words_says_what_to_change(cli: Open, nodes: str) -> None:
     crash = (
         "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.10G of 31.24G "
         "hbm. Exceeded hbm capacity by 1.86G."
     )
-    at = desk(nodes=nodes, boot={"crash": crash})
+    at = cli(nodes=nodes, boot={"crash": crash})
     crashed = at.run("apply", "-auto-approve", at.write())
     assert crashed.code == 1
     assert "lower serving.max_num_batched_tokens to" in crashed.err
     assert "lower serving.hbm_utilization to 0.85 (now 0.92)" in crashed.err
 
 
-def test_a_corrected_profile_restarts_the_server_on_the_same_slice(desk: Open) -> None:
-    at = desk(nodes="real", boot={"setup_fails": True})
+def test_a_corrected_profile_restarts_the_server_on_the_same_slice(cli: Open) -> None:
+    at = cli(nodes="real", boot={"setup_fails": True})
     profile = at.write(PROFILE.replace("  max_model_len", '  setup: ["pip install broken"]\n  max_model_len'))
     failed = at.run("apply", "-auto-approve", profile)
     assert failed.code == 1
@@ -94,8 +94,8 @@ def test_a_corrected_profile_restarts_the_server_on_the_same_slice(desk: Open) -
     assert len(at.asked()) == 1
 
 
-def test_a_boot_that_failed_for_another_reason_than_the_profile_is_tried_again_on_the_same_slice(desk: Open) -> None:
-    at = desk(nodes="real", boot={"image_pull_failures": ONE_BOOT})
+def test_a_boot_that_failed_for_another_reason_than_the_profile_is_tried_again_on_the_same_slice(cli: Open) -> None:
+    at = cli(nodes="real", boot={"image_pull_failures": ONE_BOOT})
     profile = at.write()
     failed = at.run("apply", "-auto-approve", profile)
     assert failed.code == 1
@@ -110,8 +110,8 @@ def test_a_boot_that_failed_for_another_reason_than_the_profile_is_tried_again_o
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
-def test_a_server_that_never_comes_up_ends_at_the_health_timeout(desk: Open) -> None:
-    at = desk(boot={"hang": True})
+def test_a_server_that_never_comes_up_ends_at_the_health_timeout(cli: Open) -> None:
+    at = cli(boot={"hang": True})
     began = at.clock.now()
     stopped = at.run("apply", "-auto-approve", at.write(PROFILE + "health:\n  timeout: 20m\n"))
     assert stopped.code == 1
@@ -120,8 +120,8 @@ def test_a_server_that_never_comes_up_ends_at_the_health_timeout(desk: Open) -> 
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_secret_that_the_machine_may_not_read_is_named_with_the_role_it_needs(desk: Open) -> None:
-    at = desk(nodes="real", denied_secrets=["hf-token"])
+def test_a_secret_that_the_machine_may_not_read_is_named_with_the_role_it_needs(cli: Open) -> None:
+    at = cli(nodes="real", denied_secrets=["hf-token"])
     stopped = at.run("apply", "-auto-approve", at.write())
     assert stopped.code == 1
     assert "projects/emulated/secrets/hf-token" in stopped.err
@@ -130,9 +130,9 @@ def test_a_secret_that_the_machine_may_not_read_is_named_with_the_role_it_needs(
 
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
 def test_an_endpoint_that_cannot_be_reached_from_here_is_a_success_with_the_firewall_command(
-    desk: Open, nodes: str
+    cli: Open, nodes: str
 ) -> None:
-    at = desk(nodes=nodes, boot={"reachable": False})
+    at = cli(nodes=nodes, boot={"reachable": False})
     profile = at.write()
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
@@ -142,16 +142,16 @@ def test_an_endpoint_that_cannot_be_reached_from_here_is_a_success_with_the_fire
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
-def test_an_endpoint_that_must_be_reached_from_outside_and_is_not_is_a_failure(desk: Open) -> None:
-    at = desk(boot={"reachable": False})
+def test_an_endpoint_that_must_be_reached_from_outside_and_is_not_is_a_failure(cli: Open) -> None:
+    at = cli(boot={"reachable": False})
     stopped = at.run("apply", "-auto-approve", at.write(PROFILE + "health: {via: external, timeout: 20m}\n"))
     assert stopped.code == 1
     assert "the endpoint: external: " in stopped.err
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_machine_that_may_not_tell_of_itself_is_believed_by_its_completion(desk: Open) -> None:
-    at = desk(boot={"guest_attributes": False, "boot_seconds": 300})
+def test_a_machine_that_may_not_tell_of_itself_is_believed_by_its_completion(cli: Open) -> None:
+    at = cli(boot={"guest_attributes": False, "boot_seconds": 300})
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert "a completion came back" in at.run("status", profile).out
@@ -164,16 +164,16 @@ def test_a_machine_that_may_not_tell_of_itself_is_believed_by_its_completion(des
     assert dict(at.slices) == before
 
 
-def test_a_machine_without_an_external_address_is_reached_inside(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_a_machine_without_an_external_address_is_reached_inside(cli: Open) -> None:
+    at = cli(nodes="real")
     profile = at.write(PROFILE + "  network: {external_ip: false}\n")
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     assert "cannot be reached" not in applied.err
 
 
-def test_with_an_api_key_probe_and_query_send_it_and_a_stranger_is_turned_away(desk: Open) -> None:
-    at = desk(nodes="real", secrets={"hf-token": "made-up-token", "vllm-key": "made-up-key"})
+def test_with_an_api_key_probe_and_query_send_it_and_a_stranger_is_turned_away(cli: Open) -> None:
+    at = cli(nodes="real", secrets={"hf-token": "made-up-token", "vllm-key": "made-up-key"})
     profile = at.write(PROFILE.replace("  HF_TOKEN: hf-token\n", "  HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key\n"))
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
@@ -185,16 +185,16 @@ def test_with_an_api_key_probe_and_query_send_it_and_a_stranger_is_turned_away(d
     assert "made-up-key" not in applied.all + answered.all + str(at.state())
 
 
-def test_a_base_model_without_a_chat_template_proves_itself_by_a_plain_completion(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_a_base_model_without_a_chat_template_proves_itself_by_a_plain_completion(cli: Open) -> None:
+    at = cli(nodes="real")
     profile = at.write(PROFILE.replace("google/gemma-4-E2B-it", "google/gemma-4-E2B"))
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     assert at.run("query", profile, "Once upon a time").code == 0
 
 
-def test_a_slice_that_is_preempted_while_it_boots_is_asked_for_again(desk: Open) -> None:
-    at = desk(boot={"boot_seconds": 900}, trouble=[{"fault": "preempt", "after": 300, "times": 1}])
+def test_a_slice_that_is_preempted_while_it_boots_is_asked_for_again(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 900}, trouble=[{"fault": "preempt", "after": 300, "times": 1}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert len(at.asked()) == 2
@@ -203,9 +203,9 @@ def test_a_slice_that_is_preempted_while_it_boots_is_asked_for_again(desk: Open)
 
 @pytest.mark.parametrize("fault", ["preempt", "vanish"])
 def test_a_slice_that_is_lost_while_it_serves_shows_in_status_and_plan_and_apply_brings_another(
-    desk: Open, fault: str
+    cli: Open, fault: str
 ) -> None:
-    at = desk(trouble=[{"fault": fault, "after": 3600, "times": 1}])
+    at = cli(trouble=[{"fault": fault, "after": 3600, "times": 1}])
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     (lost,) = at.slices
@@ -222,8 +222,8 @@ def test_a_slice_that_is_lost_while_it_serves_shows_in_status_and_plan_and_apply
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_slice_that_somebody_deleted_is_seen_and_created_anew(desk: Open) -> None:
-    at = desk()
+def test_a_slice_that_somebody_deleted_is_seen_and_created_anew(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     (name,) = at.slices
@@ -237,8 +237,8 @@ def test_a_slice_that_somebody_deleted_is_seen_and_created_anew(desk: Open) -> N
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_flex_start_tells_when_it_ends_and_after_the_end_a_plan_creates_it_anew(desk: Open) -> None:
-    at = desk()
+def test_flex_start_tells_when_it_ends_and_after_the_end_a_plan_creates_it_anew(cli: Open) -> None:
+    at = cli()
     profile = at.write(PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 4h"))
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert "ends in 3h 5" in at.run("status", profile).words
@@ -249,7 +249,7 @@ def test_flex_start_tells_when_it_ends_and_after_the_end_a_plan_creates_it_anew(
     assert "its slice was taken away: preempted, failed or run out" in planned.out
 
 
-def _url(at: Desk) -> str:
+def _url(at: CommandLine) -> str:
     return at.run("output", "gemma").out.split('"')[1]
 
 
@@ -263,8 +263,8 @@ def _status(url: str, headers: dict[str, str]) -> int:
         connection.close()
 
 
-def test_a_second_failure_after_a_correction_is_told_at_once(desk: Open) -> None:
-    at = desk(
+def test_a_second_failure_after_a_correction_is_told_at_once(cli: Open) -> None:
+    at = cli(
         nodes="real", boot={"boot_seconds": 0, "crash": "ValueError: still wrong"}, timings={"reset": 5, "neighbour": 0}
     )
     profile = at.write()
@@ -278,8 +278,8 @@ def test_a_second_failure_after_a_correction_is_told_at_once(desk: Open) -> None
     assert len(at.slices) == 1
 
 
-def test_a_query_shows_the_answer_as_it_comes_and_ends_its_line_where_the_answer_breaks_off(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_a_query_shows_the_answer_as_it_comes_and_ends_its_line_where_the_answer_breaks_off(cli: Open) -> None:
+    at = cli(nodes="real")
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     answered = at.run("query", profile, "Say hello.")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from desk import Open
+from command_line import Open
 from stories.hunts import CENTRAL, WEST, A, hunt
 
 
 @pytest.mark.parametrize(("requests", "ceiling"), [(2, 3.18), (3, 3.73), (8, 3.73)])
 def test_a_plan_shows_what_all_requests_cost_that_may_be_granted_at_once(
-    desk: Open, requests: int, ceiling: float
+    cli: Open, requests: int, ceiling: float
 ) -> None:
-    at = desk()
+    at = cli()
     at.write(hunt(A, WEST, CENTRAL, requests=requests))
     planned = at.run("plan", "gemma.yaml")
     assert f"slices may be billed at one time (at most ${ceiling:.2f}/h)" in planned.out
@@ -23,14 +23,14 @@ def test_a_plan_shows_what_all_requests_cost_that_may_be_granted_at_once(
     assert change["usd_per_hour_at_once"] == pytest.approx(ceiling, abs=0.01)
 
 
-def test_a_plan_with_one_request_at_a_time_shows_no_ceiling_beside_the_price(desk: Open) -> None:
-    at = desk()
+def test_a_plan_with_one_request_at_a_time_shows_no_ceiling_beside_the_price(cli: Open) -> None:
+    at = cli()
     at.write(hunt(A, WEST, requests=1))
     assert "at one time" not in at.run("plan", "gemma.yaml").out
 
 
-def test_a_status_shows_what_is_billed_if_every_request_that_waits_is_granted(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "wait-for-ever"}])
+def test_a_status_shows_what_is_billed_if_every_request_that_waits_is_granted(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever"}])
     at.write(hunt(A, WEST, CENTRAL))
     assert at.run("apply", "-auto-approve", "-timeout", "10m", "gemma.yaml").code == 12
     assert "At most $3.73/h may be billed at one time" in at.run("status", "gemma.yaml").words

@@ -7,7 +7,7 @@ import json
 from urllib.parse import urlsplit
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy import Profile, Workspace, errors
 
@@ -16,8 +16,8 @@ SHORTER = PROFILE.replace("16384", "8192")
 BAD = PROFILE.replace("  max_model_len", '  setup: ["pip install broken"]\n  max_model_len')
 
 
-def test_a_flag_change_keeps_request_and_node_and_restarts_the_container_once(desk: Open) -> None:
-    at = desk(nodes="real", boot={"boot_seconds": 60})
+def test_a_flag_change_keeps_request_and_node_and_restarts_the_container_once(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 60})
     profile = _served(at)
     before = _node(at)
     at.write(SHORTER)
@@ -36,8 +36,8 @@ def test_a_flag_change_keeps_request_and_node_and_restarts_the_container_once(de
     assert at.run("drift", profile).code == 0
 
 
-def test_a_bad_change_is_undone_and_the_run_says_so(desk: Open) -> None:
-    at = desk(nodes="real", boot={"setup_fails": True, "boot_seconds": 60})
+def test_a_bad_change_is_undone_and_the_run_says_so(cli: Open) -> None:
+    at = cli(nodes="real", boot={"setup_fails": True, "boot_seconds": 60})
     profile = _served(at)
     before, endpoint = _node(at), (at.folder / "endpoints" / "gemma.json").read_text()
     at.write(BAD)
@@ -62,8 +62,8 @@ def test_a_bad_change_is_undone_and_the_run_says_so(desk: Open) -> None:
 
 
 @pytest.mark.long
-def test_a_reboot_after_a_change_brings_up_the_changed_server(desk: Open) -> None:
-    at = desk(nodes="real", timings={"reset": 60})
+def test_a_reboot_after_a_change_brings_up_the_changed_server(cli: Open) -> None:
+    at = cli(nodes="real", timings={"reset": 60})
     profile = _served(at)
     at.write(SHORTER)
     assert at.run("apply", "-auto-approve", profile).code == 0
@@ -75,8 +75,8 @@ def test_a_reboot_after_a_change_brings_up_the_changed_server(desk: Open) -> Non
 
 
 @pytest.mark.long
-def test_a_reboot_after_an_undone_change_brings_up_the_server_before(desk: Open) -> None:
-    at = desk(nodes="real", boot={"setup_fails": True}, timings={"reset": 60})
+def test_a_reboot_after_an_undone_change_brings_up_the_server_before(cli: Open) -> None:
+    at = cli(nodes="real", boot={"setup_fails": True}, timings={"reset": 60})
     profile = _served(at)
     at.write(BAD)
     assert at.run("apply", "-auto-approve", profile).code == 13
@@ -90,8 +90,8 @@ def test_a_reboot_after_an_undone_change_brings_up_the_server_before(desk: Open)
     assert _models(at) == 8192
 
 
-def test_a_change_that_fails_before_the_old_server_is_stopped_stops_nothing(desk: Open) -> None:
-    at = desk(nodes="real", secrets={"hf-token": "made-up"})
+def test_a_change_that_fails_before_the_old_server_is_stopped_stops_nothing(cli: Open) -> None:
+    at = cli(nodes="real", secrets={"hf-token": "made-up"})
     profile = _served(at)
     at.write(PROFILE.replace("HF_TOKEN: hf-token", "HF_TOKEN: hf-other"))
     changed = at.run("apply", "-auto-approve", profile)
@@ -102,8 +102,8 @@ def test_a_change_that_fails_before_the_old_server_is_stopped_stops_nothing(desk
 
 
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
-def test_a_node_that_does_not_hear_is_reset_where_that_is_approved(desk: Open, nodes: str) -> None:
-    at = desk(nodes=nodes, boot={"hears_changes": False})
+def test_a_node_that_does_not_hear_is_reset_where_that_is_approved(cli: Open, nodes: str) -> None:
+    at = cli(nodes=nodes, boot={"hears_changes": False})
     profile = _served(at)
     before = _node(at)
     at.write(SHORTER)
@@ -115,8 +115,8 @@ def test_a_node_that_does_not_hear_is_reset_where_that_is_approved(desk: Open, n
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
-def test_a_node_that_does_not_hear_runs_on_where_no_reset_is_approved(desk: Open) -> None:
-    at = desk(boot={"hears_changes": False})
+def test_a_node_that_does_not_hear_runs_on_where_no_reset_is_approved(cli: Open) -> None:
+    at = cli(boot={"hears_changes": False})
     profile = _served(at)
     with Workspace.open(at.folder, clock=at.clock) as workspace:
         at.write(SHORTER)
@@ -134,8 +134,8 @@ def test_a_node_that_does_not_hear_runs_on_where_no_reset_is_approved(desk: Open
     assert _resets(at) == 1
 
 
-def test_of_a_node_that_says_nothing_it_is_said_that_nothing_can_be_known(desk: Open) -> None:
-    at = desk(boot={"guest_attributes": False})
+def test_of_a_node_that_says_nothing_it_is_said_that_nothing_can_be_known(cli: Open) -> None:
+    at = cli(boot={"guest_attributes": False})
     profile = _served(at)
     with Workspace.open(at.folder, clock=at.clock) as workspace:
         at.write(SHORTER)
@@ -146,8 +146,8 @@ def test_of_a_node_that_says_nothing_it_is_said_that_nothing_can_be_known(desk: 
 
 
 @pytest.mark.parametrize("lost", ["lost-reply", "failed-reply"])
-def test_a_lost_reply_restarts_the_container_once(desk: Open, lost: str) -> None:
-    at = desk(nodes="real", trouble=[{"fault": lost, "method": "nodes.patch", "times": 1}])
+def test_a_lost_reply_restarts_the_container_once(cli: Open, lost: str) -> None:
+    at = cli(nodes="real", trouble=[{"fault": lost, "method": "nodes.patch", "times": 1}])
     profile = _served(at)
     at.write(SHORTER)
     changed = at.run("apply", "-auto-approve", profile)
@@ -156,8 +156,8 @@ def test_a_lost_reply_restarts_the_container_once(desk: Open, lost: str) -> None
 
 
 @pytest.mark.long
-def test_two_changes_in_a_row_are_each_taken_over(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_two_changes_in_a_row_are_each_taken_over(cli: Open) -> None:
+    at = cli(nodes="real")
     profile = _served(at)
     for length in (8192, 4096):
         at.write(PROFILE.replace("16384", str(length)))
@@ -168,8 +168,8 @@ def test_two_changes_in_a_row_are_each_taken_over(desk: Open) -> None:
 
 
 @pytest.mark.long
-def test_a_change_during_the_compile_of_the_one_before_wins(desk: Open) -> None:
-    at = desk(nodes="real", boot={"boot_seconds": 900})
+def test_a_change_during_the_compile_of_the_one_before_wins(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 900})
     profile = _served(at)
     at.write(SHORTER)
     at.killed(300, "apply", "-auto-approve", profile)
@@ -183,8 +183,8 @@ def test_a_change_during_the_compile_of_the_one_before_wins(desk: Open) -> None:
 
 
 @pytest.mark.long
-def test_a_killed_run_is_gone_on_with_and_the_container_not_restarted(desk: Open) -> None:
-    at = desk(nodes="real", boot={"boot_seconds": 900})
+def test_a_killed_run_is_gone_on_with_and_the_container_not_restarted(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 900})
     profile = _served(at)
     at.write(SHORTER)
     at.killed(300, "apply", "-auto-approve", profile)
@@ -194,8 +194,8 @@ def test_a_killed_run_is_gone_on_with_and_the_container_not_restarted(desk: Open
     assert (_containers(at), _resets(at)) == (2, 0)
 
 
-def test_a_watcher_that_is_killed_while_it_waits_is_back_for_the_next_change(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_a_watcher_that_is_killed_while_it_waits_is_back_for_the_next_change(cli: Open) -> None:
+    at = cli(nodes="real")
     profile = _served(at)
     at.emulator.kill(_name(at), "tpudeploy-watcher")
     assert _watchers_hear(at, profile)
@@ -203,8 +203,8 @@ def test_a_watcher_that_is_killed_while_it_waits_is_back_for_the_next_change(des
 
 @pytest.mark.long
 @pytest.mark.parametrize("unit", ["tpudeploy-watcher", "tpudeploy-work"])
-def test_what_is_killed_in_the_middle_of_a_change_ends_it_all_the_same(desk: Open, unit: str) -> None:
-    at = desk(nodes="real", boot={"boot_seconds": 600})
+def test_what_is_killed_in_the_middle_of_a_change_ends_it_all_the_same(cli: Open, unit: str) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 600})
     profile = _served(at)
     at.write(SHORTER)
     at.killed(200, "apply", "-auto-approve", profile)
@@ -216,8 +216,8 @@ def test_what_is_killed_in_the_middle_of_a_change_ends_it_all_the_same(desk: Ope
     assert _containers(at) == (2 if unit == "tpudeploy-watcher" else 3)
 
 
-def test_a_metadata_server_that_is_away_for_a_while_is_asked_again(desk: Open) -> None:
-    at = desk(nodes="real", boot={"metadata_away": [100, 80]})
+def test_a_metadata_server_that_is_away_for_a_while_is_asked_again(cli: Open) -> None:
+    at = cli(nodes="real", boot={"metadata_away": [100, 80]})
     profile = _served(at)
     at.clock.sleep(95)
     at.write(SHORTER)
@@ -226,9 +226,9 @@ def test_a_metadata_server_that_is_away_for_a_while_is_asked_again(desk: Open) -
     assert (_containers(at), _resets(at)) == (2, 0)
 
 
-def test_a_secret_is_read_afresh_by_a_change(desk: Open) -> None:
+def test_a_secret_is_read_afresh_by_a_change(cli: Open) -> None:
     secrets = {"hf-token": "made-up", "vllm-key": "made-up-first"}
-    at = desk(nodes="real", secrets=secrets)
+    at = cli(nodes="real", secrets=secrets)
     keyed = PROFILE.replace("  HF_TOKEN: hf-token\n", "  HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key\n")
     profile = _served(at, keyed)
     at.emulator.secret("vllm-key", "made-up-second")
@@ -239,8 +239,8 @@ def test_a_secret_is_read_afresh_by_a_change(desk: Open) -> None:
     assert _status(at, "made-up-second") == 200
 
 
-def test_a_chip_that_is_let_go_late_is_waited_for_and_never_held_by_two(desk: Open) -> None:
-    at = desk(nodes="real", boot={"chip_busy": 30})
+def test_a_chip_that_is_let_go_late_is_waited_for_and_never_held_by_two(cli: Open) -> None:
+    at = cli(nodes="real", boot={"chip_busy": 30})
     profile = _served(at)
     at.write(SHORTER.replace("  max_model_len", "  container_name: renamed\n  max_model_len"))
     began = at.clock.now()
@@ -252,25 +252,25 @@ def test_a_chip_that_is_let_go_late_is_waited_for_and_never_held_by_two(desk: Op
     assert _containers(at) == 2
 
 
-def _served(at: Desk, text: str = PROFILE) -> str:
+def _served(at: CommandLine, text: str = PROFILE) -> str:
     profile = at.write(text)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     return profile
 
 
-def _name(at: Desk) -> str:
+def _name(at: CommandLine) -> str:
     (name,) = at.slices
     return name
 
 
-def _node(at: Desk) -> tuple[str, str]:
+def _node(at: CommandLine) -> tuple[str, str]:
     """The node's name and Google's own number of it: another machine has another."""
     node = json.loads(_call(at, "GET", f"nodes/{_name(at)}"))
     return node["name"], node["id"]
 
 
-def _call(at: Desk, method: str, what: str) -> bytes:
+def _call(at: CommandLine, method: str, what: str) -> bytes:
     host, _, port = at.emulator.host.partition(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=10)
     try:
@@ -282,14 +282,14 @@ def _call(at: Desk, method: str, what: str) -> bytes:
         connection.close()
 
 
-def _reset(at: Desk) -> None:
+def _reset(at: CommandLine) -> None:
     """As somebody else does, or Google's maintenance."""
     _call(at, "POST", f"queuedResources/{_name(at)}:reset")
     at.clock.sleep(60)
     at.clock.sleep(60)
 
 
-def _watchers_hear(at: Desk, profile: str) -> bool:
+def _watchers_hear(at: CommandLine, profile: str) -> bool:
     """Whether the next change is taken over without a reset."""
     resets = _resets(at)
     at.write(PROFILE.replace("16384", "2048"))
@@ -298,18 +298,18 @@ def _watchers_hear(at: Desk, profile: str) -> bool:
     return _models(at) == 2048 and _resets(at) == resets
 
 
-def _models(at: Desk) -> int:
+def _models(at: CommandLine) -> int:
     """The longest prompt and answer that its server takes."""
     _, body = _ask(at, "")
     length: int = json.loads(body)["data"][0]["max_model_len"]
     return length
 
 
-def _status(at: Desk, key: str) -> int:
+def _status(at: CommandLine, key: str) -> int:
     return _ask(at, key)[0]
 
 
-def _ask(at: Desk, key: str) -> tuple[int, bytes]:
+def _ask(at: CommandLine, key: str) -> tuple[int, bytes]:
     where = urlsplit(json.loads((at.folder / "endpoints" / "gemma.json").read_text())["url"])
     connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=10)
     try:
@@ -320,14 +320,14 @@ def _ask(at: Desk, key: str) -> tuple[int, bytes]:
         connection.close()
 
 
-def _log(at: Desk) -> str:
+def _log(at: CommandLine) -> str:
     return at.emulator.log(_name(at))
 
 
-def _containers(at: Desk) -> int:
+def _containers(at: CommandLine) -> int:
     """How many were ever started."""
     return _log(at).count("Starting the container")
 
 
-def _resets(at: Desk) -> int:
+def _resets(at: CommandLine) -> int:
     return sum(r.method == "POST" and r.resource.endswith(":reset") for r in at.emulator.requests)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from agent import connected
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 FAILED = str(Path(__file__).parents[1] / "boot_log" / "data" / "boot_failed_qwix_int8_v5e1.log")
 # Constructed, as OUT_OF_MEMORY of test_boot.py.
@@ -17,9 +17,9 @@ OTHER = PROFILE.replace("name: gemma", "name: helper")
 
 
 @pytest.fixture
-def failed_and_serving(desk: Open) -> Desk:
+def failed_and_serving(cli: Open) -> CommandLine:
     """`gemma` did not come up, `helper` serves."""
-    at: Desk = desk(nodes="real", trouble=[{"fault": "boot", "crash": CRASH, "times": 1}])
+    at: CommandLine = cli(nodes="real", trouble=[{"fault": "boot", "crash": CRASH, "times": 1}])
     at.write()
     at.write(OTHER, "helper.yaml")
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 1
@@ -27,7 +27,7 @@ def failed_and_serving(desk: Open) -> Desk:
     return at
 
 
-def test_another_deployment_drafts_what_the_failed_one_cannot(failed_and_serving: Desk) -> None:
+def test_another_deployment_drafts_what_the_failed_one_cannot(failed_and_serving: CommandLine) -> None:
     plain = failed_and_serving.run("logs", "--explain", "gemma.yaml")
     said = failed_and_serving.run("logs", "--explain", "--ask", "--with", "helper.yaml", "gemma.yaml")
     assert said.code == plain.code == 0
@@ -41,14 +41,14 @@ def test_another_deployment_drafts_what_the_failed_one_cannot(failed_and_serving
     assert int(told[1]) > 200, "the evidence reached it"
 
 
-def test_where_nothing_serves_it_says_so_and_the_finding_stands(failed_and_serving: Desk) -> None:
+def test_where_nothing_serves_it_says_so_and_the_finding_stands(failed_and_serving: CommandLine) -> None:
     plain = failed_and_serving.run("logs", "--explain", "gemma.yaml")
     said = failed_and_serving.run("logs", "--explain", "--ask", "gemma.yaml")
     assert (said.code, said.out) == (plain.code, plain.out)
     assert said.err == "No draft: gemma has no endpoint yet.\n  Ask one that serves: --with PROFILE.\n"
 
 
-def test_programs_and_agents_get_finding_and_draft_apart(failed_and_serving: Desk) -> None:
+def test_programs_and_agents_get_finding_and_draft_apart(failed_and_serving: CommandLine) -> None:
     words = ("logs", "--json", "--ask", "gemma.yaml")
     asked = json.loads(failed_and_serving.run(*words, "--with", "helper.yaml").out)
     alone = json.loads(failed_and_serving.run(*words).out)
@@ -62,8 +62,8 @@ def test_programs_and_agents_get_finding_and_draft_apart(failed_and_serving: Des
     assert alone["no_draft"]["because"] == "gemma has no endpoint yet."
 
 
-def test_a_log_from_elsewhere_is_drafted_on_too_and_a_good_one_needs_none(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_a_log_from_elsewhere_is_drafted_on_too_and_a_good_one_needs_none(cli: Open) -> None:
+    at = cli(nodes="real")
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     assert "A draft by" in at.run("logs", "--file", FAILED, "--explain", "--ask", "--with", "gemma.yaml").out
     good = at.run("logs", "--explain", "--ask", "gemma.yaml")
@@ -71,8 +71,8 @@ def test_a_log_from_elsewhere_is_drafted_on_too_and_a_good_one_needs_none(desk: 
 
 
 @pytest.mark.parametrize(("length", "said"), [(512, "gemma reads 512 tokens"), (1024, "gemma has no endpoint yet")])
-def test_who_reads_too_little_is_not_asked(desk: Open, length: int, said: str) -> None:
-    at = desk()
+def test_who_reads_too_little_is_not_asked(cli: Open, length: int, said: str) -> None:
+    at = cli()
     at.write(PROFILE.replace("16384", str(length)))
     asked = at.run("logs", "--file", FAILED, "--explain", "--ask", "--with", "gemma.yaml")
     assert asked.code == 0
@@ -88,8 +88,8 @@ def test_who_reads_too_little_is_not_asked(desk: Open, length: int, said: str) -
         ("--explain", "--ask", "--follow", "gemma.yaml"),
     ],
 )
-def test_asking_without_a_finding_or_without_anybody_is_refused(desk: Open, words: tuple[str, ...]) -> None:
-    at = desk()
+def test_asking_without_a_finding_or_without_anybody_is_refused(cli: Open, words: tuple[str, ...]) -> None:
+    at = cli()
     at.write()
     said = at.run("logs", *words)
     assert (said.code, said.out) == (1, "")

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import PROFILE, Open
+from command_line import PROFILE, Open
 from goldens import assert_golden, hold
 
 from tpudeploy import Profile, Report, Workspace
@@ -21,8 +21,8 @@ from tpudeploy.cli.main import main
 SHIPPED = Path(__file__).parents[2] / "profiles"
 
 
-def test_init_lists_writes_and_never_overwrites(desk: Open) -> None:
-    at = desk()
+def test_init_lists_writes_and_never_overwrites(cli: Open) -> None:
+    at = cli()
     listed = at.run("init", "-from", "list")
     assert listed.out.split() == sorted(assets.profiles())
     assert at.run("init").code == 0
@@ -35,8 +35,8 @@ def test_init_lists_writes_and_never_overwrites(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(assets.profiles()))
-def test_every_shipped_profile_is_valid_once_written_here(desk: Open, name: str) -> None:
-    at = desk()
+def test_every_shipped_profile_is_valid_once_written_here(cli: Open, name: str) -> None:
+    at = cli()
     assert at.run("init", "-from", name, "mine.yaml").code == 0
     validated = at.run("validate", "mine.yaml")
     assert validated.code == 0, validated.all
@@ -45,21 +45,21 @@ def test_every_shipped_profile_is_valid_once_written_here(desk: Open, name: str)
     assert (at.folder / first.rpartition("$schema=")[2]).is_file()
 
 
-def test_the_schema_that_editors_use_is_the_one_that_is_printed(desk: Open) -> None:
-    hold(SHIPPED / "profile.schema.json", desk().run("schema").out)
+def test_the_schema_that_editors_use_is_the_one_that_is_printed(cli: Open) -> None:
+    hold(SHIPPED / "profile.schema.json", cli().run("schema").out)
 
 
 @pytest.mark.parametrize("what", ["startup-script", "docker", "serve", "argv", "profile"])
-def test_render_shows_what_would_be_sent_and_run(desk: Open, what: str) -> None:
-    at = desk()
+def test_render_shows_what_would_be_sent_and_run(cli: Open, what: str) -> None:
+    at = cli()
     profile = at.write()
     rendered = at.run("render", profile, what)
     assert rendered.code == 0, rendered.all
     assert_golden(f"render/{what}", rendered.out, folder=at.folder)
 
 
-def test_render_request_is_the_body_with_the_script_in_it(desk: Open) -> None:
-    at = desk()
+def test_render_request_is_the_body_with_the_script_in_it(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     body = json.loads(at.run("render", profile, "request").out)
     metadata = body["tpu"]["nodeSpec"][0]["node"]["metadata"]
@@ -75,8 +75,8 @@ def test_what_is_rendered_is_utf_8_whatever_the_terminal_is_set_to(tmp_path: Pat
     assert "-e A=模" in done.stdout.decode("utf-8").replace("'", "")
 
 
-def test_a_rendered_profile_is_a_profile_for_the_same_deployment(desk: Open) -> None:
-    at = desk()
+def test_a_rendered_profile_is_a_profile_for_the_same_deployment(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     at.write(at.run("render", profile, "profile").out, "resolved.yaml")
     for what in ("argv", "request", "startup-script"):
@@ -89,15 +89,15 @@ BAD = PROFILE.replace("16384", "many").replace("v6e-1", "v6e-7")
 
 
 @pytest.mark.parametrize("format_", ["text", "json", "github", "sarif", "junit"])
-def test_validate_tells_other_programs_what_it_found(desk: Open, format_: str) -> None:
-    at = desk()
+def test_validate_tells_other_programs_what_it_found(cli: Open, format_: str) -> None:
+    at = cli()
     told = at.run("validate", at.write(BAD), at.write(PROFILE, "open.yaml"), "missing.yaml", "-format", format_)
     assert told.code == 1
     assert_golden(f"validate/{format_}", told.out + told.err, folder=at.folder)
 
 
-def test_explain_knows_every_code_there_is(desk: Open) -> None:
-    at = desk()
+def test_explain_knows_every_code_there_is(cli: Open) -> None:
+    at = cli()
     for code, text in explanations().items():
         told = at.run("explain", code)
         assert told.code == 0
@@ -105,12 +105,12 @@ def test_explain_knows_every_code_there_is(desk: Open) -> None:
         assert len(text) > 20
 
 
-def test_a_code_may_be_written_in_small_letters(desk: Open) -> None:
-    assert desk().run("explain", "tpu1201").code == 0
+def test_a_code_may_be_written_in_small_letters(cli: Open) -> None:
+    assert cli().run("explain", "tpu1201").code == 0
 
 
-def test_bash_completes_commands_and_files(desk: Open) -> None:
-    at = desk()
+def test_bash_completes_commands_and_files(cli: Open) -> None:
+    at = cli()
     script = at.run("completion", "bash").out
     at.write()
 
@@ -128,13 +128,13 @@ def test_bash_completes_commands_and_files(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_name_every_command(desk: Open, shell: str) -> None:
-    script = desk().run("completion", shell).out
+def test_completion_scripts_name_every_command(cli: Open, shell: str) -> None:
+    script = cli().run("completion", shell).out
     assert all(name in script for name in COMMANDS)
 
 
-def test_output_and_query_speak_to_the_endpoint(desk: Open) -> None:
-    at = desk()
+def test_output_and_query_speak_to_the_endpoint(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     published = json.loads(at.run("output", "gemma", "-json").out)
@@ -153,8 +153,8 @@ def test_output_and_query_speak_to_the_endpoint(desk: Open) -> None:
     assert tree["format"] == "tpudeploy.query/1"
 
 
-def test_status_as_json_says_what_the_text_says(desk: Open) -> None:
-    at = desk()
+def test_status_as_json_says_what_the_text_says(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     before = json.loads(at.run("status", profile, "-json").out)
     assert before["deployments"][0]["replicas"][0]["state"] == "nothing"
@@ -166,8 +166,8 @@ def test_status_as_json_says_what_the_text_says(desk: Open) -> None:
     assert replica["serving"] is True
 
 
-def test_status_tells_each_phase_as_it_comes(desk: Open) -> None:
-    at = desk(boot={"boot_seconds": 600}, trouble=[{"fault": "hidden", "seconds": 70}])
+def test_status_tells_each_phase_as_it_comes(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 600}, trouble=[{"fault": "hidden", "seconds": 70}])
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-timeout", "1s", profile).code == 12
     seen: dict[tuple[str, str, str], None] = {}
@@ -185,8 +185,8 @@ def test_status_tells_each_phase_as_it_comes(desk: Open) -> None:
     ]
 
 
-def test_status_without_profiles_tells_of_everything_that_has_a_state_here(desk: Open) -> None:
-    at = desk()
+def test_status_without_profiles_tells_of_everything_that_has_a_state_here(cli: Open) -> None:
+    at = cli()
     assert at.run("status").out == "Nothing is deployed from this folder.\n"
     other = at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("apply", "-auto-approve", at.write(), other).code == 0
@@ -196,8 +196,8 @@ def test_status_without_profiles_tells_of_everything_that_has_a_state_here(desk:
 
 
 @pytest.mark.parametrize("command", [("apply",), ("destroy",)])
-def test_events_as_json_are_one_object_a_line(desk: Open, command: tuple[str, ...]) -> None:
-    at = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
+def test_events_as_json_are_one_object_a_line(cli: Open, command: tuple[str, ...]) -> None:
+    at = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     profile = at.write()
     if command == ("destroy",):
         assert at.run("apply", "-auto-approve", profile).code == 0
@@ -215,8 +215,8 @@ def test_events_as_json_are_one_object_a_line(desk: Open, command: tuple[str, ..
         assert refused["kind"] == "stockout"
 
 
-def test_a_failure_as_json_names_its_code_and_what_to_do(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "api-off"}])
+def test_a_failure_as_json_names_its_code_and_what_to_do(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "api-off"}])
     told = at.run("apply", "-auto-approve", "-json", at.write())
     assert told.code == 1
     *_, last, report = (json.loads(line) for line in told.out.splitlines())
@@ -225,8 +225,8 @@ def test_a_failure_as_json_names_its_code_and_what_to_do(desk: Open) -> None:
     assert report["outcomes"][0]["error"]["code"] == "TPU5003"
 
 
-def test_results_of_the_library_are_what_the_command_line_prints(desk: Open) -> None:
-    at = desk()
+def test_results_of_the_library_are_what_the_command_line_prints(cli: Open) -> None:
+    at = cli()
     profile = at.folder / at.write()
     with Workspace.open(at.folder, clock=at.clock, patience=at.patience) as workspace:
         plan = workspace.plan([Profile.load(profile)])
@@ -248,14 +248,14 @@ def test_results_of_the_library_are_what_the_command_line_prints(desk: Open) -> 
         ("-port=x", "is not a port"),
     ],
 )
-def test_an_emulator_that_cannot_be_is_a_usage_error(desk: Open, option: str, said: str) -> None:
-    told = desk().run("emulator", "start", option)
+def test_an_emulator_that_cannot_be_is_a_usage_error(cli: Open, option: str, said: str) -> None:
+    told = cli().run("emulator", "start", option)
     assert told.code == 1
     assert said in told.err
 
 
-def test_what_a_flag_says_a_variable_can_say(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_what_a_flag_says_a_variable_can_say(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     at.write(), at.write("serving: {port: 9000}\n", "overlay.yaml")
     monkeypatch.chdir("/")
     monkeypatch.setenv("TPUDEPLOY_CHDIR", str(at.folder))
@@ -265,8 +265,8 @@ def test_what_a_flag_says_a_variable_can_say(desk: Open, monkeypatch: pytest.Mon
     assert at.capture.readouterr().out.endswith("--max-model-len 2048 --max-num-seqs 8 --port 9000\n")
 
 
-def test_git_sees_the_profile_and_not_the_state(desk: Open) -> None:
-    at = desk()
+def test_git_sees_the_profile_and_not_the_state(cli: Open) -> None:
+    at = cli()
     subprocess.run(["git", "init", "--quiet"], cwd=at.folder, check=True)
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     told = subprocess.run(
@@ -276,15 +276,15 @@ def test_git_sees_the_profile_and_not_the_state(desk: Open) -> None:
     assert ".tpudeploy" not in told.stdout
 
 
-def test_version_names_the_flags_it_knows(desk: Open) -> None:
-    at = desk()
+def test_version_names_the_flags_it_knows(cli: Open) -> None:
+    at = cli()
     assert at.run("version").out.startswith("tpudeploy ")
     assert "vLLM" in at.run("version").out
     assert at.run("--version").out == at.run("version").out
 
 
-def test_help_shows_every_command_and_every_command_has_help(desk: Open) -> None:
-    at = desk()
+def test_help_shows_every_command_and_every_command_has_help(cli: Open) -> None:
+    at = cli()
     assert_golden("help", at.run("help").out)
     for name in COMMANDS:
         told = at.run(name, "-h")

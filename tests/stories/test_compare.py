@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Said, command
+from command_line import Result, command
 
-Run = Callable[..., Said]
+Run = Callable[..., Result]
 E2B = {
     # users: v6e-1, v6e-4, as printed
     1: ("3.81=", "5.14"),

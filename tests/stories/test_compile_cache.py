@@ -6,7 +6,7 @@ import io
 import tarfile
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from stories.buckets import log, objects, upload
 
 KEPT = PROFILE.replace("  max_model_len", "  xla_cache_bucket: gs://bucket/xla\n  max_model_len")
@@ -14,8 +14,8 @@ BOOT = {"boot_seconds": 652, "image_pull": 300}
 PROGRAMS = 37  # of the 199 graphs, those that take a second to compile
 
 
-def test_a_fresh_machine_finds_what_an_earlier_one_compiled(desk: Open) -> None:
-    at = desk(nodes="real", boot=BOOT)
+def test_a_fresh_machine_finds_what_an_earlier_one_compiled(cli: Open) -> None:
+    at = cli(nodes="real", boot=BOOT)
     cold = _start(at, KEPT)
     (name,) = objects(at)
     assert name.startswith("xla/tpudeploy-xla-")
@@ -30,8 +30,8 @@ def test_a_fresh_machine_finds_what_an_earlier_one_compiled(desk: Open) -> None:
 
 
 @pytest.mark.long
-def test_another_length_is_another_cache(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_another_length_is_another_cache(cli: Open) -> None:
+    at = cli(nodes="real")
     _start(at, KEPT)
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     _start(at, KEPT.replace("16384", "8192"))
@@ -39,8 +39,8 @@ def test_another_length_is_another_cache(desk: Open) -> None:
     assert len(objects(at)) == 2
 
 
-def test_what_is_around_the_programs_keeps_their_cache(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_what_is_around_the_programs_keeps_their_cache(cli: Open) -> None:
+    at = cli(nodes="real")
     _start(at, KEPT)
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     around = "  port: 8001\n  args: {enable_auto_tool_choice: true, tool_call_parser: gemma4, served_model_name: x}\n"
@@ -49,8 +49,8 @@ def test_what_is_around_the_programs_keeps_their_cache(desk: Open) -> None:
 
 
 @pytest.mark.long
-def test_an_image_named_by_its_digest_needs_no_pull_to_know_its_cache(desk: Open) -> None:
-    at = desk(nodes="real", boot=BOOT)
+def test_an_image_named_by_its_digest_needs_no_pull_to_know_its_cache(cli: Open) -> None:
+    at = cli(nodes="real", boot=BOOT)
     pinned = KEPT.replace("v0.32.0", f"v0.32.0@sha256:{'5' * 64}")
     _start(at, pinned)
     (name,) = objects(at)
@@ -69,8 +69,8 @@ def test_an_image_named_by_its_digest_needs_no_pull_to_know_its_cache(desk: Open
         ({"fault": "connection-refused", "method": "storage.*"}, "it broke off: curl ended with 56; this start"),
     ],
 )
-def test_a_cache_that_cannot_be_had_costs_time_alone(desk: Open, trouble: dict[str, str], says: str) -> None:
-    at = desk(nodes="real")
+def test_a_cache_that_cannot_be_had_costs_time_alone(cli: Open, trouble: dict[str, str], says: str) -> None:
+    at = cli(nodes="real")
     _start(at, KEPT)
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     at.emulator.script(trouble)
@@ -79,14 +79,14 @@ def test_a_cache_that_cannot_be_had_costs_time_alone(desk: Open, trouble: dict[s
     assert "cache: miss" in log(at)
 
 
-def test_a_bucket_that_does_not_exist_costs_time_alone(desk: Open) -> None:
-    at = desk(nodes="real", buckets=["other"])
+def test_a_bucket_that_does_not_exist_costs_time_alone(cli: Open) -> None:
+    at = cli(nodes="real", buckets=["other"])
     _start(at, KEPT)
     assert "It is not saved: it is not there. Google says: The specified bucket does not exist." in log(at)
 
 
-def test_a_torn_object_is_thrown_away_and_replaced(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_a_torn_object_is_thrown_away_and_replaced(cli: Open) -> None:
+    at = cli(nodes="real")
     _start(at, KEPT)
     ((name, whole),) = objects(at).items()
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
@@ -97,8 +97,8 @@ def test_a_torn_object_is_thrown_away_and_replaced(desk: Open) -> None:
 
 
 @pytest.mark.long
-def test_a_program_that_is_torn_is_compiled_anew_and_the_rest_is_not(desk: Open) -> None:
-    at = desk(nodes="real", boot=BOOT)
+def test_a_program_that_is_torn_is_compiled_anew_and_the_rest_is_not(cli: Open) -> None:
+    at = cli(nodes="real", boot=BOOT)
     cold = _start(at, KEPT)
     ((name, whole),) = objects(at).items()
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
@@ -110,8 +110,8 @@ def test_a_program_that_is_torn_is_compiled_anew_and_the_rest_is_not(desk: Open)
 
 
 @pytest.mark.long
-def test_two_machines_that_save_at_once_leave_one_whole_object(desk: Open) -> None:
-    at = desk(nodes="real", boot={"bucket": 30})
+def test_two_machines_that_save_at_once_leave_one_whole_object(cli: Open) -> None:
+    at = cli(nodes="real", boot={"bucket": 30})
     profile = at.write(KEPT.replace("requests: 1", "requests: 2") + "replicas: 2\n")
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.clock.sleep(60)
@@ -120,15 +120,15 @@ def test_two_machines_that_save_at_once_leave_one_whole_object(desk: Open) -> No
     assert "Another machine saved it meanwhile; its copy stays" in log(at)
 
 
-def test_a_reboot_finds_its_programs_on_its_own_disk(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_a_reboot_finds_its_programs_on_its_own_disk(cli: Open) -> None:
+    at = cli(nodes="real")
     _start(at, KEPT)
     _start(at, KEPT.replace("secrets:", "  args: {tool_call_parser: gemma4}\nsecrets:"))
     assert log(at).count("cache: Its programs are on this disk already") == 1
 
 
-def test_old_objects_go_when_there_are_many_and_nobody_elses(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_old_objects_go_when_there_are_many_and_nobody_elses(cli: Open) -> None:
+    at = cli(nodes="real")
     for number in range(25):
         upload(at, f"xla/tpudeploy-xla-{number:020}-{number:020}.tar", b"old")
     upload(at, "xla/precious.tar", b"mine")
@@ -139,14 +139,14 @@ def test_old_objects_go_when_there_are_many_and_nobody_elses(desk: Open) -> None
     assert left["xla/precious.tar"] == b"mine"
 
 
-def test_a_cache_in_no_volume_is_refused_with_the_reason(desk: Open) -> None:
-    at = desk()
+def test_a_cache_in_no_volume_is_refused_with_the_reason(cli: Open) -> None:
+    at = cli()
     said = at.run("validate", at.write(KEPT.replace("  max_model_len", "  volumes: {}\n  max_model_len")))
     assert said.code == 1
     assert "nothing can be moved between it and its bucket" in said.all
 
 
-def _start(at: Desk, profile: str) -> float:
+def _start(at: CommandLine, profile: str) -> float:
     """Seconds until it serves; whatever follows is over too."""
     began = at.clock.now()
     applied = at.run("apply", "-auto-approve", at.write(profile))

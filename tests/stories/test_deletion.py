@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from desk import PROFILE, Open
+from command_line import PROFILE, Open
 
 A, B = "us-east5-a", "us-east5-b"
 REFUSED = "is in state PROVISIONING and cannot be deleted"
 
 
-def test_a_deletion_that_google_takes_and_then_refuses_is_told_and_asked_again(desk: Open) -> None:
-    at = desk(timings={"provisioning": 1500})
+def test_a_deletion_that_google_takes_and_then_refuses_is_told_and_asked_again(cli: Open) -> None:
+    at = cli(timings={"provisioning": 1500})
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-wait", "accepted", profile).code == 0
     at.clock.sleep(60)
@@ -27,9 +27,9 @@ def test_a_deletion_that_google_takes_and_then_refuses_is_told_and_asked_again(d
     assert sum(r.method == "DELETE" for r in at.emulator.requests) > 2
 
 
-def test_what_was_left_for_another_zone_is_cleared_away_once_its_state_moves(desk: Open) -> None:
+def test_what_was_left_for_another_zone_is_cleared_away_once_its_state_moves(cli: Open) -> None:
     trouble = [{"fault": "internal-error", "zone": A}, {"fault": "delete-refused", "zone": A, "times": 5}]
-    at = desk(trouble=trouble)
+    at = cli(trouble=trouble)
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert at.asked() == [A, B]
@@ -37,8 +37,8 @@ def test_what_was_left_for_another_zone_is_cleared_away_once_its_state_moves(des
 
 
 @pytest.mark.parametrize("fault", ["unavailable", "iam-denied", "connection-refused", "slow"])
-def test_a_reason_that_cannot_be_looked_up_keeps_nobody_waiting(desk: Open, fault: str) -> None:
-    at = desk(trouble=[{"fault": fault, "method": "operations.get"}], timings={"provisioning": 300})
+def test_a_reason_that_cannot_be_looked_up_keeps_nobody_waiting(cli: Open, fault: str) -> None:
+    at = cli(trouble=[{"fault": fault, "method": "operations.get"}], timings={"provisioning": 300})
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-wait", "accepted", profile).code == 0
     at.clock.sleep(60)
@@ -48,8 +48,8 @@ def test_a_reason_that_cannot_be_looked_up_keeps_nobody_waiting(desk: Open, faul
     assert not at.slices
 
 
-def test_a_serving_slice_that_will_not_go_is_told_with_the_reason_and_goes_in_the_end(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "delete-refused", "times": 9}])
+def test_a_serving_slice_that_will_not_go_is_told_with_the_reason_and_goes_in_the_end(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "delete-refused", "times": 9}])
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     destroyed = at.run("destroy", "-auto-approve", profile)
@@ -60,9 +60,9 @@ def test_a_serving_slice_that_will_not_go_is_told_with_the_reason_and_goes_in_th
 
 @pytest.mark.parametrize("said", [{}, {"message": "Insufficient capacity", "code": 8}], ids=["internal", "stockout"])
 def test_a_slice_that_was_deleted_was_not_refused_whatever_its_create_operation_says(
-    desk: Open, said: Mapping[str, Any]
+    cli: Open, said: Mapping[str, Any]
 ) -> None:
-    at = desk(trouble=[{"fault": "operation-fails", **said}])
+    at = cli(trouble=[{"fault": "operation-fails", **said}])
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.write(PROFILE.replace("v6e-1", "v6e-4"))
@@ -74,8 +74,8 @@ def test_a_slice_that_was_deleted_was_not_refused_whatever_its_create_operation_
 
 
 @pytest.mark.parametrize("seconds", [7150, 7170, 7180, 7190, 7199])
-def test_a_slice_that_goes_at_the_very_end_of_the_longest_wait_is_gone(desk: Open, seconds: int) -> None:
-    at = desk(jitter=0.0, timings={"deleting": seconds})
+def test_a_slice_that_goes_at_the_very_end_of_the_longest_wait_is_gone(cli: Open, seconds: int) -> None:
+    at = cli(jitter=0.0, timings={"deleting": seconds})
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     destroyed = at.run("destroy", "-auto-approve", profile)
@@ -85,8 +85,8 @@ def test_a_slice_that_goes_at_the_very_end_of_the_longest_wait_is_gone(desk: Ope
         assert destroyed.code == 0, destroyed.all
 
 
-def test_while_somebody_else_deletes_a_slice_a_plan_calls_it_deleted_and_not_taken_away(desk: Open) -> None:
-    at = desk()
+def test_while_somebody_else_deletes_a_slice_a_plan_calls_it_deleted_and_not_taken_away(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.delete_by_hand(next(iter(at.slices)))
@@ -100,8 +100,8 @@ def test_while_somebody_else_deletes_a_slice_a_plan_calls_it_deleted_and_not_tak
     assert "DELETING: somebody deletes it outside tpudeploy" in drift.out
 
 
-def test_while_google_takes_a_slice_away_a_plan_does_not_call_it_deleted(desk: Open) -> None:
-    at = desk()
+def test_while_google_takes_a_slice_away_a_plan_does_not_call_it_deleted(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.emulator.preempt(next(iter(at.slices)))

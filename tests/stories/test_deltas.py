@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 
-def _change(at: Desk, before: str, after: str) -> tuple[str, dict[str, Any]]:
+def _change(at: CommandLine, before: str, after: str) -> tuple[str, dict[str, Any]]:
     """The plan's words and its one change, from one profile to another."""
     assert at.run("apply", "-auto-approve", at.write(before)).code == 0
     at.write(after)
@@ -17,49 +17,49 @@ def _change(at: Desk, before: str, after: str) -> tuple[str, dict[str, Any]]:
     return at.run("plan", "gemma.yaml").words, change
 
 
-def test_a_share_of_memory_that_holds_less_says_how_much_less(desk: Open) -> None:
-    said, change = _change(desk(), PROFILE, PROFILE.replace("max_model_len", "hbm_utilization: 0.6\n  max_model_len"))
+def test_a_share_of_memory_that_holds_less_says_how_much_less(cli: Open) -> None:
+    said, change = _change(cli(), PROFILE, PROFILE.replace("max_model_len", "hbm_utilization: 0.6\n  max_model_len"))
     assert change["kv_tokens_after"] < 0.7 * change["kv_tokens_before"]
     assert f"KV cache {change['kv_tokens_before']:,} -> {change['kv_tokens_after']:,} tokens" in said
 
 
-def test_more_graphs_to_compile_say_how_much_later_it_starts(desk: Open) -> None:
+def test_more_graphs_to_compile_say_how_much_later_it_starts(cli: Open) -> None:
     longer = PROFILE.replace("max_model_len: 16384", "max_model_len: 16384\n  max_num_batched_tokens: 16384")
-    said, change = _change(desk(), PROFILE, longer)
+    said, change = _change(cli(), PROFILE, longer)
     assert change["start_seconds_after"] > change["start_seconds_before"] + 60
     assert "cold start about" in said
     assert change["downtime_seconds_least"] == change["downtime_seconds_most"], "other graphs: none are kept"
 
 
-def test_a_restart_into_the_same_graphs_may_be_quicker(desk: Open) -> None:
-    said, change = _change(desk(), PROFILE, PROFILE.replace("16384", "8192"))
+def test_a_restart_into_the_same_graphs_may_be_quicker(cli: Open) -> None:
+    said, change = _change(cli(), PROFILE, PROFILE.replace("16384", "8192"))
     assert 240 < change["downtime_seconds_least"] < change["downtime_seconds_most"]
     assert "nothing serves for about 6 to 11 min" in said
 
 
-def test_a_compile_cache_in_memory_outlives_a_change_in_place(desk: Open) -> None:
+def test_a_compile_cache_in_memory_outlives_a_change_in_place(cli: Open) -> None:
     memory = PROFILE.replace(
         "  max_model_len", "  volumes: {/dev/shm: /dev/shm}\n  xla_cache_path: /dev/shm/xla\n  max_model_len"
     )
-    _, change = _change(desk(), memory, memory.replace("16384", "8192"))
+    _, change = _change(cli(), memory, memory.replace("16384", "8192"))
     assert change["downtime_seconds_least"] < change["downtime_seconds_most"]
 
 
-def test_a_compile_cache_inside_the_container_makes_no_start_quicker(desk: Open) -> None:
+def test_a_compile_cache_inside_the_container_makes_no_start_quicker(cli: Open) -> None:
     inside = PROFILE.replace("  max_model_len", "  volumes: {}\n  max_model_len")
-    _, change = _change(desk(), inside, inside.replace("16384", "8192"))
+    _, change = _change(cli(), inside, inside.replace("16384", "8192"))
     assert change["downtime_seconds_least"] == change["downtime_seconds_most"]
 
 
-def test_a_model_that_nobody_can_size_says_nothing(desk: Open) -> None:
+def test_a_model_that_nobody_can_size_says_nothing(cli: Open) -> None:
     unknown = PROFILE.replace("google/gemma-4-E2B-it", "acme/mystery-1B")
-    said, change = _change(desk(), unknown, unknown.replace("16384", "8192"))
+    said, change = _change(cli(), unknown, unknown.replace("16384", "8192"))
     assert change["downtime_seconds_most"] is None
     assert "nothing serves for about" not in said
     assert "KV cache" not in said
 
 
-def test_a_replacement_without_room_for_both_says_that_nothing_serves(desk: Open) -> None:
+def test_a_replacement_without_room_for_both_says_that_nothing_serves(cli: Open) -> None:
     first = PROFILE + "lifecycle: {replace: destroy-before-create}\n"
-    said, _ = _change(desk(), first, first.replace("v6e-1", "v6e-4"))
+    said, _ = _change(cli(), first, first.replace("v6e-1", "v6e-4"))
     assert "nothing serves after the old slice is deleted: for the wait for chips, and a start of about 10 min" in said

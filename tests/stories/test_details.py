@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain.attestation import Told
@@ -20,8 +20,8 @@ LOG = Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
 GIB = 2**30
 
 
-def test_a_serving_machine_shows_what_it_runs_with(desk: Open) -> None:
-    at: Desk = desk(nodes="real", boot={"boot_seconds": 60})
+def test_a_serving_machine_shows_what_it_runs_with(cli: Open) -> None:
+    at: CommandLine = cli(nodes="real", boot={"boot_seconds": 60})
     assert at.run("apply", "-auto-approve", at.write(MEASURED)).code == 0
     said = at.run("status", "-details", "gemma.yaml")
     assert said.code == 0, said.all
@@ -34,21 +34,21 @@ def test_a_serving_machine_shows_what_it_runs_with(desk: Open) -> None:
     assert "The API server holds" in said.words
 
 
-def test_without_a_profile_it_says_what_is_missing(desk: Open) -> None:
-    said = desk().run("status", "-details")
+def test_without_a_profile_it_says_what_is_missing(cli: Open) -> None:
+    said = cli().run("status", "-details")
     assert said.code == 1
     assert "Name the profiles" in said.err
 
 
-def test_what_is_not_deployed_has_no_details(desk: Open) -> None:
-    at = desk()
+def test_what_is_not_deployed_has_no_details(cli: Open) -> None:
+    at = cli()
     said = at.run("status", "-details", at.write(), "-json")
     assert said.code == 0, said.all
     assert json.loads(said.out)["details"] == []
 
 
-def test_a_machine_that_does_not_serve_is_told_so(desk: Open) -> None:
-    at = desk(boot={"crash": "program-allocation"})
+def test_a_machine_that_does_not_serve_is_told_so(cli: Open) -> None:
+    at = cli(boot={"crash": "program-allocation"})
     assert at.run("apply", "-auto-approve", at.write()).code == 1
     said = at.run("status", "-details", "gemma.yaml")
     assert said.code == 0, said.all

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open, Said
+from command_line import PROFILE, CommandLine, Open, Result
 from goldens import assert_golden
 from other_process import holding
 from pseudo_terminal import person
@@ -27,7 +27,7 @@ OPEN = {"firewalls": [RULE]}
 GRADES = ("ok", "warn", "fail", "unknown")
 
 
-def findings(said: Said) -> dict[str, tuple[str, str]]:
+def findings(said: Result) -> dict[str, tuple[str, str]]:
     """Grade and text by check, hints included; of several lines of one check the worst."""
     found: dict[str, tuple[str, str]] = {}
     check = ""
@@ -42,13 +42,13 @@ def findings(said: Said) -> dict[str, tuple[str, str]]:
     return found
 
 
-def examined(at: Desk, profile: str = READY) -> tuple[Said, dict[str, tuple[str, str]]]:
+def examined(at: CommandLine, profile: str = READY) -> tuple[Result, dict[str, tuple[str, str]]]:
     said = at.run("doctor", at.write(profile))
     assert "Traceback" not in said.all
     return said, findings(said)
 
 
-def test_the_screen_reads_well(desk: Open) -> None:
+def test_the_screen_reads_well(cli: Open) -> None:
     project = {
         "apis_off": ["cloudbilling.googleapis.com"],
         "denied_permissions": ["tpu.nodes.create"],
@@ -56,15 +56,15 @@ def test_the_screen_reads_well(desk: Open) -> None:
         "networks": {"default": {"us-east5": {}}},
         "images": [],
     }
-    at = desk(project=project, quota=[{"class": "preemptible", "region": "*", "limit": 0}])
+    at = cli(project=project, quota=[{"class": "preemptible", "region": "*", "limit": 0}])
     profile = at.write(READY)
     said = at.run("doctor", profile)
     assert said.code == 13
     assert_golden("screens/doctor", f"$ tpudeploy doctor {profile}\n{said.out}[exit {said.code}]\n", folder=at.folder)
 
 
-def test_where_everything_is_there_nothing_stands_in_the_way(desk: Open) -> None:
-    at = desk(project=OPEN)
+def test_where_everything_is_there_nothing_stands_in_the_way(cli: Open) -> None:
+    at = cli(project=OPEN)
     said, found = examined(at)
     assert said.code == 0
     assert {grade for grade, _ in found.values()} == {"ok"}
@@ -75,8 +75,8 @@ def test_where_everything_is_there_nothing_stands_in_the_way(desk: Open) -> None
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0  # and so it is
 
 
-def test_it_only_reads(desk: Open) -> None:
-    at = desk()
+def test_it_only_reads(cli: Open) -> None:
+    at = cli()
     examined(at)
     posts = {r.path.partition("?")[0].rpartition(":")[2] for r in at.emulator.requests if r.method == "POST"}
     assert posts == {"testIamPermissions", "getIamPolicy"}
@@ -114,10 +114,10 @@ MISSING: tuple[tuple[Mapping[str, Any], str, str, str, int], ...] = (
 
 @pytest.mark.parametrize("row", MISSING, ids=lambda row: f"{row[1]}-{next(iter(row[0]))}-{row[2]}")
 def test_whatever_is_missing_is_named_with_what_to_do_and_the_rest_is_told(
-    desk: Open, row: tuple[Mapping[str, Any], str, str, str, int]
+    cli: Open, row: tuple[Mapping[str, Any], str, str, str, int]
 ) -> None:
     project, check, grade, words, code = row
-    said, found = examined(desk(project={**OPEN, **project}))
+    said, found = examined(cli(project={**OPEN, **project}))
     assert found[check][0] == grade, said.out
     assert words in found[check][1]
     assert said.code == code
@@ -168,16 +168,16 @@ GATES: tuple[tuple[Mapping[str, Any], str, str, str, int], ...] = (
 
 
 @pytest.mark.parametrize("row", GATES, ids=lambda row: f"{row[1]}-{row[2]}")
-def test_the_gates_are_summed_up(desk: Open, row: tuple[Mapping[str, Any], str, str, str, int]) -> None:
+def test_the_gates_are_summed_up(cli: Open, row: tuple[Mapping[str, Any], str, str, str, int]) -> None:
     scenario, check, grade, words, code = row
-    said, found = examined(desk(**scenario))
+    said, found = examined(cli(**scenario))
     assert found[check][0] == grade, said.out
     assert words in found[check][1]
     assert said.code == code
 
 
-def test_a_price_that_nobody_offers_fails(desk: Open) -> None:
-    at = desk(project={"prices": {"us-east5": {"spot": 1.6}, "europe-west4": {"spot": 1.7}}})
+def test_a_price_that_nobody_offers_fails(cli: Open) -> None:
+    at = cli(project={"prices": {"us-east5": {"spot": 1.6}, "europe-west4": {"spot": 1.7}}})
     said, found = examined(at, READY + "  max_price_per_chip_hour: 1.5\n")
     assert found["price"][0] == "fail"
     assert found["places"][0] == "fail"
@@ -190,9 +190,9 @@ SERVICES = ("serviceusage", "cloudresourcemanager", "iam", "secretmanager", "com
 @pytest.mark.parametrize("service", SERVICES)
 @pytest.mark.parametrize("fault", ["unavailable", "iam-denied", "connection-refused"])
 def test_a_service_that_does_not_tell_makes_its_lines_unknown_and_hides_no_other(
-    desk: Open, service: str, fault: str
+    cli: Open, service: str, fault: str
 ) -> None:
-    at = desk(project=OPEN, trouble=[{"fault": fault, "method": f"{service}.*"}])
+    at = cli(project=OPEN, trouble=[{"fault": fault, "method": f"{service}.*"}])
     said, found = examined(at)
     assert said.code == 0, said.out
     assert "fail" not in {grade for grade, _ in found.values()}
@@ -211,9 +211,9 @@ def test_a_service_that_does_not_tell_makes_its_lines_unknown_and_hides_no_other
 
 
 def test_without_credentials_it_says_so_once_and_tells_what_can_be_told(
-    desk: Open, monkeypatch: pytest.MonkeyPatch
+    cli: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = desk()
+    at = cli()
     profile = at.write()
     no_credentials(at, monkeypatch)
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # no registry either
@@ -226,9 +226,9 @@ def test_without_credentials_it_says_so_once_and_tells_what_can_be_told(
     assert {check for check, (grade, _) in found.items() if grade == "unknown"} >= {"apis", "roles", "image", "quota"}
 
 
-def test_a_machine_without_an_address_needs_its_ways_out(desk: Open) -> None:
+def test_a_machine_without_an_address_needs_its_ways_out(cli: Open) -> None:
     closed = {"private_access": False}
-    at = desk(project={"networks": {"default": {"us-east5": closed, "europe-west4": {"nat": True}}}})
+    at = cli(project={"networks": {"default": {"us-east5": closed, "europe-west4": {"nat": True}}}})
     said, found = examined(at, PRIVATE)
     assert said.code == 0
     assert found["private-access"][0] == "warn"
@@ -238,32 +238,32 @@ def test_a_machine_without_an_address_needs_its_ways_out(desk: Open) -> None:
     assert "gcloud compute routers nats create nat --router=nat --region=us-east5" in found["nat"][1]
     assert "addresses" not in found
     assert "tcp:22 is open to 35.235.240.0/20 (default-allow-ssh)" in found["firewall"][1]
-    nowhere = desk(project={"networks": {"default": {"us-east5": closed, "europe-west4": closed}}})
+    nowhere = cli(project={"networks": {"default": {"us-east5": closed, "europe-west4": closed}}})
     said, found = examined(nowhere, PRIVATE)
     assert (found["private-access"][0], found["nat"][0], said.code) == ("fail", "fail", 13)
 
 
-def test_what_google_itself_holds_needs_no_nat(desk: Open) -> None:
+def test_what_google_itself_holds_needs_no_nat(cli: Open) -> None:
     own = PRIVATE.replace("vllm/vllm-tpu:v0.32.0", "us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0")
-    _, found = examined(desk(), own.replace("google/gemma-4-E2B-it", "gs://bucket/gemma-4-E2B-it"))
+    _, found = examined(cli(), own.replace("google/gemma-4-E2B-it", "gs://bucket/gemma-4-E2B-it"))
     assert "nat" not in found
 
 
-def test_a_rule_that_denies_is_heard_before_one_that_allows_later(desk: Open) -> None:
+def test_a_rule_that_denies_is_heard_before_one_that_allows_later(cli: Open) -> None:
     deny = {
         "name": "deny-all",
         "denied": [{"IPProtocol": "all"}],
         "sourceRanges": ["0.0.0.0/0"],
         "priority": 900,
     }
-    _, found = examined(desk(project={"firewalls": [{**RULE, "priority": 1000}, deny]}))
+    _, found = examined(cli(project={"firewalls": [{**RULE, "priority": 1000}, deny]}))
     assert found["firewall"][0] == "warn"
-    _, found = examined(desk(project={"firewalls": [{**RULE, "priority": 800}, deny]}))
+    _, found = examined(cli(project={"firewalls": [{**RULE, "priority": 800}, deny]}))
     assert found["firewall"][0] == "ok"
 
 
-def test_a_subnetwork_by_name_must_be_in_each_region(desk: Open) -> None:
-    at = desk(project={**OPEN, "networks": {"default": {"us-east5": {}}, "own": {"europe-west4": {}}}})
+def test_a_subnetwork_by_name_must_be_in_each_region(cli: Open) -> None:
+    at = cli(project={**OPEN, "networks": {"default": {"us-east5": {}}, "own": {"europe-west4": {}}}})
     _, found = examined(at, READY.replace("tags: [vllm]", "subnetwork: own, tags: [vllm]"))
     assert found["subnetwork"] == (
         "warn",
@@ -271,18 +271,18 @@ def test_a_subnetwork_by_name_must_be_in_each_region(desk: Open) -> None:
     )
 
 
-def test_a_disk_that_is_too_small_and_whatever_validate_says_are_told(desk: Open) -> None:
+def test_a_disk_that_is_too_small_and_whatever_validate_says_are_told(cli: Open) -> None:
     small = READY.replace("type: v6e-1", "type: v6e-1\n  boot_disk_size: 20GiB")
-    _, found = examined(desk(), small)
+    _, found = examined(cli(), small)
     assert found["disk"][0] == "warn"
     assert "20 GiB" in found["disk"][1]
-    _, found = examined(desk(), PROFILE)
+    _, found = examined(cli(), PROFILE)
     assert found["profile"][0] == "warn"
     assert "TPU2001" in found["profile"][1]
 
 
-def test_whoever_holds_the_lock_is_named(desk: Open) -> None:
-    at = desk()
+def test_whoever_holds_the_lock_is_named(cli: Open) -> None:
+    at = cli()
     at.write()
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
         _, found = examined(at)
@@ -292,15 +292,15 @@ def test_whoever_holds_the_lock_is_named(desk: Open) -> None:
     assert found["lock"][0] == "ok"
 
 
-def test_requests_that_wait_are_named_and_a_slice_that_is_held_is_not_in_the_way(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "wait-for-ever", "times": 1}])
+def test_requests_that_wait_are_named_and_a_slice_that_is_held_is_not_in_the_way(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever", "times": 1}])
     assert at.run("apply", "-auto-approve", "-timeout", "10m", at.write()).code == 12
     _, found = examined(at)
     (name,) = at.slices
     assert found["requests"][0] == "warn"
     assert f"{name} (us-east5-a, spot)" in found["requests"][1]
     assert "`tpudeploy destroy` deletes it" in found["requests"][1]
-    other = desk()
+    other = cli()
     other.write()
     assert other.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     assert other.run("apply", "-auto-approve", "gemma.yaml").code == 0
@@ -309,8 +309,8 @@ def test_requests_that_wait_are_named_and_a_slice_that_is_held_is_not_in_the_way
     assert "Held: gemma-" in found["requests"][1]
 
 
-def test_a_state_that_cannot_be_read_fails(desk: Open) -> None:
-    at = desk()
+def test_a_state_that_cannot_be_read_fails(cli: Open) -> None:
+    at = cli()
     states = at.folder / ".tpudeploy" / "state"
     states.mkdir(parents=True)
     (states / "gemma.json").write_text("{", encoding="utf-8")
@@ -321,8 +321,8 @@ def test_a_state_that_cannot_be_read_fails(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("columns", [72, 100])
-def test_a_narrow_terminal_breaks_lines_between_words_and_never_a_command(desk: Open, columns: int) -> None:
-    at = desk(project={"secret_readers": [], "apis_off": ["cloudbilling.googleapis.com"]})
+def test_a_narrow_terminal_breaks_lines_between_words_and_never_a_command(cli: Open, columns: int) -> None:
+    at = cli(project={"secret_readers": [], "apis_off": ["cloudbilling.googleapis.com"]})
     environment = {**at.emulator.environment, "COLUMNS": str(columns), "NO_COLOR": "1"}
     with person("doctor", at.write(READY), folder=at.folder, environment=environment) as somebody:
         assert somebody.stays_to_the_end() == 0
@@ -335,8 +335,8 @@ def test_a_narrow_terminal_breaks_lines_between_words_and_never_a_command(desk: 
     assert len(commands) == 4
 
 
-def test_json_says_all_of_it(desk: Open) -> None:
-    at = desk(project={"images": []})
+def test_json_says_all_of_it(cli: Open) -> None:
+    at = cli(project={"images": []})
     said = at.run("doctor", "-json", at.write())
     assert said.code == 13
     tree = json.loads(said.out)
@@ -347,8 +347,8 @@ def test_json_says_all_of_it(desk: Open) -> None:
     assert set(failed) == {"check", "grade", "message", "hint"}
 
 
-def test_a_profile_that_is_wrong_is_told_as_everywhere(desk: Open) -> None:
-    at = desk()
+def test_a_profile_that_is_wrong_is_told_as_everywhere(cli: Open) -> None:
+    at = cli()
     said = at.run("doctor", at.write(PROFILE.replace("16384", "many")))
     assert said.code == 1
     assert "Expected a whole number" in said.err

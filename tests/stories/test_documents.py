@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PROFILE, Open, Said
+from command_line import PROFILE, Open, Result
 from strict_schema import lines, strict
 from workflow import Both
 
@@ -130,13 +130,13 @@ STOPPED: tuple[tuple[int, tuple[str, ...]], ...] = (
 )
 
 
-def document(said: Said) -> Any:
+def document(said: Result) -> Any:
     """The one document on stdout."""
     return json.loads(said.out)
 
 
-def test_every_command_answers_with_a_document_of_its_schema(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_every_command_answers_with_a_document_of_its_schema(cli: Open) -> None:
+    at = cli(nodes="real")
     at.write()
     at.write("version: 1\n", "broken.yaml")
     at.write(json.dumps(VLLM), "result.json")
@@ -153,8 +153,8 @@ def test_every_command_answers_with_a_document_of_its_schema(desk: Open) -> None
     assert printed["$schema"]
 
 
-def test_what_stops_a_command_is_a_document_with_its_exit_code(desk: Open) -> None:
-    at = desk()
+def test_what_stops_a_command_is_a_document_with_its_exit_code(cli: Open) -> None:
+    at = cli()
     at.write()
     at.write("version: 1\n", "broken.yaml")
     error = strict(at, "error")
@@ -174,15 +174,15 @@ def test_no_command_is_without_a_document() -> None:
     assert named >= set(COMMANDS)
 
 
-def test_the_variable_asks_for_documents_as_the_flag_does(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_the_variable_asks_for_documents_as_the_flag_does(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     monkeypatch.setenv("TPUDEPLOY_JSON", "1")
     assert document(at.run("version"))["format"] == "tpudeploy.version/1"
     assert document(at.run("version", "-no-such-option"))["code"] == "TPU0002"
 
 
-def test_a_bug_of_ours_is_a_document_too(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_a_bug_of_ours_is_a_document_too(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     monkeypatch.setattr("tpudeploy.workspace.Workspace.open", lambda *_, **__: 1 / 0)
     said = at.run("status", "-json")
     found = document(said)
@@ -192,8 +192,8 @@ def test_a_bug_of_ours_is_a_document_too(desk: Open, monkeypatch: pytest.MonkeyP
     assert "tpudeploy-bug-" in found["hint"]
 
 
-def test_what_gc_would_remove_and_why_it_did_not_are_one_document(desk: Open) -> None:
-    at = desk()
+def test_what_gc_would_remove_and_why_it_did_not_are_one_document(cli: Open) -> None:
+    at = cli()
     assert at.run("apply", "-auto-approve", at.write(), "-wait", "accepted").code == 0
     (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
     refused = at.run("gc", "-json", "-foreign")
@@ -207,8 +207,8 @@ def test_what_gc_would_remove_and_why_it_did_not_are_one_document(desk: Open) ->
     assert removed["error"] is None
 
 
-def test_an_import_answers_with_the_slice_as_the_state_has_it(desk: Open) -> None:
-    at = desk()
+def test_an_import_answers_with_the_slice_as_the_state_has_it(cli: Open) -> None:
+    at = cli()
     assert at.run("apply", "-auto-approve", at.write(), "-wait", "accepted").code == 0
     (name,) = at.slices
     assert at.run("state", "rm", "gemma", "-auto-approve", "-force", "-json").code == 0
@@ -217,8 +217,8 @@ def test_an_import_answers_with_the_slice_as_the_state_has_it(desk: Open) -> Non
 
 
 @pytest.mark.parametrize("words", [("status", "-watch"), ("logs", "gemma.yaml", "-follow")], ids=" ".join)
-def test_what_watches_prints_a_stream_of_json_lines(desk: Open, words: tuple[str, ...]) -> None:
-    at = desk(nodes="real")
+def test_what_watches_prints_a_stream_of_json_lines(cli: Open, words: tuple[str, ...]) -> None:
+    at = cli(nodes="real")
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     said = at.run(*words, "-json")
     assert said.code == 0, said.all
@@ -238,8 +238,8 @@ def test_the_emulator_prints_a_document_and_leaves_stdout_to_the_command_that_it
     assert json.loads(done.stdout)["fingerprint"]
 
 
-def test_nothing_is_asked_in_the_middle_of_a_document(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_nothing_is_asked_in_the_middle_of_a_document(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     at.write()
     for stream in ("stdin", "stdout"):
         monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
@@ -270,8 +270,8 @@ def test_what_a_pipeline_applied_is_a_document_with_its_report(pipeline: Both) -
     assert [outcome["error"] for outcome in found["report"]["outcomes"]] == [None]
 
 
-def test_output_takes_a_profile_or_a_name_and_prints_all_or_one(desk: Open) -> None:
-    at = desk()
+def test_output_takes_a_profile_or_a_name_and_prints_all_or_one(cli: Open) -> None:
+    at = cli()
     assert "No deployment of this project has an endpoint." in at.run("output").err
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     assert at.run("apply", "-auto-approve", at.write(PROFILE.replace("name: gemma", "name: other"), "o.yaml")).code == 0

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 LABELLED = PROFILE + "  labels: {team: search}\n"
 DETAILED = "-detailed-exitcode"
 OUTSIDE = "Note: Objects have changed outside of tpudeploy"
 
 
-def _deployed(at: Desk, text: str = LABELLED) -> str:
+def _deployed(at: CommandLine, text: str = LABELLED) -> str:
     profile = at.write(text)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
@@ -22,25 +22,25 @@ def _deployed(at: Desk, text: str = LABELLED) -> str:
     return profile
 
 
-def _node(at: Desk) -> Any:
+def _node(at: CommandLine) -> Any:
     (node,) = at.emulator._cloud.nodes.values()
     return node
 
 
-def _said(at: Desk) -> Mapping[str, Any]:
+def _said(at: CommandLine) -> Mapping[str, Any]:
     """What was said of the node: no tags are none."""
     return {key: value for key, value in _node(at).spec.items() if value}
 
 
-def _set(at: Desk, key: str, **values: str | None) -> None:
+def _set(at: CommandLine, key: str, **values: str | None) -> None:
     """Somebody changes the node by other means."""
     node = _node(at)
     known: Mapping[str, str | None] = {**node.spec.get(key, {}), **values}
     node.spec = {**node.spec, key: {k: v for k, v in known.items() if v is not None}}
 
 
-def test_what_nobody_touched_has_no_drift(desk: Open) -> None:
-    at = desk()
+def test_what_nobody_touched_has_no_drift(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     told = at.run("drift", profile)
     assert told.code == 0, told.all
@@ -48,8 +48,8 @@ def test_what_nobody_touched_has_no_drift(desk: Open) -> None:
     assert at.run("drift", at.write(PROFILE.replace("16384", "8192"))).code == 0, "what is meant is no drift"
 
 
-def test_a_label_that_somebody_changed_is_shown_as_live_beside_applied_and_undone(desk: Open) -> None:
-    at = desk()
+def test_a_label_that_somebody_changed_is_shown_as_live_beside_applied_and_undone(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     _set(at, "labels", team="ads")
     told = at.run("drift", profile)
@@ -77,9 +77,9 @@ def test_a_label_that_somebody_changed_is_shown_as_live_beside_applied_and_undon
     ],
 )
 def test_whatever_somebody_did_to_the_node_is_told_and_undone_without_a_restart(
-    desk: Open, key: str, values: dict[str, str | None], said: str
+    cli: Open, key: str, values: dict[str, str | None], said: str
 ) -> None:
-    at = desk()
+    at = cli()
     profile = _deployed(at)
     before = _said(at)
     _set(at, key, **values)
@@ -91,8 +91,8 @@ def test_whatever_somebody_did_to_the_node_is_told_and_undone_without_a_restart(
     assert not [r for r in at.emulator.requests if r.resource.endswith(":reset")]
 
 
-def test_network_tags_are_compared_as_a_set(desk: Open) -> None:
-    at = desk()
+def test_network_tags_are_compared_as_a_set(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, PROFILE + "  network: {tags: [a, b]}\n")
     _node(at).spec = {**_node(at).spec, "tags": ["b", "a"]}
     assert at.run("drift", profile).code == 0
@@ -102,15 +102,15 @@ def test_network_tags_are_compared_as_a_set(desk: Open) -> None:
     assert _node(at).spec["tags"] == ["a", "b"]
 
 
-def test_a_label_of_googles_own_is_no_drift(desk: Open) -> None:
-    at = desk()
+def test_a_label_of_googles_own_is_no_drift(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     _set(at, "labels", **{"goog-managed": "1"})
     assert at.run("drift", profile).code == 0
 
 
-def test_a_machine_that_runs_another_server_is_restarted_into_ours(desk: Open) -> None:
-    at = desk()
+def test_a_machine_that_runs_another_server_is_restarted_into_ours(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     _set(at, "metadata", **{"tpudeploy-spec": "0123456789abcdef"})
     _node(at).hosts[0].reboot()
@@ -126,8 +126,8 @@ def test_a_machine_that_runs_another_server_is_restarted_into_ours(desk: Open) -
     assert at.run("drift", profile).code == 0
 
 
-def test_a_machine_that_was_booted_otherwise_and_looks_as_it_did_is_found_by_drift(desk: Open) -> None:
-    at = desk()
+def test_a_machine_that_was_booted_otherwise_and_looks_as_it_did_is_found_by_drift(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     kept = dict(_node(at).spec["metadata"])
     _set(at, "metadata", **{"tpudeploy-spec": "0123456789abcdef"})
@@ -139,8 +139,8 @@ def test_a_machine_that_was_booted_otherwise_and_looks_as_it_did_is_found_by_dri
     assert "1 to restart" in at.run("plan", profile).out
 
 
-def test_a_server_that_no_longer_answers_is_found_by_drift_alone(desk: Open) -> None:
-    at = desk()
+def test_a_server_that_no_longer_answers_is_found_by_drift_alone(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     _node(at).hosts[0].stop()
     told = at.run("drift", profile)
@@ -155,8 +155,8 @@ def test_a_server_that_no_longer_answers_is_found_by_drift_alone(desk: Open) -> 
     assert at.run("drift", profile).code == 0
 
 
-def test_a_slice_that_was_taken_away_is_told_as_lost_and_asked_for_again(desk: Open) -> None:
-    at = desk()
+def test_a_slice_that_was_taken_away_is_told_as_lost_and_asked_for_again(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     (name,) = at.slices
     at.emulator.preempt(name)
@@ -169,8 +169,8 @@ def test_a_slice_that_was_taken_away_is_told_as_lost_and_asked_for_again(desk: O
     assert "Plan: 1 to add" in planned.out
 
 
-def test_drift_in_json_tells_both_sides(desk: Open) -> None:
-    at = desk()
+def test_drift_in_json_tells_both_sides(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     _set(at, "labels", team="ads")
     document = json.loads(at.run("drift", "-json", profile).out)
@@ -182,8 +182,8 @@ def test_drift_in_json_tells_both_sides(desk: Open) -> None:
     assert document["resource_changes"] == []
 
 
-def test_what_matters_to_no_change_is_told_by_drift_and_not_by_a_plan(desk: Open) -> None:
-    at = desk()
+def test_what_matters_to_no_change_is_told_by_drift_and_not_by_a_plan(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, LABELLED + "lifecycle: {ignore_changes: [placement.labels]}\n")
     _set(at, "labels", team="ads")
     planned = at.run("plan", profile, DETAILED)
@@ -195,8 +195,8 @@ def test_what_matters_to_no_change_is_told_by_drift_and_not_by_a_plan(desk: Open
     assert _node(at).spec["labels"]["team"] == "ads", "what is ignored stays as it is"
 
 
-def test_refresh_only_writes_down_what_is_there_and_touches_nothing(desk: Open) -> None:
-    at = desk()
+def test_refresh_only_writes_down_what_is_there_and_touches_nothing(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     _set(at, "labels", team="ads")
     before, writes = _node(at).spec, len(_writes(at))
@@ -216,8 +216,8 @@ def test_refresh_only_writes_down_what_is_there_and_touches_nothing(desk: Open) 
 
 
 @pytest.mark.parametrize("ends", ["preempted", "deleted"])
-def test_a_loss_that_was_written_down_is_no_news_and_still_made_good(desk: Open, ends: str) -> None:
-    at = desk()
+def test_a_loss_that_was_written_down_is_no_news_and_still_made_good(cli: Open, ends: str) -> None:
+    at = cli()
     profile = _deployed(at)
     (name,) = at.slices
     at.emulator.preempt(name)
@@ -250,8 +250,8 @@ GONE = ["preempted", "preempted, and written down", "deleted", "looked for", "de
 
 @pytest.mark.parametrize("how", GONE)
 @pytest.mark.parametrize("later", [60.0, 7200.0])
-def test_what_was_applied_and_is_not_there_is_drift_for_both_commands(desk: Open, how: str, later: float) -> None:
-    at = desk()
+def test_what_was_applied_and_is_not_there_is_drift_for_both_commands(cli: Open, how: str, later: float) -> None:
+    at = cli()
     profile = _deployed(at)
     (name,) = at.slices
     _take_away(at, profile, how)
@@ -272,7 +272,7 @@ def test_what_was_applied_and_is_not_there_is_drift_for_both_commands(desk: Open
     assert at.run("ci", "drift", DETAILED, profile).code == 0
 
 
-def _take_away(at: Desk, profile: str, how: str) -> None:
+def _take_away(at: CommandLine, profile: str, how: str) -> None:
     (name,) = at.slices
     match how:
         case "destroyed":
@@ -296,8 +296,8 @@ def _take_away(at: Desk, profile: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("change", [("16384", "8192"), ("v6e-1", "v6e-4")])
-def test_what_an_apply_replaces_or_restarts_is_not_missing_meanwhile(desk: Open, change: tuple[str, str]) -> None:
-    at = desk(timings={"waiting": 600}, boot={"boot_seconds": 300})
+def test_what_an_apply_replaces_or_restarts_is_not_missing_meanwhile(cli: Open, change: tuple[str, str]) -> None:
+    at = cli(timings={"waiting": 600}, boot={"boot_seconds": 300})
     profile = _deployed(at, LABELLED + "lifecycle: {replace: destroy-before-create}\n")
     at.write(at.folder.joinpath(profile).read_text(encoding="utf-8").replace(*change))
     at.killed(120, "apply", "-auto-approve", profile)
@@ -305,14 +305,14 @@ def test_what_an_apply_replaces_or_restarts_is_not_missing_meanwhile(desk: Open,
     assert at.run("ci", "drift", DETAILED, profile).code == 0
 
 
-def test_a_replica_that_only_the_profile_has_is_not_missing(desk: Open) -> None:
-    at = desk()
+def test_a_replica_that_only_the_profile_has_is_not_missing(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     assert at.run("drift", at.write(LABELLED + "replicas: 2\n")).code == 0
 
 
-def test_a_refresh_only_plan_can_be_saved_and_is_refused_where_the_world_moved_on(desk: Open) -> None:
-    at = desk()
+def test_a_refresh_only_plan_can_be_saved_and_is_refused_where_the_world_moved_on(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     _set(at, "labels", team="ads")
     assert at.run("plan", "-refresh-only", "-out", "it.plan", profile, DETAILED).code == 2
@@ -324,8 +324,8 @@ def test_a_refresh_only_plan_can_be_saved_and_is_refused_where_the_world_moved_o
     assert at.run("apply", "it.plan").code == 11
 
 
-def test_a_moment_after_an_apply_nothing_has_drifted(desk: Open) -> None:
-    at = desk()
+def test_a_moment_after_an_apply_nothing_has_drifted(cli: Open) -> None:
+    at = cli()
     profile = at.write(LABELLED)
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert at.run("drift", profile).code == 0
@@ -334,8 +334,8 @@ def test_a_moment_after_an_apply_nothing_has_drifted(desk: Open) -> None:
     assert at.run("drift", profile).code == 0
 
 
-def test_what_was_adopted_is_as_it_was_found(desk: Open) -> None:
-    at = desk()
+def test_what_was_adopted_is_as_it_was_found(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
     assert at.run("apply", "-adopt", "-auto-approve", profile).code == 0
@@ -343,27 +343,27 @@ def test_what_was_adopted_is_as_it_was_found(desk: Open) -> None:
     assert at.run("drift", profile).code == 0
 
 
-def test_a_request_that_still_waits_has_not_drifted(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "wait-for-ever"}])
+def test_a_request_that_still_waits_has_not_drifted(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever"}])
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-timeout", "10m", profile).code == 12
     assert at.run("drift", profile).code == 0
 
 
-def test_without_a_state_there_is_nothing_to_have_drifted(desk: Open) -> None:
-    at = desk()
+def test_without_a_state_there_is_nothing_to_have_drifted(cli: Open) -> None:
+    at = cli()
     assert at.run("drift", at.write()).code == 0
     assert at.run("apply", "-refresh-only", "-auto-approve", "gemma.yaml").code == 0
     assert not (at.folder / ".tpudeploy").exists()
 
 
 @pytest.mark.parametrize("other", ["-destroy", "-adopt", "-replace=gemma", "-refresh=false"])
-def test_refresh_only_goes_with_nothing_that_does_more(desk: Open, other: str) -> None:
-    at = desk()
+def test_refresh_only_goes_with_nothing_that_does_more(cli: Open, other: str) -> None:
+    at = cli()
     told = at.run("plan", "-refresh-only", other, at.write())
     assert told.code == 1
     assert "-refresh-only" in told.err
 
 
-def _writes(at: Desk) -> list[str]:
+def _writes(at: CommandLine) -> list[str]:
     return [r.path for r in at.emulator.requests if r.method != "GET" and ":getGuestAttributes" not in r.path]

@@ -6,44 +6,44 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk
+from command_line import PROFILE, CommandLine
 from github_api import Trouble
 from workflow import Both
 
 DRIFT = ("ci", "drift", "gemma.yaml")
 
 
-def _deployed(of: Both) -> tuple[Desk, list[dict[str, Any]]]:
+def _deployed(of: Both) -> tuple[CommandLine, list[dict[str, Any]]]:
     at, here = of
     here.on_schedule()
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     return at, here.api.issues
 
 
-def _preempt(at: Desk) -> None:
+def _preempt(at: CommandLine) -> None:
     at.emulator.preempt(next(iter(at.slices)))
     at.clock.sleep(60)
 
 
-def _stop_the_server(at: Desk) -> None:
+def _stop_the_server(at: CommandLine) -> None:
     (node,) = at.emulator._cloud.nodes.values()
     node.hosts[0].stop()
 
 
-def _start_another(at: Desk) -> None:
+def _start_another(at: CommandLine) -> None:
     """Somebody starts the container anew by hand, with another length."""
     (node,) = at.emulator._cloud.nodes.values()
     host: Any = node.hosts[0]
     host._behaviour = replace(host._behaviour, instead={"max-model-len": "4096"})
 
 
-def _meddle(at: Desk) -> None:
+def _meddle(at: CommandLine) -> None:
     (node,) = at.emulator._cloud.nodes.values()
     node.spec["labels"] = {**node.spec.get("labels", {}), "owner": "me"}
     at.clock.sleep(3600)
 
 
-def _relabel(at: Desk) -> None:
+def _relabel(at: CommandLine) -> None:
     at.write(PROFILE + "  labels: {team: search}\n")
 
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from desk import Desk, Open
+from command_line import CommandLine, Open
 from googleapiclient.discovery import build
 
 WRITTEN = Path(__file__).parent / "data" / "format_1"
@@ -15,9 +15,9 @@ NAMES = ["batch", "gemma4-e2b", "search"]
 
 
 @pytest.fixture
-def upgraded(desk: Open) -> Desk:
+def upgraded(cli: Open) -> CommandLine:
     """A folder that an earlier version worked in, before a cloud that holds what its states name."""
-    at = desk()
+    at = cli()
     shutil.copytree(WRITTEN, at.folder, dirs_exist_ok=True)
     (at.folder / "dot-tpudeploy").rename(at.folder / ".tpudeploy")
     for name in NAMES:
@@ -28,7 +28,7 @@ def upgraded(desk: Open) -> Desk:
     return at
 
 
-def create(at: Desk, name: str, zone: str, *, is_spot: bool) -> None:
+def create(at: CommandLine, name: str, zone: str, *, is_spot: bool) -> None:
     """A queued resource by this name, as the earlier version made it."""
     where = f"projects/emulated/locations/{zone}"
     node = {
@@ -47,7 +47,7 @@ def create(at: Desk, name: str, zone: str, *, is_spot: bool) -> None:
         calls.create(parent=where, queuedResourceId=name, body=body).execute()
 
 
-def test_the_states_are_listed_and_shown(upgraded: Desk) -> None:
+def test_the_states_are_listed_and_shown(upgraded: CommandLine) -> None:
     assert upgraded.run("state", "list").out.split() == [f"{name}[0]" for name in NAMES]
     for name in NAMES:
         shown = upgraded.run("state", "show", f"{name}[0]")
@@ -56,7 +56,7 @@ def test_the_states_are_listed_and_shown(upgraded: Desk) -> None:
     assert upgraded.run("state", "history", "batch").code == 0
 
 
-def test_an_apply_continues_and_buys_nothing(upgraded: Desk) -> None:
+def test_an_apply_continues_and_buys_nothing(upgraded: CommandLine) -> None:
     before = set(upgraded.slices)
     profiles = [f"{name}.yaml" for name in NAMES]
     applied = upgraded.run("apply", "-auto-approve", *profiles)
@@ -66,13 +66,13 @@ def test_an_apply_continues_and_buys_nothing(upgraded: Desk) -> None:
     assert planned.code == 0, planned.all
 
 
-def test_a_destroy_leaves_nothing(upgraded: Desk) -> None:
+def test_a_destroy_leaves_nothing(upgraded: CommandLine) -> None:
     destroyed = upgraded.run("destroy", "-auto-approve", *(f"{name}.yaml" for name in NAMES))
     assert destroyed.code == 0, destroyed.all
     assert upgraded.slices == {}
 
 
-def test_a_saved_plan_is_shown_and_done(upgraded: Desk) -> None:
+def test_a_saved_plan_is_shown_and_done(upgraded: CommandLine) -> None:
     before = set(upgraded.slices)
     assert "max_num_seqs" in upgraded.run("show", "create.plan").out
     applied = upgraded.run("apply", "create.plan")
@@ -80,14 +80,14 @@ def test_a_saved_plan_is_shown_and_done(upgraded: Desk) -> None:
     assert set(upgraded.slices) == before
 
 
-def test_a_saved_plan_whose_slice_is_another_one_is_shown_and_refused(upgraded: Desk) -> None:
+def test_a_saved_plan_whose_slice_is_another_one_is_shown_and_refused(upgraded: CommandLine) -> None:
     assert "max_num_seqs" in upgraded.run("show", "change.plan").out
     applied = upgraded.run("apply", "change.plan")
     assert applied.code == 11
     assert "gemma4-e2b-b8daf7c4-0-2 changed after the plan was made" in applied.err
 
 
-def test_its_measurements_are_listed_shown_and_compared(upgraded: Desk) -> None:
+def test_its_measurements_are_listed_shown_and_compared(upgraded: CommandLine) -> None:
     runs = sorted((WRITTEN / "dot-tpudeploy" / "runs").glob("*.json"))
     names = [json.loads(path.read_text(encoding="utf-8"))["id"] for path in runs]
     listed = upgraded.run("bench", "list")
@@ -100,7 +100,7 @@ def test_its_measurements_are_listed_shown_and_compared(upgraded: Desk) -> None:
     assert "serving.max_num_seqs" in compared.out
 
 
-def test_the_pins_count_and_the_history_of_zones_is_used(upgraded: Desk) -> None:
+def test_the_pins_count_and_the_history_of_zones_is_used(upgraded: CommandLine) -> None:
     pins = json.loads((WRITTEN / "tpudeploy.lock.json").read_text(encoding="utf-8"))
     (digest,) = pins["images"].values()
     assert digest in upgraded.run("render", "search.yaml", "startup-script").out

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from answering import answering, http
-from desk import Said, command
+from command_line import Result, command
 
 # A result of aiperf that every rule believes.
 CELL = {
@@ -35,7 +35,7 @@ CELL = {
 PROFILE = Path(__file__).parents[2] / "profiles" / "gemma4-e2b-v6e1.yaml"
 
 
-class Desk:
+class CommandLine:
     """A folder with a profile, in a shell where the cloud is the emulator."""
 
     def __init__(self, folder: Path, capture: pytest.CaptureFixture[str]) -> None:
@@ -54,9 +54,9 @@ class Desk:
 
 
 @pytest.fixture
-def at(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
+def at(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     monkeypatch.setenv("TPU_EMULATOR_HOST", "127.0.0.1:9")
-    return Desk(tmp_path, capfd)
+    return CommandLine(tmp_path, capfd)
 
 
 def test_an_address_that_is_a_stand_in_is_marked_though_nothing_but_the_server_says_so(
@@ -75,7 +75,7 @@ def test_an_address_that_is_a_stand_in_is_marked_though_nothing_but_the_server_s
         assert json.loads(said.out)["subject"]["is_emulated"] is is_emulated
 
 
-def test_lists_and_comparisons_mark_the_run(at: Desk) -> None:
+def test_lists_and_comparisons_mark_the_run(at: CommandLine) -> None:
     one, other = at.measured(), at.measured()
     assert at.run("bench", "list").out.count("emulator") == 2
     said = at.run("compare", one, other)
@@ -86,7 +86,7 @@ def test_lists_and_comparisons_mark_the_run(at: Desk) -> None:
     assert [run["subject"]["is_emulated"] for run in tree["runs"]] == [True, True]
 
 
-def test_a_report_marks_its_page_its_csv_and_its_chart(at: Desk) -> None:
+def test_a_report_marks_its_page_its_csv_and_its_chart(at: CommandLine) -> None:
     own = at.measured()
     assert at.run("bench", "report", own, "-o", "report.html").code == 0
     assert "On the emulator: no figure here" in (at.folder / "report.html").read_text()
@@ -97,11 +97,11 @@ def test_a_report_marks_its_page_its_csv_and_its_chart(at: Desk) -> None:
     assert [value["emulated"] for value in chart["data"]["values"]] == ["yes"]
 
 
-def asked(at: Desk, *more: str) -> Said:
+def asked(at: CommandLine, *more: str) -> Result:
     return at.run("recommend", "e2b.yaml", "--users", "64", "--context", "4096", "--output", "256", *more)
 
 
-def test_recommend_takes_no_emulated_run_as_evidence_unless_it_is_asked_to(at: Desk) -> None:
+def test_recommend_takes_no_emulated_run_as_evidence_unless_it_is_asked_to(at: CommandLine) -> None:
     own = at.measured()
     said = asked(at)
     assert said.code == 0, said.all
@@ -116,7 +116,7 @@ def test_recommend_takes_no_emulated_run_as_evidence_unless_it_is_asked_to(at: D
     assert (choice["run"], choice["is_emulated"]) == (own, True)
 
 
-def test_operating_points_of_an_emulated_run_say_so(at: Desk) -> None:
+def test_operating_points_of_an_emulated_run_say_so(at: CommandLine) -> None:
     own = at.measured()
     said = at.run("recommend", "--run", own)
     assert f"Operating points of run {own} (emulator)" in said.out
@@ -125,7 +125,7 @@ def test_operating_points_of_an_emulated_run_say_so(at: Desk) -> None:
 
 
 @pytest.mark.parametrize("form", ["rules", "prometheusrule", "gmp", "dashboard"])
-def test_a_limit_from_an_emulated_run_says_so_in_every_form(at: Desk, form: str) -> None:
+def test_a_limit_from_an_emulated_run_says_so_in_every_form(at: CommandLine, form: str) -> None:
     own = at.measured()
     said = at.run("alerts", "e2b.yaml", "--run", own, "--format", form)
     assert said.code == 0, said.all

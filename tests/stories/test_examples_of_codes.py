@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from desk import PROFILE, Desk, Open, command
+from command_line import PROFILE, CommandLine, Open, command
 from github_api import GitHubApi
 from workflow import Pipeline
 
@@ -38,10 +38,10 @@ FAMILIES = ("TpudeployError", "PlanError")  # TPU0001 and TPU3000
     "code", [pytest.param(code, marks=EXACT.get(code, ())) for code, row in EXAMPLES.items() if not row.unrun]
 )
 def test_an_example_brings_out_its_code(
-    desk: Open, forge: GitHubApi, monkeypatch: pytest.MonkeyPatch, code: str
+    cli: Open, forge: GitHubApi, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     example = EXAMPLES[code]
-    at = desk(**yaml.safe_load(example.scenario or "{}"))
+    at = cli(**yaml.safe_load(example.scenario or "{}"))
     at.write(PROFILE, "prod.yaml")
     monkeypatch.chdir(at.folder)
     monkeypatch.setenv("PWD", str(at.folder))
@@ -55,9 +55,9 @@ def test_an_example_brings_out_its_code(
     assert (example.shows or code) in said, said
 
 
-def _run(at: Desk, patch: pytest.MonkeyPatch, line: str) -> str:
-    """One line of a session: ours at this desk, everybody else's by the shell."""
-    line = line.removesuffix(" < /dev/null")  # a desk has no terminal
+def _run(at: CommandLine, patch: pytest.MonkeyPatch, line: str) -> str:
+    """One line of a session: tpudeploy's in process, any other by the shell."""
+    line = line.removesuffix(" < /dev/null")  # this command line has no terminal
     words = shlex.split(line)
     if "tpudeploy" in words and not any(mark in line for mark in SHELL):
         program = words.index("tpudeploy")
@@ -99,8 +99,8 @@ def test_an_example_can_be_pasted_into_a_shell_as_it_is_printed(
 
 
 @pytest.mark.parametrize("code", [code for code, fix in FIXES.items() if not fix.startswith(COMMANDS)])
-def test_what_to_write_instead_is_accepted(desk: Open, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    at = desk()
+def test_what_to_write_instead_is_accepted(cli: Open, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    at = cli()
     monkeypatch.setenv("GREETING", "hello")
     monkeypatch.setenv("USER", "ada")
     at.write(PROFILE, "prod.yaml")
@@ -121,8 +121,8 @@ def test_no_two_errors_have_the_same_code() -> None:
     assert len(codes) == len(set(codes))
 
 
-def test_every_code_of_ours_has_a_cause_an_example_and_a_command(desk: Open) -> None:
-    at = desk()
+def test_every_code_of_ours_has_a_cause_an_example_and_a_command(cli: Open) -> None:
+    at = cli()
     known = {code for codes in groups().values() for code in codes if code.startswith("TPU")}
     assert known >= {cls.code for cls in every_error()}
     for code in known:

@@ -8,7 +8,7 @@ import shutil
 import threading
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.loading import Profile
 from tpudeploy.workspace import Workspace
@@ -16,7 +16,7 @@ from tpudeploy.workspace import Workspace
 QUICK = {"nodes": "simulated", "creates_per_minute": 1000}
 
 
-def fleet(person: Desk, *names: str, folder: str = "fleet", **changed: str) -> None:
+def fleet(person: CommandLine, *names: str, folder: str = "fleet", **changed: str) -> None:
     """A profile for each name; `changed` has other text in place of what all have."""
     (person.folder / folder).mkdir(exist_ok=True)
     for name in names:
@@ -26,8 +26,8 @@ def fleet(person: Desk, *names: str, folder: str = "fleet", **changed: str) -> N
         (person.folder / folder / f"{name}.yaml").write_text(text, encoding="utf-8")
 
 
-def test_a_folder_means_the_profiles_in_it(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_a_folder_means_the_profiles_in_it(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, "one", "two", "three")
     checked = person.run("validate", "fleet")
     assert checked.code == 0
@@ -46,8 +46,8 @@ def test_a_folder_means_the_profiles_in_it(desk: Open) -> None:
     assert person.slices == {}
 
 
-def test_a_folder_and_single_profiles_go_together_and_each_file_counts_once(desk: Open) -> None:
-    person = desk()
+def test_a_folder_and_single_profiles_go_together_and_each_file_counts_once(cli: Open) -> None:
+    person = cli()
     fleet(person, "one", "two")
     person.write()
     told = person.run("validate", "fleet/two.yaml", "fleet", "gemma.yaml", ".")
@@ -56,8 +56,8 @@ def test_a_folder_and_single_profiles_go_together_and_each_file_counts_once(desk
     assert files == ["fleet/two.yaml", "fleet/one.yaml", "gemma.yaml"]
 
 
-def test_what_is_no_profile_in_a_folder_is_passed_over_and_said_so(desk: Open) -> None:
-    person = desk()
+def test_what_is_no_profile_in_a_folder_is_passed_over_and_said_so(cli: Open) -> None:
+    person = cli()
     fleet(person, "one")
     place = person.folder / "fleet"
     (place / "base.yaml").write_text("version: 1\nmodel: {id: google/gemma-4-E2B-it}\n")
@@ -77,8 +77,8 @@ def test_what_is_no_profile_in_a_folder_is_passed_over_and_said_so(desk: Open) -
     assert "fleet/workflow.yml: it has no `version`" in told.err
 
 
-def test_a_profile_that_takes_its_version_from_what_it_extends_is_one(desk: Open) -> None:
-    person = desk()
+def test_a_profile_that_takes_its_version_from_what_it_extends_is_one(cli: Open) -> None:
+    person = cli()
     fleet(person, "one")
     place = person.folder / "fleet"
     (place / "zwei.yaml").write_text("extends: one.yaml\nname: zwei\n")
@@ -86,8 +86,8 @@ def test_a_profile_that_takes_its_version_from_what_it_extends_is_one(desk: Open
     assert person.run("validate", "fleet").out.count(": valid") == 3
 
 
-def test_a_file_that_is_no_yaml_is_not_passed_over(desk: Open) -> None:
-    person = desk()
+def test_a_file_that_is_no_yaml_is_not_passed_over(cli: Open) -> None:
+    person = cli()
     fleet(person, "one")
     (person.folder / "fleet" / "broken.yaml").write_text("version: 1\nname: [\n")
     (person.folder / "fleet" / "worse.yaml").write_text("{")
@@ -98,8 +98,8 @@ def test_a_file_that_is_no_yaml_is_not_passed_over(desk: Open) -> None:
     assert "fleet/one.yaml: valid" in told.out
 
 
-def test_a_folder_without_a_profile_is_an_error_that_says_what_lies_there(desk: Open) -> None:
-    person = desk()
+def test_a_folder_without_a_profile_is_an_error_that_says_what_lies_there(cli: Open) -> None:
+    person = cli()
     (person.folder / "fleet").mkdir()
     (person.folder / "fleet" / "canary.yaml").write_text("tpu: {type: v6e-8}\n")
     told = person.run("plan", "fleet")
@@ -108,8 +108,8 @@ def test_a_folder_without_a_profile_is_an_error_that_says_what_lies_there(desk: 
     assert "fleet/canary.yaml: it has no `version`" in told.err
 
 
-def test_one_that_fails_stops_no_other_and_each_has_its_line(desk: Open) -> None:
-    person = desk(trouble=[{"fault": "iam-denied", "method": "queuedResources.create", "name": "two-*"}], **QUICK)
+def test_one_that_fails_stops_no_other_and_each_has_its_line(cli: Open) -> None:
+    person = cli(trouble=[{"fault": "iam-denied", "method": "queuedResources.create", "name": "two-*"}], **QUICK)
     fleet(person, "one", "two", "three")
     told = person.run("apply", "fleet", "-auto-approve")
     assert told.code == 1
@@ -122,9 +122,9 @@ def test_one_that_fails_stops_no_other_and_each_has_its_line(desk: Open) -> None
     assert "No changes." in again.out
 
 
-def test_the_exit_code_is_that_of_the_worst(desk: Open) -> None:
+def test_the_exit_code_is_that_of_the_worst(cli: Open) -> None:
     """What a person must mend, 1, before what another run goes on with, 12."""
-    person = desk(
+    person = cli(
         trouble=[
             {"fault": "wait-for-ever", "name": "one-*"},
             {"fault": "iam-denied", "method": "queuedResources.create", "name": "two-*"},
@@ -141,8 +141,8 @@ def test_the_exit_code_is_that_of_the_worst(desk: Open) -> None:
     assert person.run("apply", "fleet", "-auto-approve", "-timeout", "20m").code == 12
 
 
-def test_what_needs_nothing_is_told_as_unchanged(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_what_needs_nothing_is_told_as_unchanged(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, "one")
     person.run("apply", "fleet", "-auto-approve")
     fleet(person, "two")
@@ -150,8 +150,8 @@ def test_what_needs_nothing_is_told_as_unchanged(desk: Open) -> None:
     assert "Deployments: 1 served, 1 unchanged." in told.out
 
 
-def test_one_whose_plan_no_longer_holds_stops_no_other(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_one_whose_plan_no_longer_holds_stops_no_other(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, "one", "two")
     profiles = [Profile.load(person.folder / "fleet" / f"{name}.yaml") for name in ("one", "two")]
     with Workspace.open(person.folder, clock=person.clock) as workspace:
@@ -163,8 +163,8 @@ def test_one_whose_plan_no_longer_holds_stops_no_other(desk: Open) -> None:
     assert report.error.exit_code == 11
 
 
-def test_a_plan_of_a_fleet_that_stands_takes_a_few_lists(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_a_plan_of_a_fleet_that_stands_takes_a_few_lists(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, *(f"d{number:02}" for number in range(24)))
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     before = len(person.emulator.requests)
@@ -174,8 +174,8 @@ def test_a_plan_of_a_fleet_that_stands_takes_a_few_lists(desk: Open) -> None:
     assert len(asked) <= 6  # two lists in each of three zones
 
 
-def test_a_plan_of_a_fleet_sees_the_one_that_is_gone(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_a_plan_of_a_fleet_sees_the_one_that_is_gone(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, *(f"d{number:02}" for number in range(12)))
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     gone = next(name for name in person.slices if name.startswith("d07-"))
@@ -187,8 +187,8 @@ def test_a_plan_of_a_fleet_sees_the_one_that_is_gone(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("many", ["0", "-3", "some", "1.5"])
-def test_a_parallelism_that_does_nothing_is_refused(desk: Open, many: str) -> None:
-    person = desk()
+def test_a_parallelism_that_does_nothing_is_refused(cli: Open, many: str) -> None:
+    person = cli()
     person.write()
     told = person.run("plan", "gemma.yaml", f"-parallelism={many}")
     assert told.code == 1
@@ -196,8 +196,8 @@ def test_a_parallelism_that_does_nothing_is_refused(desk: Open, many: str) -> No
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_parallelism_is_how_many_deployments_are_under_way_at_once(desk: Open, parallelism: int) -> None:
-    person = desk(**QUICK)
+def test_parallelism_is_how_many_deployments_are_under_way_at_once(cli: Open, parallelism: int) -> None:
+    person = cli(**QUICK)
     fleet(person, *(f"d{number}" for number in range(6)))
     profiles = [Profile.load(path) for path in (person.folder / "fleet").iterdir()]
     busy: set[int] = set()
@@ -207,15 +207,15 @@ def test_parallelism_is_how_many_deployments_are_under_way_at_once(desk: Open, p
     assert 0 < len(busy) <= 2 * parallelism  # those that begin, and those that go on
 
 
-def test_parallelism_has_its_twin_in_the_environment(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    person = desk()
+def test_parallelism_has_its_twin_in_the_environment(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    person = cli()
     person.write()
     monkeypatch.setenv("TPUDEPLOY_PARALLELISM", "none")
     assert "is not a positive integer" in person.run("plan", "gemma.yaml").err
 
 
-def test_one_that_a_check_forbids_stops_no_other(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_one_that_a_check_forbids_stops_no_other(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, *SIX)
     fleet(person, "four", **{"max_model_len: 16384": "max_model_len: 900000"})
     told = person.run("apply", "fleet", "-auto-approve")
@@ -227,8 +227,8 @@ def test_one_that_a_check_forbids_stops_no_other(desk: Open) -> None:
     assert person.run("plan", "fleet").code == 13
 
 
-def test_one_that_may_not_be_destroyed_stops_no_other(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_one_that_may_not_be_destroyed_stops_no_other(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, *SIX)
     fleet(person, "four", **{"placement:": "lifecycle: {prevent_destroy: true}\nplacement:"})
     assert person.run("apply", "fleet", "-auto-approve").code == 0
@@ -238,8 +238,8 @@ def test_one_that_may_not_be_destroyed_stops_no_other(desk: Open) -> None:
     assert {name.partition("-")[0] for name in person.slices} == {"four"}
 
 
-def test_one_whose_state_cannot_be_read_stops_no_other_and_its_state_is_left_alone(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_one_whose_state_cannot_be_read_stops_no_other_and_its_state_is_left_alone(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, *SIX)
     path = person.folder / ".tpudeploy" / "state" / "four.json"
     path.parent.mkdir(parents=True)
@@ -253,8 +253,8 @@ def test_one_whose_state_cannot_be_read_stops_no_other_and_its_state_is_left_alo
     assert len(person.slices) == 5
 
 
-def test_one_that_has_slices_which_no_state_remembers_stops_no_other(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_one_that_has_slices_which_no_state_remembers_stops_no_other(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, "four")
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     (person.folder / ".tpudeploy" / "state" / "four.json").unlink()
@@ -267,8 +267,8 @@ def test_one_that_has_slices_which_no_state_remembers_stops_no_other(desk: Open)
 
 @pytest.mark.parametrize("fault", ["iam-denied", "unavailable"])
 @pytest.mark.parametrize("verb", ["plan", "apply", "destroy"])
-def test_one_whose_slice_cannot_be_looked_at_stops_no_other(desk: Open, verb: str, fault: str) -> None:
-    person = desk(**QUICK)
+def test_one_whose_slice_cannot_be_looked_at_stops_no_other(cli: Open, verb: str, fault: str) -> None:
+    person = cli(**QUICK)
     fleet(person, "one", "four")
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     fleet(person, *SIX)
@@ -287,9 +287,9 @@ def test_one_whose_slice_cannot_be_looked_at_stops_no_other(desk: Open, verb: st
         assert stands == {"four"}
 
 
-def test_one_in_a_zone_that_does_not_answer_stops_no_other(desk: Open) -> None:
+def test_one_in_a_zone_that_does_not_answer_stops_no_other(cli: Open) -> None:
     """The plan does not wait for each of its deployments there."""
-    person = desk(**QUICK)
+    person = cli(**QUICK)
     fleet(person, "one", "two", "three")
     fleet(person, "four", "five", "six", **{"[us-east5-a, us-east5-b, ": "[us-east5-b, "})
     assert person.run("apply", "fleet", "-auto-approve").code == 0
@@ -311,7 +311,7 @@ STEADY = {
 SLOW = {"fault": "slow", "name": "four-*", "seconds": 15}
 
 
-def _served_after(person: Desk, *words: str) -> dict[str, float]:
+def _served_after(person: CommandLine, *words: str) -> dict[str, float]:
     """Apply the fleet; for each deployment that serves, the seconds that this took."""
     began = person.clock.now()
     told = person.run("apply", "fleet", "-auto-approve", "-json", *words)
@@ -322,17 +322,17 @@ def _served_after(person: Desk, *words: str) -> dict[str, float]:
 @pytest.mark.instant("it names each of its durations, and which deployment is slow")
 @pytest.mark.parametrize("jitter", [0.0, 0.1])
 @pytest.mark.parametrize("parallelism", ["2", "8"])
-def test_one_deployment_with_slow_replies_delays_no_other(desk: Open, parallelism: str, jitter: float) -> None:
+def test_one_deployment_with_slow_replies_delays_no_other(cli: Open, parallelism: str, jitter: float) -> None:
     """Each other one serves when it does without it; where durations vary, as much later as its own may be longer.
 
     A look at what takes so much longer may come one pause between two looks later.
     """
     cloud = {**STEADY, "jitter": jitter}
-    steady = desk(**cloud)
+    steady = cli(**cloud)
     fleet(steady, *SIX)
     usual = _served_after(steady, f"-parallelism={parallelism}")
     shutil.rmtree(steady.folder / ".tpudeploy")  # what is learnt of the zones makes the second run quicker
-    slow = desk(trouble=[SLOW], **cloud)
+    slow = cli(trouble=[SLOW], **cloud)
     after = _served_after(slow, f"-parallelism={parallelism}")
     assert after.keys() == usual.keys() == set(SIX)
     slowest = max(usual.values())
@@ -342,13 +342,13 @@ def test_one_deployment_with_slow_replies_delays_no_other(desk: Open, parallelis
 
 
 @pytest.mark.parametrize("parallelism", ["2", "8"])
-def test_under_a_time_limit_a_slow_deployment_fails_alone(desk: Open, parallelism: str) -> None:
+def test_under_a_time_limit_a_slow_deployment_fails_alone(cli: Open, parallelism: str) -> None:
     """The limit is one second more than the others take without it: were one of them to wait for it, it would fail."""
-    steady = desk(**STEADY, jitter=0.0)
+    steady = cli(**STEADY, jitter=0.0)
     fleet(steady, *SIX)
     slowest = max(_served_after(steady, f"-parallelism={parallelism}").values())
     shutil.rmtree(steady.folder / ".tpudeploy")
-    person = desk(trouble=[SLOW, {"fault": "wait-for-ever", "name": "four-*"}], **STEADY, jitter=0.0)
+    person = cli(trouble=[SLOW, {"fault": "wait-for-ever", "name": "four-*"}], **STEADY, jitter=0.0)
     fleet(person, *SIX)
     limit = f"-timeout={math.ceil(slowest) + 1}s"
     told = person.run("apply", "fleet", "-auto-approve", limit, f"-parallelism={parallelism}", "-json")
@@ -358,9 +358,9 @@ def test_under_a_time_limit_a_slow_deployment_fails_alone(desk: Open, parallelis
 
 
 @pytest.mark.long
-def test_a_fleet_is_asked_for_as_fast_as_google_lets_a_project_ask_and_no_faster(desk: Open) -> None:
+def test_a_fleet_is_asked_for_as_fast_as_google_lets_a_project_ask_and_no_faster(cli: Open) -> None:
     """Sixty creates a minute, and twenty at once after a rest: sixty deployments take forty seconds."""
-    person = desk(
+    person = cli(
         timings=dict.fromkeys(("queued", "waiting", "provisioning", "node_ready"), 1), boot={"boot_seconds": 5}
     )
     fleet(person, *(f"d{number:02}" for number in range(60)))

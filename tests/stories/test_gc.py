@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from other_process import holding
 from overtaken import Overtaken
 
@@ -19,7 +19,7 @@ from tpudeploy import Profile, Workspace
 SMALL_QUOTA = [{"class": "preemptible", "region": "*", "limit": 1}]
 
 
-def deployed(at: Desk, text: str = PROFILE, name: str = "gemma.yaml") -> str:
+def deployed(at: CommandLine, text: str = PROFILE, name: str = "gemma.yaml") -> str:
     """A profile that serves; the one slice it has."""
     before = set(at.slices)
     assert at.run("apply", "-auto-approve", at.write(text, name)).code == 0
@@ -27,17 +27,17 @@ def deployed(at: Desk, text: str = PROFILE, name: str = "gemma.yaml") -> str:
     return made
 
 
-def state_file(at: Desk, name: str = "gemma") -> Path:
+def state_file(at: CommandLine, name: str = "gemma") -> Path:
     return at.folder / ".tpudeploy" / "state" / f"{name}.json"
 
 
-def rewritten(at: Desk, **changes: Any) -> None:
+def rewritten(at: CommandLine, **changes: Any) -> None:
     """The state of gemma, as somebody else's tool or hand may leave it."""
     state_file(at).write_text(json.dumps({**at.state(), **changes}), encoding="utf-8")
 
 
-def test_what_a_state_names_is_needed_and_nothing_is_removed(desk: Open) -> None:
-    at = desk()
+def test_what_a_state_names_is_needed_and_nothing_is_removed(cli: Open) -> None:
+    at = cli()
     deployed(at)
     told = at.run("gc")  # no question is asked
     assert told.code == 0, told.all
@@ -47,8 +47,8 @@ def test_what_a_state_names_is_needed_and_nothing_is_removed(desk: Open) -> None
 
 
 @pytest.mark.instant("ages are told to the minute")
-def test_a_lost_state_is_foreign_and_left_alone_until_a_person_says_otherwise(desk: Open) -> None:
-    at = desk(quota=SMALL_QUOTA)
+def test_a_lost_state_is_foreign_and_left_alone_until_a_person_says_otherwise(cli: Open) -> None:
+    at = cli(quota=SMALL_QUOTA)
     name = deployed(at)
     at.clock.sleep(2 * 3600)
     state_file(at).unlink()
@@ -69,8 +69,8 @@ def test_a_lost_state_is_foreign_and_left_alone_until_a_person_says_otherwise(de
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0  # the quota of one chip is free again
 
 
-def test_without_a_yes_nothing_is_removed(desk: Open) -> None:
-    at = desk()
+def test_without_a_yes_nothing_is_removed(cli: Open) -> None:
+    at = cli()
     name = deployed(at)
     state_file(at).unlink()
     told = at.run("gc", "-foreign")
@@ -79,8 +79,8 @@ def test_without_a_yes_nothing_is_removed(desk: Open) -> None:
     assert at.slices == {name: "ACTIVE"}
 
 
-def test_a_state_of_another_lineage_disowns_what_it_does_not_name(desk: Open) -> None:
-    at = desk()
+def test_a_state_of_another_lineage_disowns_what_it_does_not_name(cli: Open) -> None:
+    at = cli()
     name = deployed(at)
     rewritten(at, lineage="f" * 32, records=[])
     told = at.run("gc")
@@ -91,8 +91,8 @@ def test_a_state_of_another_lineage_disowns_what_it_does_not_name(desk: Open) ->
     assert at.slices == {}
 
 
-def test_what_a_restored_backup_has_forgotten_is_left_over(desk: Open) -> None:
-    at = desk()
+def test_what_a_restored_backup_has_forgotten_is_left_over(cli: Open) -> None:
+    at = cli()
     deployed(at)
     backup = state_file(at).read_text(encoding="utf-8")
     at.write(PROFILE.replace("v6e-1", "v6e-4"))
@@ -107,9 +107,9 @@ def test_what_a_restored_backup_has_forgotten_is_left_over(desk: Open) -> None:
     assert at.slices == {}
 
 
-def test_the_same_name_in_another_zone_is_another_thing(desk: Open) -> None:
+def test_the_same_name_in_another_zone_is_another_thing(cli: Open) -> None:
     """A restored state counts its attempts anew."""
-    at = desk()
+    at = cli()
     name = deployed(at)
     backup = at.state()
     (record,) = backup["records"]
@@ -121,8 +121,8 @@ def test_the_same_name_in_another_zone_is_another_thing(desk: Open) -> None:
     assert at.slices == {}
 
 
-def test_a_husk_costs_nothing_and_gives_its_quota_back(desk: Open) -> None:
-    at = desk(quota=SMALL_QUOTA)
+def test_a_husk_costs_nothing_and_gives_its_quota_back(cli: Open) -> None:
+    at = cli(quota=SMALL_QUOTA)
     name = deployed(at)
     at.emulator.preempt(name)
     at.clock.sleep(240)
@@ -135,8 +135,8 @@ def test_a_husk_costs_nothing_and_gives_its_quota_back(desk: Open) -> None:
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
 
 
-def test_a_node_that_outlived_its_queued_resource_is_found_and_removed(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "orphan", "times": 1}], quota=SMALL_QUOTA)
+def test_a_node_that_outlived_its_queued_resource_is_found_and_removed(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "orphan", "times": 1}], quota=SMALL_QUOTA)
     name = deployed(at)
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     assert at.slices == {}
@@ -149,8 +149,8 @@ def test_a_node_that_outlived_its_queued_resource_is_found_and_removed(desk: Ope
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
 
 
-def test_a_silent_zone_is_named_and_the_command_has_not_done_all_it_was_asked(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a", "attempt": 2}])
+def test_a_silent_zone_is_named_and_the_command_has_not_done_all_it_was_asked(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a", "attempt": 2}])
     near = deployed(at)
     deployed(at, PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     for name in ("gemma", "other"):
@@ -165,16 +165,16 @@ def test_a_silent_zone_is_named_and_the_command_has_not_done_all_it_was_asked(de
     assert at.slices == {}
 
 
-def test_a_silent_zone_alone_is_not_a_clean_one(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "unreachable", "zones": "us-east5-b"}])
+def test_a_silent_zone_alone_is_not_a_clean_one(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "unreachable", "zones": "us-east5-b"}])
     told = at.run("gc", "-json")
     assert told.code == 1
     assert json.loads(told.out.splitlines()[-1])["unreachable"] == ["emulated/us-east5-b"]
     assert "the resources there are unknown" in told.err
 
 
-def test_a_project_that_cannot_be_listed_at_once_is_looked_through_zone_by_zone(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "zone-unsupported", "zone": "-", "method": "*.list"}])
+def test_a_project_that_cannot_be_listed_at_once_is_looked_through_zone_by_zone(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "zone-unsupported", "zone": "-", "method": "*.list"}])
     deployed(at)
     state_file(at).unlink()
     told = at.run("gc", "-foreign", "-auto-approve")
@@ -183,8 +183,8 @@ def test_a_project_that_cannot_be_listed_at_once_is_looked_through_zone_by_zone(
     assert at.slices == {}
 
 
-def test_a_refused_delete_is_asked_again_until_it_takes(desk: Open) -> None:
-    at = desk(timings={"provisioning": 700.0})
+def test_a_refused_delete_is_asked_again_until_it_takes(cli: Open) -> None:
+    at = cli(timings={"provisioning": 700.0})
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-timeout", "2m", profile).code == 12
     (name,) = at.slices
@@ -199,8 +199,8 @@ def test_a_refused_delete_is_asked_again_until_it_takes(desk: Open) -> None:
     assert at.slices == {}
 
 
-def test_what_will_not_go_ends_with_its_name_and_the_next_run_takes_it_up(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "provisioning-loop", "for": 4000.0}])
+def test_what_will_not_go_ends_with_its_name_and_the_next_run_takes_it_up(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "provisioning-loop", "for": 4000.0}])
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-timeout", "2m", profile).code == 12
     (name,) = at.slices
@@ -216,8 +216,8 @@ def test_what_will_not_go_ends_with_its_name_and_the_next_run_takes_it_up(desk: 
     assert at.slices == {}
 
 
-def test_a_run_that_holds_the_lock_is_not_raced_and_the_others_are_cleared(desk: Open) -> None:
-    at = desk()
+def test_a_run_that_holds_the_lock_is_not_raced_and_the_others_are_cleared(cli: Open) -> None:
+    at = cli()
     gemma = deployed(at)
     deployed(at, PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     for name in ("gemma", "other"):
@@ -230,8 +230,8 @@ def test_a_run_that_holds_the_lock_is_not_raced_and_the_others_are_cleared(desk:
     assert at.slices == {gemma: "ACTIVE"}
 
 
-def test_what_has_come_to_be_needed_while_the_question_stood_stays(desk: Open) -> None:
-    at = desk()
+def test_what_has_come_to_be_needed_while_the_question_stood_stays(cli: Open) -> None:
+    at = cli()
     name = deployed(at)
     kept = state_file(at).rename(at.folder / "kept.json")
     heard: list[str] = []
@@ -246,8 +246,8 @@ def test_what_has_come_to_be_needed_while_the_question_stood_stays(desk: Open) -
     assert at.slices == {name: "ACTIVE"}
 
 
-def test_a_request_that_is_made_while_we_look_is_needed(desk: Open) -> None:
-    at = desk()
+def test_a_request_that_is_made_while_we_look_is_needed(cli: Open) -> None:
+    at = cli()
     at.write()
     with Overtaken(at.folder, clock=at.clock, project="emulated") as workspace:
         workspace.at = at
@@ -255,8 +255,8 @@ def test_a_request_that_is_made_while_we_look_is_needed(desk: Open) -> None:
     assert (found.needed, found.strays) == (1, ())
 
 
-def test_leftovers_become_foreign_with_another_state_and_stay(desk: Open) -> None:
-    at = desk()
+def test_leftovers_become_foreign_with_another_state_and_stay(cli: Open) -> None:
+    at = cli()
     name = deployed(at)
     rewritten(at, records=[])
     with Workspace.open(at.folder, clock=at.clock) as workspace:
@@ -267,8 +267,8 @@ def test_leftovers_become_foreign_with_another_state_and_stay(desk: Open) -> Non
     assert at.slices == {name: "ACTIVE"}
 
 
-def test_profiles_narrow_it_to_their_deployments(desk: Open) -> None:
-    at = desk()
+def test_profiles_narrow_it_to_their_deployments(cli: Open) -> None:
+    at = cli()
     deployed(at)
     other = deployed(at, PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     for name in ("gemma", "other"):
@@ -279,8 +279,8 @@ def test_profiles_narrow_it_to_their_deployments(desk: Open) -> None:
     assert at.slices == {other: "ACTIVE"}
 
 
-def test_every_project_that_a_state_names_is_looked_through(desk: Open) -> None:
-    at = desk()
+def test_every_project_that_a_state_names_is_looked_through(cli: Open) -> None:
+    at = cli()
     deployed(at)
     elsewhere = PROFILE.replace("name: gemma", "name: other") + "  project: another\n"
     other = deployed(at, elsewhere, "other.yaml")
@@ -296,9 +296,9 @@ def test_every_project_that_a_state_names_is_looked_through(desk: Open) -> None:
     assert len(at.slices) == 1
 
 
-def test_a_name_alike_is_never_removed(desk: Open) -> None:
+def test_a_name_alike_is_never_removed(cli: Open) -> None:
     """Somebody else's training, by chance named as we name things."""
-    at = desk()
+    at = cli()
     deployed(at)
     (slice_,) = at.emulator._cloud.slices.values()
     node = slice_.body["tpu"]["nodeSpec"][0]["node"]
@@ -313,8 +313,8 @@ def test_a_name_alike_is_never_removed(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("content", ["{", '{"format": "tpudeploy.state/9"}'])
-def test_a_state_that_cannot_be_read_may_need_anything(desk: Open, content: str) -> None:
-    at = desk()
+def test_a_state_that_cannot_be_read_may_need_anything(cli: Open, content: str) -> None:
+    at = cli()
     name = deployed(at)
     state_file(at).write_text(content, encoding="utf-8")
     told = at.run("gc", "-foreign", "-auto-approve")
@@ -323,8 +323,8 @@ def test_a_state_that_cannot_be_read_may_need_anything(desk: Open, content: str)
     assert at.slices == {name: "ACTIVE"}
 
 
-def test_a_colleague_in_another_folder_keeps_what_is_hers(desk: Open, tmp_path_factory: pytest.TempPathFactory) -> None:
-    at = desk()
+def test_a_colleague_in_another_folder_keeps_what_is_hers(cli: Open, tmp_path_factory: pytest.TempPathFactory) -> None:
+    at = cli()
     mine = deployed(at)
     hers = replace(at, folder=tmp_path_factory.mktemp("hers"))
     other = deployed(hers, PROFILE.replace("name: gemma", "name: other"))
@@ -334,8 +334,8 @@ def test_a_colleague_in_another_folder_keeps_what_is_hers(desk: Open, tmp_path_f
     assert set(at.slices) == {mine, other}
 
 
-def test_json_is_one_document_of_what_was_found_and_the_report(desk: Open) -> None:
-    at = desk()
+def test_json_is_one_document_of_what_was_found_and_the_report(cli: Open) -> None:
+    at = cli()
     name = deployed(at)
     state_file(at).unlink()
     told = at.run("gc", "-foreign", "-auto-approve", "-json")
@@ -356,8 +356,8 @@ def test_json_is_one_document_of_what_was_found_and_the_report(desk: Open) -> No
 
 
 @pytest.mark.parametrize("trouble", [{"fault": "iam-denied"}, {"fault": "unavailable"}], ids=lambda t: str(t["fault"]))
-def test_a_project_that_cannot_be_looked_through_is_an_error(desk: Open, trouble: Mapping[str, Any]) -> None:
-    at = desk()
+def test_a_project_that_cannot_be_looked_through_is_an_error(cli: Open, trouble: Mapping[str, Any]) -> None:
+    at = cli()
     name = deployed(at)
     at.emulator.script({**trouble, "method": "*.list"})
     told = at.run("gc", "-auto-approve")
@@ -367,10 +367,8 @@ def test_a_project_that_cannot_be_looked_through_is_an_error(desk: Open, trouble
     assert at.slices == {name: "ACTIVE"}
 
 
-def test_without_a_project_there_is_nowhere_to_look(
-    desk: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    at = desk()
+def test_without_a_project_there_is_nowhere_to_look(cli: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    at = cli()
     login = tmp_path / "login.json"
     login.write_text(
         json.dumps({"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c"}), "utf-8"
@@ -383,16 +381,16 @@ def test_without_a_project_there_is_nowhere_to_look(
     assert "No Google Cloud project is known." in told.err
 
 
-def test_a_copied_folder_needs_what_the_first_one_needs(desk: Open, tmp_path: Path) -> None:
-    at = desk()
+def test_a_copied_folder_needs_what_the_first_one_needs(cli: Open, tmp_path: Path) -> None:
+    at = cli()
     name = deployed(at)
     shutil.copytree(at.folder / ".tpudeploy", tmp_path / "copy" / ".tpudeploy")
     assert replace(at, folder=tmp_path / "copy").run("gc", "-foreign", "-auto-approve").code == 0
     assert at.slices == {name: "ACTIVE"}
 
 
-def test_the_library_gives_what_the_command_prints(desk: Open) -> None:
-    at = desk()
+def test_the_library_gives_what_the_command_prints(cli: Open) -> None:
+    at = cli()
     deployed(at)
     state_file(at).unlink()
     with Workspace.open(at.folder, clock=at.clock) as workspace:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from clients import Client, Reader, load, lost_nothing
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.domain.patience import Patience
 
@@ -17,15 +17,15 @@ GREEN = BLUE.replace("16384", "8192")
 RENEWED = PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 6h") + "lifecycle: {on_run_end: renew}\n"
 
 
-def _deployed(at: Desk, text: str) -> str:
+def _deployed(at: CommandLine, text: str) -> str:
     profile = at.write(text)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     return profile
 
 
-def test_a_serving_change_loses_no_request_of_two_thousand_and_cuts_no_answer_off(desk: Open) -> None:
-    at = desk(boot={"boot_seconds": 60, "token_seconds": 1.0})
+def test_a_serving_change_loses_no_request_of_two_thousand_and_cuts_no_answer_off(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 60, "token_seconds": 1.0})
     profile = _deployed(at, BLUE)
     (old,) = at.slices
     clients = [Client(at=at, each=14), Client(at=at, each=14, holds=HELD)]
@@ -44,8 +44,8 @@ def test_a_serving_change_loses_no_request_of_two_thousand_and_cuts_no_answer_of
     assert at.clock.now() - began > 600, "the old slice waited for its answer to end"
 
 
-def test_an_answer_that_never_ends_is_not_waited_for_for_ever(desk: Open) -> None:
-    at = desk(boot={"token_seconds": 60.0})
+def test_an_answer_that_never_ends_is_not_waited_for_for_ever(cli: Open) -> None:
+    at = cli(boot={"token_seconds": 60.0})
     profile = _deployed(at, BLUE)
     (old,) = at.slices
     endless = Reader(at, tokens=6000)
@@ -58,8 +58,8 @@ def test_an_answer_that_never_ends_is_not_waited_for_for_ever(desk: Open) -> Non
     assert endless.error
 
 
-def test_who_holds_an_endpoint_for_longer_than_is_allowed_notices(desk: Open) -> None:
-    at = desk()
+def test_who_holds_an_endpoint_for_longer_than_is_allowed_notices(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, BLUE)
     stale = Client(at=at, each=1, holds=HOUR)
     at.write(GREEN)
@@ -70,8 +70,8 @@ def test_who_holds_an_endpoint_for_longer_than_is_allowed_notices(desk: Open) ->
     assert stale.failed
 
 
-def test_a_changed_slice_type_loses_no_request_either(desk: Open) -> None:
-    at = desk()
+def test_a_changed_slice_type_loses_no_request_either(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, PROFILE)
     clients = [Client(at=at, each=5), Client(at=at, each=5, holds=HELD)]
     at.write(PROFILE.replace("v6e-1", "v6e-4"))
@@ -93,9 +93,9 @@ MOMENTS = {
 
 @pytest.mark.parametrize(("killed_after", "generation", "states"), MOMENTS.values(), ids=MOMENTS)
 def test_a_run_that_is_killed_in_the_middle_loses_no_request(
-    desk: Open, killed_after: float, generation: int, states: list[str]
+    cli: Open, killed_after: float, generation: int, states: list[str]
 ) -> None:
-    at = desk()
+    at = cli()
     profile = _deployed(at, BLUE)
     clients = [Client(at=at, each=2), Client(at=at, each=2, holds=HELD)]
     at.write(GREEN)
@@ -111,8 +111,8 @@ def test_a_run_that_is_killed_in_the_middle_loses_no_request(
     assert len(at.slices) == 1
 
 
-def test_real_nodes_are_handed_over_alike(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_real_nodes_are_handed_over_alike(cli: Open) -> None:
+    at = cli(nodes="real")
     profile = _deployed(at, BLUE)
     (old,) = at.slices
     client = Client(at=at, each=1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from github_api import BOT, FORK_TOKEN, MAIN
 from workflow import APPROVAL_KEY, HEAD, MERGED, PULL, Both, GitLab
 
@@ -29,7 +29,7 @@ def _planned(pipeline: Both, base: str = MAIN) -> int:
     return int(comment["id"])
 
 
-def _refused(at: Desk, *words: str, before: int = 0) -> None:
+def _refused(at: CommandLine, *words: str, before: int = 0) -> None:
     stopped = at.run(*APPLY)
     assert stopped.code == 11, stopped.all
     for word in words:
@@ -251,7 +251,7 @@ def _applied(pipeline: Both) -> None:
     assert applied.code == 0, applied.all
 
 
-def _destroyed(at: Desk) -> int:
+def _destroyed(at: CommandLine) -> int:
     """How many slices were ever asked for before."""
     assert at.run("destroy", "gemma.yaml", "-auto-approve").code == 0
     return len(at.asked())
@@ -357,13 +357,13 @@ SIGNED = ("ci", "apply", "gemma.yaml", "-approval", "told")
 
 
 @pytest.fixture
-def gitlab(desk: Open, monkeypatch: pytest.MonkeyPatch) -> tuple[Desk, GitLab]:
-    at = desk()
+def gitlab(cli: Open, monkeypatch: pytest.MonkeyPatch) -> tuple[CommandLine, GitLab]:
+    at = cli()
     at.write()
     return at, GitLab(monkeypatch)
 
 
-Its = tuple[Desk, GitLab]
+Its = tuple[CommandLine, GitLab]
 
 
 def _signed(gitlab: Its, profile: str = PROFILE, commit: str = MERGED) -> Path:

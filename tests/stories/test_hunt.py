@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 ZONES = ("us-east5-a", "us-east5-b", "europe-west4-a", "asia-northeast1-b")
 MANY = PROFILE.replace("[us-east5-a, us-east5-b, europe-west4-a]", f"[{', '.join(ZONES)}]").replace(
@@ -26,8 +26,8 @@ FULL = (
 
 
 @pytest.mark.long
-def test_hours_of_refusals_are_told_once_a_place_and_then_summed_up(desk: Open) -> None:
-    at = desk(trouble=FULL)
+def test_hours_of_refusals_are_told_once_a_place_and_then_summed_up(cli: Open) -> None:
+    at = cli(trouble=FULL)
     began = at.clock.now()
     applied = at.run("apply", "-auto-approve", at.write(MANY))
     assert applied.code == 0, applied.all
@@ -43,9 +43,9 @@ def test_hours_of_refusals_are_told_once_a_place_and_then_summed_up(desk: Open) 
     assert sum("Serving at" in line for line in lines) == 1
 
 
-def test_a_place_that_gave_something_is_told_of_anew(desk: Open) -> None:
+def test_a_place_that_gave_something_is_told_of_anew(cli: Open) -> None:
     refusals = [{"fault": "stockout", "attempt": 1}, {"fault": "stockout", "attempt": 3}]
-    at = desk(trouble=[*refusals, {"fault": "preempt", "attempt": 2, "after": 900}])
+    at = cli(trouble=[*refusals, {"fault": "preempt", "attempt": 2, "after": 900}])
     began = at.clock.now()
 
     def stop() -> None:
@@ -61,8 +61,8 @@ def test_a_place_that_gave_something_is_told_of_anew(desk: Open) -> None:
     assert watched.err.count("Serving at") == 2
 
 
-def test_programs_hear_of_every_request_and_every_state(desk: Open) -> None:
-    at = desk(trouble=FULL)
+def test_programs_hear_of_every_request_and_every_state(cli: Open) -> None:
+    at = cli(trouble=FULL)
     applied = at.run("apply", "-auto-approve", "-json", at.write(MANY))
     assert applied.code == 0, applied.all
     told = _events(applied.out)
@@ -79,10 +79,10 @@ def test_programs_hear_of_every_request_and_every_state(desk: Open) -> None:
     assert [(p["zone"], p["state"]) for p in last["places"]] == [(_served(at), "up")]
 
 
-def test_what_a_run_leaves_behind_is_named_with_its_end_and_the_most_it_may_cost(desk: Open) -> None:
+def test_what_a_run_leaves_behind_is_named_with_its_end_and_the_most_it_may_cost(cli: Open) -> None:
     models = "[spot, flex-start]\n  max_run_duration: 12h"
     two = PROFILE.replace("us-east5-b, europe-west4-a", "us-central1-a").replace("[spot]", models)
-    at = desk(trouble=[{"fault": "wait-for-ever"}])
+    at = cli(trouble=[{"fault": "wait-for-ever"}])
     profile = at.write(two.replace("requests: 1", "requests: 3"))
     stopped = at.run("apply", "-auto-approve", "-timeout", "30m", profile)
     assert stopped.code == 12
@@ -112,8 +112,8 @@ def test_what_a_run_leaves_behind_is_named_with_its_end_and_the_most_it_may_cost
     assert "given up, not gone yet" in late.err
 
 
-def test_what_is_granted_has_its_price_and_no_longer_lapses(desk: Open) -> None:
-    at = desk(boot={"boot_seconds": 7200})
+def test_what_is_granted_has_its_price_and_no_longer_lapses(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 7200})
     profile = at.write(PROFILE + "health: {timeout: 3h}\n")
     assert at.run("apply", "-auto-approve", "-wait", "accepted", profile).code == 0
     at.clock.sleep(60)
@@ -130,9 +130,9 @@ def test_what_is_granted_has_its_price_and_no_longer_lapses(desk: Open) -> None:
     assert (one["usd_per_hour"], one["usd_per_hour_granted"]) == (pytest.approx(1.40, abs=0.01), None)
 
 
-def test_a_zone_that_does_not_answer_keeps_its_place_in_the_outlook(desk: Open) -> None:
+def test_a_zone_that_does_not_answer_keeps_its_place_in_the_outlook(cli: Open) -> None:
     silent = {"fault": "unavailable", "method": "queuedResources.get", "zone": "us-east5-b", "attempt": "3-9"}
-    at = desk(trouble=[{"fault": "timings", "waiting": 600}, silent])
+    at = cli(trouble=[{"fault": "timings", "waiting": 600}, silent])
     applied = at.run("apply", "-auto-approve", "-json", at.write(PROFILE.replace("requests: 1", "requests: 2")))
     assert applied.code == 0, applied.all
     outlooks = [e["places"] for e in _events(applied.out) if e["type"] == "outlook"]
@@ -140,7 +140,7 @@ def test_a_zone_that_does_not_answer_keeps_its_place_in_the_outlook(desk: Open) 
     assert ("queued", "us-east5-b does not answer") in there
 
 
-def _replicas(at: Desk, profile: str) -> Sequence[Mapping[str, Any]]:
+def _replicas(at: CommandLine, profile: str) -> Sequence[Mapping[str, Any]]:
     tree = json.loads(at.run("status", "-json", profile).out)
     found: Sequence[Mapping[str, Any]] = tree["deployments"][0]["replicas"]
     return found
@@ -150,6 +150,6 @@ def _events(out: str) -> Sequence[Mapping[str, Any]]:
     return [tree for tree in map(json.loads, out.splitlines()) if tree.get("v")]
 
 
-def _served(at: Desk) -> str:
+def _served(at: CommandLine) -> str:
     (zone,) = (zone for zone, slices in at.emulator.live().items() if slices)
     return zone

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from googleapiclient.discovery import build
 
 HAND_MADE = "my-tpu"
 FULL = f"projects/emulated/locations/us-east5-a/queuedResources/{HAND_MADE}"
 
 
-def hand_made(at: Desk, *, zone: str = "us-east5-a", name: str = HAND_MADE, **node: Any) -> None:
+def hand_made(at: CommandLine, *, zone: str = "us-east5-a", name: str = HAND_MADE, **node: Any) -> None:
     """A queued resource as gcloud makes one, up and running."""
     where = f"projects/emulated/locations/{zone}"
     body = {
@@ -41,13 +41,13 @@ def hand_made(at: Desk, *, zone: str = "us-east5-a", name: str = HAND_MADE, **no
     at.clock.sleep(600)
 
 
-def remembered(at: Desk) -> list[str]:
+def remembered(at: CommandLine) -> list[str]:
     return [attempt["name"] for record in at.state()["records"] for attempt in record["attempts"]]
 
 
 @pytest.mark.parametrize("name", [FULL, f"emulated/us-east5-a/{HAND_MADE}", f"us-east5-a/{HAND_MADE}", HAND_MADE])
-def test_it_can_be_named_as_terraform_names_it_and_the_plan_restarts_it_in_place(desk: Open, name: str) -> None:
-    at = desk()
+def test_it_can_be_named_as_terraform_names_it_and_the_plan_restarts_it_in_place(cli: Open, name: str) -> None:
+    at = cli()
     hand_made(at)
     at.write()
     told = at.run("import", "gemma[0]", name)
@@ -65,8 +65,8 @@ def test_it_can_be_named_as_terraform_names_it_and_the_plan_restarts_it_in_place
     assert at.slices == {}
 
 
-def test_what_was_imported_has_not_drifted(desk: Open) -> None:
-    at = desk()
+def test_what_was_imported_has_not_drifted(cli: Open) -> None:
+    at = cli()
     hand_made(at, labels={"team": "search", "goog-made-by": "hand"}, tags=["web"], metadata={"a": "b"})
     profile = at.write()
     assert at.run("import", "gemma[0]", HAND_MADE).code == 0
@@ -76,8 +76,8 @@ def test_what_was_imported_has_not_drifted(desk: Open) -> None:
     assert at.run("drift", profile).code == 0
 
 
-def test_an_import_asks_google_for_nothing(desk: Open) -> None:
-    at = desk()
+def test_an_import_asks_google_for_nothing(cli: Open) -> None:
+    at = cli()
     hand_made(at)
     at.write()
     before = len(at.emulator.requests)
@@ -86,8 +86,8 @@ def test_an_import_asks_google_for_nothing(desk: Open) -> None:
     assert changing == []
 
 
-def test_a_slice_of_another_kind_than_the_profile_wants_is_planned_to_be_replaced(desk: Open) -> None:
-    at = desk()
+def test_a_slice_of_another_kind_than_the_profile_wants_is_planned_to_be_replaced(cli: Open) -> None:
+    at = cli()
     hand_made(at, acceleratorType="v6e-4")
     at.write()
     assert at.run("import", "gemma[0]", HAND_MADE).code == 0
@@ -115,9 +115,9 @@ def test_a_slice_of_another_kind_than_the_profile_wants_is_planned_to_be_replace
     ],
 )
 def test_what_cannot_be_imported_is_said_and_leaves_nothing_behind(
-    desk: Open, words: tuple[str, ...], said: str
+    cli: Open, words: tuple[str, ...], said: str
 ) -> None:
-    at = desk()
+    at = cli()
     hand_made(at)
     at.write()
     told = at.run("import", *words)
@@ -128,8 +128,8 @@ def test_what_cannot_be_imported_is_said_and_leaves_nothing_behind(
     assert (at.folder / "gemma.yaml").read_text("utf-8") == PROFILE
 
 
-def test_one_name_in_two_zones_must_be_named_with_its_zone(desk: Open) -> None:
-    at = desk()
+def test_one_name_in_two_zones_must_be_named_with_its_zone(cli: Open) -> None:
+    at = cli()
     hand_made(at)
     hand_made(at, zone="us-east5-b")
     at.write()
@@ -140,8 +140,8 @@ def test_one_name_in_two_zones_must_be_named_with_its_zone(desk: Open) -> None:
     assert at.state()["records"][0]["attempts"][0]["zone"] == "us-east5-b"
 
 
-def test_a_machine_of_another_name_or_several_are_not_taken_in(desk: Open) -> None:
-    at = desk()
+def test_a_machine_of_another_name_or_several_are_not_taken_in(cli: Open) -> None:
+    at = cli()
     hand_made(at)
     at.write()
     (slice_,) = at.emulator._cloud.slices.values()
@@ -152,8 +152,8 @@ def test_a_machine_of_another_name_or_several_are_not_taken_in(desk: Open) -> No
         assert (told.code, "a slice of ours is one machine of its own name" in told.words) == (1, True), told.all
 
 
-def test_what_is_remembered_or_an_index_that_is_taken_is_refused(desk: Open) -> None:
-    at = desk()
+def test_what_is_remembered_or_an_index_that_is_taken_is_refused(cli: Open) -> None:
+    at = cli()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     (name,) = at.slices
     hand_made(at)
@@ -164,8 +164,8 @@ def test_what_is_remembered_or_an_index_that_is_taken_is_refused(desk: Open) -> 
     assert (told.code, f"{name} is remembered as gemma[0] already" in told.words) == (1, True)
 
 
-def test_what_another_lineage_holds_is_left_to_it_unless_the_person_says_so(desk: Open) -> None:
-    at = desk()
+def test_what_another_lineage_holds_is_left_to_it_unless_the_person_says_so(cli: Open) -> None:
+    at = cli()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     (name,) = at.slices
     assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
@@ -176,8 +176,8 @@ def test_what_another_lineage_holds_is_left_to_it_unless_the_person_says_so(desk
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
-def test_what_was_forgotten_of_a_state_can_be_imported_back_at_any_index(desk: Open) -> None:
-    at = desk()
+def test_what_was_forgotten_of_a_state_can_be_imported_back_at_any_index(cli: Open) -> None:
+    at = cli()
     assert at.run("apply", "-auto-approve", at.write(PROFILE + "replicas: 2\n")).code == 0
     _, second = sorted(at.slices)
     assert at.run("state", "rm", "-auto-approve", "gemma[1]").code == 0
@@ -185,8 +185,8 @@ def test_what_was_forgotten_of_a_state_can_be_imported_back_at_any_index(desk: O
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
-def test_a_request_that_waits_is_taken_in_and_keeps_its_place(desk: Open) -> None:
-    at = desk(timings={"waiting": 3600.0})
+def test_a_request_that_waits_is_taken_in_and_keeps_its_place(cli: Open) -> None:
+    at = cli(timings={"waiting": 3600.0})
     hand_made(at)
     at.write()
     told = at.run("import", "gemma[0]", HAND_MADE)
@@ -196,8 +196,8 @@ def test_a_request_that_waits_is_taken_in_and_keeps_its_place(desk: Open) -> Non
     assert at.slices == {HAND_MADE: "ACTIVE"}
 
 
-def test_what_is_dead_or_going_is_not_taken_in(desk: Open) -> None:
-    at = desk()
+def test_what_is_dead_or_going_is_not_taken_in(cli: Open) -> None:
+    at = cli()
     hand_made(at)
     at.write()
     at.emulator.preempt(HAND_MADE)
@@ -233,8 +233,8 @@ SERVED = {
 
 
 @pytest.mark.parametrize("kind", SERVED)
-def test_a_profile_written_from_a_slice_of_ours_needs_no_change(desk: Open, tmp_path: Path, kind: str) -> None:
-    at = desk()
+def test_a_profile_written_from_a_slice_of_ours_needs_no_change(cli: Open, tmp_path: Path, kind: str) -> None:
+    at = cli()
     assert at.run("apply", "-auto-approve", at.write(SERVED[kind])).code == 0
     slices = dict(at.slices)
     (name,) = slices
@@ -248,8 +248,8 @@ def test_a_profile_written_from_a_slice_of_ours_needs_no_change(desk: Open, tmp_
     assert at.slices == slices
 
 
-def test_a_profile_written_from_a_strangers_slice_says_what_is_known_of_it(desk: Open) -> None:
-    at = desk()
+def test_a_profile_written_from_a_strangers_slice_says_what_is_known_of_it(cli: Open) -> None:
+    at = cli()
     hand_made(at, labels={"team": "search"}, tags=["vllm"], bootDiskConfig={"diskSizeGb": "300"})
     told = at.run("import", "chat[1]", HAND_MADE, "-generate", "-model", "google/gemma-4-E2B-it")
     assert told.code == 0, told.all
@@ -278,8 +278,8 @@ def test_a_profile_written_from_a_strangers_slice_says_what_is_known_of_it(desk:
     ],
     ids=["another command", "no server", "a quote that never ends"],
 )
-def test_a_script_that_somebody_changed_is_not_guessed_at(desk: Open, change: tuple[str, str]) -> None:
-    at = desk()
+def test_a_script_that_somebody_changed_is_not_guessed_at(cli: Open, change: tuple[str, str]) -> None:
+    at = cli()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     (name,) = at.slices
     (at.folder / "gemma.yaml").unlink()
@@ -291,8 +291,8 @@ def test_a_script_that_somebody_changed_is_not_guessed_at(desk: Open, change: tu
     assert (told.code, "The model of " + name + " is unknown" in told.words) == (1, True), told.all
 
 
-def test_json_tells_what_was_taken_in(desk: Open) -> None:
-    at = desk()
+def test_json_tells_what_was_taken_in(cli: Open) -> None:
+    at = cli()
     hand_made(at)
     at.write()
     last = json.loads(at.run("import", "gemma[0]", HAND_MADE, "-json").out)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from agent import Agent, connected
-from desk import PROFILE, Open
+from command_line import PROFILE, Open
 from stories.canaries import CANARY, NUMBER, VARIABLES, Payload, of_environment, of_files, plant
 from workflow import Both
 
@@ -90,9 +90,9 @@ def _is_carried_out(text: str) -> bool:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("command", WORDS)
 def test_a_hostile_profile_carries_nothing_out_through_any_command(
-    desk: Open, outside: Path, monkeypatch: pytest.MonkeyPatch, sampled: Sampled, command: str
+    cli: Open, outside: Path, monkeypatch: pytest.MonkeyPatch, sampled: Sampled, command: str
 ) -> None:
-    at = desk()
+    at = cli()
     plant(at, outside, monkeypatch)
     carried = []
     for payload in sampled(chain(of_environment(), of_files(outside)), list(WORDS).index(command)):
@@ -120,9 +120,9 @@ def test_every_command_that_reads_profiles_is_attacked() -> None:
 
 
 def test_the_payloads_reach_what_they_are_after_where_the_author_is_trusted(
-    desk: Open, outside: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Open, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = desk()
+    at = cli()
     plant(at, outside, monkeypatch)
     at.write(PROFILE.replace("  max_model_len: 16384", '  env: {B: "${env:REGION_NOTE}"}'), P)
     assert VARIABLES["REGION_NOTE"] in at.run("render", P, "startup-script").out
@@ -130,8 +130,8 @@ def test_the_payloads_reach_what_they_are_after_where_the_author_is_trusted(
     assert CANARY in at.run("render", P, "profile").out
 
 
-def test_an_untrusted_profile_may_still_extend_its_own_project_from_a_folder_of_it(desk: Open) -> None:
-    at = desk()
+def test_an_untrusted_profile_may_still_extend_its_own_project_from_a_folder_of_it(cli: Open) -> None:
+    at = cli()
     (at.folder / "team").mkdir()
     (at.folder / "tpudeploy.toml").write_text("untrusted = true\n", encoding="utf-8")
     at.write(PROFILE, "base.yaml")
@@ -141,9 +141,9 @@ def test_an_untrusted_profile_may_still_extend_its_own_project_from_a_folder_of_
 
 @pytest.mark.parametrize("switch", ["the option", "the variable", "the settings", "ci"])
 def test_whoever_runs_a_command_can_say_that_its_author_is_not_trusted(
-    desk: Open, outside: Path, monkeypatch: pytest.MonkeyPatch, switch: str
+    cli: Open, outside: Path, monkeypatch: pytest.MonkeyPatch, switch: str
 ) -> None:
-    at = desk()
+    at = cli()
     plant(at, outside, monkeypatch)
     at.write(PROFILE.replace("  max_model_len: 16384", '  env: {B: "${env:REGION_NOTE}"}'), P)
     if switch == "the variable":
@@ -159,9 +159,9 @@ def test_whoever_runs_a_command_can_say_that_its_author_is_not_trusted(
 
 @pytest.mark.parametrize("how", ["the option", "the variable"])
 def test_the_operator_allows_a_variable_by_its_name_and_no_other(
-    desk: Open, outside: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    cli: Open, outside: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    at = desk()
+    at = cli()
     plant(at, outside, monkeypatch)
     words = ("--allow-env", "REGION_NOTE") if how == "the option" else ()
     if how == "the variable":
@@ -175,8 +175,8 @@ def test_the_operator_allows_a_variable_by_its_name_and_no_other(
     assert CANARY not in refused.all
 
 
-def test_no_file_of_the_project_can_allow_a_variable(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_no_file_of_the_project_can_allow_a_variable(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     monkeypatch.setenv("REGION_NOTE", CANARY)
     at.write(PROFILE.replace("16384", '16384\n  env: {B: "${env:REGION_NOTE}"}'), P)
     (at.folder / "tpudeploy.toml").write_text('untrusted = false\nallow_env = ["REGION_NOTE"]\n', encoding="utf-8")
@@ -187,9 +187,9 @@ def test_no_file_of_the_project_can_allow_a_variable(desk: Open, monkeypatch: py
 
 @pytest.mark.parametrize("value", ["hunter2", "5", "", None])
 def test_a_refusal_does_not_say_whether_a_variable_is_set(
-    desk: Open, monkeypatch: pytest.MonkeyPatch, value: str | None
+    cli: Open, monkeypatch: pytest.MonkeyPatch, value: str | None
 ) -> None:
-    at = desk()
+    at = cli()
     if value is not None:
         monkeypatch.setenv("REGION_NOTE", value)
     at.write(PROFILE.replace("v6e-1", '"${env:REGION_NOTE:-v6e-1}"'), P)
@@ -201,8 +201,8 @@ def test_a_refusal_does_not_say_whether_a_variable_is_set(
     )
 
 
-def test_settings_that_are_a_link_out_of_the_project_are_not_read(desk: Open, outside: Path) -> None:
-    at = desk()
+def test_settings_that_are_a_link_out_of_the_project_are_not_read(cli: Open, outside: Path) -> None:
+    at = cli()
     (outside / "credentials.toml").write_text(f"{CANARY} = 1\n", encoding="utf-8")
     (at.folder / "tpudeploy.toml").symlink_to(outside / "credentials.toml")
     refused = at.run("ci", "plan", at.write())
@@ -211,8 +211,8 @@ def test_settings_that_are_a_link_out_of_the_project_are_not_read(desk: Open, ou
     assert CANARY not in refused.all
 
 
-def test_a_lock_file_that_is_a_link_out_of_the_project_is_not_read(desk: Open, outside: Path) -> None:
-    at = desk()
+def test_a_lock_file_that_is_a_link_out_of_the_project_is_not_read(cli: Open, outside: Path) -> None:
+    at = cli()
     (outside / "theirs.json").write_text(json.dumps({"format": CANARY}), encoding="utf-8")
     (at.folder / "tpudeploy.lock.json").symlink_to(outside / "theirs.json")
     refused = at.run("ci", "plan", at.write())
@@ -221,9 +221,9 @@ def test_a_lock_file_that_is_a_link_out_of_the_project_is_not_read(desk: Open, o
     assert CANARY not in refused.all
 
 
-def test_states_above_a_repository_do_not_open_what_lies_beside_it(desk: Open, outside: Path) -> None:
+def test_states_above_a_repository_do_not_open_what_lies_beside_it(cli: Open, outside: Path) -> None:
     """A runner's home has states of its own; a repository is checked out below it."""
-    at = desk()
+    at = cli()
     (at.folder / ".tpudeploy" / "state").mkdir(parents=True)
     (at.folder / "secret.yaml").write_text(f"health: {{prompt: {CANARY}}}\n", encoding="utf-8")
     (at.folder / "repository" / ".git").mkdir(parents=True)
@@ -261,9 +261,9 @@ def test_a_link_that_is_put_in_place_after_the_look_is_not_followed(
 
 
 def test_no_message_quotes_a_value_of_the_environment_whoever_wrote_the_profile(
-    desk: Open, outside: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Open, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = desk()
+    at = cli()
     plant(at, outside, monkeypatch)
     quoted = []
     for number, payload in enumerate(of_environment()):
@@ -274,8 +274,8 @@ def test_no_message_quotes_a_value_of_the_environment_whoever_wrote_the_profile(
     assert not quoted
 
 
-def test_a_message_shows_the_reference_in_the_place_of_the_value(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_a_message_shows_the_reference_in_the_place_of_the_value(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     monkeypatch.setenv("KIND", "hunter2")
     at.write(PROFILE.replace("v6e-1", "${env:KIND}"), P)
     said = at.run("validate", P)
@@ -284,8 +284,8 @@ def test_a_message_shows_the_reference_in_the_place_of_the_value(desk: Open, mon
     assert "v6e-7" not in at.run("validate", P).all
 
 
-def test_a_file_outside_the_project_is_named_and_not_read_out(desk: Open, outside: Path) -> None:
-    at = desk()
+def test_a_file_outside_the_project_is_named_and_not_read_out(cli: Open, outside: Path) -> None:
+    at = cli()
     for name, text in {
         "shadow": f"root:$6${CANARY}:19000:0\nbin:*:{CANARY}\n",
         "keys.yaml": f"{CANARY}: 1\nserving: {{dtype: {CANARY}, {CANARY}: 2}}\n",
@@ -307,9 +307,9 @@ def test_a_file_outside_the_project_is_named_and_not_read_out(desk: Open, outsid
     "written", ["x${env:INNOCUOUS}", "${env:INNOCUOUS}x", "${env:INNOCUOUS:-}", "$$${env:INNOCUOUS}"]
 )
 def test_a_credential_in_a_variable_is_seen_in_the_middle_of_a_word(
-    desk: Open, monkeypatch: pytest.MonkeyPatch, value: str, written: str
+    cli: Open, monkeypatch: pytest.MonkeyPatch, value: str, written: str
 ) -> None:
-    at = desk()
+    at = cli()
     monkeypatch.setenv("INNOCUOUS", value)
     at.write(PROFILE.replace("16384", f'16384\n  env: {{B: "{written}"}}'), P)
     refused = at.run("validate", P)
@@ -320,9 +320,9 @@ def test_a_credential_in_a_variable_is_seen_in_the_middle_of_a_word(
 
 @pytest.mark.parametrize("name", ["GITHUB_TOKEN", "DB_PASSWORD", "api_key", "clientSecret", "MYTOKEN"])
 def test_a_variable_that_is_named_like_a_secret_is_read_by_no_profile_unless_it_is_allowed(
-    desk: Open, monkeypatch: pytest.MonkeyPatch, name: str
+    cli: Open, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    at = desk()
+    at = cli()
     monkeypatch.setenv(name, "harmless-after-all")
     at.write(PROFILE.replace("16384", f'16384\n  env: {{B: "x${{env:{name}}}"}}'), P)
     refused = at.run("validate", P)
@@ -334,9 +334,9 @@ def test_a_variable_that_is_named_like_a_secret_is_read_by_no_profile_unless_it_
 
 @pytest.mark.parametrize("name", ["MY_TOKEN", "DB_PASSWORD", "CACHE_KEY", "clientSecret"])
 def test_a_name_like_a_secrets_under_env_is_refused_with_the_way_to_secrets_or_allowed_by_name(
-    desk: Open, name: str
+    cli: Open, name: str
 ) -> None:
-    at = desk()
+    at = cli()
     at.write(PROFILE.replace("16384", f"16384\n  env: {{{name}: harmless}}"), P)
     refused = at.run("validate", P)
     assert refused.code == 1
@@ -349,8 +349,8 @@ def test_a_name_like_a_secrets_under_env_is_refused_with_the_way_to_secrets_or_a
 @pytest.mark.parametrize(
     "name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "HF_HUB_DISABLE_IMPLICIT_TOKEN", "MONKEY", "PWD"]
 )
-def test_a_setting_whose_name_only_resembles_a_secrets_is_none(desk: Open, name: str) -> None:
-    at = desk()
+def test_a_setting_whose_name_only_resembles_a_secrets_is_none(cli: Open, name: str) -> None:
+    at = cli()
     at.write(PROFILE.replace("16384", f'16384\n  env: {{{name}: "1"}}'), P)
     assert at.run("validate", P).code == 0
 
@@ -384,9 +384,9 @@ def _arguments(tool: Mapping[str, Any], **hostile: Any) -> dict[str, Any]:
 
 @pytest.mark.exhaustive
 def test_a_hostile_profile_carries_nothing_out_to_an_agent(
-    desk: Open, outside: Path, monkeypatch: pytest.MonkeyPatch, sampled: Sampled
+    cli: Open, outside: Path, monkeypatch: pytest.MonkeyPatch, sampled: Sampled
 ) -> None:
-    at = desk()
+    at = cli()
     plant(at, outside, monkeypatch)
     with connected(at, allow_writes=True) as agent:
         tools = [tool for tool in agent.tools() if tool["inputSchema"]["properties"].keys() & {"profile", "profiles"}]
@@ -407,9 +407,9 @@ def _without(payload: Payload, text: str) -> str:
 
 
 def test_a_hostile_agent_gets_nothing_by_any_argument_of_any_tool(
-    desk: Open, outside: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Open, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = desk()
+    at = cli()
     plant(at, outside, monkeypatch)
     at.write(PROFILE, P)
     (outside / "endpoint.json").write_text(json.dumps({"url": f"http://{CANARY}"}), encoding="utf-8")
@@ -450,8 +450,8 @@ def _attack(agent: Agent, tool: Mapping[str, Any], key: str, value: str) -> None
         agent.call(tool["name"], **_arguments(tool, **{key: given}))
 
 
-def test_an_agent_reads_no_variable_by_an_ab_that_it_proposes(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_an_agent_reads_no_variable_by_an_ab_that_it_proposes(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     at.write(PROFILE, P)
     monkeypatch.setenv("SECRET", "hunter2")
     with connected(at, allow_writes=False) as agent:
@@ -463,9 +463,9 @@ def test_an_agent_reads_no_variable_by_an_ab_that_it_proposes(desk: Open, monkey
 
 @pytest.mark.parametrize("door", ["ci", "mcp", "-untrusted"])
 def test_a_file_outside_the_project_is_refused_with_what_can_be_done_at_that_door(
-    desk: Open, outside: Path, door: str
+    cli: Open, outside: Path, door: str
 ) -> None:
-    at = desk()
+    at = cli()
     at.write(f"extends: {outside / 'fine.yaml'}\n{PROFILE}", P)
     if door == "mcp":
         with connected(at, allow_writes=False) as agent:
@@ -476,8 +476,8 @@ def test_a_file_outside_the_project_is_refused_with_what_can_be_done_at_that_doo
     assert "keep a copy inside the project; `ci` and `mcp` open no other file" in told
 
 
-def test_a_person_can_allow_an_agent_a_variable_by_its_name(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_a_person_can_allow_an_agent_a_variable_by_its_name(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     monkeypatch.setenv("REGION_NOTE", "a-note")
     at.write(PROFILE.replace("16384", '16384\n  env: {B: "${env:REGION_NOTE}"}'), P)
     with connected(at, allow_writes=False, allow_env=("REGION_NOTE",)) as agent:
@@ -517,8 +517,8 @@ def test_a_pull_request_carries_no_file_of_the_runner_into_its_comment(
 # Others on the same machine.
 
 
-def test_what_lies_in_the_projects_own_folder_is_readable_by_its_owner_alone(desk: Open) -> None:
-    at = desk()
+def test_what_lies_in_the_projects_own_folder_is_readable_by_its_owner_alone(cli: Open) -> None:
+    at = cli()
     was = os.umask(0o022)
     try:
         at.write()
@@ -539,8 +539,8 @@ def test_what_lies_in_the_projects_own_folder_is_readable_by_its_owner_alone(des
         os.umask(was)
 
 
-def test_a_folder_that_an_earlier_version_left_open_is_closed_by_the_next_write(desk: Open, outside: Path) -> None:
-    at = desk()
+def test_a_folder_that_an_earlier_version_left_open_is_closed_by_the_next_write(cli: Open, outside: Path) -> None:
+    at = cli()
     at.write()
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     (outside / "theirs").write_text("theirs", encoding="utf-8")
@@ -553,8 +553,8 @@ def test_a_folder_that_an_earlier_version_left_open_is_closed_by_the_next_write(
     assert _mode(outside / "theirs") == 0o644
 
 
-def test_a_backend_folder_of_ones_own_keeps_its_modes(desk: Open) -> None:
-    at = desk()
+def test_a_backend_folder_of_ones_own_keeps_its_modes(cli: Open) -> None:
+    at = cli()
     shared = at.folder / "shared"
     shared.mkdir()
     shared.chmod(0o770)

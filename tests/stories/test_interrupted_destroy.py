@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 CALLS = [1, 4, 8, 20]  # seconds into the run
 
 
-def _interrupt(at: Desk, after: float, *more: str) -> str:
+def _interrupt(at: CommandLine, after: float, *more: str) -> str:
     profile = at.write(PROFILE + "replicas: 2\n")
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.killed(after, "destroy", "-auto-approve", *more, profile)
@@ -19,8 +19,8 @@ def _interrupt(at: Desk, after: float, *more: str) -> str:
 
 @pytest.mark.parametrize("after", CALLS)
 @pytest.mark.parametrize("later", [0.0, 3600.0], ids=["at once", "later"])
-def test_status_says_destroy_and_following_it_leaves_nothing(desk: Open, after: float, later: float) -> None:
-    at = desk(timings={"deleting": 60})
+def test_status_says_destroy_and_following_it_leaves_nothing(cli: Open, after: float, later: float) -> None:
+    at = cli(timings={"deleting": 60})
     profile = _interrupt(at, after)
     at.clock.sleep(later)
     shown = at.run("status", profile)
@@ -36,8 +36,8 @@ def test_status_says_destroy_and_following_it_leaves_nothing(desk: Open, after: 
 
 
 @pytest.mark.parametrize("later", [0.0, 3600.0], ids=["at once", "later"])
-def test_the_next_plan_knows_who_deleted_it(desk: Open, later: float) -> None:
-    at = desk(timings={"deleting": 60})
+def test_the_next_plan_knows_who_deleted_it(cli: Open, later: float) -> None:
+    at = cli(timings={"deleting": 60})
     profile = _interrupt(at, 8)
     at.clock.sleep(later)
     planned = at.run("plan", profile)
@@ -46,16 +46,16 @@ def test_the_next_plan_knows_who_deleted_it(desk: Open, later: float) -> None:
     assert "preempted" not in planned.out
 
 
-def test_of_a_part_the_same_part_is_named(desk: Open) -> None:
-    at = desk(timings={"deleting": 60})
+def test_of_a_part_the_same_part_is_named(cli: Open) -> None:
+    at = cli(timings={"deleting": 60})
     profile = _interrupt(at, 8, "-target", "gemma[1]")
     assert "`tpudeploy destroy -target=gemma[1]` continues it." in at.run("status", profile).out
     assert at.run("destroy", "-target=gemma[1]", profile).code == 0
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_state_of_before_says_it_by_its_fingerprint(desk: Open) -> None:
-    at = desk(timings={"deleting": 60})
+def test_a_state_of_before_says_it_by_its_fingerprint(cli: Open) -> None:
+    at = cli(timings={"deleting": 60})
     profile = _interrupt(at, 8)
     path = at.folder / ".tpudeploy" / "state" / "gemma.json"
     state = json.loads(path.read_text(encoding="utf-8"))
@@ -64,8 +64,8 @@ def test_a_state_of_before_says_it_by_its_fingerprint(desk: Open) -> None:
     assert "`tpudeploy destroy` continues it." in at.run("status", profile).out
 
 
-def test_an_apply_that_was_cut_short_is_continued_by_apply(desk: Open) -> None:
-    at = desk(timings={"provisioning": 600})
+def test_an_apply_that_was_cut_short_is_continued_by_apply(cli: Open) -> None:
+    at = cli(timings={"provisioning": 600})
     profile = at.write()
     at.killed(60, "apply", "-auto-approve", profile)
     assert "`tpudeploy apply` continues it." in at.run("status", profile).out

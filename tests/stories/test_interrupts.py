@@ -6,7 +6,7 @@ import json
 import signal
 
 import pytest
-from desk import PROFILE, Desk, Open, Said
+from command_line import PROFILE, CommandLine, Open, Result
 
 from tpudeploy import Profile, Workspace
 from tpudeploy.domain import events
@@ -15,7 +15,7 @@ from tpudeploy.domain.errors import Interrupted
 MANY = PROFILE.replace("requests: 1", "requests: 3")
 
 
-def interrupted(at: Desk, after: float, *words: str) -> Said:
+def interrupted(at: CommandLine, after: float, *words: str) -> Result:
     """The command, with a Ctrl-C that strikes it after so many seconds, in the middle of whatever it does."""
     ends = at.clock.now() + after
 
@@ -28,8 +28,8 @@ def interrupted(at: Desk, after: float, *words: str) -> Said:
     return at.run(*words)
 
 
-def test_every_request_that_is_left_is_named_with_its_end_and_its_price(desk: Open) -> None:
-    at = desk(timings={"waiting": 3600.0})
+def test_every_request_that_is_left_is_named_with_its_end_and_its_price(cli: Open) -> None:
+    at = cli(timings={"waiting": 3600.0})
     at.write(MANY)
     said = interrupted(at, 600, "apply", "-auto-approve", "gemma.yaml")
     assert said.code == 130
@@ -48,31 +48,31 @@ def test_every_request_that_is_left_is_named_with_its_end_and_its_price(desk: Op
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_slice_that_is_paid_for_and_does_not_serve_yet_is_named_too(desk: Open) -> None:
-    at = desk(timings={"boot": 3600.0})
+def test_a_slice_that_is_paid_for_and_does_not_serve_yet_is_named_too(cli: Open) -> None:
+    at = cli(timings={"boot": 3600.0})
     said = interrupted(at, 900, "apply", "-auto-approve", at.write())
     assert said.code == 130
     (name,) = at.slices
     assert f"Still outstanding: {name} (us-east5-a, spot): $1.40/h." in said.err
 
 
-def test_what_serves_is_not_outstanding(desk: Open) -> None:
-    at = desk()
+def test_what_serves_is_not_outstanding(cli: Open) -> None:
+    at = cli()
     said = interrupted(at, 7200, "apply", "-auto-approve", "-watch", at.write())
     assert said.code == 130
     assert "outstanding" not in said.err
 
 
-def test_before_anything_was_asked_for_nothing_is_outstanding(desk: Open) -> None:
-    at = desk(timings={"neighbour": 0})  # the Ctrl-C strikes with the first second that passes: in the run's own sleep
+def test_before_anything_was_asked_for_nothing_is_outstanding(cli: Open) -> None:
+    at = cli(timings={"neighbour": 0})  # the Ctrl-C strikes with the first second that passes: in the run's own sleep
     said = interrupted(at, 0, "apply", "-auto-approve", at.write())
     assert said.code == 130
     assert "outstanding" not in said.err
     assert at.asked() == []
 
 
-def test_json_tells_it_as_an_event(desk: Open) -> None:
-    at = desk(timings={"waiting": 7200.0})
+def test_json_tells_it_as_an_event(cli: Open) -> None:
+    at = cli(timings={"waiting": 7200.0})
     said = interrupted(at, 600, "apply", "-auto-approve", "-json", at.write())
     assert said.code == 130
     told, last, error = map(json.loads, said.out.splitlines()[-3:])
@@ -83,8 +83,8 @@ def test_json_tells_it_as_an_event(desk: Open) -> None:
     assert (last["type"], last["address"]) == ("change_left", "gemma[0]")
 
 
-def test_an_interrupted_destroy_names_what_is_not_gone_and_goes_on(desk: Open) -> None:
-    at = desk(timings={"deleting": 600.0})
+def test_an_interrupted_destroy_names_what_is_not_gone_and_goes_on(cli: Open) -> None:
+    at = cli(timings={"deleting": 600.0})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     (name,) = at.slices
     said = interrupted(at, 60, "destroy", "-auto-approve", "gemma.yaml")
@@ -94,9 +94,9 @@ def test_an_interrupted_destroy_names_what_is_not_gone_and_goes_on(desk: Open) -
     assert at.slices == {}
 
 
-def test_a_library_is_stopped_from_its_own_callback_and_its_signals_stay_its_own(desk: Open) -> None:
+def test_a_library_is_stopped_from_its_own_callback_and_its_signals_stay_its_own(cli: Open) -> None:
     """The real clock, for virtual time never waits: the first event ends the run before it sleeps."""
-    at = desk(timings={"waiting": 7200.0})
+    at = cli(timings={"waiting": 7200.0})
     at.write()
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
     told: list[events.Event] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 ONE_ZONE = PROFILE.replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a")
 LARGER = ONE_ZONE.replace("v6e-1", "v6e-4")
@@ -13,15 +13,15 @@ RESERVATION = "projects/emulated/locations/us-east5-a/reservations/ours"
 RESERVED = ONE_ZONE.replace("[spot]", f"[reserved]\n  reservation: {RESERVATION}")
 
 
-def _deployed(at: Desk, text: str) -> str:
+def _deployed(at: CommandLine, text: str) -> str:
     profile = at.write(text)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     return profile
 
 
-def test_a_replacement_that_the_quota_cannot_hold_beside_the_old_is_refused_with_the_other_way(desk: Open) -> None:
-    at = desk(quota=[{"class": "preemptible", "region": "us-east5", "limit": 4}])
+def test_a_replacement_that_the_quota_cannot_hold_beside_the_old_is_refused_with_the_other_way(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "region": "us-east5", "limit": 4}])
     profile = _deployed(at, ONE_ZONE)
     at.write(LARGER)
     planned = at.run("plan", profile)
@@ -43,15 +43,15 @@ def test_a_replacement_that_the_quota_cannot_hold_beside_the_old_is_refused_with
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_replacement_that_has_another_place_is_planned(desk: Open) -> None:
-    at = desk(quota=[{"class": "preemptible", "region": "us-east5", "limit": 4}])
+def test_a_replacement_that_has_another_place_is_planned(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "region": "us-east5", "limit": 4}])
     profile = _deployed(at, PROFILE)
     at.write(PROFILE.replace("v6e-1", "v6e-4"))
     assert at.run("plan", profile).code == 0, "europe-west4-a has a quota of its own"
 
 
-def test_a_quota_that_holds_both_is_no_obstacle_and_one_that_nobody_tells_neither(desk: Open) -> None:
-    at = desk(quota=[{"class": "preemptible", "region": "us-east5", "limit": 5}])
+def test_a_quota_that_holds_both_is_no_obstacle_and_one_that_nobody_tells_neither(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "region": "us-east5", "limit": 5}])
     profile = _deployed(at, ONE_ZONE)
     at.write(LARGER)
     assert at.run("plan", profile).code == 0
@@ -59,15 +59,15 @@ def test_a_quota_that_holds_both_is_no_obstacle_and_one_that_nobody_tells_neithe
     assert at.run("plan", profile).code == 0
 
 
-def test_a_quota_that_is_too_small_either_way_is_no_reason_to_give_the_old_slice_up(desk: Open) -> None:
-    at = desk(quota=[{"class": "preemptible", "region": "us-east5", "limit": 2}])
+def test_a_quota_that_is_too_small_either_way_is_no_reason_to_give_the_old_slice_up(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "region": "us-east5", "limit": 2}])
     profile = _deployed(at, ONE_ZONE)
     at.write(LARGER)
     assert "TPU3021" not in at.run("plan", profile).all
 
 
-def test_a_reservation_does_not_show_that_it_has_room_for_both(desk: Open) -> None:
-    at = desk()
+def test_a_reservation_does_not_show_that_it_has_room_for_both(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, RESERVED)
     at.write(RESERVED.replace("v6e-1", "v6e-4"))
     planned = at.run("plan", profile)
@@ -78,16 +78,16 @@ def test_a_reservation_does_not_show_that_it_has_room_for_both(desk: Open) -> No
     assert at.run("plan", profile).code == 0, "spot draws from something else"
 
 
-def test_only_a_replacement_asks_for_quota(desk: Open) -> None:
-    at = desk()
+def test_only_a_replacement_asks_for_quota(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, ONE_ZONE)
     at.write(ONE_ZONE.replace("16384", "8192"))
     assert at.run("plan", profile).code == 0
     assert not [r for r in at.emulator.requests if "consumerQuota" in r.path]
 
 
-def test_a_renamed_profile_is_told_whose_slices_it_would_buy_anew(desk: Open) -> None:
-    at = desk()
+def test_a_renamed_profile_is_told_whose_slices_it_would_buy_anew(cli: Open) -> None:
+    at = cli()
     _deployed(at, PROFILE)
     renamed = at.write(PROFILE.replace("name: gemma", "name: gemma-search"), "search.yaml")
     planned = at.run("plan", renamed)
@@ -98,8 +98,8 @@ def test_a_renamed_profile_is_told_whose_slices_it_would_buy_anew(desk: Open) ->
     assert "TPU3022" in codes
 
 
-def test_what_is_meant_to_be_twice_or_is_something_else_is_no_renaming(desk: Open) -> None:
-    at = desk()
+def test_what_is_meant_to_be_twice_or_is_something_else_is_no_renaming(cli: Open) -> None:
+    at = cli()
     first = _deployed(at, PROFILE)
     twin = at.write(PROFILE.replace("name: gemma", "name: twin"), "twin.yaml")
     assert "TPU3022" not in at.run("plan", first, twin).all, "both are named here"
@@ -109,8 +109,8 @@ def test_what_is_meant_to_be_twice_or_is_something_else_is_no_renaming(desk: Ope
     assert "TPU3022" not in at.run("plan", twin).all, "it has a state of its own"
 
 
-def test_a_plan_takes_no_lock_and_writes_nothing_wherever_the_state_lies(desk: Open) -> None:
-    at = desk()
+def test_a_plan_takes_no_lock_and_writes_nothing_wherever_the_state_lies(cli: Open) -> None:
+    at = cli()
     profile, place = at.write(ONE_ZONE), ("--backend", "gs://states/here")
     assert at.run("apply", "-auto-approve", *place, profile).code == 0
     at.write(LARGER)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from desk import PROFILE
+from command_line import PROFILE
 from pseudo_terminal import INTERRUPT, person
 from screen import Screen
 

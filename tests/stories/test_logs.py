@@ -7,15 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
-from desk import Open
+from command_line import Open
 
 LOGS = Path(__file__).parents[1]
 FAILED = LOGS / "boot_log" / "data" / "boot_failed_qwix_int8_v5e1.log"
 GOOD = LOGS / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
 
 
-def test_a_failed_boot_is_explained_with_the_line_and_what_to_do(desk: Open) -> None:
-    at = desk()
+def test_a_failed_boot_is_explained_with_the_line_and_what_to_do(cli: Open) -> None:
+    at = cli()
     said = at.run("logs", "--file", str(FAILED), "--explain")
     assert said.code == 0
     assert said.out.startswith("Quantizing the weights in place needs more HBM than the chip has (hbm-temporaries)\n")
@@ -23,15 +23,15 @@ def test_a_failed_boot_is_explained_with_the_line_and_what_to_do(desk: Open) -> 
     assert "What to do: " in said.out
 
 
-def test_a_good_boot_is_told_by_its_phases(desk: Open) -> None:
-    said = desk().run("logs", "--file", str(GOOD), "--explain")
+def test_a_good_boot_is_told_by_its_phases(cli: Open) -> None:
+    said = cli().run("logs", "--file", str(GOOD), "--explain")
     rows = {line.rsplit("  ", 1)[0].strip(): line for line in said.out.splitlines()}
     assert said.out.startswith("10m 52s until it serves\n")
     assert any(row.startswith("199 graphs compiled") and "7m 27s" in row for row in rows)
 
 
-def test_with_a_profile_the_remedy_is_for_it(desk: Open) -> None:
-    at = desk()
+def test_with_a_profile_the_remedy_is_for_it(cli: Open) -> None:
+    at = cli()
     # Constructed: the words are those of vLLM's v1/core/kv_cache_utils.py; no whole log of such a death is at hand.
     (at.folder / "boot.log").write_text(
         "To serve at least one request with the model's max seq len (131072), (4.50 GiB KV cache is needed, which is "
@@ -49,8 +49,8 @@ def test_with_a_profile_the_remedy_is_for_it(desk: Open) -> None:
     assert f"Set serving.max_model_len to {longest[1]} or less" in with_it.words
 
 
-def test_advice_on_utilization_agrees_with_size(desk: Open) -> None:
-    at = desk()
+def test_advice_on_utilization_agrees_with_size(cli: Open) -> None:
+    at = cli()
     # Constructed, as above.
     (at.folder / "boot.log").write_text("ValueError: No available memory for the cache blocks.\n", encoding="utf-8")
     profile = at.write()
@@ -63,36 +63,36 @@ def test_advice_on_utilization_agrees_with_size(desk: Open) -> None:
         assert f'"fits": {str(fits).lower()}' in sized.out
 
 
-def test_programs_get_one_document(desk: Open) -> None:
-    tree = json.loads(desk().run("logs", "--file", str(FAILED), "--json").out)
+def test_programs_get_one_document(cli: Open) -> None:
+    tree = json.loads(cli().run("logs", "--file", str(FAILED), "--json").out)
     (log,) = tree["logs"]
     assert tree["format"] == "tpudeploy.logs/1"
     assert log["cause"]["signature"] == "hbm-temporaries"
     assert log["serving"] is False
 
 
-def test_without_explain_the_log_is_shown(desk: Open) -> None:
-    assert desk().run("logs", "--file", str(FAILED)).out.splitlines() == FAILED.read_text().splitlines()
+def test_without_explain_the_log_is_shown(cli: Open) -> None:
+    assert cli().run("logs", "--file", str(FAILED)).out.splitlines() == FAILED.read_text().splitlines()
 
 
 @pytest.mark.parametrize("arguments", [("--file", "none.log"), ("--file", "."), ()])
-def test_no_log_is_said_so(desk: Open, arguments: tuple[str, ...]) -> None:
-    said = desk().run("logs", "--explain", *arguments)
+def test_no_log_is_said_so(cli: Open, arguments: tuple[str, ...]) -> None:
+    said = cli().run("logs", "--explain", *arguments)
     assert said.code == 1
     assert said.out == ""
     assert said.err.startswith("Error: ")
 
 
-def test_a_log_that_is_none_has_nothing_to_explain(desk: Open) -> None:
-    at = desk()
+def test_a_log_that_is_none_has_nothing_to_explain(cli: Open) -> None:
+    at = cli()
     (at.folder / "x.log").write_bytes(b"\x00\xff\x1b[2J\n" * 50)
     said = at.run("logs", "--file", "x.log", "--explain")
     assert said.out == "This log holds no phase of a boot and no known cause of a failure.\n"
 
 
-def test_explain_takes_what_an_engine_said(desk: Open) -> None:
+def test_explain_takes_what_an_engine_said(cli: Open) -> None:
     # Constructed: Python's words for EADDRINUSE, which a person pastes without the log around them.
-    said = desk().run("explain", "OSError: [Errno 98] Address already in use")
+    said = cli().run("explain", "OSError: [Errno 98] Address already in use")
     assert said.out.startswith("port-taken")
 
 
@@ -103,8 +103,8 @@ CRASH = (
 )
 
 
-def test_a_machines_log_is_fetched_and_explained(desk: Open) -> None:
-    at = desk(nodes="real", boot={"crash": CRASH})
+def test_a_machines_log_is_fetched_and_explained(cli: Open) -> None:
+    at = cli(nodes="real", boot={"crash": CRASH})
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 1
     log = at.run("logs", profile)
@@ -116,8 +116,8 @@ def test_a_machines_log_is_fetched_and_explained(desk: Open) -> None:
     assert "lower serving.hbm_utilization to 0.85 (now 0.92)" in explained.out
 
 
-def test_a_machine_that_serves_has_the_seconds_of_its_boot(desk: Open) -> None:
-    at = desk(nodes="real", boot={"boot_seconds": 100})
+def test_a_machine_that_serves_has_the_seconds_of_its_boot(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 100})
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     said = at.run("logs", "-explain", profile)
@@ -127,8 +127,8 @@ def test_a_machine_that_serves_has_the_seconds_of_its_boot(desk: Open) -> None:
 
 
 @pytest.mark.long
-def test_following_ends_when_the_server_does_or_serves(desk: Open) -> None:
-    at = desk(nodes="real", boot={"boot_seconds": 600})
+def test_following_ends_when_the_server_does_or_serves(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 600})
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-wait", "granted", profile).code == 0
     followed = at.run("logs", "-follow", profile)
@@ -139,14 +139,14 @@ def test_following_ends_when_the_server_does_or_serves(desk: Open) -> None:
     assert "serving: " in lines[-1]
 
 
-def test_what_was_never_granted_has_no_log(desk: Open) -> None:
-    said = desk().run("logs", desk().write())
+def test_what_was_never_granted_has_no_log(cli: Open) -> None:
+    said = cli().run("logs", cli().write())
     assert said.code == 1
     assert "gemma has no machine that could have a log." in said.err
 
 
-def test_a_log_that_may_not_be_read_is_said_with_googles_words(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "iam-denied", "method": "logging.entries.list"}])
+def test_a_log_that_may_not_be_read_is_said_with_googles_words(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "iam-denied", "method": "logging.entries.list"}])
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     said = at.run("logs", profile)
@@ -154,9 +154,9 @@ def test_a_log_that_may_not_be_read_is_said_with_googles_words(desk: Open) -> No
     assert "Could not read the log of gemma-" in said.err
 
 
-def test_a_zone_that_is_not_for_the_project_is_named_by_whoever_names_it(desk: Open) -> None:
+def test_a_zone_that_is_not_for_the_project_is_named_by_whoever_names_it(cli: Open) -> None:
     """Cloud Logging knows no zones: it does not answer that one, without a name, is not found."""
-    at = desk(trouble=[])
+    at = cli(trouble=[])
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.emulator.script({"fault": "location-denied"})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 A = "us-east5-a"
 FULL = 'There is no more capacity in the zone "us-east5-a"; you can try in another zone'
@@ -18,10 +18,10 @@ LOOKS = ("queuedResources.get", "nodes.get", "nodes.getGuestAttributes", "operat
 )
 @pytest.mark.parametrize("also", [{}, {"fault": "lost-reply"}, {"fault": "slow-operation"}], ids=str)
 def test_a_create_operation_that_failed_is_no_word_on_a_slice_that_lives(
-    desk: Open, said: Mapping[str, Any], also: Mapping[str, Any]
+    cli: Open, said: Mapping[str, Any], also: Mapping[str, Any]
 ) -> None:
     trouble = [{"fault": "operation-fails", **said}, *([also] if also else [])]
-    at = desk(trouble=[{**row, "call": 1} for row in trouble])
+    at = cli(trouble=[{**row, "call": 1} for row in trouble])
     applied = at.run("apply", "-auto-approve", "-timeout", "1h", at.write())
     assert applied.code == 0, applied.all
     assert "Refused" not in applied.err
@@ -31,9 +31,9 @@ def test_a_create_operation_that_failed_is_no_word_on_a_slice_that_lives(
 
 @pytest.mark.parametrize("fault", ["unavailable", "backend-error", "slow", "connection-refused", "lost-reply"])
 @pytest.mark.parametrize("method", LOOKS)
-def test_looks_that_fail_now_and_then_cost_time_and_nothing_else(desk: Open, fault: str, method: str) -> None:
+def test_looks_that_fail_now_and_then_cost_time_and_nothing_else(cli: Open, fault: str, method: str) -> None:
     trouble = {"fault": fault, "method": method, "chance": 0.4}
-    at = desk(trouble=[trouble], boot={"boot_seconds": 120})
+    at = cli(trouble=[trouble], boot={"boot_seconds": 120})
     applied = at.run("apply", "-auto-approve", "-timeout", "1h", at.write())
     assert applied.code == 0, applied.all
     assert at.asked() == [A]
@@ -42,10 +42,8 @@ def test_looks_that_fail_now_and_then_cost_time_and_nothing_else(desk: Open, fau
 
 @pytest.mark.parametrize("fault", ["unavailable", "slow", "connection-refused", "iam-denied", "location-denied"])
 @pytest.mark.parametrize("method", ["queuedResources.get", "nodes.get"])
-def test_a_cloud_that_answers_no_look_any_more_leaves_a_serving_slice_alone(
-    desk: Open, fault: str, method: str
-) -> None:
-    at = desk()
+def test_a_cloud_that_answers_no_look_any_more_leaves_a_serving_slice_alone(cli: Open, fault: str, method: str) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-timeout", "1h", profile).code == 0
     at.emulator.script({"fault": fault, "method": method, "times": 12})
@@ -59,5 +57,5 @@ def test_a_cloud_that_answers_no_look_any_more_leaves_a_serving_slice_alone(
     assert "gemma[0]  serving" in at.run("status", profile).out
 
 
-def _kept(at: Desk) -> bool:
+def _kept(at: CommandLine) -> bool:
     return list(at.slices.values()) == ["ACTIVE"] and not any(r.method == "DELETE" for r in at.emulator.requests)

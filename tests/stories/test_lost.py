@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from desk import Open
+from command_line import Open
 from stories.hunts import APPLY, CENTRAL, WEST, A, B, heals, heard, holds, hunt, lose
 
 
-def test_taken_back_while_it_is_provisioned_the_spare_keeps_its_place_and_all_others_are_asked(desk: Open) -> None:
+def test_taken_back_while_it_is_provisioned_the_spare_keeps_its_place_and_all_others_are_asked(cli: Open) -> None:
     loops = {"fault": "provisioning-loop", "zone": A, "for": 100, "attempt": 1}
-    at = desk(trouble=[loops, *({"fault": "timings", "zone": zone, "waiting": 5000} for zone in (B, WEST, CENTRAL))])
+    at = cli(trouble=[loops, *({"fault": "timings", "zone": zone, "waiting": 5000} for zone in (B, WEST, CENTRAL))])
     at.write(hunt(A, B, WEST, CENTRAL))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
@@ -22,10 +22,10 @@ def test_taken_back_while_it_is_provisioned_the_spare_keeps_its_place_and_all_ot
     holds(at)
 
 
-def test_a_zone_that_takes_a_slice_back_while_it_boots_is_not_asked_again_for_hours(desk: Open) -> None:
+def test_a_zone_that_takes_a_slice_back_while_it_boots_is_not_asked_again_for_hours(cli: Open) -> None:
     taken = {"fault": "preempt", "zone": WEST, "after": 60, "attempt": 1}
     full = {"fault": "stockout", "zone": "us-*", "times": 3}
-    at = desk(trouble=[taken, full], boot={"boot_seconds": 300})
+    at = cli(trouble=[taken, full], boot={"boot_seconds": 300})
     at.write(hunt(A, B, CENTRAL, WEST))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
@@ -36,8 +36,8 @@ def test_a_zone_that_takes_a_slice_back_while_it_boots_is_not_asked_again_for_ho
     holds(at)
 
 
-def test_taken_back_while_it_serves_the_plan_says_so_and_apply_asks_in_its_zone_first(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "stockout", "zone": A, "times": 1}, {"fault": "stockout", "zone": B, "times": 1}])
+def test_taken_back_while_it_serves_the_plan_says_so_and_apply_asks_in_its_zone_first(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout", "zone": A, "times": 1}, {"fault": "stockout", "zone": B, "times": 1}])
     at.write(hunt(A, B, WEST))
     assert at.run(*APPLY).code == 0
     at.clock.sleep(1800)  # lost sooner, its zone would no longer come first
@@ -51,9 +51,9 @@ def test_taken_back_while_it_serves_the_plan_says_so_and_apply_asks_in_its_zone_
 
 
 def test_a_flex_start_run_says_when_it_ends_and_after_that_its_husk_is_removed_and_its_zone_asked_first(
-    desk: Open,
+    cli: Open,
 ) -> None:
-    at = desk(trouble=[{"fault": "stockout", "zone": A, "times": 1}])
+    at = cli(trouble=[{"fault": "stockout", "zone": A, "times": 1}])
     at.write(hunt(A, B, models="flex-start"))
     assert "4h 0m after the grant Google deletes the machine" in at.run("plan", "gemma.yaml").words
     assert at.run(*APPLY).code == 0
@@ -82,9 +82,9 @@ STUCK: Mapping[str, tuple[Mapping[str, Any], float, str, str]] = {
 
 
 @pytest.mark.parametrize("where", STUCK)
-def test_what_lasts_for_ever_is_given_up_at_its_own_deadline_and_in_its_own_words(desk: Open, where: str) -> None:
+def test_what_lasts_for_ever_is_given_up_at_its_own_deadline_and_in_its_own_words(cli: Open, where: str) -> None:
     fault, deadline, words, kind = STUCK[where]
-    at = desk(trouble=[{**fault, "zone": A}, {"fault": "stockout", "zone": WEST}])
+    at = cli(trouble=[{**fault, "zone": A}, {"fault": "stockout", "zone": WEST}])
     at.write(hunt(A, WEST, more="valid_until: 20m"))
     heals(at, after=deadline + 60)
     applied = at.run(*APPLY, "--json")
@@ -106,9 +106,9 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("how", REFUSED)
-def test_a_deletion_that_is_refused_is_asked_for_until_nothing_is_left(desk: Open, how: str) -> None:
+def test_a_deletion_that_is_refused_is_asked_for_until_nothing_is_left(cli: Open, how: str) -> None:
     fault, times = REFUSED[how]
-    at = desk(jitter=0, trouble=[{**fault, "zone": B}])  # both are granted in the same second, and A is kept
+    at = cli(jitter=0, trouble=[{**fault, "zone": B}])  # both are granted in the same second, and A is kept
     at.write(hunt(A, B))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
@@ -116,9 +116,9 @@ def test_a_deletion_that_is_refused_is_asked_for_until_nothing_is_left(desk: Ope
     holds(at)
 
 
-def test_one_zone_that_does_not_answer_for_long_keeps_nobody_from_the_others(desk: Open) -> None:
+def test_one_zone_that_does_not_answer_for_long_keeps_nobody_from_the_others(cli: Open) -> None:
     down = {"fault": "unavailable", "zone": A, "method": "queuedResources.*", "attempt": "2-"}
-    at = desk(trouble=[down], timings={"waiting": 500})
+    at = cli(trouble=[down], timings={"waiting": 500})
     at.write(hunt(A, B, WEST))
     heals(at, after=1200)
     applied = at.run(*APPLY)
@@ -129,8 +129,8 @@ def test_one_zone_that_does_not_answer_for_long_keeps_nobody_from_the_others(des
     holds(at)
 
 
-def test_where_no_zone_answers_the_run_ends_and_the_next_one_goes_on(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "unavailable", "method": "queuedResources.get", "times": 60}])
+def test_where_no_zone_answers_the_run_ends_and_the_next_one_goes_on(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "unavailable", "method": "queuedResources.get", "times": 60}])
     at.write(hunt(A, B, WEST))
     stopped = at.run(*APPLY)
     assert stopped.code == 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from overtaken import Overtaken
 
 from tpudeploy import Profile, Workspace
@@ -15,23 +15,23 @@ from tpudeploy import Profile, Workspace
 STOP = "that no state here remembers"
 
 
-def bereft(at: Desk, text: str = PROFILE) -> list[str]:
+def bereft(at: CommandLine, text: str = PROFILE) -> list[str]:
     """A profile that serves, whose state is gone; its slices."""
     assert at.run("apply", "-auto-approve", at.write(text)).code == 0
     lose(at)
     return sorted(at.slices)
 
 
-def lose(at: Desk) -> None:
+def lose(at: CommandLine) -> None:
     (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
 
 
-def lists(at: Desk) -> int:
+def lists(at: CommandLine) -> int:
     return sum(r.method == "GET" and r.resource.endswith("/queuedResources") for r in at.emulator.requests)
 
 
-def test_no_second_slice_is_bought_beside_one_that_no_state_remembers(desk: Open) -> None:
-    at = desk()
+def test_no_second_slice_is_bought_beside_one_that_no_state_remembers(cli: Open) -> None:
+    at = cli()
     (name,) = bereft(at)
     for command in (("plan",), ("apply", "-auto-approve")):
         told = at.run(*command, "gemma.yaml")
@@ -43,8 +43,8 @@ def test_no_second_slice_is_bought_beside_one_that_no_state_remembers(desk: Open
     assert "tpudeploy gc -foreign PROFILE" in at.run("explain", "TPU3010").out
 
 
-def test_a_destroy_does_not_say_that_there_is_nothing(desk: Open) -> None:
-    at = desk()
+def test_a_destroy_does_not_say_that_there_is_nothing(cli: Open) -> None:
+    at = cli()
     (name,) = bereft(at)
     for command in (("destroy", "-auto-approve"), ("plan", "-destroy")):
         told = at.run(*command, "gemma.yaml")
@@ -56,8 +56,8 @@ def test_a_destroy_does_not_say_that_there_is_nothing(desk: Open) -> None:
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
 
 
-def test_what_serves_is_adopted_as_it_stands(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_what_serves_is_adopted_as_it_stands(cli: Open) -> None:
+    at = cli(nodes="real")
     (name,) = bereft(at)
     planned = at.run("plan", "-adopt", "-detailed-exitcode", "gemma.yaml")
     assert planned.code == 2
@@ -78,8 +78,8 @@ def test_what_serves_is_adopted_as_it_stands(desk: Open) -> None:
     assert at.slices == {}
 
 
-def test_an_adoption_wants_its_yes_too(desk: Open) -> None:
-    at = desk()
+def test_an_adoption_wants_its_yes_too(cli: Open) -> None:
+    at = cli()
     bereft(at)
     told = at.run("apply", "-adopt", "gemma.yaml")
     assert told.code == 1
@@ -88,8 +88,8 @@ def test_an_adoption_wants_its_yes_too(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
-def test_another_server_than_the_profile_wants_is_restarted_and_keeps_the_chips(desk: Open, nodes: str) -> None:
-    at = desk(nodes=nodes)
+def test_another_server_than_the_profile_wants_is_restarted_and_keeps_the_chips(cli: Open, nodes: str) -> None:
+    at = cli(nodes=nodes)
     names = bereft(at)
     at.write(PROFILE.replace("16384", "8192"))
     planned = at.run("plan", "-adopt", "gemma.yaml")
@@ -116,8 +116,8 @@ def test_another_server_than_the_profile_wants_is_restarted_and_keeps_the_chips(
     ],
     ids=lambda given: str(given[0] if isinstance(given, tuple) else "")[:10],
 )
-def test_another_slice_than_the_profile_wants_is_replaced(desk: Open, change: tuple[str, str], attribute: str) -> None:
-    at = desk()
+def test_another_slice_than_the_profile_wants_is_replaced(cli: Open, change: tuple[str, str], attribute: str) -> None:
+    at = cli()
     (old,) = bereft(at)
     at.write(PROFILE.replace(*change))
     planned = at.run("plan", "-adopt", "gemma.yaml")
@@ -130,8 +130,8 @@ def test_another_slice_than_the_profile_wants_is_replaced(desk: Open, change: tu
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
-def test_labels_and_tags_are_adopted_as_they_are_and_changed_in_place(desk: Open) -> None:
-    at = desk()
+def test_labels_and_tags_are_adopted_as_they_are_and_changed_in_place(cli: Open) -> None:
+    at = cli()
     tagged = PROFILE + "  labels: {team: TEAM, tier: one}\n  network: {tags: [vllm]}\n"
     assert at.run("apply", "-auto-approve", at.write(tagged.replace("TEAM", "at-first"))).code == 0
     names = bereft(at, tagged.replace("TEAM", "search"))
@@ -149,8 +149,8 @@ def test_labels_and_tags_are_adopted_as_they_are_and_changed_in_place(desk: Open
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
-def test_a_request_that_waits_keeps_its_place(desk: Open) -> None:
-    at = desk(timings={"waiting": 3600.0})
+def test_a_request_that_waits_keeps_its_place(cli: Open) -> None:
+    at = cli(timings={"waiting": 3600.0})
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-timeout", "10m", profile).code == 12
     (name,) = at.slices
@@ -164,8 +164,8 @@ def test_a_request_that_waits_keeps_its_place(desk: Open) -> None:
     assert at.slices == {name: "ACTIVE"}
 
 
-def test_every_replica_is_adopted_and_surplus_ones_are_shown_to_go(desk: Open) -> None:
-    at = desk()
+def test_every_replica_is_adopted_and_surplus_ones_are_shown_to_go(cli: Open) -> None:
+    at = cli()
     names = bereft(at, PROFILE + "replicas: 3\n")
     assert "3 slices exist of gemma" in at.run("plan", "gemma.yaml").err
     at.write(PROFILE + "replicas: 2\n")
@@ -176,9 +176,9 @@ def test_every_replica_is_adopted_and_surplus_ones_are_shown_to_go(desk: Open) -
     assert sorted(at.slices) == names[:2]
 
 
-def test_the_names_that_follow_an_adoption_were_never_used(desk: Open) -> None:
+def test_the_names_that_follow_an_adoption_were_never_used(cli: Open) -> None:
     """Whoever still has the lost state would give the same ones."""
-    at = desk()
+    at = cli()
     (old,) = bereft(at)
     assert at.run("apply", "-adopt", "-auto-approve", "gemma.yaml").code == 0
     at.write(PROFILE.replace("v6e-1", "v6e-4"))
@@ -187,8 +187,8 @@ def test_the_names_that_follow_an_adoption_were_never_used(desk: Open) -> None:
     assert new.rsplit("-", 3)[1] != old.rsplit("-", 3)[1]
 
 
-def test_what_is_adopted_is_needed_and_gc_leaves_it(desk: Open) -> None:
-    at = desk()
+def test_what_is_adopted_is_needed_and_gc_leaves_it(cli: Open) -> None:
+    at = cli()
     names = bereft(at)
     assert at.run("apply", "-adopt", "-auto-approve", "gemma.yaml").code == 0
     told = at.run("gc", "-foreign", "-auto-approve")
@@ -197,8 +197,8 @@ def test_what_is_adopted_is_needed_and_gc_leaves_it(desk: Open) -> None:
     assert sorted(at.slices) == names
 
 
-def test_a_husk_stops_nothing_but_is_told_for_it_uses_quota(desk: Open) -> None:
-    at = desk()
+def test_a_husk_stops_nothing_but_is_told_for_it_uses_quota(cli: Open) -> None:
+    at = cli()
     (name,) = bereft(at)
     at.emulator.preempt(name)
     at.clock.sleep(120)
@@ -212,8 +212,8 @@ def test_a_husk_stops_nothing_but_is_told_for_it_uses_quota(desk: Open) -> None:
     assert sorted(at.slices.values()) == ["ACTIVE", "SUSPENDED"]
 
 
-def test_an_adopted_husk_is_swept_and_another_slice_asked_for(desk: Open) -> None:
-    at = desk(quota=[{"class": "preemptible", "region": "*", "limit": 1}])
+def test_an_adopted_husk_is_swept_and_another_slice_asked_for(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "region": "*", "limit": 1}])
     (name,) = bereft(at)
     at.emulator.preempt(name)
     at.clock.sleep(120)
@@ -223,8 +223,8 @@ def test_an_adopted_husk_is_swept_and_another_slice_asked_for(desk: Open) -> Non
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_slice_that_vanishes_while_the_question_stands_makes_the_plan_stale(desk: Open) -> None:
-    at = desk()
+def test_a_slice_that_vanishes_while_the_question_stands_makes_the_plan_stale(cli: Open) -> None:
+    at = cli()
     (name,) = bereft(at)
     with Workspace.open(at.folder, clock=at.clock) as workspace:
         plan = workspace.plan([Profile.load(at.folder / "gemma.yaml")], adopt=True)
@@ -236,8 +236,8 @@ def test_a_slice_that_vanishes_while_the_question_stands_makes_the_plan_stale(de
     assert at.slices == {}
 
 
-def test_a_state_that_is_written_while_we_look_is_believed(desk: Open) -> None:
-    at = desk()
+def test_a_state_that_is_written_while_we_look_is_believed(cli: Open) -> None:
+    at = cli()
     at.write()
     with Overtaken(at.folder, clock=at.clock, project="emulated") as workspace:
         workspace.at = at
@@ -246,8 +246,8 @@ def test_a_state_that_is_written_while_we_look_is_believed(desk: Open) -> None:
     assert "TPU3010" not in {d.code for d in plan.diagnostics}
 
 
-def test_two_who_adopt_at_once_come_to_the_same_end(desk: Open) -> None:
-    at = desk()
+def test_two_who_adopt_at_once_come_to_the_same_end(cli: Open) -> None:
+    at = cli()
     names = bereft(at)
     with Workspace.open(at.folder, clock=at.clock) as workspace:
         plan = workspace.plan([Profile.load(at.folder / "gemma.yaml")], adopt=True)
@@ -259,8 +259,8 @@ def test_two_who_adopt_at_once_come_to_the_same_end(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("fault", ["iam-denied", "unavailable"])
-def test_where_nobody_can_look_the_plan_goes_on_and_says_so(desk: Open, fault: str) -> None:
-    at = desk(trouble=[{"fault": fault, "method": "queuedResources.list"}])
+def test_where_nobody_can_look_the_plan_goes_on_and_says_so(cli: Open, fault: str) -> None:
+    at = cli(trouble=[{"fault": fault, "method": "queuedResources.list"}])
     told = at.run("plan", at.write())
     assert told.code == 0
     assert "Warning: gemma may have slices that no state here remembers: Could not list" in told.err
@@ -268,22 +268,22 @@ def test_where_nobody_can_look_the_plan_goes_on_and_says_so(desk: Open, fault: s
     assert "Plan: 1 to add" in told.out
 
 
-def test_a_passing_fault_does_not_keep_the_slice_from_being_found(desk: Open) -> None:
-    at = desk()
+def test_a_passing_fault_does_not_keep_the_slice_from_being_found(cli: Open) -> None:
+    at = cli()
     bereft(at)
     at.emulator.script({"fault": "unavailable", "method": "queuedResources.list", "times": 2})
     assert at.run("plan", "gemma.yaml").code == 13
 
 
-def test_a_silent_zone_is_named_for_it_may_hold_one(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "unreachable", "zones": "us-east5-b"}])
+def test_a_silent_zone_is_named_for_it_may_hold_one(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "unreachable", "zones": "us-east5-b"}])
     told = at.run("plan", at.write())
     assert told.code == 0
     assert "may have slices that no state here remembers: no answer from us-east5-b." in told.err
 
 
-def test_only_a_deployment_without_a_state_is_looked_for_and_once_a_project(desk: Open) -> None:
-    at = desk()
+def test_only_a_deployment_without_a_state_is_looked_for_and_once_a_project(cli: Open) -> None:
+    at = cli()
     other = at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     gemma = at.write()
     assert at.run("plan", gemma, other).code == 0
@@ -296,17 +296,17 @@ def test_only_a_deployment_without_a_state_is_looked_for_and_once_a_project(desk
     assert lists(at) == looked
 
 
-def test_slices_of_another_name_are_no_concern(desk: Open) -> None:
-    at = desk()
+def test_slices_of_another_name_are_no_concern(cli: Open) -> None:
+    at = cli()
     bereft(at)
     other = at.write(PROFILE.replace("name: gemma", "name: gemma-two"), "other.yaml")
     assert at.run("plan", other).code == 0
 
 
 def test_a_colleague_of_another_folder_is_not_bought_beside(
-    desk: Open, tmp_path_factory: pytest.TempPathFactory
+    cli: Open, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    at = desk()
+    at = cli()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     hers = replace(at, folder=tmp_path_factory.mktemp("hers"))
     told = hers.run("apply", "-auto-approve", hers.write())
@@ -315,9 +315,9 @@ def test_a_colleague_of_another_folder_is_not_bought_beside(
     assert len(at.slices) == 1
 
 
-def test_the_same_name_twice_is_adopted_once_and_the_other_stops_it(desk: Open) -> None:
+def test_the_same_name_twice_is_adopted_once_and_the_other_stops_it(cli: Open) -> None:
     """Two zones can hold one name: a restored state counts its attempts anew."""
-    at = desk()
+    at = cli()
     (name,) = bereft(at)
     first = next(iter(at.emulator._cloud.slices.values()))
     second = replace(first, name=first.name.replace("us-east5-a", "us-east5-b"), zone="us-east5-b", state="ACCEPTED")
@@ -327,8 +327,8 @@ def test_the_same_name_twice_is_adopted_once_and_the_other_stops_it(desk: Open) 
     assert f"1 slice exists of gemma {STOP}: {name} (us-east5-b, ACCEPTED)" in told.err
 
 
-def test_json_says_what_is_adopted(desk: Open) -> None:
-    at = desk()
+def test_json_says_what_is_adopted(cli: Open) -> None:
+    at = cli()
     (name,) = bereft(at)
     plan = json.loads(at.run("plan", "-adopt", "-json", "gemma.yaml").out)
     assert plan["goals"][0]["adopts"] == [name]
@@ -336,8 +336,8 @@ def test_json_says_what_is_adopted(desk: Open) -> None:
     assert next((d["code"], d["severity"]) for d in stopped["diagnostics"]) == ("TPU3010", "error")
 
 
-def test_what_the_cloud_says_nothing_of_is_taken_to_be_as_wanted_and_its_server_restarted(desk: Open) -> None:
-    at = desk(boot={"guest_attributes": False})
+def test_what_the_cloud_says_nothing_of_is_taken_to_be_as_wanted_and_its_server_restarted(cli: Open) -> None:
+    at = cli(boot={"guest_attributes": False})
     names = bereft(at)
     (slice_,) = at.emulator._cloud.slices.values()
     slice_.body = {k: v for k, v in slice_.body.items() if k != "tpu"}
@@ -349,9 +349,9 @@ def test_what_the_cloud_says_nothing_of_is_taken_to_be_as_wanted_and_its_server_
     assert at.slices == dict.fromkeys(names, "ACTIVE")
 
 
-def test_a_machine_that_runs_another_server_than_its_metadata_says_is_restarted(desk: Open) -> None:
+def test_a_machine_that_runs_another_server_than_its_metadata_says_is_restarted(cli: Open) -> None:
     """A run that was ended between telling the node and booting it anew."""
-    at = desk()
+    at = cli()
     bereft(at)
     wanted = at.write(PROFILE.replace("16384", "8192"))
     request = json.loads(at.run("render", wanted, "request").out)
@@ -363,8 +363,8 @@ def test_a_machine_that_runs_another_server_than_its_metadata_says_is_restarted(
     assert at.run("plan", "-detailed-exitcode", wanted).code == 0
 
 
-def test_what_google_fills_in_by_itself_is_no_difference(desk: Open) -> None:
-    at = desk()
+def test_what_google_fills_in_by_itself_is_no_difference(cli: Open) -> None:
+    at = cli()
     bereft(at)
     (slice_,) = at.emulator._cloud.slices.values()
     node = slice_.body["tpu"]["nodeSpec"][0]["node"]
@@ -373,8 +373,8 @@ def test_what_google_fills_in_by_itself_is_no_difference(desk: Open) -> None:
     assert "will be adopted unchanged" in at.run("plan", "-adopt", "gemma.yaml").out
 
 
-def test_a_network_that_google_names_in_full_is_the_same_network(desk: Open) -> None:
-    at = desk()
+def test_a_network_that_google_names_in_full_is_the_same_network(cli: Open) -> None:
+    at = cli()
     bereft(at, PROFILE + "  network: {network: vpc}\n")
     (slice_,) = at.emulator._cloud.slices.values()
     slice_.body["tpu"]["nodeSpec"][0]["node"]["networkConfig"]["network"] = "projects/emulated/global/networks/vpc"
@@ -384,16 +384,16 @@ def test_a_network_that_google_names_in_full_is_the_same_network(desk: Open) -> 
     assert 'network.network = "projects/emulated/global/networks/vpc" -> "other" # forces replacement' in planned.words
 
 
-def test_the_endpoint_file_never_goes_back_to_an_earlier_generation(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
+def test_the_endpoint_file_never_goes_back_to_an_earlier_generation(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     bereft(at)
     before = json.loads(at.run("output", "gemma", "-json").out)["generation"]
     assert at.run("apply", "-adopt", "-auto-approve", "gemma.yaml").code == 0
     assert json.loads(at.run("output", "gemma", "-json").out)["generation"] >= before > 1
 
 
-def test_a_state_is_lost_with_its_folder_too(desk: Open, tmp_path: Path) -> None:
-    at = desk()
+def test_a_state_is_lost_with_its_folder_too(cli: Open, tmp_path: Path) -> None:
+    at = cli()
     bereft(at)
     (tmp_path / ".tpudeploy").rename(tmp_path / "elsewhere")
     assert at.run("plan", "gemma.yaml").code == 13

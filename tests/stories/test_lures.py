@@ -6,7 +6,7 @@ import json
 from collections import Counter
 
 import pytest
-from desk import Open
+from command_line import Open
 from stories.hunts import APPLY, CENTRAL, WEST, A, B, heard, holds, hunt
 
 HOUR = 3600.0
@@ -20,8 +20,8 @@ def closed(*zones: str, after: float) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("requests", [1, 4])
-def test_a_zone_that_preempts_within_minutes_is_asked_once_in_two_hours(desk: Open, requests: int) -> None:
-    at = desk(habits=[LURE, *closed(B, WEST, after=1.8 * HOUR)], boot=SLOW_BOOT)
+def test_a_zone_that_preempts_within_minutes_is_asked_once_in_two_hours(cli: Open, requests: int) -> None:
+    at = cli(habits=[LURE, *closed(B, WEST, after=1.8 * HOUR)], boot=SLOW_BOOT)
     at.write(hunt(A, B, WEST, requests=requests))
     began = at.clock.now()
     applied = at.run(*APPLY, "-timeout", "6h")
@@ -33,8 +33,8 @@ def test_a_zone_that_preempts_within_minutes_is_asked_once_in_two_hours(desk: Op
     holds(at)
 
 
-def test_a_zone_that_preempts_soon_after_it_served_loses_the_next_run_too(desk: Open) -> None:
-    at = desk(habits=[{**LURE, "after": 600}, *closed(B, after=HOUR)], boot={"boot_seconds": 60})
+def test_a_zone_that_preempts_soon_after_it_served_loses_the_next_run_too(cli: Open) -> None:
+    at = cli(habits=[{**LURE, "after": 600}, *closed(B, after=HOUR)], boot={"boot_seconds": 60})
     at.write(hunt(A, B))
     assert at.run(*APPLY).code == 0
     at.clock.sleep(600)
@@ -46,8 +46,8 @@ def test_a_zone_that_preempts_soon_after_it_served_loses_the_next_run_too(desk: 
     holds(at)
 
 
-def test_a_zone_that_stays_full_is_one_line_of_the_zone_history_in_ten_minutes(desk: Open) -> None:
-    at = desk(habits=closed(A, B, after=HOUR))
+def test_a_zone_that_stays_full_is_one_line_of_the_zone_history_in_ten_minutes(cli: Open) -> None:
+    at = cli(habits=closed(A, B, after=HOUR))
     at.write(hunt(A, B))
     assert at.run(*APPLY).code == 0
     history = (at.folder / ".tpudeploy" / "zones.jsonl").read_text("utf-8").splitlines()
@@ -65,9 +65,9 @@ CODE_13 = {"fault": "internal-error", "zone": A, "attempt": "1"}
     [(ONCE, 0.1, B), (ONCE, 3, B), (ONCE, 5, A), (CODE_13, 0.1, B), (CODE_13, 1, A)],
 )
 def test_what_a_place_did_to_one_deployment_counts_against_it_for_the_others_and_is_forgotten(
-    desk: Open, trouble: dict[str, object], hours: float, zone: str
+    cli: Open, trouble: dict[str, object], hours: float, zone: str
 ) -> None:
-    at = desk(trouble=[trouble], boot=SLOW_BOOT)
+    at = cli(trouble=[trouble], boot=SLOW_BOOT)
     at.write(hunt(A, B, requests=1))
     other = at.write(hunt(A, B, requests=1).replace("name: gemma", "name: other"), "other.yaml")
     assert at.run(*APPLY).code == 0
@@ -77,8 +77,8 @@ def test_what_a_place_did_to_one_deployment_counts_against_it_for_the_others_and
     assert at.asked() == [A, B, zone]
 
 
-def test_a_lost_state_does_not_trust_a_place_anew_whose_landings_failed(desk: Open) -> None:
-    at = desk(habits=[LURE], boot=SLOW_BOOT)
+def test_a_lost_state_does_not_trust_a_place_anew_whose_landings_failed(cli: Open) -> None:
+    at = cli(habits=[LURE], boot=SLOW_BOOT)
     at.write(hunt(A, B, requests=1))
     assert at.run(*APPLY).code == 0
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
@@ -90,8 +90,8 @@ def test_a_lost_state_does_not_trust_a_place_anew_whose_landings_failed(desk: Op
     holds(at)
 
 
-def test_with_one_zone_alone_a_preemption_is_followed_by_the_next_request_within_minutes(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "preempt", "after": 100, "attempt": "1-2"}], boot=SLOW_BOOT)
+def test_with_one_zone_alone_a_preemption_is_followed_by_the_next_request_within_minutes(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "preempt", "after": 100, "attempt": "1-2"}], boot=SLOW_BOOT)
     at.write(hunt(A))
     began = at.clock.now()
     assert at.run(*APPLY).code == 0
@@ -100,9 +100,9 @@ def test_with_one_zone_alone_a_preemption_is_followed_by_the_next_request_within
     holds(at)
 
 
-def test_a_zone_that_flaps_costs_no_place_in_another_queue_once_it_has_failed(desk: Open) -> None:
+def test_a_zone_that_flaps_costs_no_place_in_another_queue_once_it_has_failed(cli: Open) -> None:
     queues = [{"fault": "timings", "zone": zone, "waiting": 1.5 * HOUR} for zone in (B, WEST, CENTRAL)]
-    at = desk(habits=[FLAPS], trouble=queues)
+    at = cli(habits=[FLAPS], trouble=queues)
     at.write(hunt(A, B, WEST, CENTRAL))
     applied = at.run(*APPLY, "-json", "-timeout", "6h")
     assert applied.code == 0, applied.all
@@ -115,9 +115,9 @@ def test_a_zone_that_flaps_costs_no_place_in_another_queue_once_it_has_failed(de
     holds(at)
 
 
-def test_a_slice_that_was_given_up_for_one_that_died_is_kept_after_all(desk: Open) -> None:
+def test_a_slice_that_was_given_up_for_one_that_died_is_kept_after_all(cli: Open) -> None:
     lure = [{"fault": "timings", "zone": A, "provisioning": 10}, {"fault": "preempt", "zone": A, "after": 100}]
-    at = desk(trouble=[*lure, {"fault": "timings", "zone": B, "provisioning": 400}], boot=SLOW_BOOT)
+    at = cli(trouble=[*lure, {"fault": "timings", "zone": B, "provisioning": 400}], boot=SLOW_BOOT)
     at.write(hunt(A, B))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
@@ -130,11 +130,11 @@ def test_a_slice_that_was_given_up_for_one_that_died_is_kept_after_all(desk: Ope
 @pytest.mark.parametrize("outcome", ["running", "done", "failed"])
 @pytest.mark.parametrize("takes_effect", [False, True])
 def test_never_two_slices_and_one_in_the_end_whatever_comes_of_an_ignored_deletion(
-    desk: Open, outcome: str, takes_effect: bool
+    cli: Open, outcome: str, takes_effect: bool
 ) -> None:
     lure = [{"fault": "timings", "zone": A, "provisioning": 10}, {"fault": "preempt", "zone": A, "after": 100}]
     deaf = {"habit": "ignored-deletion", "zone": B, "outcome": outcome, "takes_effect": takes_effect}
-    at = desk(trouble=[*lure, {"fault": "timings", "zone": B, "provisioning": 400}], habits=[deaf], boot=SLOW_BOOT)
+    at = cli(trouble=[*lure, {"fault": "timings", "zone": B, "provisioning": 400}], habits=[deaf], boot=SLOW_BOOT)
     at.write(hunt(A, B))
     applied = at.run(*APPLY, "-timeout", "6h")
     assert applied.code == 0, applied.all

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
-from desk import PROFILE, Desk, Open, Said
+from command_line import PROFILE, CommandLine, Open, Result
 from goldens import assert_golden
 from other_process import holding
 from strict_schema import lines, strict
@@ -19,12 +19,12 @@ ENDS = {"change_done", "change_left", "change_failed"}
 
 
 @pytest.mark.parametrize("what", SCHEMAS)
-def test_the_schema_that_is_printed_is_the_one_that_is_checked_in(desk: Open, what: str) -> None:
-    assert_golden(f"schemas/{what}.schema.json", desk().run("schema", what).out)
+def test_the_schema_that_is_printed_is_the_one_that_is_checked_in(cli: Open, what: str) -> None:
+    assert_golden(f"schemas/{what}.schema.json", cli().run("schema", what).out)
 
 
-def test_what_is_printed_and_kept_is_what_the_schemas_say(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
+def test_what_is_printed_and_kept_is_what_the_schemas_say(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     profile = at.write(PROFILE + "replicas: 2\n")
     event, state, plan = strict(at, "events"), strict(at, "state"), strict(at, "plan")
     documents, said = [at.run("plan", "-json", profile)], [at.run(*APPLY)]
@@ -47,41 +47,41 @@ def test_what_is_printed_and_kept_is_what_the_schemas_say(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"v": 2, "type": "version"}, {"v": 1, "type": "gone"}, {}], ids=str)
-def test_the_schema_of_events_does_not_let_everything_in(desk: Open, wrong: dict[str, object]) -> None:
-    assert not strict(desk(), "events").is_valid(wrong)
+def test_the_schema_of_events_does_not_let_everything_in(cli: Open, wrong: dict[str, object]) -> None:
+    assert not strict(cli(), "events").is_valid(wrong)
 
 
 @pytest.mark.parametrize("command", ["apply", "destroy"])
 @pytest.mark.parametrize("more", [(), ("-no-such-option",), ("-parallelism", "none")], ids=str)
-def test_a_stream_begins_with_its_version_whatever_comes_then(desk: Open, command: str, more: tuple[str, ...]) -> None:
-    at = desk()
+def test_a_stream_begins_with_its_version_whatever_comes_then(cli: Open, command: str, more: tuple[str, ...]) -> None:
+    at = cli()
     for profile in (at.write(), at.write("version: 1\n", "broken.yaml")):
         first, *_ = lines(at.run(command, "-auto-approve", "-json", profile, *more))
         assert (first["v"], first["type"], first["format"]) == (1, "version", "tpudeploy.events/1")
         assert first["tpudeploy"]
 
 
-def _served(at: Desk) -> Iterator[tuple[Said, str]]:
+def _served(at: CommandLine) -> Iterator[tuple[Result, str]]:
     yield at.run(*APPLY), "change_done"
     at.write(PROFILE.replace("v6e-1", "v6e-4"))
     yield at.run(*APPLY), "change_done"
 
 
-def _left(at: Desk) -> Iterator[tuple[Said, str]]:
+def _left(at: CommandLine) -> Iterator[tuple[Result, str]]:
     yield at.run(*APPLY, "-wait", "accepted"), "change_left"
 
 
-def _out_of_time(at: Desk) -> Iterator[tuple[Said, str]]:
+def _out_of_time(at: CommandLine) -> Iterator[tuple[Result, str]]:
     at.emulator.script({"fault": "wait-for-ever"})
     yield at.run(*APPLY, "-timeout", "30m"), "change_failed"
 
 
-def _crashed(at: Desk) -> Iterator[tuple[Said, str]]:
+def _crashed(at: CommandLine) -> Iterator[tuple[Result, str]]:
     at.emulator.script({"fault": "quota-zero"})
     yield at.run(*APPLY), "change_failed"
 
 
-def _interrupted(at: Desk) -> Iterator[tuple[Said, str]]:
+def _interrupted(at: CommandLine) -> Iterator[tuple[Result, str]]:
     end = at.clock.now() + 60
 
     def strike() -> None:
@@ -92,7 +92,7 @@ def _interrupted(at: Desk) -> Iterator[tuple[Said, str]]:
     yield at.run(*APPLY), "change_left"
 
 
-def _watched_until_it_fails(at: Desk) -> Iterator[tuple[Said, str]]:
+def _watched_until_it_fails(at: CommandLine) -> Iterator[tuple[Result, str]]:
     """It was told to be done, and is told no second end when it is lost for good."""
     began = at.clock.now()
 
@@ -109,8 +109,10 @@ def _watched_until_it_fails(at: Desk) -> Iterator[tuple[Said, str]]:
 @pytest.mark.parametrize(
     "course", [_served, _left, _out_of_time, _crashed, _interrupted, _watched_until_it_fails], ids=lambda c: c.__name__
 )
-def test_every_start_has_exactly_one_end(desk: Open, course: Callable[[Desk], Iterator[tuple[Said, str]]]) -> None:
-    at = desk()
+def test_every_start_has_exactly_one_end(
+    cli: Open, course: Callable[[CommandLine], Iterator[tuple[Result, str]]]
+) -> None:
+    at = cli()
     at.write(PROFILE + "replicas: 2\n")
     event = strict(at, "events")
     for said, end in course(at):
@@ -125,8 +127,8 @@ def test_every_start_has_exactly_one_end(desk: Open, course: Callable[[Desk], It
         assert {line["type"] for line in told} & ENDS == {end}
 
 
-def test_a_lock_that_another_run_holds_is_told_in_fields(desk: Open) -> None:
-    at = desk()
+def test_a_lock_that_another_run_holds_is_told_in_fields(cli: Open) -> None:
+    at = cli()
     at.write()
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
         said = at.run(*APPLY)
@@ -138,8 +140,8 @@ def test_a_lock_that_another_run_holds_is_told_in_fields(desk: Open) -> None:
     strict(at, "events").validate(held)
 
 
-def test_a_lock_that_is_waited_for_is_told_once_with_its_holder(desk: Open) -> None:
-    at = desk()
+def test_a_lock_that_is_waited_for_is_told_once_with_its_holder(cli: Open) -> None:
+    at = cli()
     at.write()
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop"):
         said = at.run(*APPLY, "-lock-timeout", "1m")
@@ -152,8 +154,8 @@ def test_a_lock_that_is_waited_for_is_told_once_with_its_holder(desk: Open) -> N
         event.validate(line)
 
 
-def test_what_stops_a_run_is_the_last_line_with_every_problem(desk: Open) -> None:
-    at = desk()
+def test_what_stops_a_run_is_the_last_line_with_every_problem(cli: Open) -> None:
+    at = cli()
     at.write(PROFILE.replace("16384", "many").replace("v6e-1", "v6e-7"))
     said = at.run(*APPLY)
     first, last = lines(said)
@@ -167,8 +169,8 @@ def test_what_stops_a_run_is_the_last_line_with_every_problem(desk: Open) -> Non
     assert [line["type"] for line in lines(refused)] == ["version", "plan", "error"]
 
 
-def test_each_move_in_the_queue_names_where_it_came_from(desk: Open) -> None:
-    at = desk()
+def test_each_move_in_the_queue_names_where_it_came_from(cli: Open) -> None:
+    at = cli()
     at.write()
     moves = [line for line in lines(at.run(*APPLY)) if line["type"] == "phase_changed"]
     assert [move["before"] for move in moves] == ["", *(move["phase"] for move in moves[:-1])]

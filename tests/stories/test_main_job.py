@@ -7,14 +7,14 @@ import subprocess
 import sys
 
 import pytest
-from desk import PROFILE, Open
+from command_line import PROFILE, Open
 
 from tpudeploy import Profile, Workspace
 
 
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
-def test_apply_serves_and_destroy_leaves_nothing(desk: Open, nodes: str) -> None:
-    at = desk(nodes=nodes)
+def test_apply_serves_and_destroy_leaves_nothing(cli: Open, nodes: str) -> None:
+    at = cli(nodes=nodes)
     profile = at.write()
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
@@ -32,8 +32,8 @@ def test_apply_serves_and_destroy_leaves_nothing(desk: Open, nodes: str) -> None
     assert not (at.folder / "endpoints" / "gemma.json").exists()
 
 
-def test_a_deletion_says_how_long_it_has_taken_and_not_how_long_the_slice_served(desk: Open) -> None:
-    at = desk()
+def test_a_deletion_says_how_long_it_has_taken_and_not_how_long_the_slice_served(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.clock.sleep(86400)
@@ -45,9 +45,9 @@ def test_a_deletion_says_how_long_it_has_taken_and_not_how_long_the_slice_served
     assert leaving["elapsed"] == pytest.approx(leaving["at"] - released["at"])
 
 
-def test_all_times_of_a_run_count_from_its_beginning(desk: Open) -> None:
+def test_all_times_of_a_run_count_from_its_beginning(cli: Open) -> None:
     """A run that resumes a request of an earlier one counts from where it began itself, in each of its lines."""
-    at = desk(timings={"waiting": 3000})
+    at = cli(timings={"waiting": 3000})
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile, "-timeout", "20m").code == 12
     at.clock.sleep(600)
@@ -60,8 +60,8 @@ def test_all_times_of_a_run_count_from_its_beginning(desk: Open) -> None:
     assert len(beginnings) == 1, sorted(beginnings)
 
 
-def test_a_plan_shows_each_written_value_with_its_line_and_changes_nothing(desk: Open) -> None:
-    at = desk()
+def test_a_plan_shows_each_written_value_with_its_line_and_changes_nothing(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     planned = at.run("plan", profile, "-detailed-exitcode")
     assert planned.code == 2
@@ -72,8 +72,8 @@ def test_a_plan_shows_each_written_value_with_its_line_and_changes_nothing(desk:
     assert not (at.folder / ".tpudeploy").exists()
 
 
-def test_apply_moves_to_the_next_zone_when_the_first_is_full(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
+def test_apply_moves_to_the_next_zone_when_the_first_is_full(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     profile = at.write()
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
@@ -82,8 +82,8 @@ def test_apply_moves_to_the_next_zone_when_the_first_is_full(desk: Open) -> None
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_changed_flag_restarts_the_server_and_keeps_the_chips(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_a_changed_flag_restarts_the_server_and_keeps_the_chips(cli: Open) -> None:
+    at = cli(nodes="real")
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     before = dict(at.slices)
@@ -98,8 +98,8 @@ def test_a_changed_flag_restarts_the_server_and_keeps_the_chips(desk: Open) -> N
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
-def test_a_changed_label_touches_neither_server_nor_chips(desk: Open) -> None:
-    at = desk()
+def test_a_changed_label_touches_neither_server_nor_chips(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     before = dict(at.slices)
@@ -113,8 +113,8 @@ def test_a_changed_label_touches_neither_server_nor_chips(desk: Open) -> None:
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
-def test_a_changed_slice_type_is_replaced_create_before_destroy(desk: Open) -> None:
-    at = desk()
+def test_a_changed_slice_type_is_replaced_create_before_destroy(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     (old,) = at.slices
@@ -131,16 +131,16 @@ def test_a_changed_slice_type_is_replaced_create_before_destroy(desk: Open) -> N
 
 
 @pytest.mark.parametrize("closes", ["politely", "with a reset"])
-def test_a_lost_reply_makes_one_slice_not_two(desk: Open, closes: str) -> None:
-    at = desk(trouble=[{"fault": "lost-reply", "call": 1, "close": closes == "politely"}])
+def test_a_lost_reply_makes_one_slice_not_two(cli: Open, closes: str) -> None:
+    at = cli(trouble=[{"fault": "lost-reply", "call": 1, "close": closes == "politely"}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert at.asked() == ["us-east5-a"]
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_listener_that_fails_is_dropped_and_the_run_goes_on(desk: Open) -> None:
-    at = desk()
+def test_a_listener_that_fails_is_dropped_and_the_run_goes_on(cli: Open) -> None:
+    at = cli()
     heard: list[object] = []
 
     def listen(event: object) -> None:
@@ -156,8 +156,8 @@ def test_a_listener_that_fails_is_dropped_and_the_run_goes_on(desk: Open) -> Non
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_reader_that_stops_reading_changes_neither_the_run_nor_its_exit_code(desk: Open) -> None:
-    at = desk()
+def test_a_reader_that_stops_reading_changes_neither_the_run_nor_its_exit_code(cli: Open) -> None:
+    at = cli()
     command = [sys.executable, "-m", "tpudeploy", "plan", "-detailed-exitcode", at.write()]
     with subprocess.Popen(command, cwd=at.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as plan:
         assert plan.stdout is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from answering import answering, http
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from goldens import assert_golden
 from sizing.profiles import budget
 
@@ -27,13 +27,13 @@ BUSY = {
 }
 
 
-def serving(desk: Open, nodes: str = "real", **load: float) -> Desk:
-    at: Desk = desk(nodes=nodes, boot={"boot_seconds": 60, "load": load})
+def serving(cli: Open, nodes: str = "real", **load: float) -> CommandLine:
+    at: CommandLine = cli(nodes=nodes, boot={"boot_seconds": 60, "load": load})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     return at
 
 
-def rows(at: Desk, *words: str) -> dict[str, dict[str, Any]]:
+def rows(at: CommandLine, *words: str) -> dict[str, dict[str, Any]]:
     said = at.run("metrics", *words, "-json")
     assert said.code == 0, said.all
     tree = json.loads(said.out)
@@ -41,8 +41,8 @@ def rows(at: Desk, *words: str) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for replica in tree["replicas"] for row in replica["readings"]}
 
 
-def test_a_server_with_nothing_to_do_is_well(desk: Open) -> None:
-    at = serving(desk)
+def test_a_server_with_nothing_to_do_is_well(cli: Open) -> None:
+    at = serving(cli)
     said = at.run("metrics", "gemma.yaml")
     assert said.code == 0, said.all
     assert "requests running 0 idle" in said.words
@@ -54,8 +54,8 @@ def test_a_server_with_nothing_to_do_is_well(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
-def test_a_server_under_load_says_what_is_wrong_and_what_to_do(desk: Open, nodes: str) -> None:
-    at = serving(desk, nodes, **BUSY)
+def test_a_server_under_load_says_what_is_wrong_and_what_to_do(cli: Open, nodes: str) -> None:
+    at = serving(cli, nodes, **BUSY)
     found = rows(at, "gemma.yaml")
     assert {name for name, row in found.items() if row["grade"] == "warn"} == {
         "requests_waiting",
@@ -69,8 +69,8 @@ def test_a_server_under_load_says_what_is_wrong_and_what_to_do(desk: Open, nodes
     assert all(row["hint"] for row in found.values() if row["grade"] == "warn")
 
 
-def test_latencies_are_buckets_and_never_figures_to_compare_by(desk: Open) -> None:
-    at = serving(desk)
+def test_latencies_are_buckets_and_never_figures_to_compare_by(cli: Open) -> None:
+    at = serving(cli)
     assert at.run("query", "gemma.yaml", "How are you?").code == 0
     found = rows(at, "gemma.yaml")
     assert found["ttft"]["grade"] == found["itl"]["grade"] == "coarse"
@@ -113,8 +113,8 @@ def test_the_screen_reads_well() -> None:
     assert_golden("screens/metrics", metrics(Metrics(replicas=replicas), Paint(), width=100) + "\n")
 
 
-def test_every_replica_is_asked_and_a_name_is_enough_for_what_is_published(desk: Open) -> None:
-    at: Desk = desk(nodes="real", boot={"boot_seconds": 60})
+def test_every_replica_is_asked_and_a_name_is_enough_for_what_is_published(cli: Open) -> None:
+    at: CommandLine = cli(nodes="real", boot={"boot_seconds": 60})
     assert at.run("apply", "-auto-approve", at.write(PROFILE + "replicas: 2\n")).code == 0
     replicas = json.loads(at.run("metrics", "gemma.yaml", "-json").out)["replicas"]
     assert [each["address"] for each in replicas] == ["gemma[0]", "gemma[1]"]
@@ -123,8 +123,8 @@ def test_every_replica_is_asked_and_a_name_is_enough_for_what_is_published(desk:
         assert published["url"] == replicas[0]["url"]
 
 
-def test_what_is_not_there_or_says_nothing_is_told_so(desk: Open) -> None:
-    at = desk()
+def test_what_is_not_there_or_says_nothing_is_told_so(cli: Open) -> None:
+    at = cli()
     assert "Nothing is published here." in at.run("metrics").err
     assert "other has no endpoint yet." in at.run("metrics", "other").err
     missing = at.run("metrics", at.write())
@@ -135,14 +135,14 @@ def test_what_is_not_there_or_says_nothing_is_told_so(desk: Open) -> None:
     assert said.code == 0
     assert "keeps no statistics (--disable-log-stats)" in said.words
     assert "Nothing is beyond" not in said.out
-    unreachable = desk(boot={"reachable": False})
+    unreachable = cli(boot={"reachable": False})
     unreachable.run("apply", "-auto-approve", unreachable.write())
     assert "Nothing is reported: external:" in unreachable.run("metrics", "gemma.yaml").words
 
 
 @pytest.mark.parametrize("answer", [http("<html>"), http("vllm:num_preemptions_total{engine= 1"), b""])
-def test_whatever_else_answers_there_is_no_server_of_figures(desk: Open, answer: bytes) -> None:
-    at = desk()
+def test_whatever_else_answers_there_is_no_server_of_figures(cli: Open, answer: bytes) -> None:
+    at = cli()
     with answering({"/metrics": answer}) as url:
         (at.folder / "endpoints").mkdir()
         (at.folder / "endpoints" / "gemma.json").write_text(json.dumps({"url": url}), "utf-8")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from stories.buckets import log, upload
 
 FILES = {"config.json": b"{}", "tokenizer.json": b"{}"} | {f"model-{n}.safetensors": b"w" * 999 for n in range(20)}
 MIRRORED = PROFILE.replace("gemma-4-E2B-it", "gemma-4-E2B-it\n  revision: main\n  mirror: gs://bucket/gemma")
 
 
-def test_the_server_gets_the_mirrors_files_and_clients_see_the_model(desk: Open) -> None:
-    at = _desk(desk)
+def test_the_server_gets_the_mirrors_files_and_clients_see_the_model(cli: Open) -> None:
+    at = _desk(cli)
     upload(at, "gemma/.gitattributes", b"hidden")
     applied = at.run("apply", "-auto-approve", at.write(MIRRORED))
     assert applied.code == 0, applied.all
@@ -28,8 +28,8 @@ def test_the_server_gets_the_mirrors_files_and_clients_see_the_model(desk: Open)
 
 
 @pytest.mark.instant("the seconds of a pull and of fetches beside it are counted, and nothing else may last")
-def test_image_and_weights_are_fetched_at_the_same_time_and_files_eight_at_once(desk: Open) -> None:
-    at = _desk(desk, boot={"image_pull": 100, "bucket": 20})
+def test_image_and_weights_are_fetched_at_the_same_time_and_files_eight_at_once(cli: Open) -> None:
+    at = _desk(cli, boot={"image_pull": 100, "bucket": 20})
     began = at.clock.now()
     assert at.run("apply", "-auto-approve", at.write(MIRRORED)).code == 0
     in_turn = 100 + len(FILES) * 20
@@ -53,8 +53,8 @@ def test_image_and_weights_are_fetched_at_the_same_time_and_files_eight_at_once(
         ({"fault": "connection-refused", "method": "storage.*"}, "cannot be read: it broke off: curl ended with 56"),
     ],
 )
-def test_a_mirror_that_is_broken_ends_the_boot_with_the_reason(desk: Open, trouble: dict[str, str], says: str) -> None:
-    at = _desk(desk, boot={"image_pull": 1000})
+def test_a_mirror_that_is_broken_ends_the_boot_with_the_reason(cli: Open, trouble: dict[str, str], says: str) -> None:
+    at = _desk(cli, boot={"image_pull": 1000})
     at.emulator.script(trouble)
     stopped = at.run("apply", "-auto-approve", at.write(MIRRORED))
     assert stopped.code == 1
@@ -63,16 +63,16 @@ def test_a_mirror_that_is_broken_ends_the_boot_with_the_reason(desk: Open, troub
 
 
 @pytest.mark.long
-def test_a_mirror_that_stumbles_is_asked_again(desk: Open) -> None:
-    at = _desk(desk)
+def test_a_mirror_that_stumbles_is_asked_again(cli: Open) -> None:
+    at = _desk(cli)
     at.emulator.script({"fault": "garbled", "times": 1})
     assert at.run("apply", "-auto-approve", at.write(MIRRORED)).code == 0
     assert "what arrived does not match its checksum; trying again in 2 s" in log(at)
 
 
 @pytest.mark.parametrize("lacks", ["config.json", "*"])
-def test_a_mirror_without_a_model_says_so(desk: Open, lacks: str) -> None:
-    at = desk(nodes="real")
+def test_a_mirror_without_a_model_says_so(cli: Open, lacks: str) -> None:
+    at = cli(nodes="real")
     if lacks != "*":
         upload(at, "gemma/model.safetensors", b"w")
     stopped = at.run("apply", "-auto-approve", at.write(MIRRORED))
@@ -81,8 +81,8 @@ def test_a_mirror_without_a_model_says_so(desk: Open, lacks: str) -> None:
 
 
 @pytest.mark.long
-def test_after_a_reboot_only_what_changed_is_fetched(desk: Open) -> None:
-    at = _desk(desk, boot={"bucket": 20})
+def test_after_a_reboot_only_what_changed_is_fetched(cli: Open) -> None:
+    at = _desk(cli, boot={"bucket": 20})
     assert at.run("apply", "-auto-approve", at.write(MIRRORED)).code == 0
     upload(at, "gemma/config.json", b'{"new": 1}')
     assert at.run("apply", "-auto-approve", at.write(MIRRORED.replace("16384", "8192"))).code == 0
@@ -90,13 +90,13 @@ def test_after_a_reboot_only_what_changed_is_fetched(desk: Open) -> None:
     assert second <= first / 2  # one file instead of three times eight
 
 
-def _fetching(at: Desk) -> list[int]:
+def _fetching(at: CommandLine) -> list[int]:
     """Seconds that the mirror took, at each start."""
     return [int(found) for found in re.findall(r"mirror: done in (\d+) s", log(at))]
 
 
-def _desk(desk: Open, **scenario: object) -> Desk:
-    at = desk(nodes="real", **scenario)
+def _desk(cli: Open, **scenario: object) -> CommandLine:
+    at = cli(nodes="real", **scenario)
     for name, content in FILES.items():
         upload(at, f"gemma/{name}", content)
     return at

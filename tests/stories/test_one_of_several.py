@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from workflow import HEAD, Both
 
 QUICK = {"nodes": "simulated", "creates_per_minute": 1000}
@@ -27,27 +27,27 @@ UNSEEN = {
 }
 
 
-def fleet(person: Desk, *names: str) -> None:
+def fleet(person: CommandLine, *names: str) -> None:
     (person.folder / "fleet").mkdir(exist_ok=True)
     for name in names:
         text = PROFILE.replace("name: gemma", f"name: {name}")
         (person.folder / "fleet" / f"{name}.yaml").write_text(text, encoding="utf-8")
 
 
-def broken(person: Desk, text: str, name: str = "four") -> None:
+def broken(person: CommandLine, text: str, name: str = "four") -> None:
     (person.folder / "fleet" / f"{name}.yaml").write_text(text, encoding="utf-8")
 
 
-def hide(person: Desk, fault: str, name: str = "four") -> None:
+def hide(person: CommandLine, fault: str, name: str = "four") -> None:
     """Nothing of a deployment can be looked at from now on."""
     person.emulator.script({"fault": fault, "method": "*.list"})
     person.emulator.script({"fault": fault, "method": "*.get", "name": f"{name}-*"})
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_file_that_is_no_valid_profile_stops_no_other(desk: Open, what: str) -> None:
+def test_a_file_that_is_no_valid_profile_stops_no_other(cli: Open, what: str) -> None:
     text, part_of_message = BROKEN[what]
-    person = desk(**QUICK)
+    person = cli(**QUICK)
     fleet(person, "one", "two")
     broken(person, text)
     planned = person.run("plan", "fleet", "-detailed-exitcode")
@@ -76,8 +76,8 @@ def test_a_file_that_is_no_valid_profile_stops_no_other(desk: Open, what: str) -
     assert person.slices == {}
 
 
-def test_a_plan_document_has_the_problems_of_a_file_that_is_no_valid_profile(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_a_plan_document_has_the_problems_of_a_file_that_is_no_valid_profile(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, "one")
     broken(person, BROKEN["a wrong key"][0])
     told = person.run("plan", "fleet", "-json")
@@ -92,8 +92,8 @@ def test_a_plan_document_has_the_problems_of_a_file_that_is_no_valid_profile(des
     assert {d["name"]: d["result"] for d in report["deployments"]} == {"one": "served", "fleet/four.yaml": "failed"}
 
 
-def test_zones_shows_the_places_of_the_others(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_zones_shows_the_places_of_the_others(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, "one")
     broken(person, BROKEN["a wrong key"][0])
     zones = person.run("zones", "fleet")
@@ -102,8 +102,8 @@ def test_zones_shows_the_places_of_the_others(desk: Open) -> None:
     assert "mdoel" in zones.err
 
 
-def test_where_no_file_is_a_valid_profile_nothing_is_asked(desk: Open) -> None:
-    person = desk()
+def test_where_no_file_is_a_valid_profile_nothing_is_asked(cli: Open) -> None:
+    person = cli()
     fleet(person)
     broken(person, BROKEN["no YAML"][0])
     broken(person, BROKEN["a wrong key"][0], "five")
@@ -114,8 +114,8 @@ def test_where_no_file_is_a_valid_profile_nothing_is_asked(desk: Open) -> None:
     assert not person.emulator.requests
 
 
-def test_two_profiles_of_one_name_stop_no_other(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_two_profiles_of_one_name_stop_no_other(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, "one")
     broken(person, PROFILE, "gemma")
     broken(person, PROFILE.replace("v6e-1", "v6e-4"), "larger")
@@ -126,8 +126,8 @@ def test_two_profiles_of_one_name_stop_no_other(desk: Open) -> None:
     assert {name.partition("-")[0] for name in person.slices} == {"one"}
 
 
-def test_gc_of_a_folder_refuses_where_a_file_may_be_the_profile_of_what_it_would_remove(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_gc_of_a_folder_refuses_where_a_file_may_be_the_profile_of_what_it_would_remove(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, "one", "four")
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     (person.folder / ".tpudeploy" / "state" / "four.json").unlink()
@@ -138,9 +138,9 @@ def test_gc_of_a_folder_refuses_where_a_file_may_be_the_profile_of_what_it_would
     assert len(person.slices) == 2
 
 
-def test_a_state_whose_profile_cannot_be_read_is_not_called_renamed(desk: Open) -> None:
+def test_a_state_whose_profile_cannot_be_read_is_not_called_renamed(cli: Open) -> None:
     """Another deployment has what a new profile declares: the file that cannot be read may be about it."""
-    person = desk(**QUICK)
+    person = cli(**QUICK)
     fleet(person, "four")
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     fleet(person, "one")
@@ -151,8 +151,8 @@ def test_a_state_whose_profile_cannot_be_read_is_not_called_renamed(desk: Open) 
 
 
 @pytest.mark.parametrize("fault", UNSEEN)
-def test_status_shows_the_others_and_says_why_one_is_unknown(desk: Open, fault: str) -> None:
-    person = desk(**QUICK)
+def test_status_shows_the_others_and_says_why_one_is_unknown(cli: Open, fault: str) -> None:
+    person = cli(**QUICK)
     fleet(person, "one", "two", "four")
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     hide(person, fault)
@@ -168,8 +168,8 @@ def test_status_shows_the_others_and_says_why_one_is_unknown(desk: Open, fault: 
     assert "two[0]" in details.out
 
 
-def test_status_says_that_a_state_cannot_be_read_and_shows_the_others(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_status_says_that_a_state_cannot_be_read_and_shows_the_others(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, "one", "four")
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     (person.folder / ".tpudeploy" / "state" / "four.json").write_text("{", encoding="utf-8")
@@ -180,8 +180,8 @@ def test_status_says_that_a_state_cannot_be_read_and_shows_the_others(desk: Open
 
 
 @pytest.mark.parametrize("fault", UNSEEN)
-def test_drift_shows_what_changed_in_the_others(desk: Open, fault: str) -> None:
-    person = desk(**QUICK)
+def test_drift_shows_what_changed_in_the_others(cli: Open, fault: str) -> None:
+    person = cli(**QUICK)
     fleet(person, "one", "two", "four")
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     gone = next(name for name in person.slices if name.startswith("one-"))
@@ -198,8 +198,8 @@ def test_drift_shows_what_changed_in_the_others(desk: Open, fault: str) -> None:
     assert "one[0] has no slice" in person.run("drift", "fleet").out, "the loss is written down"
 
 
-def test_where_nothing_else_changed_drift_does_not_say_that_all_is_as_applied(desk: Open) -> None:
-    person = desk(**QUICK)
+def test_where_nothing_else_changed_drift_does_not_say_that_all_is_as_applied(cli: Open) -> None:
+    person = cli(**QUICK)
     fleet(person, "one", "four")
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     hide(person, "iam-denied")

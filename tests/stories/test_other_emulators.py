@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 
-from desk import PROFILE, Open
+from command_line import PROFILE, Open
 
 
-def test_a_node_whose_runtime_listens_on_8470_is_reached_at_the_port_of_the_profile(desk: Open) -> None:
+def test_a_node_whose_runtime_listens_on_8470_is_reached_at_the_port_of_the_profile(cli: Open) -> None:
     """Every cloud, and every emulator of somebody else's, reports it: 8470 is a constant of Google's."""
-    at = desk()
+    at = cli()
     at.write()
     applied = at.run("apply", "-auto-approve", "gemma.yaml")
     assert applied.code == 0, applied.all
     assert json.loads((at.folder / "endpoints" / "gemma.json").read_text("utf-8"))["url"].endswith(":8000")
 
 
-def test_where_all_nodes_share_one_address_our_own_emulator_says_which_port_is_whose(desk: Open) -> None:
-    at = desk()
+def test_where_all_nodes_share_one_address_our_own_emulator_says_which_port_is_whose(cli: Open) -> None:
+    at = cli()
     at.emulator._cloud.addresses.has_own = False  # as on macOS
     at.write()
     at.write(PROFILE.replace("name: gemma", "name: second"), "second.yaml")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from desk import Open
+from command_line import Open
 from stories.hunts import (
     APPLY,
     CENTRAL,
@@ -29,8 +29,8 @@ from tpudeploy import Profile, Workspace
 
 
 @pytest.mark.instant("two slices are granted in the same second")
-def test_of_two_granted_in_the_same_second_the_cheaper_stays_and_its_zone_is_the_home(desk: Open) -> None:
-    at = desk()
+def test_of_two_granted_in_the_same_second_the_cheaper_stays_and_its_zone_is_the_home(cli: Open) -> None:
+    at = cli()
     at.write(hunt(A, CENTRAL, B))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
@@ -45,8 +45,8 @@ def test_of_two_granted_in_the_same_second_the_cheaper_stays_and_its_zone_is_the
 
 
 @pytest.mark.instant("two slices are granted in the same second")
-def test_of_two_that_cost_the_same_the_one_asked_for_earlier_stays(desk: Open) -> None:
-    at = desk()
+def test_of_two_that_cost_the_same_the_one_asked_for_earlier_stays(cli: Open) -> None:
+    at = cli()
     at.write(hunt(B, A))
     assert at.run(*APPLY).code == 0
     assert f"v6e-1, {B}, spot" in at.run("status", "gemma.yaml").words
@@ -54,8 +54,8 @@ def test_of_two_that_cost_the_same_the_one_asked_for_earlier_stays(desk: Open) -
 
 
 @pytest.mark.instant("two slices are granted in the same second")
-def test_what_serves_is_kept_against_a_cheaper_one_that_was_granted_with_it_but_does_not(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "boot", "zone": CENTRAL, "boot_seconds": 600}])
+def test_what_serves_is_kept_against_a_cheaper_one_that_was_granted_with_it_but_does_not(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "boot", "zone": CENTRAL, "boot_seconds": 600}])
     at.write(hunt(A, CENTRAL))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
@@ -65,9 +65,9 @@ def test_what_serves_is_kept_against_a_cheaper_one_that_was_granted_with_it_but_
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_told_that_it_asks_too_often_the_project_asks_nothing_for_a_minute_and_goes_on_looking(
-    desk: Open, replicas: int
+    cli: Open, replicas: int
 ) -> None:
-    at = desk(trouble=[{"fault": "rate-limit", "call": 3}], timings={"waiting": 90})
+    at = cli(trouble=[{"fault": "rate-limit", "call": 3}], timings={"waiting": 90})
     at.write(hunt(A, B, WEST, TOKYO, top=f"replicas: {replicas}"))
     said = at.run(*APPLY, "--json")
     assert said.code == 0, said.all
@@ -80,8 +80,8 @@ def test_told_that_it_asks_too_often_the_project_asks_nothing_for_a_minute_and_g
     holds(at, slices=replicas)
 
 
-def test_a_hunt_that_moves_on_while_its_plan_is_read_does_not_make_it_stale(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "timings", "zone": A, "waiting": 600}])
+def test_a_hunt_that_moves_on_while_its_plan_is_read_does_not_make_it_stale(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "timings", "zone": A, "waiting": 600}])
     at.write(hunt(A, B, WEST))
     at.killed(15, *APPLY)
     with Workspace.open(at.folder, clock=at.clock) as workspace:
@@ -113,10 +113,10 @@ QUOTAS: Mapping[str, tuple[str, list[Mapping[str, Any]], list[str]]] = {
 
 @pytest.mark.parametrize("quota", QUOTAS)
 def test_where_a_quota_has_room_for_two_of_eight_requests_two_are_made_and_no_more_is_asked_there(
-    desk: Open, quota: str
+    cli: Open, quota: str
 ) -> None:
     profile, limits, asked = QUOTAS[quota]
-    at = desk(quota=limits, timings={"waiting": 200})
+    at = cli(quota=limits, timings={"waiting": 200})
     at.write(profile)
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
@@ -126,9 +126,9 @@ def test_where_a_quota_has_room_for_two_of_eight_requests_two_are_made_and_no_mo
     gives_back(at)
 
 
-def test_a_quota_that_was_full_has_room_the_moment_a_husk_of_ours_is_gone(desk: Open) -> None:
+def test_a_quota_that_was_full_has_room_the_moment_a_husk_of_ours_is_gone(cli: Open) -> None:
     limit = {"class": "preemptible", "region": "us-east5", "limit": 1}
-    at = desk(quota=[limit], trouble=[{"fault": "stockout", "zone": A, "layer": "L3"}])
+    at = cli(quota=[limit], trouble=[{"fault": "stockout", "zone": A, "layer": "L3"}])
     at.write(hunt(A, B))
     applied = at.run(*APPLY, "--json")
     assert applied.code == 0, applied.all
@@ -139,10 +139,10 @@ def test_a_quota_that_was_full_has_room_the_moment_a_husk_of_ours_is_gone(desk: 
     holds(at)
 
 
-def test_while_a_husk_of_ours_holds_a_quota_nothing_is_asked_against_it_however_long_that_takes(desk: Open) -> None:
+def test_while_a_husk_of_ours_holds_a_quota_nothing_is_asked_against_it_however_long_that_takes(cli: Open) -> None:
     limit = {"class": "preemptible", "region": "us-east5", "limit": 1}
     husk = [{"fault": "stockout", "zone": A, "layer": "L3"}, {"fault": "timings", "zone": A, "deleting": 1000}]
-    at = desk(quota=[limit], trouble=husk)
+    at = cli(quota=[limit], trouble=husk)
     at.write(hunt(A, B))
     applied = at.run(*APPLY, "--json")
     assert applied.code == 0, applied.all
@@ -155,10 +155,10 @@ def test_while_a_husk_of_ours_holds_a_quota_nothing_is_asked_against_it_however_
 
 @pytest.mark.parametrize(("type_", "limit"), [("v6e-1", 0), ("v6e-8", 4)])
 def test_a_quota_too_small_for_one_slice_is_asked_about_once_however_long_the_hunt(
-    desk: Open, type_: str, limit: int
+    cli: Open, type_: str, limit: int
 ) -> None:
     quota = {"class": "preemptible", "region": "us-east5", "limit": limit}
-    at = desk(quota=[quota], trouble=[{"fault": "stockout", "zone": WEST, "attempt": "1-12"}])
+    at = cli(quota=[quota], trouble=[{"fault": "stockout", "zone": WEST, "attempt": "1-12"}])
     at.write(hunt(A, B, WEST).replace("v6e-1", type_))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
@@ -168,8 +168,8 @@ def test_a_quota_too_small_for_one_slice_is_asked_about_once_however_long_the_hu
     holds(at)
 
 
-def test_words_that_nobody_knows_are_tried_three_times_everywhere_and_then_a_person_is_asked(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "stockout", "message": "quantum flux", "code": 2, "times": 9}])
+def test_words_that_nobody_knows_are_tried_three_times_everywhere_and_then_a_person_is_asked(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout", "message": "quantum flux", "code": 2, "times": 9}])
     at.write(hunt(A, B, WEST))
     stopped = at.run(*APPLY)
     assert stopped.code == 1
@@ -181,9 +181,9 @@ def test_words_that_nobody_knows_are_tried_three_times_everywhere_and_then_a_per
 
 
 @pytest.mark.parametrize("hidden", [0, 70])
-def test_replies_lost_in_the_middle_of_a_fan_out_cost_no_second_request_anywhere(desk: Open, hidden: int) -> None:
+def test_replies_lost_in_the_middle_of_a_fan_out_cost_no_second_request_anywhere(cli: Open, hidden: int) -> None:
     lost = {"fault": "lost-reply", "call": "3-6"}
-    at = desk(trouble=[lost, {"fault": "hidden", "call": "3-6", "seconds": hidden}], timings={"waiting": 70})
+    at = cli(trouble=[lost, {"fault": "hidden", "call": "3-6", "seconds": hidden}], timings={"waiting": 70})
     at.write(hunt(A, B, WEST, TOKYO, CHILE, CENTRAL, CENTRAL_B, CENTRAL_C, requests=8))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
@@ -193,9 +193,9 @@ def test_replies_lost_in_the_middle_of_a_fan_out_cost_no_second_request_anywhere
 
 
 @pytest.mark.instant("what is given back is gone when it is looked at")
-def test_once_one_is_provisioned_a_single_spare_waits_on_and_all_others_are_given_back(desk: Open) -> None:
+def test_once_one_is_provisioned_a_single_spare_waits_on_and_all_others_are_given_back(cli: Open) -> None:
     first = {"fault": "timings", "zone": B, "waiting": 60, "provisioning": 300}
-    at = desk(trouble=[first, {"fault": "timings", "waiting": 3000}])
+    at = cli(trouble=[first, {"fault": "timings", "waiting": 3000}])
     at.write(hunt(A, B, WEST, CENTRAL))
     stopped = at.run(*APPLY, "-timeout", "3m")
     assert stopped.code == 12
@@ -209,10 +209,10 @@ def test_once_one_is_provisioned_a_single_spare_waits_on_and_all_others_are_give
     holds(at)
 
 
-def test_a_landing_that_fails_leaves_the_spare_its_place_and_the_hunt_goes_on_beside_it(desk: Open) -> None:
+def test_a_landing_that_fails_leaves_the_spare_its_place_and_the_hunt_goes_on_beside_it(cli: Open) -> None:
     fails = {"fault": "internal-error", "zone": B, "attempt": 1}
     slow = {"fault": "timings", "zone": A, "waiting": 3000}
-    at = desk(trouble=[fails, slow, {"fault": "timings", "zone": "*-?4-a", "attempt": 2, "waiting": 300}])
+    at = cli(trouble=[fails, slow, {"fault": "timings", "zone": "*-?4-a", "attempt": 2, "waiting": 300}])
     at.write(hunt(A, B, WEST, CENTRAL))
     at.emulator.script({"fault": "timings", "attempt": 1, "waiting": 3000, "zone": "[!u]*"})
     at.emulator.script({"fault": "timings", "attempt": 1, "waiting": 3000, "zone": CENTRAL})
@@ -224,9 +224,9 @@ def test_a_landing_that_fails_leaves_the_spare_its_place_and_the_hunt_goes_on_be
     holds(at)
 
 
-def test_a_queue_keeps_its_place_while_the_other_model_is_swept_beside_it(desk: Open) -> None:
+def test_a_queue_keeps_its_place_while_the_other_model_is_swept_beside_it(cli: Open) -> None:
     full = {"fault": "stockout", "model": "SPOT"}
-    at = desk(trouble=[full, {"fault": "timings", "model": "FLEX_START", "waiting": 1500}])
+    at = cli(trouble=[full, {"fault": "timings", "model": "FLEX_START", "waiting": 1500}])
     at.write(hunt(A, B, WEST, models="flex-start, spot"))
     applied = at.run(*APPLY, "--json")
     assert applied.code == 0, applied.all

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from github_api import GitHubApi
 from workflow import Pipeline
 
@@ -25,12 +25,12 @@ COMMIT = "c0" * 20
 SILENT = ({"fault": "unavailable", "method": "registry.*"}, {"fault": "unavailable", "method": "hub.*"})
 
 
-def lock(at: Desk) -> Mapping[str, Any]:
+def lock(at: CommandLine) -> Mapping[str, Any]:
     tree: Mapping[str, Any] = json.loads((at.folder / "tpudeploy.lock.json").read_text("utf-8"))
     return tree
 
 
-def hold(at: Desk, **more: Any) -> None:
+def hold(at: CommandLine, **more: Any) -> None:
     tree = {
         "format": "tpudeploy.lock/1",
         "images": {"vllm/vllm-tpu:nightly": DIGEST},
@@ -40,29 +40,29 @@ def hold(at: Desk, **more: Any) -> None:
     (at.folder / "tpudeploy.lock.json").write_text(json.dumps(tree, indent=2) + "\n", "utf-8")
 
 
-def asked(at: Desk) -> list[str]:
+def asked(at: CommandLine) -> list[str]:
     """Of the registry and the hub."""
     return [r.path for r in at.emulator.requests if r.path.startswith(("/registry", "/hub"))]
 
 
-def scripts(at: Desk) -> list[str]:
+def scripts(at: CommandLine) -> list[str]:
     """What the machines boot."""
     return [node.spec["metadata"]["startup-script"] for node in at.emulator._cloud.nodes.values()]
 
 
-def applied(at: Desk, *words: str) -> str:
+def applied(at: CommandLine, *words: str) -> str:
     said = at.run("apply", "-auto-approve", *words, "gemma.yaml")
     assert said.code == 0, said.all
     return said.all
 
 
-def planned(at: Desk, *words: str) -> tuple[int, str]:
+def planned(at: CommandLine, *words: str) -> tuple[int, str]:
     said = at.run("plan", "-detailed-exitcode", *words, "gemma.yaml")
     return said.code, said.words
 
 
-def test_the_first_apply_holds_the_image_and_the_model_and_shows_both_names(desk: Open) -> None:
-    at = desk()
+def test_the_first_apply_holds_the_image_and_the_model_and_shows_both_names(cli: Open) -> None:
+    at = cli()
     at.write(NIGHTLY)
     code, before = planned(at)
     assert code == 2
@@ -82,8 +82,8 @@ def test_the_first_apply_holds_the_image_and_the_model_and_shows_both_names(desk
     assert "nightly" not in script
 
 
-def test_a_tag_that_moves_changes_neither_what_runs_nor_what_is_added_next_week(desk: Open) -> None:
-    at = desk(project=DAILY)
+def test_a_tag_that_moves_changes_neither_what_runs_nor_what_is_added_next_week(cli: Open) -> None:
+    at = cli(project=DAILY)
     at.write(NIGHTLY)
     applied(at)
     held, (first,) = lock(at), scripts(at)
@@ -96,8 +96,8 @@ def test_a_tag_that_moves_changes_neither_what_runs_nor_what_is_added_next_week(
     assert len(asked(at)) == 2, "of both once, and never again"
 
 
-def test_what_is_committed_is_used_in_another_checkout_and_nobody_is_asked(desk: Open) -> None:
-    at = desk(project=DAILY)
+def test_what_is_committed_is_used_in_another_checkout_and_nobody_is_asked(cli: Open) -> None:
+    at = cli(project=DAILY)
     at.write(NIGHTLY)
     hold(at)
     code, said = planned(at)
@@ -109,8 +109,8 @@ def test_what_is_committed_is_used_in_another_checkout_and_nobody_is_asked(desk:
     assert asked(at) == []
 
 
-def test_a_lock_file_that_nobody_committed_is_written_again_from_what_runs(desk: Open) -> None:
-    at = desk(project=DAILY)
+def test_a_lock_file_that_nobody_committed_is_written_again_from_what_runs(cli: Open) -> None:
+    at = cli(project=DAILY)
     at.write(NIGHTLY)
     applied(at)
     held = lock(at)
@@ -124,8 +124,8 @@ def test_a_lock_file_that_nobody_committed_is_written_again_from_what_runs(desk:
 
 
 @pytest.mark.parametrize("fault", ["unavailable", "connection-refused", "iam-denied"])
-def test_where_nobody_can_be_asked_it_is_applied_as_it_is_written_and_said(desk: Open, fault: str) -> None:
-    at = desk(trouble=[{"fault": fault, "method": "registry.*"}, {"fault": fault, "method": "hub.*"}])
+def test_where_nobody_can_be_asked_it_is_applied_as_it_is_written_and_said(cli: Open, fault: str) -> None:
+    at = cli(trouble=[{"fault": fault, "method": "registry.*"}, {"fault": fault, "method": "hub.*"}])
     at.write(NIGHTLY)
     said = applied(at)
     assert "Warning: vllm/vllm-tpu:nightly is not pinned:" in said
@@ -136,16 +136,16 @@ def test_where_nobody_can_be_asked_it_is_applied_as_it_is_written_and_said(desk:
     assert not (at.folder / "tpudeploy.lock.json").exists()
 
 
-def test_what_is_private_is_not_pinned_and_the_rest_is(desk: Open) -> None:
-    at = desk(project={"images": [], "models": []})
+def test_what_is_private_is_not_pinned_and_the_rest_is(cli: Open) -> None:
+    at = cli(project={"images": [], "models": []})
     at.write(NIGHTLY)
     said = applied(at)
     assert "registry-1.docker.io does not have this image, or hides it from anonymous callers." in said
     assert "does not show this model or revision to anonymous callers." in said
 
 
-def test_what_ran_before_there_were_pins_is_not_restarted_for_them(desk: Open) -> None:
-    at = desk(trouble=[{**row, "times": 1} for row in SILENT], nodes="real")
+def test_what_ran_before_there_were_pins_is_not_restarted_for_them(cli: Open) -> None:
+    at = cli(trouble=[{**row, "times": 1} for row in SILENT], nodes="real")
     at.write(NIGHTLY)
     applied(at)
     before = scripts(at)
@@ -165,8 +165,8 @@ def test_what_ran_before_there_were_pins_is_not_restarted_for_them(desk: Open) -
     assert planned(at)[0] == 0
 
 
-def test_what_a_run_began_unpinned_is_ended_so_without_a_new_approval(desk: Open) -> None:
-    at = desk(trouble=[{**row, "times": 1} for row in SILENT])
+def test_what_a_run_began_unpinned_is_ended_so_without_a_new_approval(cli: Open) -> None:
+    at = cli(trouble=[{**row, "times": 1} for row in SILENT])
     at.write(NIGHTLY)
     at.killed(60.0, "apply", "-auto-approve", "gemma.yaml")
     resumed = at.run("apply", "gemma.yaml")  # nobody is there to say yes
@@ -174,8 +174,8 @@ def test_what_a_run_began_unpinned_is_ended_so_without_a_new_approval(desk: Open
     assert "\n  vllm/vllm-tpu:nightly\n" in scripts(at)[0]
 
 
-def test_a_run_that_was_killed_goes_on_with_what_it_pinned(desk: Open) -> None:
-    at = desk(project=DAILY)
+def test_a_run_that_was_killed_goes_on_with_what_it_pinned(cli: Open) -> None:
+    at = cli(project=DAILY)
     at.write(NIGHTLY)
     at.killed(60.0, "apply", "-auto-approve", "gemma.yaml")
     at.clock.sleep(DAY)
@@ -198,15 +198,15 @@ def test_a_run_that_was_killed_goes_on_with_what_it_pinned(desk: Open) -> None:
     ],
     ids=["in full", "a bucket", "a folder", "another hub"],
 )
-def test_what_cannot_move_is_not_asked_for(desk: Open, profile: str) -> None:
-    at = desk()
+def test_what_cannot_move_is_not_asked_for(cli: Open, profile: str) -> None:
+    at = cli()
     at.write(profile)
     assert "not pinned" not in planned(at)[1]
     assert asked(at) == []
 
 
-def test_a_branch_is_pinned_as_such(desk: Open) -> None:
-    at = desk()
+def test_a_branch_is_pinned_as_such(cli: Open) -> None:
+    at = cli()
     at.write(NIGHTLY.replace(f"id: {MODEL}", f"id: {MODEL}\n  revision: refs/pr/7"))
     applied(at)
     (name,) = lock(at)["models"]
@@ -214,8 +214,8 @@ def test_a_branch_is_pinned_as_such(desk: Open) -> None:
     assert f"/hub/api/models/{MODEL}/revision/refs%2Fpr%2F7" in asked(at)
 
 
-def test_a_saved_plan_applies_the_image_that_it_showed(desk: Open) -> None:
-    at = desk(project=DAILY)
+def test_a_saved_plan_applies_the_image_that_it_showed(cli: Open) -> None:
+    at = cli(project=DAILY)
     at.write(NIGHTLY)
     assert at.run("plan", "-out", "it.plan", "gemma.yaml").code == 0
     at.clock.sleep(DAY)
@@ -225,8 +225,8 @@ def test_a_saved_plan_applies_the_image_that_it_showed(desk: Open) -> None:
     assert shown["serving"]["image_digest"] in scripts(at)[0]
 
 
-def test_what_works_offline_reads_the_lock_file_and_asks_nobody(desk: Open) -> None:
-    at = desk()
+def test_what_works_offline_reads_the_lock_file_and_asks_nobody(cli: Open) -> None:
+    at = cli()
     at.write(NIGHTLY)
     assert "vllm/vllm-tpu:nightly vllm serve" in at.run("render", "gemma.yaml", "docker").out
     assert "floating tag" in at.run("validate", "gemma.yaml").all
@@ -260,8 +260,8 @@ BROKEN: Mapping[str, tuple[Any, str, str]] = {
 
 @pytest.mark.parametrize("what", BROKEN)
 @pytest.mark.parametrize("command", ["plan", "apply", "validate", "render", "destroy"])
-def test_a_lock_file_that_cannot_be_meant_is_refused_and_left_as_it_is(desk: Open, what: str, command: str) -> None:
-    at = desk()
+def test_a_lock_file_that_cannot_be_meant_is_refused_and_left_as_it_is(cli: Open, what: str, command: str) -> None:
+    at = cli()
     at.write(NIGHTLY)
     text, words, code = BROKEN[what]
     path = at.folder / "tpudeploy.lock.json"
@@ -275,8 +275,8 @@ def test_a_lock_file_that_cannot_be_meant_is_refused_and_left_as_it_is(desk: Ope
     assert not at.asked()
 
 
-def test_what_is_not_known_and_whose_profile_is_gone_stays_in_the_file(desk: Open) -> None:
-    at = desk()
+def test_what_is_not_known_and_whose_profile_is_gone_stays_in_the_file(cli: Open) -> None:
+    at = cli()
     at.write(NIGHTLY)
     hold(at, images={"other:tag": DIGEST}, models={}, adapters={"a/lora": {"commit": COMMIT}})
     applied(at)
@@ -286,8 +286,8 @@ def test_what_is_not_known_and_whose_profile_is_gone_stays_in_the_file(desk: Ope
     assert list(held["images"]) == ["other:tag", "vllm/vllm-tpu:nightly"]
 
 
-def test_destroying_neither_asks_nor_changes_a_pin(desk: Open) -> None:
-    at = desk(project=DAILY)
+def test_destroying_neither_asks_nor_changes_a_pin(cli: Open) -> None:
+    at = cli(project=DAILY)
     at.write(NIGHTLY)
     applied(at)
     held, before = lock(at), len(asked(at))
@@ -296,8 +296,8 @@ def test_destroying_neither_asks_nor_changes_a_pin(desk: Open) -> None:
     assert len(asked(at)) == before
 
 
-def test_several_profiles_of_one_image_ask_for_it_once_and_get_the_same(desk: Open) -> None:
-    at = desk()
+def test_several_profiles_of_one_image_ask_for_it_once_and_get_the_same(cli: Open) -> None:
+    at = cli()
     for name in ("gemma", "other", "third"):
         at.write(NIGHTLY.replace("name: gemma", f"name: {name}"), f"{name}.yaml")
     assert at.run("apply", "-auto-approve", "gemma.yaml", "other.yaml", "third.yaml").code == 0
@@ -306,8 +306,8 @@ def test_several_profiles_of_one_image_ask_for_it_once_and_get_the_same(desk: Op
     assert all(lock(at)["images"]["vllm/vllm-tpu:nightly"] in script for script in scripts(at))
 
 
-def test_writing_out_what_was_pinned_restarts_nothing(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_writing_out_what_was_pinned_restarts_nothing(cli: Open) -> None:
+    at = cli(nodes="real")
     at.write(NIGHTLY)
     applied(at)
     held, slices = lock(at), dict(at.slices)
@@ -323,8 +323,8 @@ def test_writing_out_what_was_pinned_restarts_nothing(desk: Open) -> None:
     assert planned(at)[0] == 0
 
 
-def test_a_profile_written_from_a_pinned_slice_restarts_nothing(desk: Open) -> None:
-    at = desk()
+def test_a_profile_written_from_a_pinned_slice_restarts_nothing(cli: Open) -> None:
+    at = cli()
     at.write(NIGHTLY)
     applied(at)
     (name,) = at.slices
@@ -336,8 +336,8 @@ def test_a_profile_written_from_a_pinned_slice_restarts_nothing(desk: Open) -> N
     assert planned(at)[0] == 0
 
 
-def test_a_file_that_cannot_be_written_stops_no_apply(desk: Open) -> None:
-    at = desk(project=DAILY)
+def test_a_file_that_cannot_be_written_stops_no_apply(cli: Open) -> None:
+    at = cli(project=DAILY)
     at.write(NIGHTLY)
     (at.folder / ".tpudeploy" / "pins.lock").mkdir(parents=True)
     assert "Warning: tpudeploy.lock.json cannot be written" in applied(at)
@@ -345,8 +345,8 @@ def test_a_file_that_cannot_be_written_stops_no_apply(desk: Open) -> None:
     assert planned(at)[0] == 0, "the slice remembers"
 
 
-def test_what_the_emulator_pinned_is_pinned_for_nothing_real(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_what_the_emulator_pinned_is_pinned_for_nothing_real(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     at.write(NIGHTLY)
     hold(at, models={})
     applied(at)
@@ -357,8 +357,8 @@ def test_what_the_emulator_pinned_is_pinned_for_nothing_real(desk: Open, monkeyp
     assert "--revision" not in rendered
 
 
-def test_who_ignores_the_image_keeps_what_runs_whatever_is_pinned(desk: Open) -> None:
-    at = desk(project={"pushes": {"vllm/vllm-tpu:nightly": DAY}})
+def test_who_ignores_the_image_keeps_what_runs_whatever_is_pinned(cli: Open) -> None:
+    at = cli(project={"pushes": {"vllm/vllm-tpu:nightly": DAY}})
     at.write(NIGHTLY + "lifecycle: {ignore_changes: [serving.image]}\n")
     applied(at)
     at.clock.sleep(DAY)
@@ -369,9 +369,9 @@ def test_who_ignores_the_image_keeps_what_runs_whatever_is_pinned(desk: Open) ->
 
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_what_was_merged_is_the_image_that_was_approved_or_nothing(
-    desk: Open, forge: GitHubApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, is_committed: bool
+    cli: Open, forge: GitHubApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, is_committed: bool
 ) -> None:
-    at, here = desk(project=DAILY), Pipeline(forge, monkeypatch, tmp_path / "runner")
+    at, here = cli(project=DAILY), Pipeline(forge, monkeypatch, tmp_path / "runner")
     at.write(NIGHTLY)
     if is_committed:
         hold(at)
@@ -386,8 +386,8 @@ def test_what_was_merged_is_the_image_that_was_approved_or_nothing(
     assert bool(scripts(at)) is is_committed
 
 
-def test_a_saved_plan_is_not_begun_beside_a_lock_file_that_cannot_be_read(desk: Open) -> None:
-    at = desk()
+def test_a_saved_plan_is_not_begun_beside_a_lock_file_that_cannot_be_read(cli: Open) -> None:
+    at = cli()
     at.write(NIGHTLY)
     assert at.run("plan", "-out", "it.plan", "gemma.yaml").code == 0
     (at.folder / "tpudeploy.lock.json").write_text("<<<<<<<", "utf-8")
@@ -396,19 +396,19 @@ def test_a_saved_plan_is_not_begun_beside_a_lock_file_that_cannot_be_read(desk: 
     assert not (at.folder / ".tpudeploy" / "state" / "gemma.json").exists()
 
 
-def test_doctor_looks_for_what_is_pinned(desk: Open) -> None:
-    at = desk(project={"images": [f"vllm/vllm-tpu@{DIGEST}"]})
+def test_doctor_looks_for_what_is_pinned(cli: Open) -> None:
+    at = cli(project={"images": [f"vllm/vllm-tpu@{DIGEST}"]})
     at.write(NIGHTLY)
     hold(at)
     found = f"image vllm/vllm-tpu:nightly is there (pinned to {DIGEST[:19]})."
     assert found in at.run("doctor", "gemma.yaml").words
-    gone = desk(project={"images": ["vllm/vllm-tpu:nightly"]}).run("doctor", "gemma.yaml")
+    gone = cli(project={"images": ["vllm/vllm-tpu:nightly"]}).run("doctor", "gemma.yaml")
     assert f"What vllm/vllm-tpu:nightly is pinned to ({DIGEST}) is not there" in gone.words
     assert "`tpudeploy plan --pin` looks up what it is now." in gone.words
 
 
-def test_no_proxy_stands_between_us_and_the_emulator(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_no_proxy_stands_between_us_and_the_emulator(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     at.write(NIGHTLY)
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -435,8 +435,8 @@ def test_of_two_that_pin_one_name_at_once_the_first_counts(tmp_path: Path) -> No
     assert held.target_of(other) == COMMIT
 
 
-def test_plan_pin_looks_anew_shows_what_moved_and_whom_it_would_restart(desk: Open) -> None:
-    at = desk(project=DAILY, nodes="real")
+def test_plan_pin_looks_anew_shows_what_moved_and_whom_it_would_restart(cli: Open) -> None:
+    at = cli(project=DAILY, nodes="real")
     at.write(NIGHTLY)
     at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("apply", "-auto-approve", "gemma.yaml", "other.yaml").code == 0
@@ -462,8 +462,8 @@ def test_plan_pin_looks_anew_shows_what_moved_and_whom_it_would_restart(desk: Op
     assert planned(at)[0] == 0
 
 
-def test_plan_pin_names_what_nothing_uses_any_more_and_leaves_it_to_the_person(desk: Open) -> None:
-    at = desk()
+def test_plan_pin_names_what_nothing_uses_any_more_and_leaves_it_to_the_person(cli: Open) -> None:
+    at = cli()
     at.write(NIGHTLY)
     at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("apply", "-auto-approve", "other.yaml").code == 0
@@ -474,8 +474,8 @@ def test_plan_pin_names_what_nothing_uses_any_more_and_leaves_it_to_the_person(d
     assert "vllm/vllm-tpu:v0.32.0" in lock(at)["images"]
 
 
-def test_plan_pin_keeps_what_nobody_tells_and_says_so(desk: Open) -> None:
-    at = desk()
+def test_plan_pin_keeps_what_nobody_tells_and_says_so(cli: Open) -> None:
+    at = cli()
     at.write(NIGHTLY)
     hold(at)
     before = lock(at)
@@ -488,8 +488,8 @@ def test_plan_pin_keeps_what_nobody_tells_and_says_so(desk: Open) -> None:
     assert lock(at) == before
 
 
-def test_plan_pin_writes_before_anything_stands_and_apply_uses_it(desk: Open) -> None:
-    at = desk(project=DAILY)
+def test_plan_pin_writes_before_anything_stands_and_apply_uses_it(cli: Open) -> None:
+    at = cli(project=DAILY)
     at.write(NIGHTLY)
     said = at.run("plan", "-pin", "-json", "gemma.yaml")
     assert json.loads(said.out)["type"] == "plan"
@@ -502,8 +502,8 @@ def test_plan_pin_writes_before_anything_stands_and_apply_uses_it(desk: Open) ->
 
 
 @pytest.mark.parametrize("option", ["-destroy", "-refresh-only"])
-def test_pins_are_renewed_for_what_is_to_be_applied(desk: Open, option: str) -> None:
-    at = desk()
+def test_pins_are_renewed_for_what_is_to_be_applied(cli: Open, option: str) -> None:
+    at = cli()
     at.write(NIGHTLY)
     said = at.run("plan", "-pin", option, "gemma.yaml")
     assert said.code == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 import tpudeploy as td
 
@@ -15,20 +15,20 @@ NEXT = PROFILE.replace("16384", "8192")
 STALE = 11
 
 
-def _planned(at: Desk, *profiles: str) -> dict[str, Any]:
+def _planned(at: CommandLine, *profiles: str) -> dict[str, Any]:
     planned = at.run("plan", "-out", "it.plan", *(profiles or ("gemma.yaml",)))
     assert planned.code == 0, planned.all
     tree: dict[str, Any] = json.loads((at.folder / "it.plan").read_text("utf-8"))
     return tree
 
 
-def _deployed(at: Desk) -> None:
+def _deployed(at: CommandLine) -> None:
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
 
 
-def test_a_saved_plan_is_applied_without_a_question_and_without_the_profile(desk: Open) -> None:
-    at = desk()
+def test_a_saved_plan_is_applied_without_a_question_and_without_the_profile(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     planned = at.run("plan", "-out", "it.plan", profile, "-detailed-exitcode")
     assert planned.code == 2
@@ -44,8 +44,8 @@ def test_a_saved_plan_is_applied_without_a_question_and_without_the_profile(desk
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
-def test_what_is_applied_is_what_was_saved_and_not_what_the_profile_says_by_then(desk: Open) -> None:
-    at = desk()
+def test_what_is_applied_is_what_was_saved_and_not_what_the_profile_says_by_then(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     at.write(NEXT)
     _planned(at)
@@ -58,16 +58,16 @@ def test_what_is_applied_is_what_was_saved_and_not_what_the_profile_says_by_then
     assert record["attempts"][0]["spec"]["tpu.type"] == "v6e-1"
 
 
-def test_a_removal_can_be_saved(desk: Open) -> None:
-    at = desk()
+def test_a_removal_can_be_saved(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     assert at.run("plan", "-destroy", "-out", "it.plan", "gemma.yaml").code == 0
     assert at.run("apply", "it.plan").code == 0
     assert not at.slices
 
 
-def test_an_adoption_can_be_saved(desk: Open) -> None:
-    at = desk()
+def test_an_adoption_can_be_saved(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
     before = dict(at.slices)
@@ -79,8 +79,8 @@ def test_an_adoption_can_be_saved(desk: Open) -> None:
     assert at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
 
 
-def test_a_state_that_moved_on_makes_it_stale(desk: Open) -> None:
-    at = desk()
+def test_a_state_that_moved_on_makes_it_stale(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     at.write(NEXT)
     _planned(at)
@@ -93,8 +93,8 @@ def test_a_state_that_moved_on_makes_it_stale(desk: Open) -> None:
     assert at.state() == before
 
 
-def test_it_is_applied_once(desk: Open) -> None:
-    at = desk()
+def test_it_is_applied_once(cli: Open) -> None:
+    at = cli()
     at.write()
     _planned(at)
     assert at.run("apply", "it.plan").code == 0
@@ -104,8 +104,8 @@ def test_it_is_applied_once(desk: Open) -> None:
     assert len(at.slices) == 1
 
 
-def test_another_lineage_is_not_its_state(desk: Open) -> None:
-    at = desk()
+def test_another_lineage_is_not_its_state(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     at.write(NEXT)
     _planned(at)
@@ -118,8 +118,8 @@ def test_another_lineage_is_not_its_state(desk: Open) -> None:
     assert "there is no state of it here" in at.run("apply", "it.plan").err
 
 
-def test_a_slice_that_changed_since_makes_it_stale_though_the_state_did_not(desk: Open) -> None:
-    at = desk()
+def test_a_slice_that_changed_since_makes_it_stale_though_the_state_did_not(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     at.write(NEXT)
     _planned(at)
@@ -131,8 +131,8 @@ def test_a_slice_that_changed_since_makes_it_stale_though_the_state_did_not(desk
     assert f"it.plan is stale: {name} changed after the plan was made" in stale.err
 
 
-def test_a_slice_that_was_preempted_since_makes_it_stale(desk: Open) -> None:
-    at = desk()
+def test_a_slice_that_was_preempted_since_makes_it_stale(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     at.write(NEXT)
     _planned(at)
@@ -141,8 +141,8 @@ def test_a_slice_that_was_preempted_since_makes_it_stale(desk: Open) -> None:
     assert at.run("apply", "it.plan").code == STALE
 
 
-def test_of_several_deployments_none_is_begun_where_one_is_stale(desk: Open) -> None:
-    at = desk()
+def test_of_several_deployments_none_is_begun_where_one_is_stale(cli: Open) -> None:
+    at = cli()
     first = at.write(PROFILE.replace("name: gemma", "name: first"), "first.yaml")
     second = at.write(PROFILE.replace("name: gemma", "name: second"), "second.yaml")
     _planned(at, first, second)
@@ -152,8 +152,8 @@ def test_of_several_deployments_none_is_begun_where_one_is_stale(desk: Open) -> 
     assert len(at.slices) == 1
 
 
-def test_a_stopped_apply_of_it_goes_on_where_it_stopped(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "wait-for-ever", "times": 1}])
+def test_a_stopped_apply_of_it_goes_on_where_it_stopped(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever", "times": 1}])
     at.write()
     _planned(at)
     assert at.run("apply", "it.plan", "-timeout", "10m").code == 12
@@ -162,8 +162,8 @@ def test_a_stopped_apply_of_it_goes_on_where_it_stopped(desk: Open) -> None:
     assert dict(at.slices) == before
 
 
-def test_a_request_that_is_granted_meanwhile_is_no_other_world(desk: Open) -> None:
-    at = desk(boot={"boot_seconds": 600})
+def test_a_request_that_is_granted_meanwhile_is_no_other_world(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 600})
     at.write()
     assert at.run("apply", "-auto-approve", "-timeout", "1s", "gemma.yaml").code == 12
     _planned(at)
@@ -182,8 +182,8 @@ def test_a_request_that_is_granted_meanwhile_is_no_other_world(desk: Open) -> No
         (lambda _: "[" * 100_000, "is not a saved plan"),
     ],
 )
-def test_a_damaged_or_newer_plan_is_told_as_such(desk: Open, damage: Any, words: str) -> None:
-    at = desk()
+def test_a_damaged_or_newer_plan_is_told_as_such(cli: Open, damage: Any, words: str) -> None:
+    at = cli()
     at.write()
     _planned(at)
     path = at.folder / "it.plan"
@@ -198,8 +198,8 @@ def test_a_damaged_or_newer_plan_is_told_as_such(desk: Open, damage: Any, words:
     assert not at.asked()
 
 
-def test_a_plan_that_is_no_file_is_told_as_such(desk: Open) -> None:
-    at = desk()
+def test_a_plan_that_is_no_file_is_told_as_such(cli: Open) -> None:
+    at = cli()
     for name in ("absent.plan", "."):
         told = at.run("show", name)
         assert told.code == 1
@@ -207,8 +207,8 @@ def test_a_plan_that_is_no_file_is_told_as_such(desk: Open) -> None:
     assert at.run("apply", "absent.plan").code == 1
 
 
-def test_a_plan_is_never_saved_over_a_profile(desk: Open) -> None:
-    at = desk()
+def test_a_plan_is_never_saved_over_a_profile(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     told = at.run("plan", "-out", profile, profile)
     assert told.code == 1
@@ -227,8 +227,8 @@ def test_a_plan_is_never_saved_over_a_profile(desk: Open) -> None:
         (("-adopt",), "-adopt would change it"),
     ],
 )
-def test_what_would_change_a_saved_plan_does_not_go_with_it(desk: Open, words: tuple[str, ...], said: str) -> None:
-    at = desk()
+def test_what_would_change_a_saved_plan_does_not_go_with_it(cli: Open, words: tuple[str, ...], said: str) -> None:
+    at = cli()
     at.write()
     _planned(at)
     told = at.run("apply", "it.plan", *words)
@@ -238,9 +238,9 @@ def test_what_would_change_a_saved_plan_does_not_go_with_it(desk: Open, words: t
 
 
 def test_a_variable_that_both_steps_of_a_pipeline_share_changes_no_saved_plan(
-    desk: Open, monkeypatch: pytest.MonkeyPatch
+    cli: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = desk()
+    at = cli()
     at.write()
     monkeypatch.setenv("TPUDEPLOY_SET", "serving.max_model_len=8192")
     monkeypatch.setenv("TPUDEPLOY_TARGET", "gemma[0]")
@@ -251,8 +251,8 @@ def test_a_variable_that_both_steps_of_a_pipeline_share_changes_no_saved_plan(
     assert at.run("apply", "it.plan", "-set", "tpu.type=v6e-4").code == 1
 
 
-def test_a_forbidden_plan_can_be_saved_and_shown_but_not_applied(desk: Open) -> None:
-    at = desk()
+def test_a_forbidden_plan_can_be_saved_and_shown_but_not_applied(cli: Open) -> None:
+    at = cli()
     protected = PROFILE + "lifecycle: {prevent_destroy: true}\n"
     at.write(protected)
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
@@ -264,8 +264,8 @@ def test_a_forbidden_plan_can_be_saved_and_shown_but_not_applied(desk: Open) -> 
     assert at.run("apply", "it.plan").code == 13
 
 
-def test_show_prints_the_plan_as_it_was_shown_and_its_json_as_it_was_printed(desk: Open) -> None:
-    at = desk()
+def test_show_prints_the_plan_as_it_was_shown_and_its_json_as_it_was_printed(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     at.write(NEXT)
     first = at.run("plan", "-out", "it.plan", "gemma.yaml")
@@ -281,8 +281,8 @@ def test_show_prints_the_plan_as_it_was_shown_and_its_json_as_it_was_printed(des
     assert {key: value for key, value in saved.items() if key not in {"saved", "digest"}} == document
 
 
-def test_the_json_is_what_policy_tools_read(desk: Open) -> None:
-    at = desk()
+def test_the_json_is_what_policy_tools_read(cli: Open) -> None:
+    at = cli()
     at.write()
     created = _planned(at)
     (row,) = created["resource_changes"]
@@ -311,8 +311,8 @@ def test_the_json_is_what_policy_tools_read(desk: Open) -> None:
     assert unchanged["applyable"] is False
 
 
-def test_show_without_a_plan_prints_what_the_states_remember(desk: Open) -> None:
-    at = desk()
+def test_show_without_a_plan_prints_what_the_states_remember(cli: Open) -> None:
+    at = cli()
     assert at.run("show").out == "The states here hold no slice.\n"
     _deployed(at)
     (name,) = at.slices
@@ -328,8 +328,8 @@ def test_show_without_a_plan_prints_what_the_states_remember(desk: Open) -> None
     assert len(at.emulator.requests) == requests
 
 
-def test_the_library_saves_loads_and_applies_the_same(desk: Open, tmp_path: Path) -> None:
-    at = desk()
+def test_the_library_saves_loads_and_applies_the_same(cli: Open, tmp_path: Path) -> None:
+    at = cli()
     profile = td.Profile.load(at.folder / at.write())
     with td.Workspace.open(at.folder, clock=at.clock, patience=at.patience) as workspace:
         plan = workspace.plan([profile])
@@ -343,8 +343,8 @@ def test_the_library_saves_loads_and_applies_the_same(desk: Open, tmp_path: Path
             workspace.apply(td.Plan.load(tmp_path / "it.plan"))
 
 
-def test_a_plan_for_states_in_a_bucket_finds_them_again(desk: Open) -> None:
-    at = desk()
+def test_a_plan_for_states_in_a_bucket_finds_them_again(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("plan", "-out", "it.plan", "--backend", "gs://states/here", profile).code == 0
     applied = at.run("apply", "it.plan")

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from other_process import holding
 
 DETAILED = "-detailed-exitcode"
 
 
-def _deployed(at: Desk, text: str = PROFILE) -> str:
+def _deployed(at: CommandLine, text: str = PROFILE) -> str:
     profile = at.write(text)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     return profile
 
 
-def test_a_changed_world_between_plan_and_apply_is_noticed_by_the_next_plan(desk: Open) -> None:
-    at = desk()
+def test_a_changed_world_between_plan_and_apply_is_noticed_by_the_next_plan(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     assert at.run("plan", profile, DETAILED).code == 0
     at.emulator.preempt(next(iter(at.slices)))
@@ -26,8 +26,8 @@ def test_a_changed_world_between_plan_and_apply_is_noticed_by_the_next_plan(desk
 
 
 @pytest.mark.parametrize("command", ["apply", "destroy"])
-def test_without_a_terminal_and_without_auto_approve_nothing_happens(desk: Open, command: str) -> None:
-    at = desk()
+def test_without_a_terminal_and_without_auto_approve_nothing_happens(cli: Open, command: str) -> None:
+    at = cli()
     profile = at.write() if command == "apply" else _deployed(at)
     before, asked = dict(at.slices), at.asked()
     stopped = at.run(command, profile)
@@ -37,8 +37,8 @@ def test_without_a_terminal_and_without_auto_approve_nothing_happens(desk: Open,
     assert (dict(at.slices), at.asked()) == (before, asked)
 
 
-def test_options_have_twins_in_the_environment(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk(trouble=[{"fault": "wait-for-ever"}])
+def test_options_have_twins_in_the_environment(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever"}])
     monkeypatch.setenv("TPUDEPLOY_AUTO_APPROVE", "1")
     monkeypatch.setenv("TPUDEPLOY_TIMEOUT", "10m")
     began = at.clock.now()
@@ -56,9 +56,9 @@ def test_options_have_twins_in_the_environment(desk: Open, monkeypatch: pytest.M
     ],
 )
 def test_a_twin_that_makes_no_sense_is_told_like_the_option(
-    desk: Open, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str
+    cli: Open, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str
 ) -> None:
-    at = desk()
+    at = cli()
     monkeypatch.setenv(variable, value)
     told = at.run("apply", "-auto-approve", at.write())
     assert told.code == 1
@@ -69,8 +69,8 @@ def test_a_twin_that_makes_no_sense_is_told_like_the_option(
 PROTECTED = PROFILE + "lifecycle:\n  prevent_destroy: true\n"
 
 
-def test_prevent_destroy_refuses_the_removal_and_still_shows_the_plan(desk: Open) -> None:
-    at = desk()
+def test_prevent_destroy_refuses_the_removal_and_still_shows_the_plan(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, PROTECTED)
     refused = at.run("destroy", "-auto-approve", profile)
     assert refused.code == 13
@@ -80,8 +80,8 @@ def test_prevent_destroy_refuses_the_removal_and_still_shows_the_plan(desk: Open
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_prevent_destroy_refuses_a_replacement_and_allows_a_restart(desk: Open) -> None:
-    at = desk()
+def test_prevent_destroy_refuses_a_replacement_and_allows_a_restart(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, PROTECTED)
     at.write(PROTECTED.replace("v6e-1", "v6e-4"))
     planned = at.run("plan", profile)
@@ -93,8 +93,8 @@ def test_prevent_destroy_refuses_a_replacement_and_allows_a_restart(desk: Open) 
     assert at.run("apply", "-auto-approve", profile).code == 0
 
 
-def test_ignored_changes_are_no_changes(desk: Open) -> None:
-    at = desk()
+def test_ignored_changes_are_no_changes(cli: Open) -> None:
+    at = cli()
     ignoring = PROFILE + "lifecycle:\n  ignore_changes: [serving.image]\n"
     profile = _deployed(at, ignoring)
     at.write(ignoring.replace("v0.32.0", "v0.33.0"))
@@ -103,8 +103,8 @@ def test_ignored_changes_are_no_changes(desk: Open) -> None:
     assert "No changes" in planned.out
 
 
-def test_destroy_before_create_removes_the_old_slice_before_it_asks_for_the_new(desk: Open) -> None:
-    at = desk(quota=[{"class": "preemptible", "region": "us-east5", "limit": 4}])
+def test_destroy_before_create_removes_the_old_slice_before_it_asks_for_the_new(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "region": "us-east5", "limit": 4}])
     text = PROFILE.replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a") + (
         "lifecycle:\n  replace: destroy-before-create\n"
     )
@@ -119,8 +119,8 @@ def test_destroy_before_create_removes_the_old_slice_before_it_asks_for_the_new(
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_replicas_grow_and_shrink_and_each_plan_says_which(desk: Open) -> None:
-    at = desk()
+def test_replicas_grow_and_shrink_and_each_plan_says_which(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, PROFILE + "replicas: 2\n")
     assert len(at.slices) == 2
     first = at.run("status", profile).words
@@ -142,8 +142,8 @@ def test_replicas_grow_and_shrink_and_each_plan_says_which(desk: Open) -> None:
     assert at.run("plan", profile, DETAILED).code == 0
 
 
-def test_a_slice_in_a_zone_that_is_no_longer_allowed_is_replaced(desk: Open) -> None:
-    at = desk()
+def test_a_slice_in_a_zone_that_is_no_longer_allowed_is_replaced(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     at.write(PROFILE.replace("us-east5-a, ", ""))
     planned = at.run("plan", profile)
@@ -154,8 +154,8 @@ def test_a_slice_in_a_zone_that_is_no_longer_allowed_is_replaced(desk: Open) -> 
     assert len(at.slices) == 1
 
 
-def test_a_slice_in_a_zone_that_is_still_allowed_is_kept(desk: Open) -> None:
-    at = desk()
+def test_a_slice_in_a_zone_that_is_still_allowed_is_kept(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     before = dict(at.slices)
     at.write(PROFILE.replace(", europe-west4-a", ""))
@@ -167,8 +167,8 @@ def test_a_slice_in_a_zone_that_is_still_allowed_is_kept(desk: Open) -> None:
     assert at.run("plan", profile, DETAILED).code == 0
 
 
-def test_several_profiles_are_planned_and_applied_together_and_one_failure_stops_no_other(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "quota-zero", "type": "v6e-8"}])
+def test_several_profiles_are_planned_and_applied_together_and_one_failure_stops_no_other(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "quota-zero", "type": "v6e-8"}])
     small = at.write()
     large = at.write(PROFILE.replace("name: gemma", "name: large").replace("v6e-1", "v6e-8"), "large.yaml")
     planned = at.run("plan", small, large)
@@ -183,16 +183,16 @@ def test_several_profiles_are_planned_and_applied_together_and_one_failure_stops
 
 
 @pytest.mark.parametrize("command", ["plan", "apply", "destroy"])
-def test_two_profiles_of_one_name_are_refused(desk: Open, command: str) -> None:
-    at = desk()
+def test_two_profiles_of_one_name_are_refused(cli: Open, command: str) -> None:
+    at = cli()
     told = at.run(command, at.write(), at.write(PROFILE.replace("v6e-1", "v6e-4"), "larger.yaml"))
     assert told.code == 1
     assert "Several profiles are called gemma." in told.err
     assert not at.emulator.requests
 
 
-def test_destroying_what_is_not_there_is_no_error(desk: Open) -> None:
-    at = desk()
+def test_destroying_what_is_not_there_is_no_error(cli: Open) -> None:
+    at = cli()
     destroyed = at.run("destroy", "-auto-approve", at.write())
     assert destroyed.code == 0, destroyed.all
     assert "No changes. There is nothing to destroy." in destroyed.out
@@ -200,8 +200,8 @@ def test_destroying_what_is_not_there_is_no_error(desk: Open) -> None:
 
 
 @pytest.mark.instant("the calls that fail are counted")
-def test_a_stopped_removal_is_taken_up_again_without_asking(desk: Open) -> None:
-    at = desk()
+def test_a_stopped_removal_is_taken_up_again_without_asking(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     at.emulator.script({"fault": "unavailable", "method": "queuedResources.get", "attempt": "30-60"})
     codes = [at.run("destroy", "-auto-approve", profile).code]
@@ -213,8 +213,8 @@ def test_a_stopped_removal_is_taken_up_again_without_asking(desk: Open) -> None:
     assert not at.slices
 
 
-def test_an_open_endpoint_without_a_key_is_warned_about_before_and_at_the_apply(desk: Open) -> None:
-    at = desk()
+def test_an_open_endpoint_without_a_key_is_warned_about_before_and_at_the_apply(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     for command in (("plan",), ("apply", "-auto-approve"), ("validate",)):
         told = at.run(*command, profile)
@@ -230,13 +230,13 @@ def test_an_open_endpoint_without_a_key_is_warned_about_before_and_at_the_apply(
     ],
     ids=["a key", "no external address"],
 )
-def test_an_endpoint_that_is_not_open_is_not_warned_about(desk: Open, text: str) -> None:
-    at = desk()
+def test_an_endpoint_that_is_not_open_is_not_warned_about(cli: Open, text: str) -> None:
+    at = cli()
     assert "TPU2001" not in at.run("plan", at.write(text)).all
 
 
-def test_a_lock_that_another_process_holds_ends_the_run_with_its_holder(desk: Open) -> None:
-    at = desk()
+def test_a_lock_that_another_process_holds_ends_the_run_with_its_holder(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
         locked = at.run("apply", "-auto-approve", profile)
@@ -247,8 +247,8 @@ def test_a_lock_that_another_process_holds_ends_the_run_with_its_holder(desk: Op
     assert at.run("apply", "-auto-approve", profile).code == 0
 
 
-def test_a_holder_that_was_killed_holds_nothing(desk: Open) -> None:
-    at = desk()
+def test_a_holder_that_was_killed_holds_nothing(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
         process.kill()
@@ -262,9 +262,9 @@ def test_a_holder_that_was_killed_holds_nothing(desk: Open) -> None:
     [("{", "is not a state that we can read"), ('{"format": "tpudeploy.state/9"}', "this tpudeploy reads")],
 )
 def test_a_state_that_cannot_be_read_stops_everything_and_is_left_alone(
-    desk: Open, command: tuple[str, ...], content: str, words: str
+    cli: Open, command: tuple[str, ...], content: str, words: str
 ) -> None:
-    at = desk()
+    at = cli()
     profile = _deployed(at)
     path = at.folder / ".tpudeploy" / "state" / "gemma.json"
     path.write_text(content, encoding="utf-8")
@@ -277,8 +277,8 @@ def test_a_state_that_cannot_be_read_stops_everything_and_is_left_alone(
     assert dict(at.slices) == before
 
 
-def test_a_cloud_that_is_silent_ends_a_plan_soon_and_clearly(desk: Open) -> None:
-    at = desk()
+def test_a_cloud_that_is_silent_ends_a_plan_soon_and_clearly(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     at.emulator.script({"fault": "unavailable", "method": "queuedResources.get"})
     began = at.clock.now()
@@ -288,8 +288,8 @@ def test_a_cloud_that_is_silent_ends_a_plan_soon_and_clearly(desk: Open) -> None
     assert at.clock.now() - began < 60
 
 
-def test_a_replacement_under_way_still_says_what_it_will_destroy(desk: Open) -> None:
-    at = desk()
+def test_a_replacement_under_way_still_says_what_it_will_destroy(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     (old,) = at.slices
@@ -304,8 +304,8 @@ def test_a_replacement_under_way_still_says_what_it_will_destroy(desk: Open) -> 
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_price_that_no_place_meets_is_told_before_anything_is_asked(desk: Open) -> None:
-    at = desk()
+def test_a_price_that_no_place_meets_is_told_before_anything_is_asked(cli: Open) -> None:
+    at = cli()
     profile = at.write(PROFILE + "  max_price_per_chip_hour: 0.1\n")
     planned = at.run("plan", profile)
     assert planned.code == 13

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 
-def moved(at: Desk, folder: Path) -> Desk:
+def moved(at: CommandLine, folder: Path) -> CommandLine:
     return replace(at, folder=folder)
 
 
-def test_a_profile_finds_its_state_from_another_folder_and_asks_no_second_time(desk: Open) -> None:
-    at = desk()
+def test_a_profile_finds_its_state_from_another_folder_and_asks_no_second_time(cli: Open) -> None:
+    at = cli()
     (at.folder / "deploy").mkdir()
     at.write(name="deploy/gemma.yaml")
     assert at.run("apply", "-auto-approve", "deploy/gemma.yaml").code == 0
@@ -25,8 +25,8 @@ def test_a_profile_finds_its_state_from_another_folder_and_asks_no_second_time(d
     assert "127." in inside.run("output", "gemma").out
 
 
-def test_a_profile_of_another_folder_keeps_its_state_beside_itself(desk: Open, tmp_path: Path) -> None:
-    at = desk()
+def test_a_profile_of_another_folder_keeps_its_state_beside_itself(cli: Open, tmp_path: Path) -> None:
+    at = cli()
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
@@ -37,8 +37,8 @@ def test_a_profile_of_another_folder_keeps_its_state_beside_itself(desk: Open, t
     assert moved(at, there).run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
 
 
-def test_profiles_of_two_projects_are_not_applied_at_once(desk: Open, tmp_path: Path) -> None:
-    at = desk()
+def test_profiles_of_two_projects_are_not_applied_at_once(cli: Open, tmp_path: Path) -> None:
+    at = cli()
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "tpudeploy.toml").write_text("", encoding="utf-8")
@@ -50,8 +50,8 @@ def test_profiles_of_two_projects_are_not_applied_at_once(desk: Open, tmp_path: 
     assert at.run("validate", "one/p.yaml", "two/p.yaml").code == 0
 
 
-def test_looking_around_in_a_folder_makes_no_project_of_it(desk: Open) -> None:
-    at = desk()
+def test_looking_around_in_a_folder_makes_no_project_of_it(cli: Open) -> None:
+    at = cli()
     assert at.run("zones").code == 0
     (at.folder / "deploy").mkdir()
     at.write(name="deploy/gemma.yaml")

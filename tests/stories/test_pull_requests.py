@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from github_api import BOT, LONGEST, Trouble
 from goldens import assert_golden
 from other_process import holding
@@ -295,13 +295,13 @@ SIX = ("one", "two", "three", "four", "five", "six")
 FORBIDDEN = PROFILE.replace("max_model_len: 16384", "max_model_len: 900000")
 
 
-def _fleet(at: Desk, **texts: str) -> None:
+def _fleet(at: CommandLine, **texts: str) -> None:
     (at.folder / "fleet").mkdir(exist_ok=True)
     for name in SIX:
         at.write(texts.get(name, PROFILE).replace("name: gemma", f"name: {name}"), f"fleet/{name}.yaml")
 
 
-def _stands(at: Desk) -> set[str]:
+def _stands(at: CommandLine) -> set[str]:
     return {name.partition("-")[0] for name in at.slices}
 
 
@@ -600,8 +600,8 @@ def test_labels_keep_several_comments_apart(pipeline: Both) -> None:
     assert ("tpudeploy/plan/west", "success") in here.statuses(HEAD)
 
 
-def test_outside_a_pipeline_the_same_commands_work_with_a_fingerprint(desk: Open) -> None:
-    at = desk()
+def test_outside_a_pipeline_the_same_commands_work_with_a_fingerprint(cli: Open) -> None:
+    at = cli()
     at.write()
     assert at.run(*PLAN, "-artifacts", "told").code == 0
     stopped = at.run(*APPLY)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from desk import Said, command
+from command_line import Result, command
 
-Run = Callable[..., Said]
+Run = Callable[..., Result]
 PROFILE = Path(__file__).parents[2] / "profiles" / "gemma4-e2b-v6e1.yaml"
 AIPERF = {
     "schema_version": "1.4",

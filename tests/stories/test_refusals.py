@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.adapters.google.codes import TRANSIENT, Code
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
@@ -89,11 +89,11 @@ def test_every_row_is_played_by_the_emulator_or_by_its_words() -> None:
 
 @pytest.mark.parametrize(("row", "trouble", "layer"), CASES, ids=_id)
 def test_one_bad_zone_is_left_or_looked_at_again_or_stops_the_run_as_its_row_says(
-    desk: Open, row: Verdict, trouble: Mapping[str, Any], layer: Layer
+    cli: Open, row: Verdict, trouble: Mapping[str, Any], layer: Layer
 ) -> None:
     passes = row.remedy is Remedy.LOOK_AGAIN or (layer is Layer.REPLY and row.code in TRANSIENT)
     times = {"times": 1} if passes else {}
-    at = desk(trouble=[{**trouble, **times, "zone": A, "method": CREATE, "layer": layer.value}])
+    at = cli(trouble=[{**trouble, **times, "zone": A, "method": CREATE, "layer": layer.value}])
     applied = at.run("apply", "-auto-approve", at.write())
     if row.remedy is Remedy.STOP:
         assert applied.code == 1, applied.all
@@ -114,12 +114,12 @@ def _beyond(row: Verdict) -> str:
     return ELSEWHERE if row.scope in {Scope.REGION, None} else B
 
 
-def _stands_alone(at: Desk) -> bool:
+def _stands_alone(at: CommandLine) -> bool:
     return list(at.slices.values()) == ["ACTIVE"] and "gemma[0]  serving" in at.run("status", "gemma.yaml").out
 
 
-def test_a_full_reservation_stops_at_once_where_nothing_else_may_be_asked(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "reserved-stockout", "model": "STANDARD"}])
+def test_a_full_reservation_stops_at_once_where_nothing_else_may_be_asked(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "reserved-stockout", "model": "STANDARD"}])
     stopped = at.run("apply", "-auto-approve", at.write(_reserved("[reserved]")))
     assert stopped.code == 1, stopped.all
     assert "(reservation-full)" in stopped.err
@@ -129,8 +129,8 @@ def test_a_full_reservation_stops_at_once_where_nothing_else_may_be_asked(desk: 
 
 
 @pytest.mark.parametrize("layer", ["L1", "L2", "L3"])
-def test_a_full_reservation_gives_way_to_the_next_model_and_is_not_asked_again(desk: Open, layer: str) -> None:
-    at = desk(trouble=[{"fault": "reserved-stockout", "model": "STANDARD", "layer": layer}])
+def test_a_full_reservation_gives_way_to_the_next_model_and_is_not_asked_again(cli: Open, layer: str) -> None:
+    at = cli(trouble=[{"fault": "reserved-stockout", "model": "STANDARD", "layer": layer}])
     applied = at.run("apply", "-auto-approve", at.write(_reserved("[reserved, spot]")))
     assert applied.code == 0, applied.all
     assert f"Refused in {A}, reserved (reservation-full)" in applied.err
@@ -145,9 +145,9 @@ def _reserved(models: str) -> str:
 
 @pytest.mark.parametrize(("after", "then"), [(1, B), (100, B), (2000, A)], ids=["at once", "at its boot", "late"])
 def test_a_node_that_is_taken_back_is_asked_for_again_in_its_own_zone_first_only_if_it_had_lasted(
-    desk: Open, after: float, then: str
+    cli: Open, after: float, then: str
 ) -> None:
-    at = desk(trouble=[{"fault": "preempt", "call": 1, "after": after}], boot={"boot_seconds": max(300, after + 300)})
+    at = cli(trouble=[{"fault": "preempt", "call": 1, "after": after}], boot={"boot_seconds": max(300, after + 300)})
     applied = at.run("apply", "-auto-approve", at.write(PROFILE + "health: {timeout: 3h}\n"))
     assert applied.code == 0, applied.all
     assert "PREEMPTED" in applied.err

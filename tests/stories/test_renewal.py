@@ -6,7 +6,7 @@ import json
 
 import pytest
 from clients import Client, load, lost_nothing
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import VirtualClock
@@ -19,14 +19,14 @@ DETAILED = "-detailed-exitcode"
 APPLY = ("apply", "-auto-approve", "gemma.yaml")
 
 
-def _deployed(at: Desk, text: str = RENEWED) -> str:
+def _deployed(at: CommandLine, text: str = RENEWED) -> str:
     profile = at.write(text)
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
     return profile
 
 
-def _watched(at: Desk, seconds: float) -> str:
+def _watched(at: CommandLine, seconds: float) -> str:
     """What `apply -watch` said until Ctrl-C, after so long."""
     ends = at.clock.now() + seconds
 
@@ -49,8 +49,8 @@ def _sleep(clock: VirtualClock, seconds: float) -> None:
 
 
 @pytest.mark.long
-def test_a_watched_succession_loses_no_request_of_two_thousand(desk: Open) -> None:
-    at = desk(boot={"boot_seconds": 60})
+def test_a_watched_succession_loses_no_request_of_two_thousand(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 60})
     at.write(RENEWED.replace("6h", "3h"))
     clients = [Client(at=at, each=4, waits=True), Client(at=at, each=4, holds=HELD, waits=True)]
     with load(at, *clients):
@@ -63,8 +63,8 @@ def test_a_watched_succession_loses_no_request_of_two_thousand(desk: Open) -> No
 
 
 @pytest.mark.long
-def test_a_schedule_of_applies_loses_no_request_either(desk: Open) -> None:
-    at = desk()
+def test_a_schedule_of_applies_loses_no_request_either(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     clients = [Client(at=at, each=12), Client(at=at, each=12, holds=HELD)]
     with load(at, *clients):
@@ -78,8 +78,8 @@ def test_a_schedule_of_applies_loses_no_request_either(desk: Open) -> None:
 
 
 @pytest.mark.instant("the moment at which the run ends is shown to the minute")
-def test_a_plan_shows_when_the_run_ends_and_what_it_costs_to_be_in_time(desk: Open) -> None:
-    at = desk()
+def test_a_plan_shows_when_the_run_ends_and_what_it_costs_to_be_in_time(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     assert at.run("plan", profile, DETAILED).code == 0
     _sleep(at.clock, 5 * HOUR)
@@ -93,8 +93,8 @@ def test_a_plan_shows_when_the_run_ends_and_what_it_costs_to_be_in_time(desk: Op
     assert row["action_reason"] == "replace_because_run_ends"
 
 
-def test_without_it_a_run_that_ends_is_left_to_end(desk: Open) -> None:
-    at = desk()
+def test_without_it_a_run_that_ends_is_left_to_end(cli: Open) -> None:
+    at = cli()
     began = at.clock.now()
     profile = _deployed(at, RENEWED.replace("renew", "release"))
     _sleep(at.clock, began + RUN - at.clock.now())  # the run began with the grant, some minutes after the apply
@@ -102,15 +102,15 @@ def test_without_it_a_run_that_ends_is_left_to_end(desk: Open) -> None:
     assert at.run("plan", profile, DETAILED).code == 0
 
 
-def test_a_run_that_has_no_end_has_no_successor_and_that_is_said(desk: Open) -> None:
-    at = desk()
+def test_a_run_that_has_no_end_has_no_successor_and_that_is_said(cli: Open) -> None:
+    at = cli()
     told = at.run("validate", at.write(PROFILE + "lifecycle: {on_run_end: renew}\n"))
     assert told.code == 0
     assert "gemma renews runs that end, and none does" in told.err
 
 
-def test_how_early_it_is_asked_for_follows_what_a_grant_took_lately(desk: Open) -> None:
-    at = desk(timings={"waiting": 2 * HOUR})
+def test_how_early_it_is_asked_for_follows_what_a_grant_took_lately(cli: Open) -> None:
+    at = cli(timings={"waiting": 2 * HOUR})
     profile = _deployed(at, RENEWED.replace("max_run", "valid_until: 4h\n  max_run"))
     _sleep(at.clock, 2 * HOUR)
     assert at.run("plan", profile, DETAILED).code == 0
@@ -118,8 +118,8 @@ def test_how_early_it_is_asked_for_follows_what_a_grant_took_lately(desk: Open) 
     assert at.run("plan", profile, DETAILED).code == 2, "two hours for a grant, a start, a drain"
 
 
-def test_a_successor_that_is_asked_for_is_not_given_back_because_it_came_quickly(desk: Open) -> None:
-    at = desk(timings={"waiting": 2.5 * HOUR})
+def test_a_successor_that_is_asked_for_is_not_given_back_because_it_came_quickly(cli: Open) -> None:
+    at = cli(timings={"waiting": 2.5 * HOUR})
     profile = _deployed(at, RENEWED.replace("max_run", "valid_until: 4h\n  max_run"))
     (old,) = at.slices
     at.emulator.script({"fault": "timings", "waiting": 1.0})
@@ -133,8 +133,8 @@ def test_a_successor_that_is_asked_for_is_not_given_back_because_it_came_quickly
     assert len(at.slices) == 1
 
 
-def test_a_successor_that_does_not_come_in_time_is_said_and_still_asked_for(desk: Open) -> None:
-    at = desk()
+def test_a_successor_that_does_not_come_in_time_is_said_and_still_asked_for(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     (old,) = at.slices
     at.emulator.script({"fault": "timings", "waiting": 4 * HOUR})
@@ -148,8 +148,8 @@ def test_a_successor_that_does_not_come_in_time_is_said_and_still_asked_for(desk
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_where_there_is_no_room_for_both_the_plan_warns_and_the_successor_comes_once_there_is(desk: Open) -> None:
-    at = desk(quota=[{"class": "preemptible", "region": "*", "limit": 1}])
+def test_where_there_is_no_room_for_both_the_plan_warns_and_the_successor_comes_once_there_is(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "region": "*", "limit": 1}])
     one = RENEWED.replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a")
     profile = _deployed(at, one)
     _sleep(at.clock, 5 * HOUR)
@@ -161,8 +161,8 @@ def test_where_there_is_no_room_for_both_the_plan_warns_and_the_successor_comes_
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_prevent_destroy_and_the_order_of_replacements_do_not_stop_a_succession(desk: Open) -> None:
-    at = desk()
+def test_prevent_destroy_and_the_order_of_replacements_do_not_stop_a_succession(cli: Open) -> None:
+    at = cli()
     guarded = RENEWED.replace("{on", "{prevent_destroy: true, replace: destroy-before-create, on")
     _deployed(at, guarded)
     client = Client(at=at, each=2)
@@ -173,8 +173,8 @@ def test_prevent_destroy_and_the_order_of_replacements_do_not_stop_a_succession(
     assert len(at.slices) == 1
 
 
-def test_a_pipeline_that_only_goes_on_renews_too_for_the_profile_was_approved(desk: Open) -> None:
-    at = desk()
+def test_a_pipeline_that_only_goes_on_renews_too_for_the_profile_was_approved(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     (old,) = at.slices
     _sleep(at.clock, 5 * HOUR)
@@ -190,8 +190,8 @@ def test_a_pipeline_that_only_goes_on_renews_too_for_the_profile_was_approved(de
     [("16384", "8192"), ("v6e-1", "v6e-4"), ("renew", "release"), ("replicas: 1", "replicas: 2"), ("6h", "12h")],
     ids=["flag", "type", "no more renewals", "replicas", "length"],
 )
-def test_a_renewal_goes_on_while_a_change_waits_for_its_approval(desk: Open, change: tuple[str, str]) -> None:
-    at = desk()
+def test_a_renewal_goes_on_while_a_change_waits_for_its_approval(cli: Open, change: tuple[str, str]) -> None:
+    at = cli()
     approved = RENEWED + "replicas: 1\n"
     _deployed(at, approved)
     (old,) = at.slices
@@ -214,8 +214,8 @@ def test_a_renewal_goes_on_while_a_change_waits_for_its_approval(desk: Open, cha
     assert at.run("plan", profile, DETAILED).code == 0
 
 
-def test_a_renewal_that_takes_several_schedules_goes_on_beside_the_change(desk: Open) -> None:
-    at = desk(timings={"waiting": 2 * HOUR})
+def test_a_renewal_that_takes_several_schedules_goes_on_beside_the_change(cli: Open) -> None:
+    at = cli(timings={"waiting": 2 * HOUR})
     approved = RENEWED.replace("max_run", "valid_until: 4h\n  max_run")
     _deployed(at, approved)
     (old,) = at.slices
@@ -231,15 +231,15 @@ def test_a_renewal_that_takes_several_schedules_goes_on_beside_the_change(desk: 
     assert {a["spec"]["serving.max_model_len"] for a in at.state()["records"][0]["attempts"]} == {16384}
 
 
-def test_a_pipeline_reports_no_drift_where_a_run_ends(desk: Open) -> None:
-    at = desk()
+def test_a_pipeline_reports_no_drift_where_a_run_ends(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     _sleep(at.clock, 5 * HOUR)
     assert at.run("ci", "drift", profile, DETAILED).code == 0
 
 
-def test_of_several_replicas_each_is_renewed_in_its_own_time(desk: Open) -> None:
-    at = desk()
+def test_of_several_replicas_each_is_renewed_in_its_own_time(cli: Open) -> None:
+    at = cli()
     _deployed(at)
     _sleep(at.clock, 2 * HOUR)
     profile = _deployed(at, RENEWED + "replicas: 2\n")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 SHORTER = PROFILE.replace("16384", "8192")
 UNREACHABLE = {"reachable": False}  # so that the report alone says that it serves
 
 
-def test_a_long_boot_and_its_change_stay_below_googles_limit(desk: Open) -> None:
-    at = desk(nodes="real", boot={"boot_seconds": 300, **UNREACHABLE})
+def test_a_long_boot_and_its_change_stay_below_googles_limit(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 300, **UNREACHABLE})
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.clock.sleep(60)
@@ -22,16 +22,16 @@ def test_a_long_boot_and_its_change_stay_below_googles_limit(desk: Open) -> None
     assert "serving" in at.run("status", profile).out
 
 
-def test_a_run_reads_a_machine_four_times_a_minute_at_most(desk: Open) -> None:
-    at = desk(boot={"boot_seconds": 600})
+def test_a_run_reads_a_machine_four_times_a_minute_at_most(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 600})
     began = at.clock.now()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     reads = [request for request in at.emulator.requests if request.path.endswith(":getGuestAttributes?alt=json")]
     assert 5 < len(reads) <= 4 * (at.clock.now() - began) / 60
 
 
-def test_a_serving_report_that_google_removes_is_written_again_and_the_run_ends_well(desk: Open) -> None:
-    at = desk(nodes="real", boot={"boot_seconds": 120, **UNREACHABLE})
+def test_a_serving_report_that_google_removes_is_written_again_and_the_run_ends_well(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 120, **UNREACHABLE})
     profile = at.write()
     flood = _Flood(at, minutes=12)
     applied = at.run("apply", "-auto-approve", profile)
@@ -40,8 +40,8 @@ def test_a_serving_report_that_google_removes_is_written_again_and_the_run_ends_
     assert flood.is_over
 
 
-def test_an_acknowledgement_that_google_removes_costs_no_reset_and_is_written_again(desk: Open) -> None:
-    at = desk(nodes="real", boot={"boot_seconds": 30})
+def test_an_acknowledgement_that_google_removes_costs_no_reset_and_is_written_again(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 30})
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.clock.sleep(60)
@@ -53,8 +53,8 @@ def test_an_acknowledgement_that_google_removes_costs_no_reset_and_is_written_ag
     assert not any(request.path.endswith(":reset?alt=json") for request in at.emulator.requests)
 
 
-def test_the_script_run_by_hand_leaves_the_server_that_runs_alone_and_says_so(desk: Open) -> None:
-    at = desk(nodes="real")
+def test_the_script_run_by_hand_leaves_the_server_that_runs_alone_and_says_so(cli: Open) -> None:
+    at = cli(nodes="real")
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.clock.sleep(60)
@@ -69,8 +69,8 @@ def test_the_script_run_by_hand_leaves_the_server_that_runs_alone_and_says_so(de
     assert "completion tokens" in at.run("query", profile, "Say hello.").all
 
 
-def test_the_script_run_by_hand_during_a_boot_leaves_the_boot_alone(desk: Open) -> None:
-    at = desk(nodes="real", boot={"boot_seconds": 300})
+def test_the_script_run_by_hand_during_a_boot_leaves_the_boot_alone(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 300})
     profile = at.write()
     at.killed(240, "apply", "-auto-approve", profile)
     node = _node(at)
@@ -80,8 +80,8 @@ def test_the_script_run_by_hand_during_a_boot_leaves_the_boot_alone(desk: Open) 
     assert at.emulator.log(node).count("starting: Starting the container") == 1
 
 
-def test_the_script_run_by_hand_brings_up_a_server_that_failed(desk: Open) -> None:
-    at = desk(nodes="real", boot={"crash": "RuntimeError: broken"})
+def test_the_script_run_by_hand_brings_up_a_server_that_failed(cli: Open) -> None:
+    at = cli(nodes="real", boot={"crash": "RuntimeError: broken"})
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 1
     at.clock.sleep(60)
@@ -96,9 +96,9 @@ def test_the_script_run_by_hand_brings_up_a_server_that_failed(desk: Open) -> No
 
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
 def test_a_death_whose_message_is_broken_over_lines_is_told_with_the_numbers_that_mend_it(
-    desk: Open, nodes: str
+    cli: Open, nodes: str
 ) -> None:
-    at = desk(nodes=nodes, boot={"crash": "program-allocation"})
+    at = cli(nodes=nodes, boot={"crash": "program-allocation"})
     failed = at.run("apply", "-auto-approve", at.write())
     assert failed.code == 1
     assert "Error loading program 'jit_structured_decode_fn': Attempting to reserve 384.11M" in failed.words
@@ -108,7 +108,7 @@ def test_a_death_whose_message_is_broken_over_lines_is_told_with_the_numbers_tha
 class _Flood:
     """Somebody else's poller: each time that time passes it reads the machine's guest attributes twelve times."""
 
-    def __init__(self, at: Desk, *, minutes: float) -> None:
+    def __init__(self, at: CommandLine, *, minutes: float) -> None:
         self._at = at
         self._end = at.clock.now() + 60 * minutes
         at.clock.on_advance.insert(0, self._read)
@@ -123,14 +123,14 @@ class _Flood:
                 self._at.emulator.read_guest_attributes(name, times=12)
 
 
-def _node(at: Desk) -> str:
+def _node(at: CommandLine) -> str:
     (name,) = at.slices
     return name
 
 
-def test_a_report_that_another_process_is_just_writing_ends_no_boot(desk: Open) -> None:
+def test_a_report_that_another_process_is_just_writing_ends_no_boot(cli: Open) -> None:
     """Work, reporter and watcher share the file of the last report's time: who reads it may find it empty."""
-    at = desk(nodes="real", boot={"boot_seconds": 120})
+    at = cli(nodes="real", boot={"boot_seconds": 120})
     assert at.run("apply", "-auto-approve", "-wait", "granted", at.write()).code == 0
     (report,) = at.emulator._folder.glob("*/*/*/run/tpudeploy/report")
     for _ in range(6):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from strict_schema import strict
 
 TWO = PROFILE + "replicas: 2\n"
@@ -13,13 +13,13 @@ SWEEP = ("-concurrency", "1", "-context", "8", "-output", "1", "-window", "50ms"
 
 
 @pytest.fixture
-def at(desk: Open) -> Desk:
-    at: Desk = desk(boot={"boot_seconds": 5})
+def at(cli: Open) -> CommandLine:
+    at: CommandLine = cli(boot={"boot_seconds": 5})
     assert at.run("apply", "-auto-approve", at.write(TWO)).code == 0
     return at
 
 
-def test_logs_name_the_replica_that_printed_each(at: Desk) -> None:
+def test_logs_name_the_replica_that_printed_each(at: CommandLine) -> None:
     said = at.run("logs", "gemma.yaml")
     assert said.code == 0, said.all
     slices = {f"gemma[{index}]": name for index, name in enumerate(sorted(at.slices, key=lambda n: n.split("-")[2]))}
@@ -30,7 +30,7 @@ def test_logs_name_the_replica_that_printed_each(at: Desk) -> None:
     assert {log["replica"]: log["log"] for log in tree["logs"]} == slices
 
 
-def test_a_replica_without_a_machine_is_named_beside_those_that_were_verified(at: Desk) -> None:
+def test_a_replica_without_a_machine_is_named_beside_those_that_were_verified(at: CommandLine) -> None:
     said = at.run("verify", "gemma.yaml", "-set", "replicas=3")
     assert said.code == 0, said.all
     assert "gemma[0] = " in said.out
@@ -41,7 +41,7 @@ def test_a_replica_without_a_machine_is_named_beside_those_that_were_verified(at
     assert tree["absent"] == ["gemma[2]"]
 
 
-def test_bench_measures_each_replica_in_a_run_of_its_own(at: Desk) -> None:
+def test_bench_measures_each_replica_in_a_run_of_its_own(at: CommandLine) -> None:
     said = at.run("bench", "gemma.yaml", *SWEEP)
     assert said.code == 0, said.all
     listed = at.run("bench", "list").out
@@ -53,13 +53,13 @@ def test_bench_measures_each_replica_in_a_run_of_its_own(at: Desk) -> None:
     assert len(set(subjects.values())) == 2, "each at its own address"
 
 
-def test_bench_as_json_is_one_document_of_all_replicas(at: Desk) -> None:
+def test_bench_as_json_is_one_document_of_all_replicas(at: CommandLine) -> None:
     tree = json.loads(at.run("bench", "gemma.yaml", *SWEEP, "-json").out)
     strict(at, "replica-runs").validate(tree)
     assert [run["subject"]["replica"] for run in tree["runs"]] == ["gemma[0]", "gemma[1]"]
 
 
-def test_bench_measures_the_one_that_is_named_and_no_other(at: Desk) -> None:
+def test_bench_measures_the_one_that_is_named_and_no_other(at: CommandLine) -> None:
     run = json.loads(at.run("bench", "gemma.yaml", *SWEEP, "-replica", "1", "-json").out)
     assert (run["format"], run["subject"]["replica"]) == ("tpudeploy.run/1", "gemma[1]")
     said = at.run("bench", "gemma.yaml", *SWEEP, "-replica", "2")

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from desk import Open
+from command_line import Open
 
 PROFILES = sorted((Path(__file__).parents[2] / "profiles").glob("*.yaml"), key=lambda path: path.stem)
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)
-def test_a_shipped_profile_does_what_was_planned(desk: Open, profile: Path) -> None:
-    at = desk(nodes="real")
+def test_a_shipped_profile_does_what_was_planned(cli: Open, profile: Path) -> None:
+    at = cli(nodes="real")
     at.write(profile.read_text(encoding="utf-8"))
     applied = at.run("apply", "-auto-approve", "gemma.yaml")
     assert applied.code == 0, applied.all

@@ -9,22 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 BOOT = (Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log").read_text("utf-8")
 FULL = {"kv_cache_usage_perc": 0.97, "num_requests_running": 60, "num_requests_waiting_by_reason.capacity": 40}
 E4B = PROFILE.replace("gemma-4-E2B-it", "gemma-4-E4B-it")
 
 
-def measured(desk: Open, load: Mapping[str, float], profile: str = PROFILE) -> tuple[Desk, dict[str, dict[str, Any]]]:
+def measured(
+    cli: Open, load: Mapping[str, float], profile: str = PROFILE
+) -> tuple[CommandLine, dict[str, dict[str, Any]]]:
     """Return a deployment under this load, and its figures by name."""
-    at: Desk = desk(nodes="simulated", boot={"boot_seconds": 60, "load": dict(load)})
+    at: CommandLine = cli(nodes="simulated", boot={"boot_seconds": 60, "load": dict(load)})
     assert at.run("apply", "-auto-approve", at.write(profile)).code == 0
     (replica,) = json.loads(at.run("metrics", "gemma.yaml", "-json").out)["replicas"]
     return at, {row["name"]: row for row in replica["readings"]}
 
 
-def tokens(at: Desk, *settings: str) -> int:
+def tokens(at: CommandLine, *settings: str) -> int:
     words = [word for setting in settings for word in ("--set", setting)]
     tree = json.loads(at.run("size", "gemma.yaml", "-json", *words).out)
     assert tree["fits"] is True
@@ -40,8 +42,8 @@ def advised(hint: str) -> dict[str, int]:
     }
 
 
-def test_fp8_is_not_advised_where_it_buys_nothing_and_no_length_for_a_fixed_pool(desk: Open) -> None:
-    at, rows = measured(desk, FULL)
+def test_fp8_is_not_advised_where_it_buys_nothing_and_no_length_for_a_fixed_pool(cli: Open) -> None:
+    at, rows = measured(cli, FULL)
     hint = rows["kv_cache_used"]["hint"]
     assert f"holds {tokens(at):,} tokens" in hint
     assert "fp8" not in hint
@@ -53,20 +55,20 @@ def test_fp8_is_not_advised_where_it_buys_nothing_and_no_length_for_a_fixed_pool
     assert ways["another replica"] == 2 * tokens(at)
 
 
-def test_fp8_is_advised_where_it_buys_something_with_what_it_buys(desk: Open) -> None:
-    at, rows = measured(desk, FULL, E4B)
+def test_fp8_is_advised_where_it_buys_something_with_what_it_buys(cli: Open) -> None:
+    at, rows = measured(cli, FULL, E4B)
     assert advised(rows["kv_cache_used"]["hint"])["kv_cache_dtype fp8"] == tokens(at, "serving.kv_cache_dtype=fp8")
 
 
-def test_a_setting_that_is_in_effect_already_is_not_advised(desk: Open) -> None:
-    _, rows = measured(desk, FULL, E4B.replace("max_model_len", "kv_cache_dtype: fp8\n  max_model_len"))
+def test_a_setting_that_is_in_effect_already_is_not_advised(cli: Open) -> None:
+    _, rows = measured(cli, FULL, E4B.replace("max_model_len", "kv_cache_dtype: fp8\n  max_model_len"))
     assert "fp8" not in rows["kv_cache_used"]["hint"]
 
 
-def test_a_queue_before_full_places_is_told_how_many_more_the_chip_takes(desk: Open) -> None:
+def test_a_queue_before_full_places_is_told_how_many_more_the_chip_takes(cli: Open) -> None:
     places = PROFILE.replace("max_model_len", "max_num_seqs: 64\n  max_model_len")
     load = {"kv_cache_usage_perc": 0.2, "num_requests_running": 64, "num_requests_waiting_by_reason.capacity": 30}
-    at, rows = measured(desk, load, places)
+    at, rows = measured(cli, load, places)
     hint = rows["requests_waiting"]["hint"]
     assert "All 64 places are taken (max_num_seqs 64)" in hint
     assert "max_num_seqs: 128 would use about 40% of it" in hint
@@ -74,15 +76,15 @@ def test_a_queue_before_full_places_is_told_how_many_more_the_chip_takes(desk: O
     assert f"compiles {tree['graphs']['total']} graphs" in hint
 
 
-def test_a_queue_before_free_places_is_told_of_the_step(desk: Open) -> None:
+def test_a_queue_before_free_places_is_told_of_the_step(cli: Open) -> None:
     load = {"kv_cache_usage_perc": 0.2, "num_requests_running": 10, "num_requests_waiting_by_reason.capacity": 30}
-    _, rows = measured(desk, load)
+    _, rows = measured(cli, load)
     assert "prompts wait for the tokens of a step (max_num_batched_tokens 2,048)" in rows["requests_waiting"]["hint"]
 
 
-def test_preemptions_are_told_how_many_requests_the_cache_holds(desk: Open) -> None:
+def test_preemptions_are_told_how_many_requests_the_cache_holds(cli: Open) -> None:
     done = {"prompt_tokens": 2_700_000, "generation_tokens": 300_000, "request_success.stop": 300}
-    at, rows = measured(desk, {**FULL, "num_preemptions": 12, **done})
+    at, rows = measured(cli, {**FULL, "num_preemptions": 12, **done})
     hint = rows["preemptions"]["hint"]
     found = re.search(r"took ([\d,]+) tokens on average.*max_num_seqs: (\d+) ", hint)
     assert found is not None, hint
@@ -91,8 +93,8 @@ def test_preemptions_are_told_how_many_requests_the_cache_holds(desk: Open) -> N
     assert fitting == pytest.approx(0.85 * tokens(at) / mean, abs=1)
 
 
-def test_a_model_that_cannot_be_sized_is_not_told_figures(desk: Open) -> None:
-    _, rows = measured(desk, FULL, PROFILE.replace("max_model_len: 16384", "args: {enable_lora: true}"))
+def test_a_model_that_cannot_be_sized_is_not_told_figures(cli: Open) -> None:
+    _, rows = measured(cli, FULL, PROFILE.replace("max_model_len: 16384", "args: {enable_lora: true}"))
     hint = rows["kv_cache_used"]["hint"]
     assert "not computed, because adapters take memory" in hint
     assert "fp8" not in hint
@@ -110,8 +112,8 @@ def statistics(
     )
 
 
-def explained(desk: Open, *lines: str, profile: str = PROFILE) -> tuple[str, dict[str, Any]]:
-    at: Desk = desk()
+def explained(cli: Open, *lines: str, profile: str = PROFILE) -> tuple[str, dict[str, Any]]:
+    at: CommandLine = cli()
     at.write(profile)
     (at.folder / "boot.log").write_text(BOOT + "\n" + "\n".join(lines) + "\n", "utf-8")
     said = at.run("logs", "gemma.yaml", "--file", "boot.log", "--explain")
@@ -121,8 +123,8 @@ def explained(desk: Open, *lines: str, profile: str = PROFILE) -> tuple[str, dic
     return said.words, log["load"]
 
 
-def test_a_log_of_a_server_that_queues_and_preempts_says_so_and_what_to_do(desk: Open) -> None:
-    words, load = explained(desk, *(statistics(10 * n, 250, 12, 99.1, preemptions=n % 3) for n in range(30)))
+def test_a_log_of_a_server_that_queues_and_preempts_says_so_and_what_to_do(cli: Open) -> None:
+    words, load = explained(cli, *(statistics(10 * n, 250, 12, 99.1, preemptions=n % 3) for n in range(30)))
     assert "How it serves, by the last 30 lines of statistics in the log: 812 prompt and 1,024 generated" in words
     assert "requests waiting 12 (capacity 12) more is asked of it than it has room for" in words
     assert "KV cache used 99.1% over 85%" in words
@@ -132,14 +134,14 @@ def test_a_log_of_a_server_that_queues_and_preempts_says_so_and_what_to_do(desk:
     assert load["lines"] == 30
 
 
-def test_a_log_of_a_server_that_serves_well_advises_nothing(desk: Open) -> None:
-    _, load = explained(desk, *(statistics(10 * n, 30, 0, 11.0) for n in range(30)))
+def test_a_log_of_a_server_that_serves_well_advises_nothing(cli: Open) -> None:
+    _, load = explained(cli, *(statistics(10 * n, 30, 0, 11.0) for n in range(30)))
     assert not [row for row in load["readings"] if row["grade"] == "warn"]
 
 
-def test_one_full_moment_is_no_diagnosis(desk: Open) -> None:
+def test_one_full_moment_is_no_diagnosis(cli: Open) -> None:
     _, load = explained(
-        desk,
+        cli,
         *(statistics(10 * n, 30, 0, 11.0) for n in range(20)),
         statistics(200, 256, 40, 99.0),
         statistics(210, 30, 0, 9.0),
@@ -147,14 +149,14 @@ def test_one_full_moment_is_no_diagnosis(desk: Open) -> None:
     assert not [row for row in load["readings"] if row["grade"] == "warn"]
 
 
-def test_ranks_that_log_by_themselves_are_added_up(desk: Open) -> None:
+def test_ranks_that_log_by_themselves_are_added_up(cli: Open) -> None:
     lines = [statistics(n, 100, 5, 90.0 - 50 * rank, engine=f"Engine 00{rank}") for n in range(5) for rank in (0, 1)]
-    words, _ = explained(desk, *lines)
+    words, _ = explained(cli, *lines)
     assert "requests running 200" in words
     assert "KV cache used 90.0%" in words
 
 
-def test_a_log_without_statistics_says_nothing_of_how_it_serves(desk: Open) -> None:
-    words, load = explained(desk)
+def test_a_log_without_statistics_says_nothing_of_how_it_serves(cli: Open) -> None:
+    words, load = explained(cli)
     assert load is None
     assert "How it serves" not in words

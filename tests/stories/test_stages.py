@@ -6,14 +6,14 @@ import json
 import re
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
 SLOW = {"nodes": "real", "boot": {"boot_seconds": 652}}
 
 
-def test_an_apply_says_how_far_it_is_and_how_long_it_still_takes(desk: Open) -> None:
-    at = desk(**SLOW)
+def test_an_apply_says_how_far_it_is_and_how_long_it_still_takes(cli: Open) -> None:
+    at = cli(**SLOW)
     said = at.run("apply", "-auto-approve", at.write(MEASURED))
     assert said.code == 0, said.all
     told = re.findall(r"Compiling (\d+) of 199, about (\d+) min left", said.err)
@@ -25,8 +25,8 @@ def test_an_apply_says_how_far_it_is_and_how_long_it_still_takes(desk: Open) -> 
     assert re.search(r"Loading weights, \d+ %, about \d+ min left", said.err)
 
 
-def _booting(desk: Open, seconds: float) -> Desk:
-    at: Desk = desk(**SLOW)
+def _booting(cli: Open, seconds: float) -> CommandLine:
+    at: CommandLine = cli(**SLOW)
     said = at.run("apply", "-auto-approve", "-wait", "granted", at.write(MEASURED))
     assert said.code == 0, said.all
     at.clock.sleep(seconds - 30)
@@ -34,8 +34,8 @@ def _booting(desk: Open, seconds: float) -> Desk:
     return at
 
 
-def test_status_says_it_without_having_watched(desk: Open) -> None:
-    at = _booting(desk, 500)
+def test_status_says_it_without_having_watched(cli: Open) -> None:
+    at = _booting(cli, 500)
     said = at.run("status", "gemma.yaml")
     found = re.search(r"boot +starting: compiling (\d+) of 199, about (\d+) min left", said.out)
     assert found, said.out
@@ -45,15 +45,15 @@ def test_status_says_it_without_having_watched(desk: Open) -> None:
     assert abs(stage["left_seconds"] - 60 * int(found[2])) <= 30
 
 
-def test_without_a_profile_it_is_counted_without_an_end(desk: Open) -> None:
-    at = _booting(desk, 500)
+def test_without_a_profile_it_is_counted_without_an_end(cli: Open) -> None:
+    at = _booting(cli, 500)
     said = at.run("status")
     assert re.search(r"boot +starting: compiling \d+\n", said.out), said.out
 
 
 @pytest.mark.long
-def test_the_stream_has_it_for_programs(desk: Open) -> None:
-    at = desk(**SLOW)
+def test_the_stream_has_it_for_programs(cli: Open) -> None:
+    at = cli(**SLOW)
     said = at.run("apply", "-auto-approve", "-json", at.write(MEASURED))
     lines = [json.loads(line) for line in said.out.splitlines()]
     stages = [line["stage"] for line in lines if line["type"] == "phase_changed" and line["stage"]]
@@ -61,8 +61,8 @@ def test_the_stream_has_it_for_programs(desk: Open) -> None:
     assert {s["of"] for s in stages if s["name"] == "compiling" and s["done"] is not None} == {199}
 
 
-def test_of_a_machine_that_says_nothing_of_itself_the_plan_alone_tells(desk: Open) -> None:
-    at = desk(boot={"boot_seconds": 900, "guest_attributes": False})
+def test_of_a_machine_that_says_nothing_of_itself_the_plan_alone_tells(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 900, "guest_attributes": False})
     assert at.run("apply", "-auto-approve", "-wait", "granted", at.write(MEASURED)).code == 0
     at.clock.sleep(120)
     said = at.run("status", "gemma.yaml")

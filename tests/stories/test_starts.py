@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from stories.buckets import upload
 
 BOOT = {"boot_seconds": 652, "image_pull": 150, "bucket": 10}  # no part shorter than two looks
@@ -14,8 +14,8 @@ MIRRORED = PROFILE.replace("gemma-4-E2B-it", "gemma-4-E2B-it\n  mirror: gs://buc
 )
 
 
-def test_a_start_is_drawn_with_what_ran_side_by_side_and_the_longest_way(desk: Open) -> None:
-    at = _serving(desk)
+def test_a_start_is_drawn_with_what_ran_side_by_side_and_the_longest_way(cli: Open) -> None:
+    at = _serving(cli)
     told = at.run("status", "-timeline", "gemma.yaml")
     assert told.code == 0, told.all
     assert "until it served" in told.out
@@ -32,8 +32,8 @@ def test_a_start_is_drawn_with_what_ran_side_by_side_and_the_longest_way(desk: O
 
 
 @pytest.mark.long
-def test_programs_read_the_same_and_the_critical_path(desk: Open) -> None:
-    at = _serving(desk)
+def test_programs_read_the_same_and_the_critical_path(cli: Open) -> None:
+    at = _serving(cli)
     (start,) = json.loads(at.run("status", "-timeline", "-json", "gemma.yaml").out)["timelines"]
     phases = {phase["name"]: phase for phase in start["phases"]}
     assert phases["mirror"]["began"] <= phases["image"]["began"] + 1
@@ -45,8 +45,8 @@ def test_programs_read_the_same_and_the_critical_path(desk: Open) -> None:
 
 
 @pytest.mark.long
-def test_without_its_log_the_machines_own_account_is_drawn(desk: Open) -> None:
-    at = _serving(desk)
+def test_without_its_log_the_machines_own_account_is_drawn(cli: Open) -> None:
+    at = _serving(cli)
     at.emulator.script({"fault": "iam-denied", "method": "logging.entries.list"})
     told = at.run("status", "-timeline", "gemma.yaml")
     assert told.code == 0, told.all
@@ -55,23 +55,23 @@ def test_without_its_log_the_machines_own_account_is_drawn(desk: Open) -> None:
     assert "container starts" in told.out
 
 
-def test_a_start_that_failed_shows_how_far_it_came(desk: Open) -> None:
-    at = desk(nodes="real", boot={"crash": "ValueError: no", "boot_seconds": 130, "image_pull": 90})
+def test_a_start_that_failed_shows_how_far_it_came(cli: Open) -> None:
+    at = cli(nodes="real", boot={"crash": "ValueError: no", "boot_seconds": 130, "image_pull": 90})
     assert at.run("apply", "-auto-approve", at.write()).code == 1
     told = at.run("status", "-timeline", "gemma.yaml")
     assert "so far" in told.out
     assert "image" in told.out
 
 
-def test_where_nothing_started_nothing_is_drawn(desk: Open) -> None:
-    at = desk()
+def test_where_nothing_started_nothing_is_drawn(cli: Open) -> None:
+    at = cli()
     assert "No machine has told of a start." in at.run("status", "-timeline", at.write()).out
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0  # a simulated machine tells of none
     assert at.run("status", "-timeline").code == 0
 
 
-def _serving(desk: Open) -> Desk:
-    at = desk(nodes="real", boot=BOOT)
+def _serving(cli: Open) -> CommandLine:
+    at = cli(nodes="real", boot=BOOT)
     upload(at, "gemma/config.json", b"{}")
     applied = at.run("apply", "-auto-approve", at.write(MIRRORED))
     assert applied.code == 0, applied.all

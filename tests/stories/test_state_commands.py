@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from goldens import assert_golden
 
 from tpudeploy import Workspace
@@ -17,20 +17,20 @@ BUCKET = ("--backend", "gs://states/team")
 
 
 @pytest.fixture
-def at(desk: Open, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def at(cli: Open, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     """Somebody whose gemma serves."""
     monkeypatch.setenv("USER", "ada")
-    at = desk()
+    at = cli()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     return at
 
 
-def changing(at: Desk) -> list[str]:
+def changing(at: CommandLine) -> list[str]:
     """Requests that did anything to anything of Cloud TPU's."""
     return [r.path for r in at.emulator.requests if r.method != "GET" and "/storage/" not in r.path]
 
 
-def test_list_names_every_address_that_is_remembered_and_show_tells_all_of_one(at: Desk) -> None:
+def test_list_names_every_address_that_is_remembered_and_show_tells_all_of_one(at: CommandLine) -> None:
     other = at.write(TWO.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("apply", "-auto-approve", other).code == 0
     assert at.run("state", "list").out == "gemma[0]\nother[0]\nother[1]\n"
@@ -50,8 +50,8 @@ def test_list_names_every_address_that_is_remembered_and_show_tells_all_of_one(a
     assert shown["resources"][0]["attempts"] == at.state()["records"][0]["attempts"]
 
 
-def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(desk: Open) -> None:
-    at = desk()
+def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(cli: Open) -> None:
+    at = cli()
     told = at.run("state", "list")
     assert (told.code, told.all) == (0, "")
     assert json.loads(at.run("state", "list", "-json").out)["resources"] == []
@@ -76,7 +76,9 @@ def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(desk: Open) 
         (("push", "nowhere.json"), "nowhere.json cannot be read"),
     ],
 )
-def test_what_cannot_be_meant_is_a_clear_error_and_changes_nothing(at: Desk, words: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_meant_is_a_clear_error_and_changes_nothing(
+    at: CommandLine, words: tuple[str, ...], said: str
+) -> None:
     before = at.state()
     told = at.run("state", *words)
     assert (told.code, told.out) == (1, "")
@@ -84,12 +86,12 @@ def test_what_cannot_be_meant_is_a_clear_error_and_changes_nothing(at: Desk, wor
     assert at.state() == before
 
 
-def test_a_variable_for_one_verb_is_no_error_to_another(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_for_one_verb_is_no_error_to_another(at: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TPUDEPLOY_AUTO_APPROVE", "1")
     assert at.run("state", "list").code == 0
 
 
-def test_pull_prints_what_lies_there_and_history_who_wrote_it(at: Desk) -> None:
+def test_pull_prints_what_lies_there_and_history_who_wrote_it(at: CommandLine) -> None:
     assert json.loads(at.run("state", "pull").out) == at.state()
     assert at.run("state", "pull", "gemma").out == (at.folder / ".tpudeploy/state/gemma.json").read_text("utf-8")
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
@@ -111,8 +113,8 @@ def test_pull_prints_what_lies_there_and_history_who_wrote_it(at: Desk) -> None:
 
 
 @pytest.mark.parametrize("versioned", [True, False])
-def test_in_a_bucket_history_is_what_its_versioning_keeps(desk: Open, *, versioned: bool) -> None:
-    at = desk(versioned_buckets=["states"] if versioned else [])
+def test_in_a_bucket_history_is_what_its_versioning_keeps(cli: Open, *, versioned: bool) -> None:
+    at = cli(versioned_buckets=["states"] if versioned else [])
     assert at.run("apply", "-auto-approve", at.write(), *BUCKET).code == 0
     now = json.loads(at.run("state", "pull", *BUCKET).out)
     told = at.run("state", "history", *BUCKET)
@@ -123,14 +125,14 @@ def test_in_a_bucket_history_is_what_its_versioning_keeps(desk: Open, *, version
         assert json.loads(at.run("state", "pull", "-serial", "1", *BUCKET).out)["serial"] == 1
 
 
-def test_looking_sends_nothing_to_google(at: Desk) -> None:
+def test_looking_sends_nothing_to_google(at: CommandLine) -> None:
     before = len(at.emulator.requests)
     for words in (("list",), ("show", "gemma"), ("pull",), ("history",)):
         assert at.run("state", *words).code == 0
     assert len(at.emulator.requests) == before
 
 
-def test_a_slice_is_forgotten_only_after_a_yes_and_runs_on(at: Desk) -> None:
+def test_a_slice_is_forgotten_only_after_a_yes_and_runs_on(at: CommandLine) -> None:
     (name,) = at.slices
     sent = changing(at)
     refused = at.run("state", "rm", "gemma[0]")
@@ -152,7 +154,7 @@ def test_a_slice_is_forgotten_only_after_a_yes_and_runs_on(at: Desk) -> None:
     assert (stopped.code, "that no state here remembers" in stopped.err) == (13, True)
 
 
-def test_what_was_forgotten_can_be_remembered_again(at: Desk) -> None:
+def test_what_was_forgotten_can_be_remembered_again(at: CommandLine) -> None:
     before = at.run("state", "pull").out
     serial = at.state()["serial"]
     assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
@@ -163,7 +165,7 @@ def test_what_was_forgotten_can_be_remembered_again(at: Desk) -> None:
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
-def test_one_of_two_replicas_is_forgotten_and_the_other_is_not(at: Desk) -> None:
+def test_one_of_two_replicas_is_forgotten_and_the_other_is_not(at: CommandLine) -> None:
     at.write(TWO)
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     first, second = sorted(at.slices)
@@ -176,8 +178,8 @@ def test_one_of_two_replicas_is_forgotten_and_the_other_is_not(at: Desk) -> None
 
 
 @pytest.mark.parametrize("words", [("rm", "-auto-approve", "gemma"), ("mv", "gemma", "chat")])
-def test_what_a_run_has_begun_is_not_moved_away_from_under_it_unasked(desk: Open, words: tuple[str, ...]) -> None:
-    at = desk(timings={"waiting": 7200.0})
+def test_what_a_run_has_begun_is_not_moved_away_from_under_it_unasked(cli: Open, words: tuple[str, ...]) -> None:
+    at = cli(timings={"waiting": 7200.0})
     assert at.run("apply", "-auto-approve", "-timeout", "5m", at.write()).code == 12
     told = at.run("state", *words)
     assert told.code == 1
@@ -188,8 +190,8 @@ def test_what_a_run_has_begun_is_not_moved_away_from_under_it_unasked(desk: Open
 
 
 @pytest.mark.parametrize("deed", ["move", "forget"])
-def test_a_run_whose_state_is_taken_away_by_force_stops_and_buys_nothing_more(desk: Open, deed: str) -> None:
-    at = desk(timings={"waiting": 3600.0})
+def test_a_run_whose_state_is_taken_away_by_force_stops_and_buys_nothing_more(cli: Open, deed: str) -> None:
+    at = cli(timings={"waiting": 3600.0})
     at.write()
     began = at.clock.now()
 
@@ -211,8 +213,8 @@ def test_a_run_whose_state_is_taken_away_by_force_stops_and_buys_nothing_more(de
 
 
 @pytest.mark.parametrize("where", [(), BUCKET], ids=["folder", "bucket"])
-def test_a_renamed_deployment_keeps_its_slice_its_lineage_and_its_endpoint(desk: Open, where: tuple[str, ...]) -> None:
-    at = desk()
+def test_a_renamed_deployment_keeps_its_slice_its_lineage_and_its_endpoint(cli: Open, where: tuple[str, ...]) -> None:
+    at = cli()
     assert at.run("apply", "-auto-approve", at.write(), *where).code == 0
     slices, output = dict(at.slices), at.run("output", "gemma", *where).out
     before = json.loads(at.run("state", "pull", "gemma", *where).out)
@@ -230,7 +232,7 @@ def test_a_renamed_deployment_keeps_its_slice_its_lineage_and_its_endpoint(desk:
     assert at.slices == slices
 
 
-def test_a_new_profile_under_the_old_name_buys_its_own_and_neither_is_garbage(at: Desk) -> None:
+def test_a_new_profile_under_the_old_name_buys_its_own_and_neither_is_garbage(at: CommandLine) -> None:
     (moved,) = at.slices
     assert at.run("state", "mv", "gemma", "chat").code == 0
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
@@ -241,7 +243,7 @@ def test_a_new_profile_under_the_old_name_buys_its_own_and_neither_is_garbage(at
     assert moved in at.slices
 
 
-def test_what_a_renamed_deployment_left_over_is_still_found_as_its_own(at: Desk) -> None:
+def test_what_a_renamed_deployment_left_over_is_still_found_as_its_own(at: CommandLine) -> None:
     at.write(TWO)
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     first, second = sorted(at.slices)
@@ -254,7 +256,7 @@ def test_what_a_renamed_deployment_left_over_is_still_found_as_its_own(at: Desk)
     assert second not in at.slices
 
 
-def test_a_renamed_profile_restarts_nothing_and_its_container_is_renamed_by_the_next_change(at: Desk) -> None:
+def test_a_renamed_profile_restarts_nothing_and_its_container_is_renamed_by_the_next_change(at: CommandLine) -> None:
     slices, renamed = dict(at.slices), PROFILE.replace("name: gemma", "name: chat")
     patches = len(_patches(at))
     assert at.run("state", "mv", "gemma", "chat").code == 0
@@ -271,14 +273,14 @@ def test_a_renamed_profile_restarts_nothing_and_its_container_is_renamed_by_the_
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
-def test_a_container_that_its_profile_names_is_renamed_at_once(at: Desk) -> None:
+def test_a_container_that_its_profile_names_is_renamed_at_once(at: CommandLine) -> None:
     at.write(PROFILE.replace("  max_model", "  container_name: chat\n  max_model"))
     assert "1 to restart" in at.run("plan", "-out", "it.plan", "gemma.yaml").out
     assert at.run("apply", "it.plan").code == 0
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
-def test_a_slice_is_moved_to_another_index_and_a_smaller_profile_keeps_it(at: Desk) -> None:
+def test_a_slice_is_moved_to_another_index_and_a_smaller_profile_keeps_it(at: CommandLine) -> None:
     at.write(TWO)
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     first, second = sorted(at.slices)
@@ -302,7 +304,7 @@ def test_a_slice_is_moved_to_another_index_and_a_smaller_profile_keeps_it(at: De
         (("gemma[5]", "gemma[1]"), "No state here remembers gemma[5]"),
     ],
 )
-def test_a_move_that_cannot_be_changes_nothing(at: Desk, words: tuple[str, ...], said: str) -> None:
+def test_a_move_that_cannot_be_changes_nothing(at: CommandLine, words: tuple[str, ...], said: str) -> None:
     other = at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("apply", "-auto-approve", other).code == 0
     before = (at.state(), at.state("other"))
@@ -313,7 +315,7 @@ def test_a_move_that_cannot_be_changes_nothing(at: Desk, words: tuple[str, ...],
     assert at.run("state", "list").out == "gemma[0]\nother[0]\n"
 
 
-def test_a_name_whose_slices_are_gone_can_be_moved_to(at: Desk) -> None:
+def test_a_name_whose_slices_are_gone_can_be_moved_to(at: CommandLine) -> None:
     other = at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("apply", "-auto-approve", other).code == 0
     assert at.run("destroy", "-auto-approve", other).code == 0
@@ -321,7 +323,7 @@ def test_a_name_whose_slices_are_gone_can_be_moved_to(at: Desk) -> None:
     assert at.run("state", "list").out == "other[0]\n"
 
 
-def test_a_pushed_state_must_be_later_and_of_the_same_lineage(at: Desk) -> None:
+def test_a_pushed_state_must_be_later_and_of_the_same_lineage(at: CommandLine) -> None:
     now = at.state()
     older = {**now, "serial": now["serial"] - 1}
     alike = {**now, "next_attempt": 7}
@@ -338,7 +340,7 @@ def test_a_pushed_state_must_be_later_and_of_the_same_lineage(at: Desk) -> None:
     assert at.state()["serial"] == now["serial"] + 1
 
 
-def test_a_state_of_before_which_does_not_say_who_wrote_it_is_read_all_the_same(at: Desk) -> None:
+def test_a_state_of_before_which_does_not_say_who_wrote_it_is_read_all_the_same(at: CommandLine) -> None:
     before = {key: value for key, value in at.state().items() if key != "written"}
     (at.folder / ".tpudeploy/state/gemma.json").write_text(json.dumps(before), "utf-8")
     newest = at.run("state", "history").out.splitlines()[1].split()
@@ -347,7 +349,7 @@ def test_a_state_of_before_which_does_not_say_who_wrote_it_is_read_all_the_same(
     assert at.run("state", "mv", "gemma", "chat").code == 0
 
 
-def test_a_forced_state_says_what_it_forgets_and_gives_no_name_twice(at: Desk) -> None:
+def test_a_forced_state_says_what_it_forgets_and_gives_no_name_twice(at: CommandLine) -> None:
     (name,) = at.slices
     now = at.state()
     empty = {**now, "serial": 1, "next_attempt": 0, "records": []}
@@ -360,7 +362,7 @@ def test_a_forced_state_says_what_it_forgets_and_gives_no_name_twice(at: Desk) -
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "tpudeploy.state/9"}', '{"format": "tpudeploy.state/1"}'])
-def test_what_is_no_state_is_never_pushed(at: Desk, text: str) -> None:
+def test_what_is_no_state_is_never_pushed(at: CommandLine, text: str) -> None:
     before = at.state()
     at.write(text, "given.json")
     for words in (("push", "given.json"), ("push", "-force", "given.json")):
@@ -370,7 +372,7 @@ def test_what_is_no_state_is_never_pushed(at: Desk, text: str) -> None:
     assert at.state() == before
 
 
-def test_a_state_can_come_through_a_pipe(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_can_come_through_a_pipe(at: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     text = at.run("state", "pull").out
     assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
@@ -380,10 +382,10 @@ def test_a_state_can_come_through_a_pipe(at: Desk, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("where", [(), BUCKET], ids=["folder", "bucket"])
 def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
-    desk: Open, monkeypatch: pytest.MonkeyPatch, where: tuple[str, ...]
+    cli: Open, monkeypatch: pytest.MonkeyPatch, where: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("USER", "ada")
-    at = desk(timings={"neighbour": 0})  # the wait for the lock is what is measured
+    at = cli(timings={"neighbour": 0})  # the wait for the lock is what is measured
     at.write()
     backend = where[1] if where else None
     with Workspace.open(at.folder, backend=backend, clock=at.clock) as hers:
@@ -408,7 +410,7 @@ def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
     assert len(at.slices) == 1
 
 
-def test_whoever_edits_the_state_waits_for_the_lock_too(at: Desk) -> None:
+def test_whoever_edits_the_state_waits_for_the_lock_too(at: CommandLine) -> None:
     with Workspace.open(at.folder, clock=at.clock) as hers:
         lease = hers.states.lock("gemma", "apply")
         kept = at.write(at.run("state", "pull").out, "kept.json")
@@ -420,7 +422,7 @@ def test_whoever_edits_the_state_waits_for_the_lock_too(at: Desk) -> None:
     assert at.run("state", "mv", "gemma", "chat").code == 0
 
 
-def test_what_was_changed_can_be_read_by_programs(at: Desk) -> None:
+def test_what_was_changed_can_be_read_by_programs(at: CommandLine) -> None:
     (name,) = at.slices
     kept = at.write(at.run("state", "pull").out, "kept.json")
 
@@ -441,7 +443,7 @@ def test_what_was_changed_can_be_read_by_programs(at: Desk) -> None:
 
 
 @pytest.mark.instant("whole screens, with their moments")
-def test_the_screens_read_well(at: Desk) -> None:
+def test_the_screens_read_well(at: CommandLine) -> None:
     def holds(name: str, *words: str) -> None:
         said = at.run(*words)
         shown = f"$ tpudeploy {' '.join(words)}\n{said.out}{said.err}[exit {said.code}]\n"
@@ -457,5 +459,5 @@ def test_the_screens_read_well(at: Desk) -> None:
     assert_golden("screens/import-generated", (at.folder / "gemma.yaml").read_text("utf-8"), folder=at.folder)
 
 
-def _patches(at: Desk) -> list[str]:
+def _patches(at: CommandLine) -> list[str]:
     return [r.path for r in at.emulator.requests if r.method == "PATCH"]

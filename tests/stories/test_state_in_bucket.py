@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from strict_schema import strict
 
 from tpudeploy import Profile, Workspace
@@ -27,11 +27,11 @@ APPLY = ("apply", "-auto-approve", "gemma.yaml")
 INSERT = "storage.objects.insert"
 
 
-def objects(at: Desk) -> dict[str, bytes]:
+def objects(at: CommandLine) -> dict[str, bytes]:
     return {found.name: found.content for found in at.emulator._cloud.objects.under("states", "")}
 
 
-def neighbour(at: Desk, tmp_path: Path) -> Desk:
+def neighbour(at: CommandLine, tmp_path: Path) -> CommandLine:
     """Somebody else, in a folder of their own, with the same profile."""
     folder = tmp_path / "elsewhere"
     folder.mkdir(exist_ok=True)
@@ -39,14 +39,14 @@ def neighbour(at: Desk, tmp_path: Path) -> Desk:
     return replace(at, folder=folder)
 
 
-def taken(at: Desk, name: str = "gemma") -> tuple[Workspace, Lease]:
+def taken(at: CommandLine, name: str = "gemma") -> tuple[Workspace, Lease]:
     """A run of ada's, in the middle of a step."""
     workspace = Workspace.open(at.folder, backend=PLACE, clock=at.clock)
     return workspace, workspace.states.lock(name, "apply")
 
 
-def test_what_one_folder_applied_another_one_sees_and_ends(desk: Open, tmp_path: Path) -> None:
-    at = desk()
+def test_what_one_folder_applied_another_one_sees_and_ends(cli: Open, tmp_path: Path) -> None:
+    at = cli()
     at.write()
     assert at.run(*APPLY, *BACKEND).code == 0
     assert _without_zone_log(at) == ["team/endpoints/gemma.json", "team/state/gemma.json"]
@@ -64,13 +64,13 @@ def test_what_one_folder_applied_another_one_sees_and_ends(desk: Open, tmp_path:
     assert _without_zone_log(at) == ["team/state/gemma.json"]
 
 
-def _without_zone_log(at: Desk) -> list[str]:
+def _without_zone_log(at: CommandLine) -> list[str]:
     return sorted(name for name in objects(at) if not name.startswith("team/zones/"))
 
 
 @pytest.mark.parametrize("way", ["variable", "settings", "library"])
-def test_a_bucket_can_be_named_by_every_way_in(desk: Open, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    at = desk()
+def test_a_bucket_can_be_named_by_every_way_in(cli: Open, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    at = cli()
     at.write()
     if way == "variable":
         monkeypatch.setenv("TPUDEPLOY_BACKEND", PLACE)
@@ -86,9 +86,9 @@ def test_a_bucket_can_be_named_by_every_way_in(desk: Open, monkeypatch: pytest.M
 
 
 def test_storage_of_its_own_is_where_googles_variable_says(
-    desk: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cli: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    tpus, storage = desk(), desk()
+    tpus, storage = cli(), cli()
     monkeypatch.setenv("TPU_EMULATOR_HOST", tpus.emulator.host)
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{storage.emulator.host}")
     storage.write()
@@ -99,9 +99,9 @@ def test_storage_of_its_own_is_where_googles_variable_says(
 
 
 def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(
-    desk: Open, monkeypatch: pytest.MonkeyPatch
+    cli: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = desk(timings={"neighbour": 0})  # the lock's age is shown to the second
+    at = cli(timings={"neighbour": 0})  # the lock's age is shown to the second
     at.write()
     monkeypatch.setenv("USER", "ada")
     monkeypatch.setenv("CI_JOB_URL", "https://gitlab.example/jobs/7")
@@ -120,8 +120,8 @@ def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(
     workspace.close()
 
 
-def test_the_lock_of_a_run_that_died_is_freed_by_who_cannot_wait(desk: Open) -> None:
-    at = desk()
+def test_the_lock_of_a_run_that_died_is_freed_by_who_cannot_wait(cli: Open) -> None:
+    at = cli()
     at.write()
     _, lease = taken(at)
     at.clock.sleep(60)
@@ -138,15 +138,15 @@ def test_the_lock_of_a_run_that_died_is_freed_by_who_cannot_wait(desk: Open) -> 
     assert at.run(*APPLY, *BACKEND).code == 0
 
 
-def test_a_lock_that_is_released_is_a_document(desk: Open) -> None:
-    at = desk()
+def test_a_lock_that_is_released_is_a_document(cli: Open) -> None:
+    at = cli()
     at.write()
     _, lease = taken(at)
     strict(at, "unlock").validate(json.loads(at.run("force-unlock", "-force", lease.info.id, "-json", *BACKEND).out))
 
 
-def test_a_lock_that_was_left_behind_is_named_by_plan_and_status_with_the_command_that_frees_it(desk: Open) -> None:
-    at = desk()
+def test_a_lock_that_was_left_behind_is_named_by_plan_and_status_with_the_command_that_frees_it(cli: Open) -> None:
+    at = cli()
     at.write()
     assert at.run(*APPLY, *BACKEND).code == 0
     _, lease = taken(at)
@@ -163,9 +163,9 @@ def test_a_lock_that_was_left_behind_is_named_by_plan_and_status_with_the_comman
 
 
 def test_the_lock_of_a_run_that_died_keeps_nobody_out_for_longer_than_its_lease(
-    desk: Open, monkeypatch: pytest.MonkeyPatch
+    cli: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = desk()
+    at = cli()
     at.write()
     monkeypatch.setenv("USER", "ada")
     taken(at)
@@ -177,9 +177,9 @@ def test_the_lock_of_a_run_that_died_keeps_nobody_out_for_longer_than_its_lease(
     assert _without_zone_log(at) == ["team/endpoints/gemma.json", "team/state/gemma.json"]
 
 
-def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(desk: Open) -> None:
+def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(cli: Open) -> None:
     slow = {"fault": "slow", "method": "queuedResources.create", "call": 1, "seconds": 30}
-    at = desk(trouble=[slow])
+    at = cli(trouble=[slow])
     at.write()
     workspace = Workspace.open(at.folder, backend=PLACE, clock=at.clock)
     leases: list[Lease] = []
@@ -209,8 +209,8 @@ def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(desk: Open) -
     assert list(at.slices) == [name]
 
 
-def test_a_state_that_cannot_be_uploaded_stops_the_run_and_is_kept_here(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "unavailable", "method": INSERT, "name": "gemma.json", "call": "4-"}])
+def test_a_state_that_cannot_be_uploaded_stops_the_run_and_is_kept_here(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "unavailable", "method": INSERT, "name": "gemma.json", "call": "4-"}])
     at.write()
     said = at.run(*APPLY, *BACKEND)
     assert said.code == 1
@@ -223,9 +223,9 @@ def test_a_state_that_cannot_be_uploaded_stops_the_run_and_is_kept_here(desk: Op
     assert len(at.slices) == 1
 
 
-def test_what_was_kept_here_is_pushed_with_the_words_that_were_said_and_a_later_state_stays(desk: Open) -> None:
+def test_what_was_kept_here_is_pushed_with_the_words_that_were_said_and_a_later_state_stays(cli: Open) -> None:
     """The upload fails after the slice was asked for: only this machine knows that it was seen."""
-    at = desk(trouble=[{"fault": "unavailable", "method": INSERT, "name": "gemma.json", "call": "7-"}])
+    at = cli(trouble=[{"fault": "unavailable", "method": INSERT, "name": "gemma.json", "call": "7-"}])
     at.write()
     said = at.run(*APPLY, *BACKEND)
     assert said.code == 1
@@ -247,8 +247,8 @@ def test_what_was_kept_here_is_pushed_with_the_words_that_were_said_and_a_later_
     assert (late.code, "which is older than the one here" in late.words) == (1, True)
 
 
-def test_a_bucket_in_trouble_is_waited_for_and_the_person_is_told(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "unavailable", "method": "storage.objects.get", "call": "10-29"}])
+def test_a_bucket_in_trouble_is_waited_for_and_the_person_is_told(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "unavailable", "method": "storage.objects.get", "call": "10-29"}])
     at.write()
     said = at.run(*APPLY, *BACKEND)
     assert said.code == 0, said.all
@@ -272,10 +272,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("command", [("plan", "gemma.yaml"), APPLY, ("status",), ("output", "gemma")])
 def test_what_keeps_us_from_the_bucket_is_said_before_anything_is_asked(
-    desk: Open, name: str, command: tuple[str, ...]
+    cli: Open, name: str, command: tuple[str, ...]
 ) -> None:
     scenario, words = BAD[name]
-    at = desk(**scenario)
+    at = cli(**scenario)
     at.write()
     said = at.run(*command, *BACKEND)
     assert said.code == 1
@@ -284,8 +284,8 @@ def test_what_keeps_us_from_the_bucket_is_said_before_anything_is_asked(
     assert not at.asked()
 
 
-def test_a_backend_that_cannot_be_is_a_plain_error(desk: Open) -> None:
-    at = desk()
+def test_a_backend_that_cannot_be_is_a_plain_error(cli: Open) -> None:
+    at = cli()
     at.write()
     said = at.run("plan", "gemma.yaml", "--backend", "s3://states")
     assert said.code == 1
@@ -299,8 +299,8 @@ def test_a_backend_that_cannot_be_is_a_plain_error(desk: Open) -> None:
     ids=["empty", "cut off", "too new", "not text"],
 )
 @pytest.mark.parametrize("command", [("plan", "gemma.yaml"), APPLY, ("destroy", "-auto-approve", "gemma.yaml")])
-def test_a_state_that_cannot_be_read_is_left_as_it_is(desk: Open, content: bytes, command: tuple[str, ...]) -> None:
-    at = desk()
+def test_a_state_that_cannot_be_read_is_left_as_it_is(cli: Open, content: bytes, command: tuple[str, ...]) -> None:
+    at = cli()
     at.write()
     put = at.emulator._cloud.objects.insert
     put("states", StoredObject(name="team/state/gemma.json", content=content), Conditions())
@@ -310,8 +310,8 @@ def test_a_state_that_cannot_be_read_is_left_as_it_is(desk: Open, content: bytes
     assert objects(at) == {"team/state/gemma.json": content}
 
 
-def test_the_zone_log_and_the_lock_are_read_from_the_bucket(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_the_zone_log_and_the_lock_are_read_from_the_bucket(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
     at.write()
     monkeypatch.setenv("USER", "ada")
     workspace, lease = taken(at)
@@ -339,9 +339,9 @@ def test_the_zone_log_and_the_lock_are_read_from_the_bucket(desk: Open, monkeypa
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("command", ["zones", "doctor"])
-def test_a_bucket_that_cannot_be_read_keeps_nobody_from_the_gates(desk: Open, name: str, command: str) -> None:
+def test_a_bucket_that_cannot_be_read_keeps_nobody_from_the_gates(cli: Open, name: str, command: str) -> None:
     scenario, _ = BAD[name]
-    at = desk(**scenario)
+    at = cli(**scenario)
     at.write()
     said = at.run(command, "gemma.yaml", *BACKEND)
     assert said.code in {0, 13}, said.all
@@ -350,10 +350,10 @@ def test_a_bucket_that_cannot_be_read_keeps_nobody_from_the_gates(desk: Open, na
 
 
 def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_next_run_continues(
-    desk: Open, monkeypatch: pytest.MonkeyPatch
+    cli: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was written when its lock had been taken over: there was no earlier version that could have ended it."""
-    at = desk()
+    at = cli()
     at.write()
     late, _ = taken(at)
     at.clock.sleep(LEASE_SECONDS + 1)

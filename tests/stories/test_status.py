@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from desk import Open
+from command_line import Open
 
 
-def test_status_is_watched_until_it_serves(desk: Open) -> None:
-    at = desk(timings={"waiting": 600}, boot={"boot_seconds": 300})
+def test_status_is_watched_until_it_serves(cli: Open) -> None:
+    at = cli(timings={"waiting": 600}, boot={"boot_seconds": 300})
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-wait", "accepted", profile).code == 0
     apart = at.clock.now()
@@ -20,15 +20,15 @@ def test_status_is_watched_until_it_serves(desk: Open) -> None:
     assert 900 <= at.clock.now() - apart < 1800
 
 
-def test_a_status_that_will_not_change_is_shown_at_once(desk: Open) -> None:
-    at = desk()
+def test_a_status_that_will_not_change_is_shown_at_once(cli: Open) -> None:
+    at = cli()
     before = at.clock.now()
     assert "not deployed" in at.run("status", "--watch", at.write()).out
     assert at.clock.now() == before
 
 
-def test_the_fleet_as_a_page(desk: Open, tmp_path: Path) -> None:
-    at = desk()
+def test_the_fleet_as_a_page(cli: Open, tmp_path: Path) -> None:
+    at = cli()
     profile = at.write()
     at.run("apply", "-auto-approve", profile)
     told = at.run("status", profile, "--html", str(tmp_path / "fleet.html"))

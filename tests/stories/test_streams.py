@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import PROFILE
+from command_line import PROFILE
 
 # Without bytecode: a limit on the size of files would tear what everybody imports later.
 TPUDEPLOY = f'"{sys.executable}" -B -m tpudeploy'

@@ -5,28 +5,28 @@ from __future__ import annotations
 import json
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 TWO = PROFILE + "replicas: 2\n"
 DETAILED = "-detailed-exitcode"
 
 
-def _deployed(at: Desk, text: str = PROFILE) -> str:
+def _deployed(at: CommandLine, text: str = PROFILE) -> str:
     profile = at.write(text)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     return profile
 
 
-def _slice_of(at: Desk, replica: int) -> str:
+def _slice_of(at: CommandLine, replica: int) -> str:
     """The one that stands."""
     (attempt,) = at.state()["records"][replica]["attempts"]
     name: str = attempt["name"]
     return name
 
 
-def test_a_replacement_that_was_asked_for_creates_first_and_then_destroys(desk: Open) -> None:
-    at = desk()
+def test_a_replacement_that_was_asked_for_creates_first_and_then_destroys(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     (old,) = at.slices
     planned = at.run("plan", "-replace", "gemma[0]", profile, DETAILED)
@@ -43,8 +43,8 @@ def test_a_replacement_that_was_asked_for_creates_first_and_then_destroys(desk: 
     assert at.run("plan", profile, DETAILED).code == 0
 
 
-def test_a_replacement_that_was_stopped_goes_on_without_being_asked_for_again(desk: Open) -> None:
-    at = desk()
+def test_a_replacement_that_was_stopped_goes_on_without_being_asked_for_again(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     (old,) = at.slices
     at.emulator.script({"fault": "wait-for-ever", "times": 1})
@@ -57,8 +57,8 @@ def test_a_replacement_that_was_stopped_goes_on_without_being_asked_for_again(de
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_replacement_can_be_saved_and_applied(desk: Open) -> None:
-    at = desk()
+def test_a_replacement_can_be_saved_and_applied(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     (old,) = at.slices
     assert at.run("plan", "-replace", "gemma[0]", "-out", "it.plan", profile).code == 0
@@ -68,8 +68,8 @@ def test_a_replacement_can_be_saved_and_applied(desk: Open) -> None:
     assert old not in at.slices
 
 
-def test_of_several_replicas_only_the_named_one_is_replaced(desk: Open) -> None:
-    at = desk()
+def test_of_several_replicas_only_the_named_one_is_replaced(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, TWO)
     kept, old = _slice_of(at, 0), _slice_of(at, 1)
     assert at.run("apply", "-auto-approve", "-replace", "gemma[1]", profile).code == 0
@@ -78,8 +78,8 @@ def test_of_several_replicas_only_the_named_one_is_replaced(desk: Open) -> None:
     assert len(at.slices) == 2
 
 
-def test_prevent_destroy_stops_a_replacement_that_was_asked_for_and_a_removal(desk: Open) -> None:
-    at = desk()
+def test_prevent_destroy_stops_a_replacement_that_was_asked_for_and_a_removal(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, PROFILE + "lifecycle: {prevent_destroy: true}\n")
     for words in (("apply", "-auto-approve", "-replace", "gemma"), ("plan", "-destroy"), ("plan", "-replace", "gemma")):
         told = at.run(*words, profile)
@@ -88,13 +88,13 @@ def test_prevent_destroy_stops_a_replacement_that_was_asked_for_and_a_removal(de
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_what_has_no_slice_yet_is_only_created(desk: Open) -> None:
-    at = desk()
+def test_what_has_no_slice_yet_is_only_created(cli: Open) -> None:
+    at = cli()
     assert "Plan: 1 to add, 0 to change, 0 to destroy." in at.run("plan", "-replace", "gemma", at.write()).out
 
 
-def test_a_target_leaves_the_rest_as_it_is_and_says_so(desk: Open) -> None:
-    at = desk()
+def test_a_target_leaves_the_rest_as_it_is_and_says_so(cli: Open) -> None:
+    at = cli()
     profile = at.write(TWO)
     planned = at.run("plan", "-target", "gemma[1]", profile)
     assert "Plan: 1 to add, 0 to change, 0 to destroy." in planned.out
@@ -108,8 +108,8 @@ def test_a_target_leaves_the_rest_as_it_is_and_says_so(desk: Open) -> None:
     assert len(at.slices) == 2
 
 
-def test_a_yes_for_a_part_is_no_yes_for_the_whole(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "wait-for-ever"}])
+def test_a_yes_for_a_part_is_no_yes_for_the_whole(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever"}])
     profile = at.write(TWO)
     assert at.run("apply", "-auto-approve", "-target", "gemma[1]", "-timeout", "5m", profile).code == 12
     asked = len(at.asked())
@@ -120,8 +120,8 @@ def test_a_yes_for_a_part_is_no_yes_for_the_whole(desk: Open) -> None:
     assert at.run("apply", "-target", "gemma[1]", "-timeout", "5m", profile).code == 12, "that was approved"
 
 
-def test_a_yes_for_the_whole_covers_a_part_and_outlives_it(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "wait-for-ever", "times": 2}])
+def test_a_yes_for_the_whole_covers_a_part_and_outlives_it(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever", "times": 2}])
     profile = at.write(TWO)
     assert at.run("apply", "-auto-approve", "-timeout", "5m", profile).code == 12
     assert at.run("apply", "-target", "gemma[0]", "-timeout", "4h", profile).code == 0
@@ -129,8 +129,8 @@ def test_a_yes_for_the_whole_covers_a_part_and_outlives_it(desk: Open) -> None:
     assert list(at.slices.values()) == ["ACTIVE", "ACTIVE"]
 
 
-def test_one_replica_can_be_destroyed_and_the_endpoint_of_the_first_stays(desk: Open) -> None:
-    at = desk()
+def test_one_replica_can_be_destroyed_and_the_endpoint_of_the_first_stays(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at, TWO)
     kept = _slice_of(at, 0)
     before = at.run("output", "gemma").out
@@ -141,8 +141,8 @@ def test_one_replica_can_be_destroyed_and_the_endpoint_of_the_first_stays(desk: 
     assert at.run("output", "gemma").out == before
 
 
-def test_of_several_deployments_only_the_named_one_is_planned(desk: Open) -> None:
-    at = desk()
+def test_of_several_deployments_only_the_named_one_is_planned(cli: Open) -> None:
+    at = cli()
     profiles = [at.write(PROFILE.replace("name: gemma", f"name: {n}"), f"{n}.yaml") for n in ("one", "two", "three")]
     planned = at.run("plan", "-target", "two", *profiles)
     assert "two[0] will be created" in planned.out
@@ -166,15 +166,15 @@ def test_of_several_deployments_only_the_named_one_is_planned(desk: Open) -> Non
         (("-parallelism", "0"), "`0` is not a positive integer"),
     ],
 )
-def test_an_address_that_nothing_has_is_an_error(desk: Open, words: tuple[str, ...], said: str) -> None:
-    at = desk()
+def test_an_address_that_nothing_has_is_an_error(cli: Open, words: tuple[str, ...], said: str) -> None:
+    at = cli()
     told = at.run("plan", at.write(), *words)
     assert told.code == 1
     assert said in told.err, told.err
 
 
-def test_without_a_refresh_nothing_is_asked_of_the_cloud(desk: Open) -> None:
-    at = desk()
+def test_without_a_refresh_nothing_is_asked_of_the_cloud(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     requests = len(at.emulator.requests)
     assert at.run("plan", "-refresh=false", profile, DETAILED).code == 0
@@ -187,16 +187,16 @@ def test_without_a_refresh_nothing_is_asked_of_the_cloud(desk: Open) -> None:
     assert at.run("apply", "it.plan").code == 11, "apply looks"
 
 
-def test_a_plan_without_a_refresh_can_be_applied_where_the_world_is_as_it_was(desk: Open) -> None:
-    at = desk()
+def test_a_plan_without_a_refresh_can_be_applied_where_the_world_is_as_it_was(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     at.write(PROFILE.replace("16384", "8192"))
     assert at.run("plan", "-refresh=false", "-out", "it.plan", profile).code == 0
     assert at.run("apply", "it.plan").code == 0
 
 
-def test_many_are_planned_side_by_side_and_told_in_the_order_they_were_named(desk: Open) -> None:
-    at = desk()
+def test_many_are_planned_side_by_side_and_told_in_the_order_they_were_named(cli: Open) -> None:
+    at = cli()
     names = [f"m{number}" for number in range(6)]
     profiles = [at.write(PROFILE.replace("name: gemma", f"name: {n}"), f"{n}.yaml") for n in names]
     assert at.run("apply", "-auto-approve", "-parallelism", "3", *profiles).code == 0
@@ -209,10 +209,10 @@ def test_many_are_planned_side_by_side_and_told_in_the_order_they_were_named(des
 
 @pytest.mark.parametrize("seconds", [0.5, 60, *(pytest.param(s, marks=pytest.mark.long) for s in (3, 20, 150))])
 def test_a_replacement_that_is_killed_at_any_time_ends_with_one_slice_and_not_the_old(
-    desk: Open, seconds: float
+    cli: Open, seconds: float
 ) -> None:
     # No neighbour takes its time: who is killed while it still plans has approved nothing.
-    at = desk(boot={"boot_seconds": 200}, timings={"waiting": 60, "neighbour": 0})
+    at = cli(boot={"boot_seconds": 200}, timings={"waiting": 60, "neighbour": 0})
     profile = _deployed(at)
     (old,) = at.slices
     at.killed(seconds, "apply", "-auto-approve", "-replace", "gemma", profile)
@@ -223,8 +223,8 @@ def test_a_replacement_that_is_killed_at_any_time_ends_with_one_slice_and_not_th
     assert at.run("plan", profile, DETAILED).code == 0
 
 
-def test_a_replacement_under_way_that_is_asked_for_again_is_the_same_one(desk: Open) -> None:
-    at = desk()
+def test_a_replacement_under_way_that_is_asked_for_again_is_the_same_one(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     at.emulator.script({"fault": "wait-for-ever", "times": 1})
     assert at.run("apply", "-auto-approve", "-replace", "gemma", "-timeout", "5m", profile).code == 12
@@ -233,8 +233,8 @@ def test_a_replacement_under_way_that_is_asked_for_again_is_the_same_one(desk: O
     assert dict(at.slices) == before
 
 
-def test_another_approval_ends_a_replacement_that_did_not_come_about(desk: Open) -> None:
-    at = desk()
+def test_another_approval_ends_a_replacement_that_did_not_come_about(cli: Open) -> None:
+    at = cli()
     profile = _deployed(at)
     (old,) = at.slices
     at.emulator.script({"fault": "wait-for-ever", "times": 1})

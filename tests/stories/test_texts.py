@@ -7,7 +7,7 @@ import sys
 from contextlib import redirect_stderr
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from goldens import assert_golden
 
 # Constructed: the words are those of XLA's compiler as issues quote them; no whole log of such a death is at hand.
@@ -15,20 +15,20 @@ OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used
 FULL = {"fault": "stockout", "zone": "us-east5-a"}
 
 
-def _screen(at: Desk, *words: str) -> str:
+def _screen(at: CommandLine, *words: str) -> str:
     """Both streams, in the order of time."""
     with redirect_stderr(sys.stdout):
         said = at.run(*words)
     return f"$ tpudeploy {' '.join(words)}\n{said.out}[exit {said.code}]\n"
 
 
-def _holds(at: Desk, name: str, *words: str) -> None:
+def _holds(at: CommandLine, name: str, *words: str) -> None:
     assert_golden(f"screens/{name}", _screen(at, *words), folder=at.folder)
 
 
 @pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
-def test_the_life_of_a_deployment_reads_well(desk: Open) -> None:
-    at = desk(trouble=[FULL])
+def test_the_life_of_a_deployment_reads_well(cli: Open) -> None:
+    at = cli(trouble=[FULL])
     profile = at.write()
     _holds(at, "status-nothing", "status", profile)
     _holds(at, "plan-create", "plan", profile)
@@ -49,8 +49,8 @@ def test_the_life_of_a_deployment_reads_well(desk: Open) -> None:
 
 
 @pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
-def test_a_restart_in_place_reads_well(desk: Open) -> None:
-    at = desk()
+def test_a_restart_in_place_reads_well(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.write(PROFILE.replace("16384", "8192"))
@@ -58,8 +58,8 @@ def test_a_restart_in_place_reads_well(desk: Open) -> None:
 
 
 @pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
-def test_hand_overs_read_well(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "boot", "attempt": "2", "crash": OUT_OF_MEMORY}])
+def test_hand_overs_read_well(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "boot", "attempt": "2", "crash": OUT_OF_MEMORY}])
     lasting = PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 6h")
     profile = at.write(lasting + "lifecycle: {update: blue-green, on_run_end: renew}\n")
     assert at.run("apply", "-auto-approve", profile).code == 0
@@ -74,8 +74,8 @@ def test_hand_overs_read_well(desk: Open) -> None:
 
 
 @pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
-def test_pins_read_well(desk: Open) -> None:
-    at = desk(project={"pushes": {"vllm/vllm-tpu:nightly": 86400}})
+def test_pins_read_well(cli: Open) -> None:
+    at = cli(project={"pushes": {"vllm/vllm-tpu:nightly": 86400}})
     profile = at.write(PROFILE.replace("v0.32.0", "nightly"))
     _holds(at, "apply-pinned", "apply", "-auto-approve", profile)
     at.clock.sleep(86400)
@@ -88,16 +88,16 @@ def test_pins_read_well(desk: Open) -> None:
 
 
 @pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
-def test_a_failed_boot_reads_well(desk: Open) -> None:
-    at = desk(boot={"crash": OUT_OF_MEMORY})
+def test_a_failed_boot_reads_well(cli: Open) -> None:
+    at = cli(boot={"crash": OUT_OF_MEMORY})
     profile = at.write()
     _holds(at, "apply-crash", "apply", "-auto-approve", profile)
     _holds(at, "status-crash", "status", profile)
     _holds(at, "plan-after-crash", "plan", profile)
 
 
-def test_a_wait_that_ends_reads_well(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "wait-for-ever"}])
+def test_a_wait_that_ends_reads_well(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever"}])
     profile = at.write()
     _holds(at, "apply-timeout", "apply", "-auto-approve", "-timeout", "30m", profile)
     _holds(at, "status-waiting", "status", profile)
@@ -105,20 +105,20 @@ def test_a_wait_that_ends_reads_well(desk: Open) -> None:
 
 
 @pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
-def test_an_unreachable_endpoint_reads_well(desk: Open) -> None:
-    at = desk(boot={"reachable": False})
+def test_an_unreachable_endpoint_reads_well(cli: Open) -> None:
+    at = cli(boot={"reachable": False})
     _holds(at, "apply-unreachable", "apply", "-auto-approve", at.write())
     _holds(at, "status-unreachable", "status", "gemma.yaml")
 
 
-def test_a_cloud_without_quota_reads_well(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "quota-zero"}])
+def test_a_cloud_without_quota_reads_well(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "quota-zero"}])
     _holds(at, "apply-no-quota", "apply", "-auto-approve", at.write())
 
 
 @pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
-def test_what_is_left_over_reads_well(desk: Open) -> None:
-    at = desk(timings={"provisioning": 300.0})
+def test_what_is_left_over_reads_well(cli: Open) -> None:
+    at = cli(timings={"provisioning": 300.0})
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     other = at.write(PROFILE.replace("name: gemma", "name: other").replace("v6e-1", "v6e-4"), "other.yaml")
@@ -135,8 +135,8 @@ def test_what_is_left_over_reads_well(desk: Open) -> None:
     _holds(at, "gc-foreign", "gc", "-foreign", "-auto-approve")
 
 
-def test_a_lost_state_reads_well(desk: Open) -> None:
-    at = desk()
+def test_a_lost_state_reads_well(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
@@ -149,10 +149,10 @@ def test_a_lost_state_reads_well(desk: Open) -> None:
 
 
 @pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
-def test_a_hunt_in_many_places_reads_well(desk: Open) -> None:
+def test_a_hunt_in_many_places_reads_well(cli: Open) -> None:
     queues = {"fault": "wait-for-ever", "model": "FLEX_START"}
     quota = {"fault": "quota-zero", "model": "SPOT", "zone": "us-west1-c"}
-    at = desk(trouble=[queues, quota, {"fault": "stockout", "model": "SPOT", "times": 12}])
+    at = cli(trouble=[queues, quota, {"fault": "stockout", "model": "SPOT", "times": 12}])
     many = PROFILE.replace("[spot]", "[flex-start, spot]\n  max_run_duration: 12h").replace(
         "requests: 1", "requests: 6"
     )
@@ -161,8 +161,8 @@ def test_a_hunt_in_many_places_reads_well(desk: Open) -> None:
 
 
 @pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
-def test_what_changed_outside_reads_well(desk: Open) -> None:
-    at = desk()
+def test_what_changed_outside_reads_well(cli: Open) -> None:
+    at = cli()
     labelled = PROFILE + "  labels: {team: search}\n"
     profile = at.write(labelled)
     assert at.run("apply", "-auto-approve", profile).code == 0

@@ -8,7 +8,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
-from desk import Desk, Open
+from command_line import CommandLine, Open
 from goldens import hold, lasting
 
 README = Path(__file__).parents[2] / "README.md"
@@ -33,8 +33,8 @@ placement:
 
 
 @pytest.mark.instant("README shows a short day: a boot that lasts fills it with its phases")
-def test_the_transcript_in_readme_is_what_is_printed(desk: Open) -> None:
-    at: Desk = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
+def test_the_transcript_in_readme_is_what_is_printed(cli: Open) -> None:
+    at: CommandLine = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     at.write(PROFILE)
     told = [_said(at, "plan -out monday.plan gemma.yaml"), _said(at, "apply monday.plan")]
     (node,) = at.emulator._cloud.nodes.values()
@@ -46,7 +46,7 @@ def test_the_transcript_in_readme_is_what_is_printed(desk: Open) -> None:
     assert shown in README.read_text(encoding="utf-8")
 
 
-def _said(at: Desk, line: str) -> str:
+def _said(at: CommandLine, line: str) -> str:
     """Both streams, in the order of time; without the note of the sizing, which `size` explains."""
     with redirect_stderr(sys.stdout):
         said = at.run(*line.split())

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 BOOT = 300.0  # seconds: a change fails after one boot, and is undone after two
 SHORTER = PROFILE.replace("16384", "8192")
@@ -18,8 +18,8 @@ DURING_THE_CHANGE, DURING_THE_UNDO = 150.0, 450.0
 FAILS = {"setup_fails": True, "boot_seconds": BOOT}
 
 
-def test_the_endpoint_stands_throughout_an_undo_that_takes_minutes(desk: Open) -> None:
-    at = desk(boot=FAILS)
+def test_the_endpoint_stands_throughout_an_undo_that_takes_minutes(cli: Open) -> None:
+    at = cli(boot=FAILS)
     profile = _serve(at)
     endpoint, began = _endpoint(at), at.clock.now()
     at.write(BAD)
@@ -38,8 +38,8 @@ def test_the_endpoint_stands_throughout_an_undo_that_takes_minutes(desk: Open) -
     assert "1 to restart" in at.run("plan", profile).out
 
 
-def test_an_undo_that_fails_too_is_told_as_it_is_and_withdraws_the_endpoint(desk: Open) -> None:
-    at = desk(boot={**FAILS, "undo_fails": True})
+def test_an_undo_that_fails_too_is_told_as_it_is_and_withdraws_the_endpoint(cli: Open) -> None:
+    at = cli(boot={**FAILS, "undo_fails": True})
     profile = _serve(at)
     at.write(BAD)
     changed = at.run("apply", "-auto-approve", profile)
@@ -55,8 +55,8 @@ def test_an_undo_that_fails_too_is_told_as_it_is_and_withdraws_the_endpoint(desk
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
-def test_an_undo_that_never_ends_is_given_up_after_a_while(desk: Open) -> None:
-    at, profile, _ = _killed(desk, DURING_THE_UNDO)
+def test_an_undo_that_never_ends_is_given_up_after_a_while(cli: Open) -> None:
+    at, profile, _ = _killed(cli, DURING_THE_UNDO)
     _set(at, hang=True)
     began = at.clock.now()
     changed = at.run("apply", "-auto-approve", profile)
@@ -68,8 +68,8 @@ def test_an_undo_that_never_ends_is_given_up_after_a_while(desk: Open) -> None:
 
 
 @pytest.mark.parametrize("after", [DURING_THE_CHANGE, DURING_THE_UNDO])
-def test_a_run_that_is_killed_goes_on_and_tells_how_it_ended(desk: Open, after: float) -> None:
-    at, profile, endpoint = _killed(desk, after)
+def test_a_run_that_is_killed_goes_on_and_tells_how_it_ended(cli: Open, after: float) -> None:
+    at, profile, endpoint = _killed(cli, after)
     assert _endpoint(at) == endpoint
     resumed = at.run("apply", profile)
     assert resumed.code == 13, resumed.all
@@ -79,8 +79,8 @@ def test_a_run_that_is_killed_goes_on_and_tells_how_it_ended(desk: Open, after: 
 
 
 @pytest.mark.parametrize("after", [DURING_THE_CHANGE, DURING_THE_UNDO])
-def test_a_run_that_stops_waiting_leaves_the_endpoint(desk: Open, after: float) -> None:
-    at = desk(boot=FAILS)
+def test_a_run_that_stops_waiting_leaves_the_endpoint(cli: Open, after: float) -> None:
+    at = cli(boot=FAILS)
     profile = _serve(at)
     endpoint = _endpoint(at)
     at.write(BAD)
@@ -93,8 +93,8 @@ def test_a_run_that_stops_waiting_leaves_the_endpoint(desk: Open, after: float) 
 
 
 @pytest.mark.parametrize("after", [DURING_THE_CHANGE, DURING_THE_UNDO])
-def test_taking_the_change_back_meanwhile_ends_as_it_was(desk: Open, after: float) -> None:
-    at, profile, endpoint = _killed(desk, after)
+def test_taking_the_change_back_meanwhile_ends_as_it_was(cli: Open, after: float) -> None:
+    at, profile, endpoint = _killed(cli, after)
     before = _node(at)
     at.write()
     restored = at.run("apply", "-auto-approve", profile)
@@ -105,8 +105,8 @@ def test_taking_the_change_back_meanwhile_ends_as_it_was(desk: Open, after: floa
 
 
 @pytest.mark.parametrize("after", [DURING_THE_CHANGE, DURING_THE_UNDO])
-def test_another_change_meanwhile_wins(desk: Open, after: float) -> None:
-    at, profile, endpoint = _killed(desk, after)
+def test_another_change_meanwhile_wins(cli: Open, after: float) -> None:
+    at, profile, endpoint = _killed(cli, after)
     before = _node(at)
     at.write(SHORTER)
     is_there = _watch(at, lambda: _endpoint(at) == endpoint)
@@ -117,8 +117,8 @@ def test_another_change_meanwhile_wins(desk: Open, after: float) -> None:
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
-def test_another_bad_change_meanwhile_is_undone_to_what_served_last(desk: Open) -> None:
-    at, profile, endpoint = _killed(desk, DURING_THE_UNDO)
+def test_another_bad_change_meanwhile_is_undone_to_what_served_last(cli: Open) -> None:
+    at, profile, endpoint = _killed(cli, DURING_THE_UNDO)
     at.write(BAD.replace("8192", "4096"))
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
@@ -129,16 +129,16 @@ def test_another_bad_change_meanwhile_is_undone_to_what_served_last(desk: Open) 
 
 
 @pytest.mark.parametrize("blue_green", ["", BLUE_GREEN])
-def test_destroying_it_meanwhile_leaves_nothing(desk: Open, blue_green: str) -> None:
-    at, profile, _ = _killed(desk, DURING_THE_UNDO, blue_green)
+def test_destroying_it_meanwhile_leaves_nothing(cli: Open, blue_green: str) -> None:
+    at, profile, _ = _killed(cli, DURING_THE_UNDO, blue_green)
     destroyed = at.run("destroy", "-auto-approve", profile)
     assert destroyed.code == 0, destroyed.all
     assert at.slices == {}
     assert _endpoint(at) is None
 
 
-def test_a_node_that_dies_meanwhile_is_replaced_and_the_change_judged_there(desk: Open) -> None:
-    at, profile, _ = _killed(desk, DURING_THE_UNDO)
+def test_a_node_that_dies_meanwhile_is_replaced_and_the_change_judged_there(cli: Open) -> None:
+    at, profile, _ = _killed(cli, DURING_THE_UNDO)
     (name,) = at.slices
     at.emulator.preempt(name)
     at.clock.sleep(60)
@@ -153,8 +153,8 @@ def test_a_node_that_dies_meanwhile_is_replaced_and_the_change_judged_there(desk
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
-def test_a_node_that_dies_while_its_run_waits_for_the_undo_is_replaced_by_that_run(desk: Open) -> None:
-    at = desk(boot=FAILS)
+def test_a_node_that_dies_while_its_run_waits_for_the_undo_is_replaced_by_that_run(cli: Open) -> None:
+    at = cli(boot=FAILS)
     profile = _serve(at)
     (name,) = at.slices
     died = at.clock.now() + DURING_THE_UNDO
@@ -168,8 +168,8 @@ def test_a_node_that_dies_while_its_run_waits_for_the_undo_is_replaced_by_that_r
     assert len(at.slices) == 1
 
 
-def test_a_machine_that_reboots_in_the_middle_of_its_undo_is_waited_for(desk: Open) -> None:
-    at, profile, endpoint = _killed(desk, DURING_THE_UNDO)
+def test_a_machine_that_reboots_in_the_middle_of_its_undo_is_waited_for(cli: Open) -> None:
+    at, profile, endpoint = _killed(cli, DURING_THE_UNDO)
     _host(at).reboot()
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
@@ -179,8 +179,8 @@ def test_a_machine_that_reboots_in_the_middle_of_its_undo_is_waited_for(desk: Op
 
 
 @pytest.mark.parametrize("when", [1.0, DURING_THE_CHANGE, DURING_THE_UNDO])
-def test_a_report_that_is_lost_for_a_while_resets_nothing(desk: Open, when: float) -> None:
-    at = desk(boot=FAILS)
+def test_a_report_that_is_lost_for_a_while_resets_nothing(cli: Open, when: float) -> None:
+    at = cli(boot=FAILS)
     profile = _serve(at)
     endpoint, began = _endpoint(at), at.clock.now()
     at.write(BAD)
@@ -193,8 +193,8 @@ def test_a_report_that_is_lost_for_a_while_resets_nothing(desk: Open, when: floa
     assert not [r for r in at.emulator.requests if r.resource.endswith(":reset")]
 
 
-def test_a_node_that_is_reset_into_a_bad_change_goes_back_too(desk: Open) -> None:
-    at = desk(boot={**FAILS, "hears_changes": False})
+def test_a_node_that_is_reset_into_a_bad_change_goes_back_too(cli: Open) -> None:
+    at = cli(boot={**FAILS, "hears_changes": False})
     profile = _serve(at)
     endpoint = _endpoint(at)
     at.write(BAD)
@@ -208,9 +208,9 @@ def test_a_node_that_is_reset_into_a_bad_change_goes_back_too(desk: Open) -> Non
     assert _endpoint(at) == endpoint
 
 
-def test_a_second_slice_that_goes_back_to_what_it_served_first_takes_no_client(desk: Open) -> None:
+def test_a_second_slice_that_goes_back_to_what_it_served_first_takes_no_client(cli: Open) -> None:
     """Killed between its first completion and the hand-over, it served a server that clients were never sent to."""
-    at = desk(boot=FAILS)
+    at = cli(boot=FAILS)
     profile = _serve(at, PROFILE + BLUE_GREEN)
     (blue,) = at.slices
     endpoint = _endpoint(at)
@@ -228,8 +228,8 @@ def test_a_second_slice_that_goes_back_to_what_it_served_first_takes_no_client(d
 
 
 @pytest.mark.parametrize("undo_fails", [False, True])
-def test_status_says_that_a_change_is_being_undone_and_what_came_of_it(desk: Open, undo_fails: bool) -> None:
-    at, profile, _ = _killed(desk, DURING_THE_UNDO)
+def test_status_says_that_a_change_is_being_undone_and_what_came_of_it(cli: Open, undo_fails: bool) -> None:
+    at, profile, _ = _killed(cli, DURING_THE_UNDO)
     failed = "change failed: a setup step exited 1"
     assert f"{failed}; the previous server starts again" in at.run("status", profile).words
     shown = json.loads(at.run("status", profile, "-json").out)["deployments"][0]["replicas"][0]
@@ -243,9 +243,9 @@ def test_status_says_that_a_change_is_being_undone_and_what_came_of_it(desk: Ope
     assert "change failed" not in at.run("status", profile).words
 
 
-def _killed(desk: Open, after: float, lifecycle: str = "") -> tuple[Desk, str, str | None]:
+def _killed(cli: Open, after: float, lifecycle: str = "") -> tuple[CommandLine, str, str | None]:
     """Serve, then apply a bad change whose run is killed `after` so many seconds; the profile and its endpoint."""
-    at = desk(boot=FAILS)
+    at = cli(boot=FAILS)
     profile = _serve(at, PROFILE + lifecycle)
     endpoint = _endpoint(at)
     at.write(BAD + lifecycle)
@@ -253,46 +253,46 @@ def _killed(desk: Open, after: float, lifecycle: str = "") -> tuple[Desk, str, s
     return at, profile, endpoint
 
 
-def _serve(at: Desk, text: str = PROFILE) -> str:
+def _serve(at: CommandLine, text: str = PROFILE) -> str:
     profile = at.write(text)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     return profile
 
 
-def _endpoint(at: Desk) -> str | None:
+def _endpoint(at: CommandLine) -> str | None:
     path = at.folder / "endpoints" / "gemma.json"
     return path.read_text(encoding="utf-8") if path.exists() else None
 
 
-def _watch(at: Desk, claim: Callable[[], bool]) -> list[bool]:
+def _watch(at: CommandLine, claim: Callable[[], bool]) -> list[bool]:
     """Whether `claim` holds, whenever time passes from here on."""
     held: list[bool] = []
     at.clock.on_advance.append(lambda: held.append(claim()))
     return held
 
 
-def _host(at: Desk) -> Any:
+def _host(at: CommandLine) -> Any:
     (node,) = at.emulator._cloud.nodes.values()
     return node.hosts[0]
 
 
-def _node(at: Desk) -> str:
+def _node(at: CommandLine) -> str:
     (name,) = at.slices
     return name
 
 
-def _set(at: Desk, **behaviour: object) -> None:
+def _set(at: CommandLine, **behaviour: object) -> None:
     """From now on its boots go otherwise."""
     host = _host(at)
     host._behaviour = replace(host._behaviour, **behaviour)
 
 
-def _preempt(at: Desk, name: str, when: float) -> None:
+def _preempt(at: CommandLine, name: str, when: float) -> None:
     if at.clock.now() >= when and at.slices.get(name) == "ACTIVE":
         at.emulator.preempt(name)
 
 
-def _is_asked_once(at: Desk) -> bool:
+def _is_asked_once(at: CommandLine) -> bool:
     """Whether the node was told of its change once."""
     return sum(r.method == "PATCH" for r in at.emulator.requests) == 1

@@ -6,31 +6,31 @@ import json
 from typing import Any
 
 import pytest
-from desk import Desk, Open
+from command_line import CommandLine, Open
 
 LORA = ("--set", "serving.args.enable_lora=true")
 UNKNOWN = ("--set", "model.id=somebody/something")
 
 
 @pytest.fixture
-def at(desk: Open) -> Desk:
-    opened: Desk = desk()
+def at(cli: Open) -> CommandLine:
+    opened: CommandLine = cli()
     opened.write()
     return opened
 
 
-def validate(at: Desk, *settings: str) -> dict[str, Any]:
+def validate(at: CommandLine, *settings: str) -> dict[str, Any]:
     said = at.run("validate", "gemma.yaml", "-format", "json", *settings)
     (profile,) = json.loads(said.out)["profiles"]
     return {each["code"]: each for each in profile["diagnostics"]}
 
 
-def size(at: Desk, *settings: str) -> dict[str, Any]:
+def size(at: CommandLine, *settings: str) -> dict[str, Any]:
     tree: dict[str, Any] = json.loads(at.run("size", "gemma.yaml", "-json", *settings).out)
     return tree
 
 
-def test_lora_leaves_every_figure_as_a_bound(at: Desk) -> None:
+def test_lora_leaves_every_figure_as_a_bound(at: CommandLine) -> None:
     plain, bound = size(at), size(at, *LORA)
     assert bound["fits"] is None
     assert bound["at_least"]["weights_bytes_per_chip"] == plain["weights_bytes_per_chip"]
@@ -42,7 +42,7 @@ def test_lora_leaves_every_figure_as_a_bound(at: Desk) -> None:
     assert "at least 8.97 GiB of weights" in at.run("plan", "gemma.yaml", *LORA).words
 
 
-def test_lora_on_a_model_that_is_too_large_is_an_error(at: Desk) -> None:
+def test_lora_on_a_model_that_is_too_large_is_an_error(at: CommandLine) -> None:
     settings = (*LORA, "--set", "model.id=google/gemma-4-31B-it")
     assert validate(at, *settings)["TPU2101"]["severity"] == "error"
     assert "at least 58.3 GiB" in validate(at, *settings)["TPU2101"]["message"]
@@ -61,7 +61,7 @@ def test_lora_on_a_model_that_is_too_large_is_an_error(at: Desk) -> None:
         (("model.id=google/gemma-3-1b-it", "tpu.type=v6e-8"), "TPU2106"),
     ],
 )
-def test_checks_that_need_no_bytes_run_with_adapters_too(at: Desk, settings: tuple[str, ...], code: str) -> None:
+def test_checks_that_need_no_bytes_run_with_adapters_too(at: CommandLine, settings: tuple[str, ...], code: str) -> None:
     assert code in validate(at, *LORA, *(word for setting in settings for word in ("--set", setting)))
 
 
@@ -75,11 +75,13 @@ def test_checks_that_need_no_bytes_run_with_adapters_too(at: Desk, settings: tup
         (("serving.volumes={}", "serving.env.HF_HOME=/dev/shm"), "TPU2116"),
     ],
 )
-def test_checks_that_need_no_model_run_for_an_unknown_one(at: Desk, settings: tuple[str, ...], code: str) -> None:
+def test_checks_that_need_no_model_run_for_an_unknown_one(
+    at: CommandLine, settings: tuple[str, ...], code: str
+) -> None:
     assert code in validate(at, *UNKNOWN, *(word for setting in settings for word in ("--set", setting)))
 
 
-def test_validate_and_size_name_what_was_not_looked_at(at: Desk) -> None:
+def test_validate_and_size_name_what_was_not_looked_at(at: CommandLine) -> None:
     for command in ("validate", "size"):
         said = at.run(command, "gemma.yaml", *UNKNOWN)
         assert said.code == 0
@@ -100,7 +102,7 @@ def test_validate_and_size_name_what_was_not_looked_at(at: Desk) -> None:
     ],
     ids=["programs", "model's length", "step", "video", "disk"],
 )
-def test_size_never_says_fits_of_a_boot_that_validate_says_will_die(at: Desk, settings: tuple[str, ...]) -> None:
+def test_size_never_says_fits_of_a_boot_that_validate_says_will_die(at: CommandLine, settings: tuple[str, ...]) -> None:
     words = [word for setting in settings for word in ("--set", setting)]
     errors = {code for code, each in validate(at, *words).items() if each["severity"] == "error"}
     assert errors
@@ -111,7 +113,7 @@ def test_size_never_says_fits_of_a_boot_that_validate_says_will_die(at: Desk, se
     assert f"would not start: {', '.join(tree['would_not_start'])}" in head
 
 
-def test_doctor_does_not_promise_a_disk_for_weights_of_an_unknown_size(at: Desk) -> None:
+def test_doctor_does_not_promise_a_disk_for_weights_of_an_unknown_size(at: CommandLine) -> None:
     said = at.run("doctor", "gemma.yaml", *UNKNOWN)
     assert "hold image, weights and caches" not in said.words
     assert "hold the weights is not known" in said.words

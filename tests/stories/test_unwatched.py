@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from desk import Open
+from command_line import Open
 from stories.hunts import APPLY, CENTRAL, TOKYO, WEST, A, B, gives_back, holds, hunt
 
 
-def test_a_boot_that_fails_is_told_once_what_else_was_asked_for_is_gone(desk: Open) -> None:
+def test_a_boot_that_fails_is_told_once_what_else_was_asked_for_is_gone(cli: Open) -> None:
     slow = {"fault": "timings", "zone": B, "provisioning": 240}
-    at = desk(trouble=[slow, {"fault": "boot", "zone": A, "crash": "program-allocation"}])
+    at = cli(trouble=[slow, {"fault": "boot", "zone": A, "crash": "program-allocation"}])
     at.write(hunt(A, B))
     failed = at.run("apply", "-auto-approve", "gemma.yaml")
     assert failed.code == 1
@@ -22,9 +22,9 @@ def test_a_boot_that_fails_is_told_once_what_else_was_asked_for_is_gone(desk: Op
     assert list(at.slices.values()) == ["ACTIVE"]  # the one that failed: nobody would watch over another
 
 
-def test_told_in_the_middle_that_only_a_person_can_help_it_watches_what_was_asked_for_before(desk: Open) -> None:
+def test_told_in_the_middle_that_only_a_person_can_help_it_watches_what_was_asked_for_before(cli: Open) -> None:
     denied = {"fault": "iam-denied", "method": "queuedResources.create", "call": 3}
-    at = desk(trouble=[denied, {"fault": "timings", "zone": B, "waiting": 300}])
+    at = cli(trouble=[denied, {"fault": "timings", "zone": B, "waiting": 300}])
     at.write(hunt(A, B, WEST, TOKYO))
     granted = at.run(*APPLY)
     assert granted.code == 0, granted.all
@@ -33,9 +33,9 @@ def test_told_in_the_middle_that_only_a_person_can_help_it_watches_what_was_aske
     holds(at)
 
 
-def test_and_stops_once_nothing_of_that_can_be_granted_any_more(desk: Open) -> None:
+def test_and_stops_once_nothing_of_that_can_be_granted_any_more(cli: Open) -> None:
     denied = {"fault": "iam-denied", "method": "queuedResources.create", "call": 3}
-    at = desk(trouble=[denied, {"fault": "wait-for-ever"}])
+    at = cli(trouble=[denied, {"fault": "wait-for-ever"}])
     at.write(hunt(A, B, WEST, TOKYO, more="valid_until: 5m"))
     stopped = at.run(*APPLY)
     assert stopped.code == 1
@@ -44,9 +44,9 @@ def test_and_stops_once_nothing_of_that_can_be_granted_any_more(desk: Open) -> N
     assert at.slices == {}
 
 
-def test_one_replica_that_cannot_go_on_ends_the_run_which_names_what_the_others_asked_for(desk: Open) -> None:
+def test_one_replica_that_cannot_go_on_ends_the_run_which_names_what_the_others_asked_for(cli: Open) -> None:
     denied = {"fault": "iam-denied", "method": "queuedResources.create", "call": 4}
-    at = desk(trouble=[denied], timings={"waiting": 600})
+    at = cli(trouble=[denied], timings={"waiting": 600})
     at.write(hunt(A, B, WEST, top="replicas: 2"))
     stopped = at.run(*APPLY)
     assert stopped.code == 1
@@ -58,8 +58,8 @@ def test_one_replica_that_cannot_go_on_ends_the_run_which_names_what_the_others_
     holds(at, slices=2)
 
 
-def test_no_more_than_a_grant_is_waited_for_but_what_lost_against_it_is_seen_to_its_end(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "timings", "zone": B, "provisioning": 300}], boot={"boot_seconds": 1800})
+def test_no_more_than_a_grant_is_waited_for_but_what_lost_against_it_is_seen_to_its_end(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "timings", "zone": B, "provisioning": 300}], boot={"boot_seconds": 1800})
     at.write(hunt(A, B, WEST))
     granted = at.run(*APPLY, "-wait", "granted")
     assert granted.code == 0, granted.all
@@ -78,9 +78,9 @@ def test_no_more_than_a_grant_is_waited_for_but_what_lost_against_it_is_seen_to_
     ],
 )
 def test_out_of_time_with_a_slice_in_hand_it_says_so_and_names_what_has_yet_to_go(
-    desk: Open, boot: Mapping[str, Any], code: int, words: str
+    cli: Open, boot: Mapping[str, Any], code: int, words: str
 ) -> None:
-    at = desk(trouble=[{"fault": "timings", "zone": B, "provisioning": 900}], boot=boot)
+    at = cli(trouble=[{"fault": "timings", "zone": B, "provisioning": 900}], boot=boot)
     at.write(hunt(A, B))
     stopped = at.run(*APPLY, "-timeout", "6m")
     assert stopped.code == code
@@ -102,9 +102,9 @@ GRANTS = {
 
 @pytest.mark.instant("it is killed 15 s after its start, and what is granted by then is counted")
 @pytest.mark.parametrize("grants", GRANTS)
-def test_killed_and_come_back_to_after_a_while_exactly_one_slice_is_kept(desk: Open, grants: str) -> None:
+def test_killed_and_come_back_to_after_a_while_exactly_one_slice_is_kept(cli: Open, grants: str) -> None:
     after = GRANTS[grants]
-    at = desk(trouble=[{"fault": "timings", "zone": zone, "waiting": after[zone]} for zone in after])
+    at = cli(trouble=[{"fault": "timings", "zone": zone, "waiting": after[zone]} for zone in after])
     at.write(hunt(A, B, WEST, CENTRAL))
     at.killed(15, *APPLY)
     at.clock.sleep(1800)
@@ -118,9 +118,9 @@ def test_killed_and_come_back_to_after_a_while_exactly_one_slice_is_kept(desk: O
 
 @pytest.mark.instant("it is killed at moments that are counted from its start")
 @pytest.mark.parametrize("killed_after", [5, 15, 100, 168])
-def test_destroy_in_the_middle_of_a_hunt_leaves_nothing(desk: Open, killed_after: float) -> None:
+def test_destroy_in_the_middle_of_a_hunt_leaves_nothing(cli: Open, killed_after: float) -> None:
     hidden = {"fault": "hidden", "zone": B, "seconds": 70}
-    at = desk(trouble=[hidden, {"fault": "timings", "zone": WEST, "waiting": 3000}])
+    at = cli(trouble=[hidden, {"fault": "timings", "zone": WEST, "waiting": 3000}])
     at.write(hunt(A, B, WEST, CENTRAL))
     at.killed(killed_after, *APPLY)
     assert len(at.slices) >= 2
@@ -129,8 +129,8 @@ def test_destroy_in_the_middle_of_a_hunt_leaves_nothing(desk: Open, killed_after
     assert at.slices == {}
 
 
-def test_a_timeout_keeps_every_request_names_them_all_and_a_rerun_asks_for_none_again(desk: Open) -> None:
-    at = desk(timings={"waiting": 600})
+def test_a_timeout_keeps_every_request_names_them_all_and_a_rerun_asks_for_none_again(cli: Open) -> None:
+    at = cli(timings={"waiting": 600})
     at.write(hunt(A, B, WEST, CENTRAL))
     stopped = at.run(*APPLY, "-timeout", "5m")
     assert stopped.code == 12

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
@@ -18,14 +18,14 @@ LOG = Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
 
 
 @pytest.fixture
-def serving(desk: Open) -> Desk:
+def serving(cli: Open) -> CommandLine:
     """A server whose boot was measured, on a machine that runs its startup script."""
-    at: Desk = desk(nodes="real", boot={"boot_seconds": 60})
+    at: CommandLine = cli(nodes="real", boot={"boot_seconds": 60})
     assert at.run("apply", "-auto-approve", at.write(MEASURED)).code == 0
     return at
 
 
-def test_a_server_as_declared_is_in_effect_by_several_witnesses(serving: Desk) -> None:
+def test_a_server_as_declared_is_in_effect_by_several_witnesses(serving: CommandLine) -> None:
     said = serving.run("verify", "gemma.yaml")
     assert said.code == 0, said.all
     assert "max_model_len 32768 32768 (api, log) in effect" in said.words
@@ -34,7 +34,7 @@ def test_a_server_as_declared_is_in_effect_by_several_witnesses(serving: Desk) -
     assert "are in effect." in said.out
 
 
-def test_what_is_declared_and_not_in_effect_comes_first_and_exits_13(serving: Desk) -> None:
+def test_what_is_declared_and_not_in_effect_comes_first_and_exits_13(serving: CommandLine) -> None:
     said = serving.run(
         "verify", "gemma.yaml", "--set", "serving.max_model_len=8192", "--set", "serving.kv_cache_dtype=fp8"
     )
@@ -46,7 +46,7 @@ def test_what_is_declared_and_not_in_effect_comes_first_and_exits_13(serving: De
     assert "2 declared settings are not in effect." in said.out
 
 
-def test_a_prediction_that_fails_is_told_in_per_cent_and_refuses_nothing(serving: Desk) -> None:
+def test_a_prediction_that_fails_is_told_in_per_cent_and_refuses_nothing(serving: CommandLine) -> None:
     said = serving.run("verify", "gemma.yaml", "--set", "serving.max_num_seqs=8", "--json")
     assert said.code == 0, said.all
     tree = json.loads(said.out)
@@ -56,8 +56,8 @@ def test_a_prediction_that_fails_is_told_in_per_cent_and_refuses_nothing(serving
     assert rows["block_size"]["verdict"] == "off"
 
 
-def test_a_server_that_says_nothing_is_told_so(desk: Open) -> None:
-    at = desk(nodes="simulated", boot={"reachable": False})
+def test_a_server_that_says_nothing_is_told_so(cli: Open) -> None:
+    at = cli(nodes="simulated", boot={"reachable": False})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     said = at.run("verify", "gemma.yaml")
     assert said.code == 0, said.all
@@ -65,8 +65,8 @@ def test_a_server_that_says_nothing_is_told_so(desk: Open) -> None:
     assert "No setting can be verified" in said.out
 
 
-def test_without_an_endpoint_there_is_nothing_to_verify(desk: Open) -> None:
-    at = desk()
+def test_without_an_endpoint_there_is_nothing_to_verify(cli: Open) -> None:
+    at = cli()
     said = at.run("verify", at.write())
     assert said.code == 1
     assert "gemma has no endpoint yet." in said.err

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-from desk import PROFILE, Desk, Open, Said
+from command_line import PROFILE, CommandLine, Open, Result
 
 from tpudeploy.adapters.project import STATES
 from tpudeploy.domain.errors import Interrupted
@@ -19,7 +19,7 @@ HOUR = 3600.0
 A, B = "us-east5-a", "us-east5-b"
 
 
-def _watched(at: Desk, seconds: float, *deeds: tuple[float, Callable[[], object]]) -> Said:
+def _watched(at: CommandLine, seconds: float, *deeds: tuple[float, Callable[[], object]]) -> Result:
     """`apply --watch`, stopped by Ctrl-C after so long; each deed is done at its moment of that time."""
     began = at.clock.now()
     left = sorted(deeds, key=lambda deed: deed[0])
@@ -36,7 +36,7 @@ def _watched(at: Desk, seconds: float, *deeds: tuple[float, Callable[[], object]
     return said
 
 
-def _preempt(at: Desk) -> Callable[[], None]:
+def _preempt(at: CommandLine) -> Callable[[], None]:
     def preempt() -> None:
         for name in at.emulator.billed():
             at.emulator.preempt(name)
@@ -44,8 +44,8 @@ def _preempt(at: Desk) -> Callable[[], None]:
     return preempt
 
 
-def test_what_is_preempted_is_asked_for_again_in_the_same_zone_first_and_serves_again(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "stockout", "zone": A, "times": 1}])
+def test_what_is_preempted_is_asked_for_again_in_the_same_zone_first_and_serves_again(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout", "zone": A, "times": 1}])
     at.write()
     said = _watched(at, 2 * HOUR, (HOUR, _preempt(at)))
     assert said.code == 130
@@ -55,8 +55,8 @@ def test_what_is_preempted_is_asked_for_again_in_the_same_zone_first_and_serves_
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
-def test_the_end_of_a_flex_start_run_is_another_request(desk: Open) -> None:
-    at = desk()
+def test_the_end_of_a_flex_start_run_is_another_request(cli: Open) -> None:
+    at = cli()
     at.write(PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 1h"))
     said = _watched(at, 2.5 * HOUR)
     assert said.err.count("Serving at") == 3
@@ -65,8 +65,8 @@ def test_the_end_of_a_flex_start_run_is_another_request(desk: Open) -> None:
 
 
 @pytest.mark.instant("the lines of a quick start are counted")
-def test_what_serves_is_left_alone_and_nothing_is_said_of_it(desk: Open) -> None:
-    at = desk()
+def test_what_serves_is_left_alone_and_nothing_is_said_of_it(cli: Open) -> None:
+    at = cli()
     at.write()
     said = _watched(at, 2 * HOUR)
     assert at.asked() == [A]
@@ -74,8 +74,8 @@ def test_what_serves_is_left_alone_and_nothing_is_said_of_it(desk: Open) -> None
     assert at.state()["goal"] is None  # it was reached; there is nothing to go on with
 
 
-def test_stopped_in_the_middle_of_a_hunt_the_next_apply_goes_on_without_asking(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "timings", "attempt": 2, "waiting": 3 * HOUR}])
+def test_stopped_in_the_middle_of_a_hunt_the_next_apply_goes_on_without_asking(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "timings", "attempt": 2, "waiting": 3 * HOUR}])
     at.write(PROFILE + "  valid_until: 10h\n")
     said = _watched(at, 2 * HOUR, (HOUR, _preempt(at)))
     assert said.code == 130
@@ -84,8 +84,8 @@ def test_stopped_in_the_middle_of_a_hunt_the_next_apply_goes_on_without_asking(d
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_colleague_who_destroys_it_meanwhile_has_the_last_word(desk: Open) -> None:
-    at = desk()
+def test_a_colleague_who_destroys_it_meanwhile_has_the_last_word(cli: Open) -> None:
+    at = cli()
     at.write()
     profile = Profile.load(at.folder / "gemma.yaml")
 
@@ -100,8 +100,8 @@ def test_a_colleague_who_destroys_it_meanwhile_has_the_last_word(desk: Open) -> 
     assert at.asked() == [A]
 
 
-def test_a_colleague_who_applies_the_same_profile_meanwhile_changes_nothing(desk: Open) -> None:
-    at = desk()
+def test_a_colleague_who_applies_the_same_profile_meanwhile_changes_nothing(cli: Open) -> None:
+    at = cli()
     at.write()
     profile = Profile.load(at.folder / "gemma.yaml")
 
@@ -115,8 +115,8 @@ def test_a_colleague_who_applies_the_same_profile_meanwhile_changes_nothing(desk
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_cloud_that_is_silent_for_long_does_not_end_the_watch(desk: Open) -> None:
-    at = desk()
+def test_a_cloud_that_is_silent_for_long_does_not_end_the_watch(cli: Open) -> None:
+    at = cli()
     at.write()
     silence = {"fault": "unavailable", "method": "*", "times": 80}
     said = _watched(at, 4 * HOUR, (HOUR, lambda: at.emulator.script(silence)), (3.5 * HOUR, _preempt(at)))
@@ -125,8 +125,8 @@ def test_a_cloud_that_is_silent_for_long_does_not_end_the_watch(desk: Open) -> N
     assert said.err.count("Serving at") == 2
 
 
-def test_a_library_is_told_to_stop_from_its_own_listener(desk: Open, tmp_path: object) -> None:
-    at = desk()
+def test_a_library_is_told_to_stop_from_its_own_listener(cli: Open, tmp_path: object) -> None:
+    at = cli()
     at.write()
     heard: list[Event] = []
     with Workspace.open(at.folder) as workspace:
@@ -145,17 +145,17 @@ def test_a_library_is_told_to_stop_from_its_own_listener(desk: Open, tmp_path: o
     assert (at.folder / STATES).exists()
 
 
-def test_watching_what_is_not_waited_for_is_refused(desk: Open) -> None:
-    at = desk()
+def test_watching_what_is_not_waited_for_is_refused(cli: Open) -> None:
+    at = cli()
     said = at.run("apply", "-watch", "-wait", "accepted", at.write())
     assert said.code == 1
     assert "-watch keeps alive what serves" in said.err
 
 
 class _Still:
-    """The desk's clock, without what the desk does when time passes: a colleague's time is the same, his hands are not."""
+    """The same clock without the actions that follow when time passes: a colleague's time is the same, his hands are not."""
 
-    def __init__(self, at: Desk) -> None:
+    def __init__(self, at: CommandLine) -> None:
         self._at = at
 
     def now(self) -> float:
@@ -178,7 +178,7 @@ class _Still:
 class _Stoppable(_Still):
     """A clock whose sleeps end once it is stopped, as the real one's do."""
 
-    def __init__(self, at: Desk) -> None:
+    def __init__(self, at: CommandLine) -> None:
         super().__init__(at)
         self._is_stopped = False
 

@@ -7,17 +7,17 @@ import re
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 
 
 @pytest.fixture
-def at(desk: Open) -> Desk:
-    opened: Desk = desk()
+def at(cli: Open) -> CommandLine:
+    opened: CommandLine = cli()
     opened.write()
     return opened
 
 
-def problem(at: Desk, *settings: str) -> dict[str, Any]:
+def problem(at: CommandLine, *settings: str) -> dict[str, Any]:
     """Return the one reason why the weights, or a request, do not fit."""
     said = at.run("validate", "gemma.yaml", "-format", "json", *_sets(*settings))
     (profile,) = json.loads(said.out)["profiles"]
@@ -26,7 +26,7 @@ def problem(at: Desk, *settings: str) -> dict[str, Any]:
     return tree
 
 
-def size(at: Desk, *settings: str) -> dict[str, Any]:
+def size(at: CommandLine, *settings: str) -> dict[str, Any]:
     tree: dict[str, Any] = json.loads(at.run("size", "gemma.yaml", "-json", *_sets(*settings)).out)
     return tree
 
@@ -79,7 +79,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", list(CASES))
-def test_each_way_that_is_named_does_and_holds_what_it_promises(at: Desk, case: str) -> None:
+def test_each_way_that_is_named_does_and_holds_what_it_promises(at: CommandLine, case: str) -> None:
     settings, first_keys = CASES[case]
     found = ways(problem(at, *settings)["hint"])
     assert [changes[0].split("=")[0] for changes, _ in found] == first_keys
@@ -91,19 +91,19 @@ def test_each_way_that_is_named_does_and_holds_what_it_promises(at: Desk, case: 
 
 
 @pytest.mark.parametrize("case", ["utilization alone", "a length too"])
-def test_a_hundredth_less_utilization_is_not_enough(at: Desk, case: str) -> None:
+def test_a_hundredth_less_utilization_is_not_enough(at: CommandLine, case: str) -> None:
     settings, _ = CASES[case]
     (change, *_), _ = ways(problem(at, *settings)["hint"])[0]
     key, value = change.split("=")
     assert size(at, *settings, f"{key}={float(value) - 0.01:.2f}")["fits"] is False
 
 
-def test_what_was_tried_before_the_slice_is_told(at: Desk) -> None:
+def test_what_was_tried_before_the_slice_is_told(at: CommandLine) -> None:
     hint = problem(at, "model.id=google/gemma-4-31B-it")["hint"]
     assert hint.startswith("Neither another hbm_utilization nor a shorter max_model_len is enough. tpu.type: v6e-4")
 
 
-def test_no_slice_holds_it_is_said_only_where_none_does(at: Desk) -> None:
+def test_no_slice_holds_it_is_said_only_where_none_does(at: CommandLine) -> None:
     big = {
         "architectures": ["LlamaForCausalLM"],
         "num_hidden_layers": 160,

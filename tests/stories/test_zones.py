@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from command_line import PROFILE, CommandLine, Open
 from goldens import assert_golden
 from pseudo_terminal import person
 
@@ -34,13 +34,15 @@ def rows(said: str) -> dict[tuple[str, str], str]:
     return {(zone, model): " ".join("".join(rest).split()) for zone, model, *rest in words}
 
 
-def pairs(at: Desk, *words: str) -> dict[tuple[str, str], Any]:
+def pairs(at: CommandLine, *words: str) -> dict[tuple[str, str], Any]:
     """What --json says of each pair."""
     tree = json.loads(at.run("zones", "-json", *words).out)
     return {(p["zone"], p["provisioning"]): p for table in tree["tables"] for p in table["pairs"]}
 
 
-def tried(at: Desk, zone: str, model: str, ending: str, *, ago: float, waited: float = 30.0, **more: Any) -> None:
+def tried(
+    at: CommandLine, zone: str, model: str, ending: str, *, ago: float, waited: float = 30.0, **more: Any
+) -> None:
     one = HistoryEntry(
         at=at.clock.now() - ago,
         zone=Zone(zone),
@@ -54,17 +56,17 @@ def tried(at: Desk, zone: str, model: str, ending: str, *, ago: float, waited: f
     LocalState(at.folder / ".tpudeploy", at.clock, who="me@here").record(one)
 
 
-def reads(at: Desk, words: str) -> int:
+def reads(at: CommandLine, words: str) -> int:
     """How many requests so far had these words in their path."""
     return sum(words in r.path for r in at.emulator.requests)
 
 
-def test_the_screen_reads_well(desk: Open) -> None:
+def test_the_screen_reads_well(cli: Open) -> None:
     quota = [
         {"class": "on-demand", "region": "*", "limit": 0},
         {"class": "preemptible", "region": "us-east5", "limit": 16},
     ]
-    at = desk(quota=quota, project={"prices": {"us-east5": {"spot": 1.42}}})
+    at = cli(quota=quota, project={"prices": {"us-east5": {"spot": 1.42}}})
     tried(at, B, "spot", "refused", ago=9000, waited=5, kind="stockout", text="There is no more capacity")
     tried(at, B, "spot", "granted", ago=7200, waited=250)
     tried(at, A, "flex-start", "refused", ago=300, waited=8, kind="stockout", text="There is no more capacity")
@@ -76,8 +78,8 @@ def test_the_screen_reads_well(desk: Open) -> None:
     assert_golden("screens/zones", f"$ tpudeploy zones {profile}\n{said.out}[exit {said.code}]\n", folder=at.folder)
 
 
-def test_it_lists_every_zone_that_lists_the_type_and_no_other(desk: Open) -> None:
-    at = desk(offers={"us-west4-a": ["v6e-1", "v6e-4"], "us-east5-a": ["v6e-8"]})
+def test_it_lists_every_zone_that_lists_the_type_and_no_other(cli: Open) -> None:
+    at = cli(offers={"us-west4-a": ["v6e-1", "v6e-4"], "us-east5-a": ["v6e-8"]})
     zones = {zone for zone, _ in pairs(at)}
     assert "us-west4-a" in zones
     assert "us-east5-b" in zones
@@ -86,8 +88,8 @@ def test_it_lists_every_zone_that_lists_the_type_and_no_other(desk: Open) -> Non
     assert ("us-west4-a", "spot") not in pairs(at, "-type", "v6e-8")
 
 
-def test_a_profile_is_asked_about_its_own_type_and_places_alone(desk: Open) -> None:
-    at = desk(offers={B: ["v6e-8"]})
+def test_a_profile_is_asked_about_its_own_type_and_places_alone(cli: Open) -> None:
+    at = cli(offers={B: ["v6e-8"]})
     profile = at.write(PROFILE.replace("v6e-1", "v6e-4"))
     said = at.run("zones", profile)
     assert "gemma: v6e-4 (4 chips) in emulated: 2 of 3 pairs" in said.out
@@ -96,15 +98,15 @@ def test_a_profile_is_asked_about_its_own_type_and_places_alone(desk: Open) -> N
     assert list(pairs(at, profile, "-type", "v6e-8")) == [(A, "spot"), (B, "spot"), (C, "spot")]
 
 
-def test_a_type_that_there_is_not_is_refused_with_the_one_that_was_meant(desk: Open) -> None:
-    said = desk().run("zones", "-type", "v6e-9")
+def test_a_type_that_there_is_not_is_refused_with_the_one_that_was_meant(cli: Open) -> None:
+    said = cli().run("zones", "-type", "v6e-9")
     assert said.code == 1
     assert "There is no slice type `v6e-9`" in said.err
     assert "Did you mean `v6e-8`?" in said.err
 
 
-def test_a_zone_that_is_known_to_refuse_flex_start_is_closed_with_the_date(desk: Open) -> None:
-    at = desk()
+def test_a_zone_that_is_known_to_refuse_flex_start_is_closed_with_the_date(cli: Open) -> None:
+    at = cli()
     said = at.run("zones")
     assert ("us-central1-b", "flex-start") not in rows(said.out)
     assert ("us-central1-b", "spot") in rows(said.out)
@@ -112,8 +114,8 @@ def test_a_zone_that_is_known_to_refuse_flex_start_is_closed_with_the_date(desk:
     assert ("us-east5-c", "flex-start?") in rows(said.out)  # nobody has recorded either
 
 
-def test_what_asking_came_to_outweighs_the_table_both_ways(desk: Open) -> None:
-    at = desk()
+def test_what_asking_came_to_outweighs_the_table_both_ways(cli: Open) -> None:
+    at = cli()
     tried(at, "us-central1-b", "flex-start", "lapsed", ago=DAY)  # it let us wait: the model is taken
     tried(at, A, "flex-start", "refused", ago=DAY, kind="model-unsupported", text="not supported for v6e-1 \x1b[31m")
     tried(at, B, "spot", "refused", ago=DAY, kind="too-big", text="Request size can be at most 4", type="v6e-8")
@@ -133,17 +135,17 @@ def test_what_asking_came_to_outweighs_the_table_both_ways(desk: Open) -> None:
     assert pairs(at)[A, "flex-start"]["model"]["source"] == "table"  # a refusal is not believed for ever
 
 
-def test_a_stockout_closes_nothing_it_is_luck(desk: Open) -> None:
-    at = desk()
+def test_a_stockout_closes_nothing_it_is_luck(cli: Open) -> None:
+    at = cli()
     tried(at, B, "spot", "refused", ago=60, kind="stockout", text="no more capacity")
     pair = pairs(at, at.write())[B, "spot"]
     assert (pair["standing"], pair["luck"]["last"]) == ("open", "refused")
 
 
 @pytest.mark.parametrize("zones", ["any", f"[{A}, {B}, us-central1-a, us-central1-b]"])
-def test_pairs_stand_in_the_order_in_which_apply_asks_them(desk: Open, zones: str) -> None:
+def test_pairs_stand_in_the_order_in_which_apply_asks_them(cli: Open, zones: str) -> None:
     """Whatever the zone history holds: both weigh it by the same rule."""
-    at = desk(habits=[{"habit": "common-reopening", "zone": "*", "after": 40 * HOUR}])
+    at = cli(habits=[{"habit": "common-reopening", "zone": "*", "after": 40 * HOUR}])
     tried(at, "us-central1-b", "spot", "granted", ago=2 * HOUR)
     tried(at, "us-central1-a", "spot", "refused", ago=60, kind="stockout", text="no more capacity")
     tried(at, A, "spot", "preempted", ago=HOUR, kind="preempted", text="taken back")
@@ -161,14 +163,14 @@ def test_kinds_that_close_a_gate_are_kinds_of_refusals_that_drop_a_zone() -> Non
     assert gates.OF_ALL_TYPES < gates.NO_MODEL | gates.NO_HARDWARE
 
 
-def test_both_limits_count_and_so_does_what_is_held_by_whomever(desk: Open) -> None:
+def test_both_limits_count_and_so_does_what_is_held_by_whomever(cli: Open) -> None:
     rules = [
         {"class": "preemptible", "region": "us-east5", "limit": 8},
         {"class": "preemptible", "zone": A, "limit": 16},
         {"class": "preemptible", "zone": B, "limit": 0},
         {"class": "preemptible", "region": "europe-west4", "limit": 4},
     ]
-    at = desk(quota=rules)
+    at = cli(quota=rules)
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.emulator.preempt(next(iter(at.slices)))
@@ -188,13 +190,13 @@ def test_both_limits_count_and_so_does_what_is_held_by_whomever(desk: Open) -> N
     }
 
 
-def test_a_pair_without_quota_is_shown_last_and_never_hidden(desk: Open) -> None:
-    at = desk(quota=[{"class": "preemptible", "zone": A, "limit": 0}])
+def test_a_pair_without_quota_is_shown_last_and_never_hidden(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "zone": A, "limit": 0}])
     assert list(rows(at.run("zones", at.write()).out)) == [(B, "spot"), (C, "spot"), (A, "spot")]
 
 
-def test_a_metric_that_is_spelled_otherwise_is_unknown_never_nothing_and_never_fine(desk: Open) -> None:
-    at = desk(
+def test_a_metric_that_is_spelled_otherwise_is_unknown_never_nothing_and_never_fine(cli: Open) -> None:
+    at = cli(
         quota=[{"class": "preemptible", "zone": "*", "limit": 0}],
         project={"quota_metrics": {"preemptible": "tpu-trillium-spot", "on-demand": "tpu-trillium"}},
     )
@@ -205,28 +207,28 @@ def test_a_metric_that_is_spelled_otherwise_is_unknown_never_nothing_and_never_f
 
 
 @pytest.mark.parametrize("spelling", ["TPU_V6E_Preemptible", "tpu-v6e-preemptible"])
-def test_underlines_and_capitals_do_not_make_another_metric(desk: Open, spelling: str) -> None:
-    at = desk(
+def test_underlines_and_capitals_do_not_make_another_metric(cli: Open, spelling: str) -> None:
+    at = cli(
         quota=[{"class": "preemptible", "zone": "*", "limit": 4}], project={"quota_metrics": {"preemptible": spelling}}
     )
     assert rows(at.run("zones", at.write()).out)[A, "spot"] == "1.40 4"
 
 
-def test_prices_are_the_billing_catalogues_of_the_very_article(desk: Open) -> None:
-    at = desk(project={"prices": {"us-east5": {"spot": 1.1, "on-demand": 2.5, "flex-start": 1.2}}})
+def test_prices_are_the_billing_catalogues_of_the_very_article(cli: Open) -> None:
+    at = cli(project={"prices": {"us-east5": {"spot": 1.1, "on-demand": 2.5, "flex-start": 1.2}}})
     found = rows(at.run("zones").out)
     assert [found[A, model].split()[0] for model in ("spot", "on-demand", "flex-start")] == ["1.10", "2.50", "1.20"]
 
 
-def test_pairs_above_the_price_that_a_profile_allows_are_closed_at_todays_price(desk: Open) -> None:
-    at = desk(project={"prices": {"us-east5": {"spot": 1.9}, "europe-west4": {"spot": 1.2}}})
+def test_pairs_above_the_price_that_a_profile_allows_are_closed_at_todays_price(cli: Open) -> None:
+    at = cli(project={"prices": {"us-east5": {"spot": 1.9}, "europe-west4": {"spot": 1.2}}})
     said = at.run("zones", at.write(PROFILE + "  max_price_per_chip_hour: 1.5\n"))
     assert list(rows(said.out)) == [(C, "spot")]
     assert f"spot is dearer than the profile allows: {A}, {B}" in said.out
 
 
-def test_hardware_and_prices_are_kept_for_a_day_with_their_age(desk: Open) -> None:
-    at = desk()
+def test_hardware_and_prices_are_kept_for_a_day_with_their_age(cli: Open) -> None:
+    at = cli()
     profile = at.write()
     assert at.run("zones", profile).code == 0
     first = (reads(at, "/acceleratorTypes"), reads(at, "/skus"))
@@ -243,8 +245,8 @@ def test_hardware_and_prices_are_kept_for_a_day_with_their_age(desk: Open) -> No
     assert reads(at, "/skus") == 3 * first[1]
 
 
-def test_what_is_kept_serves_on_where_it_cannot_be_read_anew(desk: Open) -> None:
-    at = desk(project={"prices": {"us-east5": {"spot": 1.1}}}, offers={"us-west4-a": ["v6e-1"]})
+def test_what_is_kept_serves_on_where_it_cannot_be_read_anew(cli: Open) -> None:
+    at = cli(project={"prices": {"us-east5": {"spot": 1.1}}}, offers={"us-west4-a": ["v6e-1"]})
     assert at.run("zones").code == 0
     at.emulator.script({"fault": "unavailable", "method": "*"})
     at.clock.sleep(3 * DAY)
@@ -257,8 +259,8 @@ def test_what_is_kept_serves_on_where_it_cannot_be_read_anew(desk: Open) -> None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"source": 1}', '{"source": "SOURCE", "reading": {"types": 7}}'])
-def test_a_kept_reading_that_makes_no_sense_is_read_anew(desk: Open, text: str) -> None:
-    at = desk()
+def test_a_kept_reading_that_makes_no_sense_is_read_anew(cli: Open, text: str) -> None:
+    at = cli()
     kept = at.folder / ".tpudeploy" / "facts"
     kept.mkdir(parents=True)
     for name in ("offers-emulated", "prices"):
@@ -268,8 +270,8 @@ def test_a_kept_reading_that_makes_no_sense_is_read_anew(desk: Open, text: str) 
     assert "accelerator types, read now" in said.out
 
 
-def test_one_projects_hardware_is_not_anothers(desk: Open) -> None:
-    at = desk()
+def test_one_projects_hardware_is_not_anothers(cli: Open) -> None:
+    at = cli()
     at.write()
     at.run("zones", "gemma.yaml")
     once = reads(at, "/acceleratorTypes")
@@ -280,11 +282,11 @@ def test_one_projects_hardware_is_not_anothers(desk: Open) -> None:
     assert "in another: 3 of 3" in said
 
 
-def test_one_clouds_prices_are_not_anothers(desk: Open) -> None:
-    first = desk(project={"prices": {"us-east5": {"spot": 1.1}}})
+def test_one_clouds_prices_are_not_anothers(cli: Open) -> None:
+    first = cli(project={"prices": {"us-east5": {"spot": 1.1}}})
     profile = first.write()
     assert rows(first.run("zones", profile).out)[A, "spot"].startswith("1.10")
-    second = desk(project={"prices": {"us-east5": {"spot": 1.2}}})
+    second = cli(project={"prices": {"us-east5": {"spot": 1.2}}})
     assert rows(second.run("zones", profile).out)[A, "spot"].startswith("1.20")
 
 
@@ -304,9 +306,9 @@ SILENT: tuple[tuple[str, Mapping[str, str], str], ...] = (
 
 
 @pytest.mark.parametrize("row", SILENT, ids=lambda row: f"{row[0]}-{row[1]['fault']}")
-def test_a_gate_that_does_not_tell_hides_no_other(desk: Open, row: tuple[str, Mapping[str, str], str]) -> None:
+def test_a_gate_that_does_not_tell_hides_no_other(cli: Open, row: tuple[str, Mapping[str, str], str]) -> None:
     method, fault, words = row
-    at = desk(trouble=[{**fault, "method": method}], quota=[{"class": "preemptible", "zone": "*", "limit": 4}])
+    at = cli(trouble=[{**fault, "method": method}], quota=[{"class": "preemptible", "zone": "*", "limit": 4}])
     tried(at, A, "spot", "granted", ago=7200)
     said = at.run("zones", at.write())
     assert said.code == 0, said.all
@@ -324,14 +326,14 @@ def test_a_gate_that_does_not_tell_hides_no_other(desk: Open, row: tuple[str, Ma
         assert unknown["closed_by"] == "hardware"
 
 
-def test_an_api_that_is_off_is_named_with_the_command_that_enables_it(desk: Open) -> None:
-    at = desk(project={"apis_off": ["cloudbilling.googleapis.com"]})
+def test_an_api_that_is_off_is_named_with_the_command_that_enables_it(cli: Open) -> None:
+    at = cli(project={"apis_off": ["cloudbilling.googleapis.com"]})
     said = at.run("zones")
     assert "cloudbilling.googleapis.com is not enabled. Run: gcloud services enable cloudbilling" in said.words
 
 
-def test_one_zone_that_does_not_answer_is_told_by_the_table_and_asked_again_next_time(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "unavailable", "method": "acceleratorTypes.list", "zone": A, "times": 1}])
+def test_one_zone_that_does_not_answer_is_told_by_the_table_and_asked_again_next_time(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "unavailable", "method": "acceleratorTypes.list", "zone": A, "times": 1}])
     profile = at.write()
     first = pairs(at, profile)
     assert (first[A, "spot"]["hardware"]["source"], first[B, "spot"]["hardware"]["source"]) == ("table", "live")
@@ -339,15 +341,15 @@ def test_one_zone_that_does_not_answer_is_told_by_the_table_and_asked_again_next
     assert (again["source"], again["yes"]) == ("live", True)
 
 
-def test_a_zone_that_is_not_for_this_project_is_closed(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "location-denied", "method": "acceleratorTypes.list", "zone": A}])
+def test_a_zone_that_is_not_for_this_project_is_closed(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "location-denied", "method": "acceleratorTypes.list", "zone": A}])
     assert pairs(at, at.write())[A, "spot"]["closed_by"] == "hardware"
 
 
 def test_without_credentials_the_dated_tables_are_shown_and_said_to_be_so(
-    desk: Open, monkeypatch: pytest.MonkeyPatch
+    cli: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = desk()
+    at = cli()
     no_credentials(at, monkeypatch)
     said = at.run("zones")
     assert said.code == 0, said.all
@@ -357,15 +359,15 @@ def test_without_credentials_the_dated_tables_are_shown_and_said_to_be_so(
     assert said.words.count("gcloud auth application-default login") == 1
 
 
-def no_credentials(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_credentials(at: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TPU_EMULATOR_HOST")
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(at.folder / "gcloud"))
     monkeypatch.setenv("NO_GCE_CHECK", "true")
 
 
-def test_luck_is_the_last_outcome_the_grants_of_late_and_the_usual_wait(desk: Open) -> None:
-    at = desk(timings={"neighbour": 0})  # ages are told to the second
+def test_luck_is_the_last_outcome_the_grants_of_late_and_the_usual_wait(cli: Open) -> None:
+    at = cli(timings={"neighbour": 0})  # ages are told to the second
     for days, ending, waited in ((20, "granted", 9999), (3, "granted", 60), (2, "granted", 120), (1, "granted", 600)):
         tried(at, B, "spot", ending, ago=days * DAY, waited=waited)
     tried(at, B, "spot", "refused", ago=2 * HOUR, kind="stockout")
@@ -380,8 +382,8 @@ def test_luck_is_the_last_outcome_the_grants_of_late_and_the_usual_wait(desk: Op
     assert (luck["last"], luck["last_kind"], luck["last_age"]) == ("refused", "stockout", 2 * HOUR)
 
 
-def test_of_places_at_one_price_what_was_granted_of_late_comes_first(desk: Open) -> None:
-    at = desk()
+def test_of_places_at_one_price_what_was_granted_of_late_comes_first(cli: Open) -> None:
+    at = cli()
     tried(at, "us-central1-c", "spot", "granted", ago=DAY)
     found = pairs(at, at.write(ANYWHERE))
     price = found["us-central1-c", "spot"]["price"]["usd_per_chip_hour"]
@@ -390,8 +392,8 @@ def test_of_places_at_one_price_what_was_granted_of_late_comes_first(desk: Open)
     assert alike[0] == ("us-central1-c", "spot")
 
 
-def test_a_log_that_cannot_be_read_hides_no_gate(desk: Open) -> None:
-    at = desk()
+def test_a_log_that_cannot_be_read_hides_no_gate(cli: Open) -> None:
+    at = cli()
     (at.folder / ".tpudeploy" / "zones.jsonl").mkdir(parents=True)
     said = at.run("zones", at.write())
     assert said.code == 0, said.all
@@ -399,8 +401,8 @@ def test_a_log_that_cannot_be_read_hides_no_gate(desk: Open) -> None:
     assert rows(said.out)[A, "spot"] == "1.40 no limit"
 
 
-def test_the_order_of_models_in_a_profile_is_a_preference(desk: Open) -> None:
-    at = desk()
+def test_the_order_of_models_in_a_profile_is_a_preference(cli: Open) -> None:
+    at = cli()
     profile = at.write(ANYWHERE)
     models = [model.rstrip("?") for _, model in rows(at.run("zones", profile).out)]
     assert models == sorted(models)  # flex-start, though spot is cheaper somewhere
@@ -408,8 +410,8 @@ def test_the_order_of_models_in_a_profile_is_a_preference(desk: Open) -> None:
     assert free != sorted(free)
 
 
-def test_a_reservation_is_asked_where_it_is(desk: Open) -> None:
-    at = desk()
+def test_a_reservation_is_asked_where_it_is(cli: Open) -> None:
+    at = cli()
     reservation = f"projects/my-project/locations/{B}/reservations/r"
     profile = at.write(
         PROFILE.partition("placement:")[0] + f"placement: {{provisioning: [reserved], reservation: {reservation}}}\n"
@@ -417,8 +419,8 @@ def test_a_reservation_is_asked_where_it_is(desk: Open) -> None:
     assert list(pairs(at, profile)) == [(B, "reserved")]
 
 
-def test_json_says_all_of_it(desk: Open) -> None:
-    at = desk()
+def test_json_says_all_of_it(cli: Open) -> None:
+    at = cli()
     tree = json.loads(at.run("zones", "-json", "-type", "v6e-4").out)
     assert (tree["format"], tree["emulated"]) == ("tpudeploy.zones/1", True)
     (table,) = tree["tables"]
@@ -431,8 +433,8 @@ def test_json_says_all_of_it(desk: Open) -> None:
 
 
 @pytest.mark.parametrize(("columns", "last"), [(50, "$/chip-h"), (75, "last"), (100, "median wait")])
-def test_a_narrow_terminal_gets_fewer_columns_and_no_broken_lines(desk: Open, columns: int, last: str) -> None:
-    at = desk(trouble=[{"fault": "unavailable", "method": "cloudbilling.*"}])
+def test_a_narrow_terminal_gets_fewer_columns_and_no_broken_lines(cli: Open, columns: int, last: str) -> None:
+    at = cli(trouble=[{"fault": "unavailable", "method": "cloudbilling.*"}])
     tried(at, B, "spot", "granted", ago=7200, waited=250)
     environment = {**at.emulator.environment, "COLUMNS": str(columns), "NO_COLOR": "1"}
     with person("zones", folder=at.folder, environment=environment) as somebody:
@@ -443,13 +445,13 @@ def test_a_narrow_terminal_gets_fewer_columns_and_no_broken_lines(desk: Open, co
     assert head.endswith(f"  {last}")
 
 
-def test_it_only_reads(desk: Open) -> None:
-    at = desk()
+def test_it_only_reads(cli: Open) -> None:
+    at = cli()
     at.run("zones", at.write())
     assert {r.method for r in at.emulator.requests} == {"GET"}
     assert not (at.folder / ".tpudeploy" / "state").exists()
 
 
-def test_a_type_that_no_zone_lists_is_said_to_be_so(desk: Open) -> None:
-    at = desk(offers=dict.fromkeys(generation("v6e").zones, ()))
+def test_a_type_that_no_zone_lists_is_said_to_be_so(cli: Open) -> None:
+    at = cli(offers=dict.fromkeys(generation("v6e").zones, ()))
     assert "no known zone offers it" in at.run("zones").out

@@ -1,4 +1,4 @@
-"""A person's desk: a folder, a terminal and a clock, before an emulated cloud in virtual time."""
+"""A command line for tests: a folder, a terminal and a clock, before an emulated cloud in virtual time."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ placement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
-    """What one command said, and how it ended."""
+class Result:
+    """The output of one command, and its exit code."""
 
     code: int
     out: str
@@ -64,16 +64,16 @@ class Said:
 
     @property
     def words(self) -> str:
-        """Everything said, with runs of white space as one space: for what is aligned in columns."""
+        """Return all output, with runs of white space as one space: for what is aligned in columns."""
         return " ".join(self.all.split())
 
 
-def command(folder: Path, capture: pytest.CaptureFixture[str], *words: str) -> Said:
+def command(folder: Path, capture: pytest.CaptureFixture[str], *words: str) -> Result:
     """One command in a folder, in process, without a cloud of its own."""
     capture.readouterr()
     code = main([*words, "--chdir", str(folder)])
     told = capture.readouterr()
-    return Said(code=code, out=told.out, err=told.err)
+    return Result(code=code, out=told.out, err=told.err)
 
 
 class Killed(BaseException):
@@ -126,8 +126,8 @@ class DoomedWorkers:
 
 
 @dataclass(kw_only=True)
-class Desk:
-    """A person's folder, terminal and clock, with an emulated cloud behind Google's real clients."""
+class CommandLine:
+    """A user's folder, terminal and clock, with an emulated cloud behind Google's real clients."""
 
     folder: Path
     clock: VirtualClock
@@ -135,12 +135,12 @@ class Desk:
     capture: pytest.CaptureFixture[str]
     patience: Patience = field(default_factory=Patience)
 
-    def run(self, *arguments: str) -> Said:
+    def run(self, *arguments: str) -> Result:
         """One command, in process, on the shared clock."""
         self.capture.readouterr()
         code = main([*arguments, "--chdir", str(self.folder)], clock=self.clock, patience=self.patience)
         told = self.capture.readouterr()
-        return Said(code=code, out=told.out, err=told.err)
+        return Result(code=code, out=told.out, err=told.err)
 
     def killed(self, after: float, *arguments: str) -> None:
         """One command whose process is killed `after` so many seconds; it must not have ended before."""
@@ -194,4 +194,4 @@ class Desk:
                 yield f"end of the log of {node.name}", "\n".join(host.log().splitlines()[-_LINES_OF_JOURNAL:])
 
 
-Open = Callable[..., Desk]
+Open = Callable[..., CommandLine]
