@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tpudeploy import catalog
+from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.compilation import Start
 from tpudeploy.domain.deployment import (
     Candidate,
     Container,
@@ -20,8 +23,10 @@ from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.script import Script
-from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope, Slice
+from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.node.fingerprint import server_print
+from tpudeploy.reconcile.fate import Moment
 
 FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
 ON_DEMAND, RESERVED = Provisioning.ON_DEMAND, Provisioning.RESERVED
@@ -86,6 +91,14 @@ def deployment(
     return Deployment(**{**values, **fields})
 
 
+def budget(*, cold_seconds: float) -> HbmBudget:
+    """Return a budget of which only the time of a start matters."""
+    unused: Any = None
+    start = Start(cold_seconds=cold_seconds, warm_seconds=1.0, basis="measured")
+    fields = {field.name: unused for field in dataclasses.fields(HbmBudget)}
+    return HbmBudget(**{**fields, "start": start, "fatal": ()})
+
+
 def attempt(zone: Zone = A, model: Provisioning = SPOT, **fields: Any) -> Attempt:
     """Return a request of ten minutes ago that nothing is known of yet."""
     values: dict[str, Any] = {
@@ -111,6 +124,12 @@ def granted(zone: Zone = A, model: Provisioning = SPOT, *, minutes_ago: float = 
     return attempt(zone, model, **{"granted_at": at, "provisioning_at": at, "seen": True, **fields})
 
 
+def serving(zone: Zone = A, model: Provisioning = SPOT, **fields: Any) -> Attempt:
+    """Return a slice that clients use, with the server that the profile declares."""
+    values = {"served": True, "booted": server_print(fields.get("spec", SPEC)), **fields}
+    return granted(zone, model, **values)
+
+
 def releasing(zone: Zone = A, model: Provisioning = SPOT, **fields: Any) -> Attempt:
     """Return a request that was given up a minute ago and still exists."""
     return attempt(zone, model, **{"releasing_at": NOW - MINUTE, **fields})
@@ -120,6 +139,18 @@ def slice_of(one: Attempt, phase: Phase = Phase.UP, **fields: Any) -> Slice:
     """Return what the cloud shows of an attempt."""
     values = {"raw_state": phase.upper(), "provisioning": one.provisioning, **fields}
     return Slice(name=one.name, zone=one.zone, phase=phase, **values)
+
+
+def moment(*slices: Slice, **fields: Any) -> Moment:
+    """Return an observation of these slices."""
+    names = {field.name for field in dataclasses.fields(Observed)}
+    observed = Observed(
+        at=NOW,
+        slices={each.name: each for each in slices},
+        **{name: value for name, value in fields.items() if name in names},
+    )
+    others = {name: value for name, value in fields.items() if name not in names}
+    return Moment(observed=observed, patience=PATIENCE, **others)
 
 
 def refusal(scope: Scope = Scope.PAIR, remedy: Remedy = Remedy.NEXT_ZONE, **fields: Any) -> Refusal:
