@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from tpudeploy.domain import errors
-from tpudeploy.domain.attestation import Told
 from tpudeploy.domain.benchmark import Measured, Run, Slo
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.events import Event
@@ -26,6 +25,7 @@ from tpudeploy.domain.project_facts import ProjectFacts
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import PARALLELISM
+from tpudeploy.domain.verify import EngineReport
 
 
 class TpuCloud(Protocol):
@@ -207,17 +207,17 @@ class Probe(Protocol):
         ...
 
 
-class Witness(Protocol):
+class EngineSource(Protocol):
     """The facts that a serving engine reports by its API and its metrics. It never raises: failed sources say why."""
 
-    def read_facts(self, deployment: Deployment, slice_: Slice, health: Health) -> Told: ...
+    def read_facts(self, deployment: Deployment, slice_: Slice, health: Health) -> EngineReport: ...
 
 
 @frozen
-class Witnesses:
+class VerifySources:
     """The sources of a verification. `applied` returns the deployment as applied with these attributes, or None."""
 
-    engine: Witness
+    engine: EngineSource
     logs: Logs
     applied: Callable[[Deployment, Mapping[str, Json]], Deployment | None]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.runs import LocalRuns
     from tpudeploy.domain import events
     from tpudeploy.engine.budget import CreateBudget
-    from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, Witnesses, World
+    from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, VerifySources, World
 
 _NAME_TIMEOUT = 10.0  # seconds: without an answer from a registry the work goes on, unpinned
 
@@ -106,12 +106,14 @@ class Wiring:
         return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
 
     @property
-    def _witnesses(self) -> Witnesses:
+    def _verify_sources(self) -> VerifySources:
         from tpudeploy.adapters.google.cloud_logging import CloudLogging
-        from tpudeploy.adapters.http_probe import HttpWitness
-        from tpudeploy.ports import Witnesses
+        from tpudeploy.adapters.http_probe import HttpEngineSource
+        from tpudeploy.ports import VerifySources
 
-        return Witnesses(engine=HttpWitness(self.probe), logs=CloudLogging(self.connection), applied=loading.applied)
+        return VerifySources(
+            engine=HttpEngineSource(self.probe), logs=CloudLogging(self.connection), applied=loading.applied
+        )
 
     @cached_property
     def _creates(self) -> CreateBudget:

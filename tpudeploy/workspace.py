@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
-    from tpudeploy.domain.attestation import Verification
     from tpudeploy.domain.availability import Zones
     from tpudeploy.domain.benchmark import Start
     from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.errors import CloudError, ConfigError
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import DeploymentStatus, Timeline
+    from tpudeploy.domain.verify import Details, Verification
     from tpudeploy.engine.pins import Found as Pinned
     from tpudeploy.plans import Plan
     from tpudeploy.ports import World
@@ -114,7 +113,7 @@ class Workspace(Wiring):
             scope,
             invalid=unusable,
             facts=self._quota,
-            witnesses=self._witnesses if attest else None,
+            sources=self._verify_sources if attest else None,
         )
         said = (*made.diagnostics, *not_pinned(found.unknown, deployments))
         return Plan.of(dataclasses.replace(made, diagnostics=said), backend=self.backend)
@@ -174,7 +173,7 @@ class Workspace(Wiring):
         return apply(
             world,
             plan,
-            witnesses=self._witnesses,
+            sources=self._verify_sources,
             until=Wait(wait),
             timeout=timeout,
             keep=watch,
@@ -327,13 +326,13 @@ class Workspace(Wiring):
 
         Raise `errors.Fault` or `errors.Denied` where it cannot be looked at. What does not answer is untold.
         """
-        from tpudeploy.engine.attest import detailed
+        from tpudeploy.engine.verify import detailed
 
         deployment = self.deployment(profile, script=False)
         state = self.states.read(deployment.name).state
         if state is None or all(a.granted_at is None for a in state.attempts):
             return ()
-        return detailed(self._world(None), self._witnesses, deployment)
+        return detailed(self._world(None), self._verify_sources, deployment)
 
     def addresses(self, name: str) -> Mapping[str, str]:
         """Slice → the address of the replica that it is, such as gemma[1]; of every slice that the state knows."""
@@ -447,13 +446,13 @@ class Workspace(Wiring):
         Raise `errors.QueryFailed` where it has no endpoint, `errors.StateError` where it has no machine,
         `errors.Fault` or `errors.Denied` where it cannot be looked at. What does not answer is untold.
         """
-        from tpudeploy.domain.attestation import Verification
         from tpudeploy.domain.names import address
-        from tpudeploy.engine.attest import verify
+        from tpudeploy.domain.verify import Verification
+        from tpudeploy.engine.verify import verify
 
         deployment = self.deployment(profile, script=False)
         self._url(deployment)
-        found = verify(self._world(None), self._witnesses, deployment)
+        found = verify(self._world(None), self._verify_sources, deployment)
         asked = {each.address for each in found}
         wanted = (address(deployment.name, index) for index in range(deployment.replicas))
         return Verification(name=deployment.name, replicas=found, absent=tuple(w for w in wanted if w not in asked))

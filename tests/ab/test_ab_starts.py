@@ -13,7 +13,7 @@ from tpudeploy.ab_test.arms import differing, in_effect
 from tpudeploy.ab_test.result import Reason, Result, result
 from tpudeploy.ab_test.starts import deciding_measure
 from tpudeploy.boot_log.starts import last_start, reported_start
-from tpudeploy.domain.attestation import Attestation, Attested, Verdict, Verification
+from tpudeploy.domain.verify import ReplicaVerification, VerifiedSetting, Verdict, Verification
 from tpudeploy.domain.benchmark import Side, Start
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import CacheUse, Finding, InEffect
@@ -145,9 +145,9 @@ def test_what_is_measured_is_no_witness_that_a_value_is_in_effect(
 ) -> None:
     assert bool(differing(one, other)) is is_witness
     settings = tuple(
-        Attested(name=n, declared="", effective={"log": v}, verdict=Verdict.UNTOLD) for n, v in one.items()
+        VerifiedSetting(name=n, declared="", effective={"log": v}, verdict=Verdict.UNTOLD) for n, v in one.items()
     )
-    seen = Verification(name="gemma", replicas=(Attestation(address="gemma[0]", slice_name="s", settings=settings),))
+    seen = Verification(name="gemma", replicas=(ReplicaVerification(address="gemma[0]", slice_name="s", settings=settings),))
     assert in_effect("serving.padding_gap", seen, other) is (InEffect.YES if is_witness else InEffect.UNTOLD)
 
 

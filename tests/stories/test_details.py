@@ -9,11 +9,10 @@ import pytest
 from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.boot_log.settings import effective_settings
-from tpudeploy.domain.attestation import Told
-from tpudeploy.domain.details import Details
+from tpudeploy.domain.verify import Details, EngineReport
 from tpudeploy.loading import Profile, sized
-from tpudeploy.verify.attest import attest
 from tpudeploy.verify.details import details
+from tpudeploy.verify.settings import verify_settings
 
 MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
 LOG = Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
@@ -58,18 +57,18 @@ def test_a_machine_that_does_not_serve_is_told_so(cli: Open) -> None:
 def _of_the_real_boot(tmp_path: Path) -> Details:
     (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
     deployment = sized(Profile.load(tmp_path / "gemma.yaml"))
-    told = Told(log=effective_settings(LOG.read_text(encoding="utf-8")))
-    return details(deployment, told, attest(deployment, told, address="gemma[0]"))
+    told = EngineReport(log=effective_settings(LOG.read_text(encoding="utf-8")))
+    return details(deployment, told, verify_settings(deployment, told, address="gemma[0]"))
 
 
 def test_the_caches_size_is_that_of_the_engines_own_blocks(tmp_path: Path) -> None:
     """A real engine took blocks of 128 tokens where 64 were planned."""
     (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
     deployment = sized(Profile.load(tmp_path / "gemma.yaml"))
-    told = Told(cache={"num_blocks": "9000", "block_size": "128"})
+    told = EngineReport(cache={"num_blocks": "9000", "block_size": "128"})
     (kv,) = (
         m
-        for m in details(deployment, told, attest(deployment, told, address="gemma[0]")).memory
+        for m in details(deployment, told, verify_settings(deployment, told, address="gemma[0]")).memory
         if m.name == "KV cache"
     )
     assert kv.planned is not None

@@ -9,9 +9,9 @@ import pytest
 from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.boot_log.settings import effective_settings
-from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
+from tpudeploy.domain.verify import ReplicaVerification, VerifiedSetting, EngineReport, Verdict
 from tpudeploy.loading import Profile, sized
-from tpudeploy.verify.attest import attest
+from tpudeploy.verify.settings import verify_settings
 
 MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
 LOG = Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
@@ -25,7 +25,7 @@ def serving(cli: Open) -> CommandLine:
     return at
 
 
-def test_a_server_as_declared_is_in_effect_by_several_witnesses(serving: CommandLine) -> None:
+def test_a_server_as_declared_is_in_effect_by_several_verify_sources(serving: CommandLine) -> None:
     said = serving.run("verify", "gemma.yaml")
     assert said.code == 0, said.all
     assert "max_model_len 32768 32768 (api, log) in effect" in said.words
@@ -72,10 +72,10 @@ def test_without_an_endpoint_there_is_nothing_to_verify(cli: Open) -> None:
     assert "gemma has no endpoint yet." in said.err
 
 
-def _of_the_real_boot(tmp_path: Path, **changes: str) -> Attestation:
+def _of_the_real_boot(tmp_path: Path, **changes: str) -> ReplicaVerification:
     (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
     profile = Profile.load(tmp_path / "gemma.yaml", set=changes)
-    return attest(sized(profile), Told(log=effective_settings(LOG.read_text(encoding="utf-8"))), address="gemma[0]")
+    return verify_settings(sized(profile), EngineReport(log=effective_settings(LOG.read_text(encoding="utf-8"))), address="gemma[0]")
 
 
 def test_a_real_boots_log_attests_eleven_settings_and_the_version_that_it_was_not(tmp_path: Path) -> None:
@@ -95,12 +95,12 @@ def test_a_real_boots_cache_in_bfloat16_is_no_fp8(tmp_path: Path) -> None:
 E4B = PROFILE.replace("gemma-4-E2B-it", "gemma-4-E4B-it").replace("16384", "16384\n  kv_cache_dtype: fp8")
 
 
-def _by_bytes(tmp_path: Path, text: str, bytes_per_token: int) -> Attested:
+def _by_bytes(tmp_path: Path, text: str, bytes_per_token: int) -> VerifiedSetting:
     """An engine whose flags say fp8, with a cache of that many bytes a token."""
     (tmp_path / "gemma.yaml").write_text(text, encoding="utf-8")
     log = {"kv_cache_bytes": str(bytes_per_token * 100_000), "kv_cache_tokens": "100000"}
-    told = Told(cache={"kv_cache_dtype": "fp8"}, log=log)
-    found = attest(sized(Profile.load(tmp_path / "gemma.yaml")), told, address="gemma[0]")
+    told = EngineReport(cache={"kv_cache_dtype": "fp8"}, log=log)
+    found = verify_settings(sized(Profile.load(tmp_path / "gemma.yaml")), told, address="gemma[0]")
     return next(s for s in found.settings if s.name == "kv_cache_dtype")
 
 
@@ -135,13 +135,13 @@ def test_a_log_that_still_grows_counts_no_graphs() -> None:
     assert "graphs" not in effective_settings(whole.partition("Precompile input_embeddings_merger")[0])
 
 
-def _of_four_ranks(tmp_path: Path, text: str) -> Attestation:
+def _of_four_ranks(tmp_path: Path, text: str) -> ReplicaVerification:
     """As four independent engines of a dense model write it: each is told that it is alone."""
     profile = PROFILE.replace("type: v6e-1", "type: v6e-4").replace(
         "max_model_len", "data_parallel_size: 4\n  max_model_len"
     )
     (tmp_path / "gemma.yaml").write_text(profile, encoding="utf-8")
-    return attest(sized(Profile.load(tmp_path / "gemma.yaml")), Told(log=effective_settings(text)), address="gemma[0]")
+    return verify_settings(sized(Profile.load(tmp_path / "gemma.yaml")), EngineReport(log=effective_settings(text)), address="gemma[0]")
 
 
 def test_ranks_that_are_each_told_to_be_alone_are_counted_and_no_alarm(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 from jsonschema import Draft7Validator
 
 from tpudeploy.domain import events
-from tpudeploy.domain.attestation import Attested, Verdict
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 from tpudeploy.domain.found import CloudResource, Mark, ResourceRequest
@@ -20,6 +19,7 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.request_table import Place, PlaceState
 from tpudeploy.domain.slices import BootPhase, Phase, Slice, SliceRef
+from tpudeploy.domain.verify import Verdict, VerifiedSetting
 from tpudeploy.views import jsonl, words
 from tpudeploy.views.events import line
 from tpudeploy.views.excerpt import diagnostics
@@ -41,7 +41,7 @@ PLACES = (
     Place(zone="us-east5-a", provisioning="spot", state=PlaceState.REFUSED, kind="stockout"),
 )
 
-SHORTER = Attested(
+SHORTER = VerifiedSetting(
     name="max_model_len", declared="16384", effective={"api": "4096"}, verdict=Verdict.DIFFERS, is_written=True
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tpudeploy.domain.attestation import Verdict, Verification
+from tpudeploy.domain.verify import Verdict, Verification
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.experiment import InEffect

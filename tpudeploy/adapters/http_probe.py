@@ -9,9 +9,9 @@ from tpudeploy.adapters import vllm_facts
 from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
-from tpudeploy.domain.attestation import Told
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Slice
+from tpudeploy.domain.verify import EngineReport
 from tpudeploy.ports import Clock
 
 API_KEY = "VLLM_API_KEY"
@@ -120,13 +120,13 @@ def how_to_reach(deployment: Deployment, slice_: Slice) -> str:
     )
 
 
-class HttpWitness:
-    """See `ports.Witness`. Routes and keys are those of the probe."""
+class HttpEngineSource:
+    """See `ports.EngineSource`. Routes and keys are those of the probe."""
 
     def __init__(self, probe: HttpProbe) -> None:
         self._probe = probe
 
-    def read_facts(self, deployment: Deployment, slice_: Slice, health: Health) -> Told:
+    def read_facts(self, deployment: Deployment, slice_: Slice, health: Health) -> EngineReport:
         if not health.serving or health.node_only or health.door == Via.NODE:
             return _all_silent("it cannot be reached from here" if health.serving else health.detail)
         with open_route(Via(health.door), deployment, slice_) as url:
@@ -138,5 +138,5 @@ class HttpWitness:
                 return _all_silent(error.message)
 
 
-def _all_silent(why: str) -> Told:
-    return Told(silent={"api": why, "metrics": why})
+def _all_silent(why: str) -> EngineReport:
+    return EngineReport(silent={"api": why, "metrics": why})

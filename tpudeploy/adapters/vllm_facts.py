@@ -1,4 +1,4 @@
-"""The facts that a running engine reports through its API, under the names that verify/attest.py compares."""
+"""The facts that a running engine reports through its API, under the names that verify/settings.py compares."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from http import HTTPStatus
 from typing import TypeVar
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-from tpudeploy.domain.attestation import Told
 from tpudeploy.domain.load import Lookups
+from tpudeploy.domain.verify import EngineReport
 
 T = TypeVar("T")
 # Labels of `vllm:cache_config_info` (vLLM 0.32, v1/metrics/loggers.py).
@@ -29,10 +29,10 @@ _TOKENS = "kv_cache_size_tokens"
 _REQUESTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
 
-def facts(client: VllmClient) -> Told:
+def facts(client: VllmClient) -> EngineReport:
     """From /v1/models, /version and /metrics."""
     silent: dict[str, str] = {}
-    return Told(api=_api(client, silent), cache=_cache(client, silent), silent=silent)
+    return EngineReport(api=_api(client, silent), cache=_cache(client, silent), silent=silent)
 
 
 def _api(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:

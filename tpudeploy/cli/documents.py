@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from tpudeploy.accuracy.sheet import Sheet
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.domain.accuracy import Verdict
-    from tpudeploy.domain.attestation import Verification
+    from tpudeploy.domain.verify import Verification
     from tpudeploy.domain.availability import Zones
     from tpudeploy.domain.benchmark import Run
     from tpudeploy.domain.boot_log import Reading
     from tpudeploy.domain.comparison import Comparison
     from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.domain.details import Details
+    from tpudeploy.domain.verify import Details
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.errors import TpudeployError

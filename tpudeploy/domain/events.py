@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from tpudeploy.domain.attestation import Attested
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.request_table import Place
 from tpudeploy.domain.status import Stage
+from tpudeploy.domain.verify import VerifiedSetting
 
 
 @frozen
@@ -188,8 +188,8 @@ class Verified(_OfRequest):
     """
 
     held: int
-    broken: tuple[Attested, ...]
-    off: tuple[Attested, ...]
+    broken: tuple[VerifiedSetting, ...]
+    off: tuple[VerifiedSetting, ...]
     blocks: str
     tokens: str
     silent: Mapping[str, str]

@@ -14,7 +14,7 @@ from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Approval
 from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.announce import EndpointPublisher
-from tpudeploy.engine.attest import Attestor
+from tpudeploy.engine.verify import Verifier
 from tpudeploy.engine.converge import Convergence, without_approval
 from tpudeploy.engine.lost import tell_adopted, with_adopted
 from tpudeploy.engine.plan import plan_deployment
@@ -24,7 +24,7 @@ from tpudeploy.node.fingerprint import aim_print, server_print
 from tpudeploy.planning.drift import refreshed
 from tpudeploy.planning.seen import changed
 from tpudeploy.planning.targets import marked
-from tpudeploy.ports import Witnesses, World
+from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.cutover import mark_as_ending
 from tpudeploy.reconcile.placement import is_closed
 from tpudeploy.reconcile.wanted import wanted
@@ -34,7 +34,7 @@ def apply(
     world: World,
     plan: Plan,
     *,
-    witnesses: Witnesses | None = None,
+    sources: VerifySources | None = None,
     until: Wait = Wait.SERVING,
     timeout: float | None = None,
     keep: bool = False,
@@ -50,7 +50,7 @@ def apply(
     itself, and the others continue. A plan from a file holds as a whole, or `errors.StalePlan` is raised. `on_begun` is
     called once the plan holds and its approval is saved, before any request.
 
-    At the end, `witnesses` verify what serves against its declared settings. So are servers that failed the last
+    At the end, `sources` verify what serves against its declared settings. So are servers that failed the last
     verification, even without a change: `Report.not_in_effect` has their errors until they pass.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
@@ -71,14 +71,14 @@ def apply(
             raise stopped_by(goal.errors[0])
         goal = _begin(world, goal, plan.source)
         notify_begun()
-        attestor = Attestor(world, goal, witnesses)
-        return _Run(world, goal, until, deadline, keep=keep, may_reset=may_reset, attestor=attestor)
+        verifier = Verifier(world, goal, sources)
+        return _Run(world, goal, until, deadline, keep=keep, may_reset=may_reset, verifier=verifier)
 
     parts = [_Part(world, goal, begin) for goal in changing]
     verifications = [
-        _Verification(goal, Attestor(world, goal, witnesses))
+        _Verification(goal, Verifier(world, goal, sources))
         for goal in unchanged
-        if witnesses is not None and goal.to_verify
+        if sources is not None and goal.to_verify
     ]
     # A single deployment begins here, so that a stale plan is raised and not an outcome.
     if len(parts) == 1 and not changing[0].errors:
@@ -93,12 +93,12 @@ def apply(
         runs = _begun_runs(parts)
         for run in runs:
             run.settle()
-    attestors = [*(each.attestor for each in verifications), *(run.attestor for run in runs)]
+    verifiers = [*(each.verifier for each in verifications), *(run.verifier for run in runs)]
     return Report(
         outcomes=(*(o for part in parts for o in part.outcomes), *(o for each in verifications for o in each.outcomes)),
         endpoints=tuple(endpoint for run in runs for endpoint in run.endpoints),
         unchanged=tuple(goal.name for goal in unchanged),
-        not_in_effect=tuple(error for attestor in attestors for error in attestor.not_in_effect),
+        not_in_effect=tuple(error for verifier in verifiers for error in verifier.not_in_effect),
     )
 
 
@@ -109,15 +109,15 @@ def _changed(goal: Goal) -> list[Change]:
 class _Verification:
     """Verifies a deployment that is not to change, because its engines failed the last verification."""
 
-    def __init__(self, goal: Goal, attestor: Attestor) -> None:
+    def __init__(self, goal: Goal, verifier: Verifier) -> None:
         self._goal = goal
-        self.attestor = attestor
+        self.verifier = verifier
         self.outcomes: tuple[Outcome, ...] = ()
 
     def step(self) -> float | None:
         """See `schedule.Run`: there is one step. A deployment that cannot be observed has its error as outcome."""
         try:
-            self.attestor.verify_again()
+            self.verifier.verify_again()
         except errors.Interrupted:
             raise
         except errors.TpudeployError as error:
@@ -276,9 +276,9 @@ class _Run:
         *,
         keep: bool,
         may_reset: bool,
-        attestor: Attestor,
+        verifier: Verifier,
     ) -> None:
-        self.attestor = attestor
+        self.verifier = verifier
         self.outcomes: tuple[Outcome, ...] = ()
         self.endpoints: tuple[Endpoint, ...] = ()
         self._world = world
@@ -291,7 +291,7 @@ class _Run:
             world.emit(_started(world, change))
         self._publisher = EndpointPublisher(world, goal)
         self._convergence = Convergence(
-            world, goal, self._publisher, attestor, until=until, deadline=deadline, keep=keep, may_reset=may_reset
+            world, goal, self._publisher, verifier, until=until, deadline=deadline, keep=keep, may_reset=may_reset
         )
 
     def step(self) -> float | None:
@@ -351,7 +351,7 @@ class _Run:
         with open_session(self._world, self._goal.name, "finish") as session:
             if not self._publisher.endpoints and self._goal.covers(0):
                 self._publisher.withdraw(session)
-            session.save(self.attestor.record(without_approval(session.state, self._goal.fingerprint)))
+            session.save(self.verifier.record(without_approval(session.state, self._goal.fingerprint)))
 
     def _remove_approval(self) -> None:
         with open_session(self._world, self._goal.name, "finish") as session:

@@ -33,12 +33,12 @@ from tpudeploy.domain.step import (
 )
 from tpudeploy.engine.act import StepExecutor
 from tpudeploy.engine.announce import EndpointPublisher
-from tpudeploy.engine.attest import Attestor
 from tpudeploy.engine.chronicle import CapacityHistory
 from tpudeploy.engine.look import observe
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import Session, open_session
+from tpudeploy.engine.verify import Verifier
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
 from tpudeploy.reconcile.decide import decide, matches, remove
@@ -102,7 +102,7 @@ class Convergence:
         world: World,
         goal: Goal,
         publisher: EndpointPublisher,
-        attestor: Attestor,
+        verifier: Verifier,
         *,
         until: wait.Wait,
         deadline: float | None,
@@ -112,7 +112,7 @@ class Convergence:
         self._world = world
         self._goal = goal
         self._publisher = publisher
-        self._attestor = attestor
+        self._verifier = verifier
         self._until = until
         self._deadline = deadline
         self._keep = keep
@@ -144,7 +144,7 @@ class Convergence:
         budget = world.patience.faults if self._reached_at is None else inf
         tick = retry_on_fault(world, goal.name, self._tick, budget=budget)
         self._last = tick
-        self._attestor.tell(tick.state, tick.observed, tick.done)
+        self._verifier.verify_new(tick.state, tick.observed, tick.done)
         failures = [step for step in tick.steps if isinstance(step, GiveUp)]
         for failure in failures:
             if not self._may_recover(failure) and not tick.waits_for(failure.replica):

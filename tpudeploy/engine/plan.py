@@ -31,7 +31,7 @@ from tpudeploy.planning.quota import QuotaTable
 from tpudeploy.planning.renamed import renamed
 from tpudeploy.planning.seen import seen
 from tpudeploy.planning.targets import Targets, marked, partial, replicas, to_go, within
-from tpudeploy.ports import Witnesses, World
+from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.capacity_score import longest_recent_wait
 from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors
 from tpudeploy.reconcile.fate import Moment
@@ -79,7 +79,7 @@ def plan(
     *,
     invalid: Mapping[str, ConfigError] | None = None,
     facts: FactsOf | None = None,
-    witnesses: Witnesses | None = None,
+    sources: VerifySources | None = None,
 ) -> Plan:
     """Return the plan for these deployments.
 
@@ -89,7 +89,7 @@ def plan(
 
     `invalid` are the profiles that cannot be used, by deployment, or by file if the file does not say which deployment
     it describes: each has a goal with its problems. `facts` returns the quota of a project, and is called only if a
-    slice and its replacement are to exist side by side. `witnesses` are asked by a plan that changes nothing: a server
+    slice and its replacement are to exist side by side. `sources` are asked by a plan that changes nothing: a server
     with other settings than declared has drifted.
 
     Raise `errors.Fault` or `errors.Denied` if nothing can be observed, `errors.StateError` if no state can be read, and
@@ -120,7 +120,7 @@ def plan(
             part, orphan_diagnostics[name] = _with_orphans(world, part, deployment, resources, scope)
         parts.append(part)
     if scope.mode is Mode.REFRESH_ONLY:
-        goals = tuple(_observed_goals(world, parts, witnesses))
+        goals = tuple(_observed_goals(world, parts, sources))
     else:
         goals = tuple(_planned_goals(world, parts, refresh=scope.refresh))
 
@@ -312,7 +312,7 @@ def _renewal_targets(world: World, deployment: Deployment, state: State, indexes
             yield targets
 
 
-def _observed_goals(world: World, parts: Sequence[_Part], witnesses: Witnesses | None) -> Iterator[Goal]:
+def _observed_goals(world: World, parts: Sequence[_Part], sources: VerifySources | None) -> Iterator[Goal]:
     """Yield the drift of each deployment, and no changes; or why it cannot be observed."""
     existing = [(part, part.deployment) for part in parts if part.deployment is not None and part.state.lineage]
     subjects = [Subject(state=part.state, deployment=deployment) for part, deployment in existing]
@@ -321,7 +321,7 @@ def _observed_goals(world: World, parts: Sequence[_Part], witnesses: Witnesses |
         (part, deployment), observed = each
         if isinstance(observed, CloudError):
             return _goal_without_plan(part, observed)
-        return observation(world, deployment, part.state, part.targets, observed, witnesses=witnesses)
+        return observation(world, deployment, part.state, part.targets, observed, sources=sources)
 
     pairs = list(zip(existing, observe_all_or_each(world, subjects), strict=True))
     goals = {goal.name: goal for goal in together(world.threads, observed_goal, pairs)}

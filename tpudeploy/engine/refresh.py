@@ -11,14 +11,14 @@ from tpudeploy.domain.report import Outcome, Report
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
-from tpudeploy.engine.attest import Server, applied, serving
 from tpudeploy.engine.look import observe
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import open_session
+from tpudeploy.engine.verify import Server, serving, verify_as_applied
 from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.planning.drift import drift, ineffective, missing, recorded
 from tpudeploy.planning.targets import Targets, within
-from tpudeploy.ports import Witnesses, World
+from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.fate import Moment
 
 
@@ -29,13 +29,13 @@ def observation(
     targets: Targets,
     observed: Observed,
     *,
-    witnesses: Witnesses | None = None,
+    sources: VerifySources | None = None,
 ) -> Goal:
-    """Return the differences that one look shows; with `witnesses`, those between a server and its settings as well."""
+    """Return the differences that one look shows; with `sources`, those between a server and its settings as well."""
     moment = Moment(observed=observed, patience=world.patience)
     found = (*drift(state, moment), *missing(deployment, state, moment))
-    if witnesses is not None:
-        found = (*found, *_not_in_effect(world, witnesses, deployment, serving(state, observed)))
+    if sources is not None:
+        found = (*found, *_not_in_effect(world, sources, deployment, serving(state, observed)))
     return Goal(
         name=deployment.name,
         deployment=deployment,
@@ -50,9 +50,9 @@ def observation(
 
 
 def _not_in_effect(
-    world: World, witnesses: Witnesses, deployment: Deployment, servers: Sequence[Server]
+    world: World, sources: VerifySources, deployment: Deployment, servers: Sequence[Server]
 ) -> Iterator[Drift]:
-    told = together(world.threads, lambda server: applied(witnesses, deployment, server), servers)
+    told = together(world.threads, lambda server: verify_as_applied(sources, deployment, server), servers)
     for server, found in zip(servers, told, strict=True):
         if found.broken:
             yield ineffective(deployment.name, server.replica, server.attempt, found)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from tpudeploy.domain.attestation import Attestation
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Change, Drift, Drifted, DriftKind
 from tpudeploy.domain.slices import Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, State
+from tpudeploy.domain.verify import ReplicaVerification
 from tpudeploy.node.node import LABELS, TAGS, differing
 from tpudeploy.reconcile.fate import Fate, Moment, judge
 
@@ -95,7 +95,7 @@ def _lost(record: Record, moment: Moment) -> str:
     return next(taken, record.lost)
 
 
-def ineffective(deployment: str, replica: int, attempt: Attempt, found: Attestation) -> Drift:
+def ineffective(deployment: str, replica: int, attempt: Attempt, found: ReplicaVerification) -> Drift:
     """Of a server that does not do what was applied, by its own word."""
     fields = tuple(Drifted(path=f"{ENGINE}{s.name}", applied=s.declared, live=s.value) for s in found.broken)
     return Drift(

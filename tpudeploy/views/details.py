@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpudeploy.domain.details import Details, Share
+from tpudeploy.domain.verify import Details, Share
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 from tpudeploy.views.words import aligned

@@ -10,7 +10,6 @@ from tpudeploy.domain.accuracy import Verdict
 from tpudeploy.domain.availability import Zones
 from tpudeploy.domain.benchmark import Run
 from tpudeploy.domain.comparison import Comparison
-from tpudeploy.domain.details import Details
 from tpudeploy.domain.diagnosis import Diagnosis
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
@@ -21,6 +20,7 @@ from tpudeploy.domain.recommendation import OperatingPoint, Recommendation
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import Attempt, Record, Written
 from tpudeploy.domain.status import DeploymentStatus
+from tpudeploy.domain.verify import Details
 from tpudeploy.planning.deviation import Kind
 from tpudeploy.views.schema_of import (
     ANYTHING,

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TypeAlias, assert_never
 
 from tpudeploy.domain import events
-from tpudeploy.domain.attestation import Attested
 from tpudeploy.domain.pins import FILE
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.slices import BootPhase, Phase
+from tpudeploy.domain.verify import VerifiedSetting
 from tpudeploy.views import outlook, words
 from tpudeploy.views.paint import Paint
 from tpudeploy.views.status import progress
@@ -171,7 +171,7 @@ def _verified_text(event: events.Verified, paint: Paint) -> str:
     return "\n".join(lines)
 
 
-def _describe_difference(setting: Attested, how: str) -> str:
+def _describe_difference(setting: VerifiedSetting, how: str) -> str:
     deviation = "" if setting.deviation is None else f" ({setting.deviation:+.1%})"
     witnesses = ", ".join(source for source, value in setting.effective.items() if value == setting.value)
     value, expected = words.plain(setting.value), words.plain(setting.declared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.domain.attestation import Attestation, Attested, Verdict, Verification
+from tpudeploy.domain.verify import ReplicaVerification, Verdict, Verification, VerifiedSetting
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
@@ -35,7 +35,7 @@ def _not_verified(verification: Verification, paint: Paint) -> Iterator[str]:
             )
 
 
-def _replica(attestation: Attestation, paint: Paint) -> Iterator[str]:
+def _replica(attestation: ReplicaVerification, paint: Paint) -> Iterator[str]:
     yield f"{paint.bold(attestation.address)} = {attestation.slice_name}"
     settings = sorted(attestation.settings, key=lambda s: _ORDER.index(s.verdict))
     lines = words.aligned([(s.name, s.declared or "(open)", _effective(s), _verdict(s, paint)) for s in settings])
@@ -44,7 +44,7 @@ def _replica(attestation: Attestation, paint: Paint) -> Iterator[str]:
         yield paint.yellow(f"  {source} reported nothing: {words.plain(why)}")
 
 
-def _effective(setting: Attested) -> str:
+def _effective(setting: VerifiedSetting) -> str:
     """Return each value once with its sources: `32768 (api, log)`."""
     sources_of: dict[str, list[str]] = {}
     for source, value in setting.effective.items():
@@ -52,7 +52,7 @@ def _effective(setting: Attested) -> str:
     return "; ".join(f"{value} ({', '.join(sources)})" for value, sources in sources_of.items()) or "-"
 
 
-def _verdict(setting: Attested, paint: Paint) -> str:
+def _verdict(setting: VerifiedSetting, paint: Paint) -> str:
     text = _coloured(setting.verdict, paint) if setting.declared else paint.dim("reported")
     return text if setting.deviation is None else f"{text} ({setting.deviation:+.2%})"
 

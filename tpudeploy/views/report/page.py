@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tpudeploy.domain.benchmark import CellStatus, Run
 from tpudeploy.domain.comparison import Comparison, Measure
-from tpudeploy.domain.details import Details
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.recommendation import OperatingPoint
 from tpudeploy.domain.status import Timeline
+from tpudeploy.domain.verify import Details
 from tpudeploy.views import words
 from tpudeploy.views.bench import EMULATED, LEGEND, MARKS, Place, count, load_text, marked_id, number, seconds
 from tpudeploy.views.compare import scaling_text

@@ -1,4 +1,4 @@
-"""The declared settings of a profile against the effective ones: one row per setting of each replica, with sources."""
+"""Verification: the declared settings of each replica against the effective ones by source, and its details."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.serialization import to_json
 
 
 class Verdict(StrEnum):
@@ -17,7 +18,7 @@ class Verdict(StrEnum):
 
 
 @frozen
-class Told:
+class EngineReport:
     """The values that the engine reports, by source; an empty source gave nothing.
 
     `api` is from /v1/models and /version, `cache` from the labels of `vllm:cache_config_info` in /metrics, `log` from
@@ -31,7 +32,7 @@ class Told:
 
 
 @frozen
-class Attested:
+class VerifiedSetting:
     """One setting. `effective` maps each source to its value, contradicting sources first.
 
     `deviation` is measured divided by predicted, minus 1 (0.003: 0.3 % more). `is_written`: the profile itself states
@@ -52,16 +53,16 @@ class Attested:
 
 
 @frozen
-class Attestation:
-    """The settings of one replica's engine. `silent` is as in `Told`."""
+class ReplicaVerification:
+    """The settings of one replica's engine. `silent` is as in `EngineReport`."""
 
     address: str
     slice_name: str
-    settings: tuple[Attested, ...]
+    settings: tuple[VerifiedSetting, ...]
     silent: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def broken(self) -> tuple[Attested, ...]:
+    def broken(self) -> tuple[VerifiedSetting, ...]:
         """The settings that are declared and not in effect."""
         return self.with_verdict(Verdict.DIFFERS)
 
@@ -70,7 +71,7 @@ class Attestation:
         """Whether no source reports some setting that the profile states."""
         return any(s.is_written and s.verdict is Verdict.UNTOLD for s in self.settings)
 
-    def with_verdict(self, verdict: Verdict) -> tuple[Attested, ...]:
+    def with_verdict(self, verdict: Verdict) -> tuple[VerifiedSetting, ...]:
         return tuple(s for s in self.settings if s.verdict is verdict)
 
     def value(self, name: str) -> str:
@@ -86,7 +87,7 @@ class Verification:
     """
 
     name: str
-    replicas: tuple[Attestation, ...]
+    replicas: tuple[ReplicaVerification, ...]
     absent: tuple[str, ...] = ()
 
     @property
@@ -115,3 +116,42 @@ class Verification:
         silent = {replica.address: dict(replica.silent) for replica in self.replicas if replica.silent}
         absent = list(self.absent)
         return {"name": self.name, "holds": self.holds, "settings": rows, "silent": silent, "absent": absent}
+
+
+@frozen
+class Fact:
+    """One setting: the value by the profile and the value that the engine reports, or ""."""
+
+    name: str
+    planned: str
+    told: str
+
+
+@frozen
+class Share:
+    """One part of a chip's HBM, in bytes; None where it is unknown."""
+
+    name: str
+    planned: int | None
+    measured: int | None
+
+
+@frozen
+class Details:
+    """The details of one replica. `memory` is that of one chip; all chips hold the same.
+
+    `process_bytes` is the resident memory of the API server on the machine. `silent` says for each source that gave
+    nothing why.
+    """
+
+    address: str
+    slice_name: str
+    facts: tuple[Fact, ...]
+    memory: tuple[Share, ...]
+    process_bytes: int | None
+    silent: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return one of the `details` of `status --details --json`."""
+        document: dict[str, object] = to_json(self)
+        return document
