@@ -13,12 +13,12 @@ from tpudeploy.ab_test.arms import differing, in_effect
 from tpudeploy.ab_test.result import Reason, Result, result
 from tpudeploy.ab_test.starts import deciding_measure
 from tpudeploy.boot_log.starts import last_start, reported_start
-from tpudeploy.domain.verify import ReplicaVerification, VerifiedSetting, Verdict, Verification
 from tpudeploy.domain.benchmark import Side, Start
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import CacheUse, Finding, InEffect
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.slices import BootPhase, BootReport
+from tpudeploy.domain.verify import ReplicaVerification, Verdict, Verification, VerifiedSetting
 
 STARTS = replace(OF, by=Measure.START)
 
@@ -147,7 +147,9 @@ def test_what_is_measured_is_no_witness_that_a_value_is_in_effect(
     settings = tuple(
         VerifiedSetting(name=n, declared="", effective={"log": v}, verdict=Verdict.UNTOLD) for n, v in one.items()
     )
-    seen = Verification(name="gemma", replicas=(ReplicaVerification(address="gemma[0]", slice_name="s", settings=settings),))
+    seen = Verification(
+        name="gemma", replicas=(ReplicaVerification(address="gemma[0]", slice_name="s", settings=settings),)
+    )
     assert in_effect("serving.padding_gap", seen, other) is (InEffect.YES if is_witness else InEffect.UNTOLD)
 
 

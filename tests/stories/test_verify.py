@@ -9,7 +9,7 @@ import pytest
 from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.boot_log.settings import effective_settings
-from tpudeploy.domain.verify import ReplicaVerification, VerifiedSetting, EngineReport, Verdict
+from tpudeploy.domain.verify import EngineReport, ReplicaVerification, Verdict, VerifiedSetting
 from tpudeploy.loading import Profile, sized
 from tpudeploy.verify.settings import verify_settings
 
@@ -75,7 +75,9 @@ def test_without_an_endpoint_there_is_nothing_to_verify(cli: Open) -> None:
 def _of_the_real_boot(tmp_path: Path, **changes: str) -> ReplicaVerification:
     (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
     profile = Profile.load(tmp_path / "gemma.yaml", set=changes)
-    return verify_settings(sized(profile), EngineReport(log=effective_settings(LOG.read_text(encoding="utf-8"))), address="gemma[0]")
+    return verify_settings(
+        sized(profile), EngineReport(log=effective_settings(LOG.read_text(encoding="utf-8"))), address="gemma[0]"
+    )
 
 
 def test_a_real_boots_log_attests_eleven_settings_and_the_version_that_it_was_not(tmp_path: Path) -> None:
@@ -141,7 +143,9 @@ def _of_four_ranks(tmp_path: Path, text: str) -> ReplicaVerification:
         "max_model_len", "data_parallel_size: 4\n  max_model_len"
     )
     (tmp_path / "gemma.yaml").write_text(profile, encoding="utf-8")
-    return verify_settings(sized(Profile.load(tmp_path / "gemma.yaml")), EngineReport(log=effective_settings(text)), address="gemma[0]")
+    return verify_settings(
+        sized(Profile.load(tmp_path / "gemma.yaml")), EngineReport(log=effective_settings(text)), address="gemma[0]"
+    )
 
 
 def test_ranks_that_are_each_told_to_be_alone_are_counted_and_no_alarm(tmp_path: Path) -> None:

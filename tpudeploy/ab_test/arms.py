@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tpudeploy.domain.verify import Verdict, Verification
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.experiment import InEffect
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Plan
+from tpudeploy.domain.verify import Verdict, Verification
 from tpudeploy.node.fingerprint import fingerprint, server_print, slice_print
 from tpudeploy.pins.pins import unpinned
 from tpudeploy.sizing.numbers import parse_number

@@ -18,13 +18,11 @@ if TYPE_CHECKING:
     from tpudeploy.accuracy.sheet import Sheet
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.domain.accuracy import Verdict
-    from tpudeploy.domain.verify import Verification
     from tpudeploy.domain.availability import Zones
     from tpudeploy.domain.benchmark import Run
     from tpudeploy.domain.boot_log import Reading
     from tpudeploy.domain.comparison import Comparison
     from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.domain.verify import Details
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.errors import TpudeployError
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.recommendation import OperatingPoint, Recommendation
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.status import DeploymentStatus, Timeline
+    from tpudeploy.domain.verify import Details, Verification
     from tpudeploy.planning.deviation import Deviation
     from tpudeploy.sizing.sweep import Sweep
 

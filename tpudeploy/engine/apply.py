@@ -14,12 +14,12 @@ from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Approval
 from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.announce import EndpointPublisher
-from tpudeploy.engine.verify import Verifier
 from tpudeploy.engine.converge import Convergence, without_approval
 from tpudeploy.engine.lost import tell_adopted, with_adopted
 from tpudeploy.engine.plan import plan_deployment
 from tpudeploy.engine.schedule import run_all
 from tpudeploy.engine.session import open_session
+from tpudeploy.engine.verify import Verifier
 from tpudeploy.node.fingerprint import aim_print, server_print
 from tpudeploy.planning.drift import refreshed
 from tpudeploy.planning.seen import changed
