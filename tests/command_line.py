@@ -69,11 +69,11 @@ class Result:
 
 
 def command(folder: Path, capture: pytest.CaptureFixture[str], *words: str) -> Result:
-    """One command in a folder, in process, without a cloud of its own."""
+    """Run one command in a folder, in process, without a cloud of its own."""
     capture.readouterr()
     code = main([*words, "--chdir", str(folder)])
-    told = capture.readouterr()
-    return Result(code=code, out=told.out, err=told.err)
+    output = capture.readouterr()
+    return Result(code=code, out=output.out, err=output.err)
 
 
 class Killed(BaseException):
@@ -82,7 +82,7 @@ class Killed(BaseException):
 
 @dataclass(frozen=True)
 class Doomed:
-    """A process's clock that ends it at `end`, in whichever sleep that finds it."""
+    """The clock of a process that ends it at `end`, in the sleep under way then."""
 
     world: VirtualClock
     end: float
@@ -91,9 +91,9 @@ class Doomed:
         return self.world.now()
 
     def sleep(self, seconds: float) -> None:
-        left = max(0.0, self.end - self.world.now())
-        self.world.sleep(min(seconds, left))
-        if seconds >= left:
+        rest = max(0.0, self.end - self.world.now())
+        self.world.sleep(min(seconds, rest))
+        if seconds >= rest:
             raise Killed
 
     def stop(self) -> None:
@@ -136,20 +136,20 @@ class CommandLine:
     patience: Patience = field(default_factory=Patience)
 
     def run(self, *arguments: str) -> Result:
-        """One command, in process, on the shared clock."""
+        """Run one command, in process, on the shared clock."""
         self.capture.readouterr()
         code = main([*arguments, "--chdir", str(self.folder)], clock=self.clock, patience=self.patience)
-        told = self.capture.readouterr()
-        return Result(code=code, out=told.out, err=told.err)
+        output = self.capture.readouterr()
+        return Result(code=code, out=output.out, err=output.err)
 
     def killed(self, after: float, *arguments: str) -> None:
-        """One command whose process is killed `after` so many seconds; it must not have ended before."""
+        """Run one command, and kill its process `after` this number of seconds; it must not have ended before."""
         doomed = Doomed(self.clock, self.clock.now() + after)
         with pytest.raises(Killed):
             main([*arguments, "--chdir", str(self.folder)], clock=doomed, patience=self.patience)
 
     def left_or_killed(self, after: float, *arguments: str) -> None:
-        """One command whose process is killed `after` so many seconds, if it has not ended before."""
+        """Run one command, and kill its process `after` this number of seconds, if it has not ended before."""
         doomed = Doomed(self.clock, self.clock.now() + after)
         with suppress(Killed):
             main([*arguments, "--chdir", str(self.folder)], clock=doomed, patience=self.patience)
@@ -165,11 +165,11 @@ class CommandLine:
 
     @property
     def slices(self) -> Mapping[str, str]:
-        """Every queued resource there is, husks too: name to state."""
+        """Return the state of every queued resource, husks too, by name."""
         return {name: state for zone in self.emulator.live().values() for name, state in zone.items()}
 
     def delete_by_hand(self, name: str) -> None:
-        """Have somebody delete a queued resource and its machine with another tool; that takes minutes."""
+        """Delete a queued resource and its machine as another tool would; that takes minutes."""
         zone = next(zone for zone, slices in self.emulator.live().items() if name in slices)
         connection = HTTPConnection(self.emulator.host, timeout=10)
         try:
@@ -180,7 +180,7 @@ class CommandLine:
             connection.close()
 
     def asked(self) -> list[str]:
-        """The zones that were asked for a slice, in order."""
+        """Return the zones of the requests for a slice, in order."""
         path = "/queuedResources"
         creates = [r for r in self.emulator.requests if r.method == "POST" and r.resource.endswith(path)]
         return [r.path.split("/locations/")[1].split("/")[0] for r in creates]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +22,14 @@ PIPELINES = (
     *("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_API_URL", "GITHUB_REF", "TPUDEPLOY_APPROVAL_KEY"),
     *("GITLAB_CI", "CI_PROJECT_PATH", "CI_COMMIT_SHA", "CI_COMMIT_BRANCH", "CI_MERGE_REQUEST_IID"),
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _without_fsync() -> Iterator[None]:
+    """Leave out the wait for the disk: only a loss of power could show it, and no test has one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _descriptor: None)
+        yield
 
 
 COMMAND_LINE = pytest.StashKey[CommandLine]()

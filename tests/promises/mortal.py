@@ -1,4 +1,4 @@
-"""The tool as it is, but it may die before any effect, lose the reply to one, and its watch may be wrong."""
+"""The tool, except that it may die before any effect or lose the reply to one, and that its clock may be wrong."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Fuse:
     is_blown: bool = False
 
     def burn(self, where: str) -> bool:
-        """Whether the reply to this effect is to be lost. Who is killed stays dead."""
+        """Return whether the reply to this effect is lost. A killed process stays dead."""
         self.passed.append(where)
         strikes = len(self.passed) - 1 == self.at
         self.is_blown |= strikes and not self.reply_lost
@@ -50,7 +50,7 @@ class Fuse:
 
 @dataclass
 class Stop(Fuse):
-    """Strikes as a `Fuse` does, but stops the process for as long as `meanwhile` takes, and lets it go on then."""
+    """Strikes as a `Fuse` does, but stops the process for as long as `meanwhile` takes, and lets it continue then."""
 
     meanwhile: Callable[[], None] = lambda: None
 
@@ -63,10 +63,10 @@ class Stop(Fuse):
 
 
 class Mortal:
-    """A port: its effects are where the process may end. Looks are not, for they leave nothing behind."""
+    """A port at whose effects the process may end. It does not end at looks, which change nothing."""
 
     EFFECTS = frozenset({*METHODS, "write", "publish"})
-    IN_A_BUCKET = EFFECTS | {"lock", "unlock"}  # in a folder, the kernel unlocks for who was killed
+    IN_A_BUCKET = EFFECTS | {"lock", "unlock"}  # in a folder, the kernel unlocks for a killed process
 
     def __init__(
         self,
@@ -84,9 +84,9 @@ class Mortal:
         if name not in self._effects:
             return method
 
-        def effect(*given: Any, **named: Any) -> Any:
-            self._before(name, given[0], self._fuse.burn(name))
-            answer = method(*given, **named)
+        def effect(*arguments: Any, **keywords: Any) -> Any:
+            self._before(name, arguments[0], self._fuse.burn(name))
+            answer = method(*arguments, **keywords)
             self._after()
             return answer
 
@@ -94,7 +94,7 @@ class Mortal:
 
 
 class MortalWorkspace(Workspace):
-    """The library as it is, its effects watched."""
+    """The library, with its effects under observation."""
 
     fuse: Fuse
     before: Callable[[str, Any, bool], None]
@@ -109,7 +109,7 @@ class MortalWorkspace(Workspace):
         return Mortal(port, self.fuse, effects=effects, before=self.before, after=self.after)
 
     def close(self) -> None:
-        """Who was killed frees nothing."""
+        """Close, except that a killed process frees nothing."""
         if self.fuse.is_blown:
             self.__dict__.pop("states", None)
         super().close()
@@ -117,7 +117,7 @@ class MortalWorkspace(Workspace):
 
 @dataclass
 class Watch:
-    """The tool's clock: the world's time, by as much `ahead` as it is wrong."""
+    """The tool's clock: the world's time, and how far it is `ahead` of that."""
 
     world: VirtualClock
     ahead: float = 0.0

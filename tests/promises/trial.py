@@ -101,10 +101,10 @@ class Trial:
     history: list[str] = field(default_factory=list)
     _plan: Plan | None = None
     _leaving: set[str] = field(default_factory=set)
-    _seen: State | None = None
+    _previous_state: State | None = None
 
     def apply(self, fuse: Fuse | None = None) -> Report | None:
-        """None where the run was killed or said why it could not; what it said is the last of `history`."""
+        """Run `apply`. Return None where it was killed or failed; its message is the last of `history`."""
         return self._act(fuse or Fuse(), destroy=False)
 
     def destroy(self, fuse: Fuse | None = None) -> Report | None:
@@ -140,41 +140,41 @@ class Trial:
         assert types == {self.wanted["type"]}, self.history
         assert self.state is not None
         assert self.state.goal is None, self.history
-        assert self._lies_there("endpoints/gemma.json"), self.history
+        assert self._stored_bytes("endpoints/gemma.json"), self.history
         plan = self.plan()  # of several replicas, another one's run may have come near its end meanwhile
         assert plan.is_empty or all(goal.is_renewal for goal in plan.goals), (plan.changes, self.history)
 
     def must_be_gone(self) -> None:
         assert self.emulator.live() == {}, self.history
         assert self.state is None or (self.state.attempts, self.state.goal) == ((), None), self.history
-        assert not self._lies_there("endpoints/gemma.json"), self.history
+        assert not self._stored_bytes("endpoints/gemma.json"), self.history
 
     @property
     def state(self) -> State | None:
         """Read behind everybody's back: it counts as no request."""
         if self.backend is None:
             return LocalState(self.folder / STATES, self.clock, who="a reader").read("gemma").state
-        content = self._lies_there("state/gemma.json")
+        content = self._stored_bytes("state/gemma.json")
         return None if content is None else stored.load_state(content, "gemma", source=self.backend)
 
     @property
     def is_locked(self) -> bool:
         """In a bucket, where a lock outlives who was killed."""
-        return self.backend is not None and self._lies_there("state/gemma.lock") is not None
+        return self.backend is not None and self._stored_bytes("state/gemma.lock") is not None
 
-    def _lies_there(self, key: str) -> bytes | None:
+    def _stored_bytes(self, key: str) -> bytes | None:
         if self.backend is None:
             path = self.folder / key
             return path.read_bytes() if path.exists() else None
         bucket, _, prefix = self.backend.removeprefix("gs://").partition("/")
-        found = list(self.emulator._cloud.objects.under(bucket, f"{prefix}/{key}"))
-        return found[0].content if found else None
+        stored = list(self.emulator._cloud.objects.under(bucket, f"{prefix}/{key}"))
+        return stored[0].content if stored else None
 
     def _act(self, fuse: Fuse, *, destroy: bool) -> Report | None:
         self.history.append(f"{'destroy' if destroy else 'apply'} {self.wanted} fuse {fuse.at}")
         began = len(self.emulator.requests)
         # A run that was killed between the state and the file has sent no client anywhere yet.
-        is_published = not destroy and self.state is not None and self._lies_there("endpoints/gemma.json") is not None
+        is_published = not destroy and self.state is not None and self._stored_bytes("endpoints/gemma.json") is not None
         published = self.state.published if is_published and self.state is not None else ""
         try:
             with self._workspace(fuse) as workspace:
@@ -217,29 +217,29 @@ class Trial:
     def _before(self, effect: str, what: Any, reply_lost: bool) -> None:
         """What must hold of a deed when it is about to be done."""
         if effect == "request":
-            self._check_asked(_parsed(what.name).replica)
+            self._check_request_count(_slice_name(what.name).replica)
         if effect in {"release", "restart"} and what.name in self.emulator.billed():
-            self._check_struck(effect, what.name)
+            self._check_victim(effect, what.name)
         if reply_lost and effect in METHODS:
             self.emulator.script({"fault": "lost-reply", "method": METHODS[effect], "name": what.name, "times": 1})
 
-    def _check_asked(self, replica: int) -> None:
-        """Never more requests than allowed. What ends, was given up, or is another slice, counts no more."""
+    def _check_request_count(self, replica: int) -> None:
+        """Check that no more requests than allowed exist. What ends, is being released, or is another slice, does not count."""
         state, live = self.state, self._live()
         assert state is not None
-        held = [a for a in state.record(replica).attempts if a.releasing_at is None]
-        fitting = [a for a in held if a.spec["tpu.type"] == self.wanted["type"] and a.zone in self.wanted["zones"]]
+        attempts = [a for a in state.record(replica).attempts if a.releasing_at is None]
+        fitting = [a for a in attempts if a.spec["tpu.type"] == self.wanted["type"] and a.zone in self.wanted["zones"]]
         outstanding = [a for a in fitting if live.get(a.name) not in _ENDING and not self._hands_over(a)]
         assert len(outstanding) <= self.wanted["requests"], ("more than allowed", outstanding, self.history)
 
-    def _check_struck(self, effect: str, name: str) -> None:
-        """What stands is given back only where the plan said so, or where another one is kept.
+    def _check_victim(self, effect: str, name: str) -> None:
+        """Check that a slice is released only where the plan said so, or where another one is kept.
 
-        What serves is never given back for another that does not; it is restarted only where the plan named the
+        A serving slice is never released for another that does not serve; it is restarted only where the plan named the
         attribute that changed.
         """
         assert self._plan is not None
-        replica = _parsed(name).replica
+        replica = _slice_name(name).replica
         change = next(c for c in self._plan.changes if c.replica == replica)
         assert self.state is not None
         if effect == "release":
@@ -252,48 +252,50 @@ class Trial:
         goes_first = change.action is Action.REPLACE and not change.create_before_destroy
         if name in self._leaving or change.action is Action.DESTROY or goes_first:
             return  # the plan, or that of an earlier run, had its yes
-        kept = {a.name for a in _kept(self.state.record(replica), self._live())} & set(self.emulator.billed())
-        others = kept - {name}
+        living = {a.name for a in _living_attempts(self.state.record(replica), self._live())} & set(
+            self.emulator.billed()
+        )
+        others = living - {name}
         assert others or change.action is Action.REPLACE, (name, change.action, self.history)
         assert not self._serves(name) or any(map(self._serves, others)), ("it served", name, others, self.history)
         attempt = self.state.record(replica).attempt(name)
         if attempt is not None and attempt.served and self._serves(name):
-            held = attempt.draining_at
-            assert held is not None, ("clients hold it", name, self.history)
-            assert self.watch.now() - held >= Patience().drain, ("clients may hold it", name, self.history)
+            draining_at = attempt.draining_at
+            assert draining_at is not None, ("clients hold it", name, self.history)
+            assert self.watch.now() - draining_at >= Patience().drain, ("clients may hold it", name, self.history)
 
     def _check(self) -> None:
-        """What holds at every moment, in the middle of a run too."""
+        """Check what holds at every moment, in the middle of a run too."""
         state = self.state
         if state is None:
             assert self.emulator.live() == {}
             return
-        if self._seen is not None:
-            assert state.lineage == self._seen.lineage
-            assert state.serial > self._seen.serial or state == self._seen, "the serial only grows"
-        self._seen = state
+        if self._previous_state is not None:
+            assert state.lineage == self._previous_state.lineage
+            assert state.serial > self._previous_state.serial or state == self._previous_state, "the serial only grows"
+        self._previous_state = state
         live = self._live()
         assert live.keys() <= {a.name for a in state.attempts}, ("asked for and forgotten", live, state, self.history)
         for record in state.records:
-            kept = _kept(record, live)
+            living = _living_attempts(record, live)
             per = Counter(
                 (a.spec["tpu.type"], str(a.spec["placement.zones"]), self._colour(a))
-                for a in kept
+                for a in living
                 if not self._hands_over(a) and a.draining_at is None
             )
-            assert all(count <= self.wanted["requests"] for count in per.values()), ("too many", kept, self.history)
+            assert all(count <= self.wanted["requests"] for count in per.values()), ("too many", living, self.history)
 
     def _check_endpoint(self, published: str) -> None:
         """An endpoint stands while anything behind it serves, unless the plan said that its slice goes first."""
         if not published or self._plan is None or published in self._leaving:
             return
-        change = next((c for c in self._plan.changes if c.replica == _parsed(published).replica), None)
+        change = next((c for c in self._plan.changes if c.replica == _slice_name(published).replica), None)
         if change is None or change.action is Action.DESTROY:
             return
         if change.action is Action.REPLACE and not change.create_before_destroy:
             return
         if self._serves(published) and self._live().get(published) == "ACTIVE":
-            assert self._lies_there("endpoints/gemma.json"), ("withdrawn, and it serves", published, self.history)
+            assert self._stored_bytes("endpoints/gemma.json"), ("withdrawn, and it serves", published, self.history)
 
     def _hands_over(self, attempt: Attempt) -> bool:
         """Whether another slice of its kind is to take over from it."""
@@ -313,16 +315,19 @@ class Trial:
         return name in self.emulator.billed() and "phase=serving" in self.emulator.log(name)
 
     def _check_done(self) -> None:
-        """Whenever a run says that it is done, each wanted replica has one slice, and nothing is left beside them."""
+        """Check that after a run that says it is done, each replica has one slice, and nothing else exists."""
         records = () if self.state is None else self.state.records
-        held = {r.index: [a.name for a in r.attempts] for r in records if r.attempts}
-        assert all(len(names) == 1 for names in held.values()), (held, self.history)
-        assert self._live().keys() == {name for names in held.values() for name in names}, (self._live(), self.history)
+        attempts = {r.index: [a.name for a in r.attempts] for r in records if r.attempts}
+        assert all(len(names) == 1 for names in attempts.values()), (attempts, self.history)
+        assert self._live().keys() == {name for names in attempts.values() for name in names}, (
+            self._live(),
+            self.history,
+        )
 
     def _check_shown(self, began: int) -> None:
-        """Every request that changed something is one that the plan had shown for that replica."""
-        asked = [(r.method, r.path) for r in self.emulator.requests[began:]]
-        for replica, verb in filter(None, (_change(*request) for request in asked)):
+        """Check that every request that changed something is one that the plan had shown for that replica."""
+        requests = [(r.method, r.path) for r in self.emulator.requests[began:]]
+        for replica, verb in filter(None, (_change(*request) for request in requests)):
             assert self._plan is not None
             actions = {c.replica: c.action for c in self._plan.changes}
             assert verb in SHOWN[actions[replica]], (replica, verb, actions, self.history)
@@ -336,7 +341,7 @@ def trial(
     patience: Patience | None = None,
     **scenario: Any,
 ) -> Iterator[Trial]:
-    """A person with an empty folder before an emulated cloud with that trouble. `backend` is gs://bucket/prefix.
+    """Yield a user with an empty folder and an emulated cloud with that trouble. `backend` is gs://bucket/prefix.
 
     The cloud is as slow as a real one, and no two of its durations are equal; what the scenario says counts before.
     """
@@ -359,28 +364,28 @@ def trial(
         )
 
 
-def _kept(record: Record, live: Mapping[str, str]) -> list[Attempt]:
-    """What exists for one replica, and neither ends nor was given up."""
+def _living_attempts(record: Record, live: Mapping[str, str]) -> list[Attempt]:
+    """Return what exists for one replica, and neither ends nor is being released."""
     return [a for a in record.attempts if a.releasing_at is None and live.get(a.name, "FAILED") not in _ENDING]
 
 
-def _parsed(name: str) -> SliceName:
+def _slice_name(name: str) -> SliceName:
     parsed = SliceName.parse(name)
     assert parsed is not None, name
     return parsed
 
 
 def _change(method: str, target: str) -> tuple[int, str] | None:
-    """(replica, what it does) of a request that changes something; None for one that only looks."""
+    """Return the replica and the verb of a request that changes something; None for one that only reads."""
     where = urlsplit(target)
     if "/storage/" in where.path:
-        return None  # what we remember, not what we ask for
+        return None  # our state, not a request for a slice
     last = where.path.rpartition("/")[2]
     if method == "POST" and last == "queuedResources":
-        return _parsed(parse_qs(where.query)["queuedResourceId"][0]).replica, "create"
+        return _slice_name(parse_qs(where.query)["queuedResourceId"][0]).replica, "create"
     verbs = {"DELETE": "delete", "PATCH": "patch"}
     if method in verbs:
-        return _parsed(last).replica, verbs[method]
+        return _slice_name(last).replica, verbs[method]
     if last.endswith(":reset"):
-        return _parsed(last.removesuffix(":reset")).replica, "reset"
+        return _slice_name(last.removesuffix(":reset")).replica, "reset"
     return None
