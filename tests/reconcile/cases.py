@@ -17,12 +17,12 @@ from tpudeploy.domain.deployment import (
     Lifecycle,
     Network,
     Provisioning,
+    Script,
     Via,
 )
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.script import Script
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.node.fingerprint import server_print

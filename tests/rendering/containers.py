@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpudeploy.catalog import accelerator_type
-from tpudeploy.domain.deployment import Container, Deployment, HealthGoal, Lifecycle, Network, SecretRef, Via
-from tpudeploy.domain.script import Script
+from tpudeploy.domain.deployment import Container, Deployment, HealthGoal, Lifecycle, Network, Script, SecretRef, Via
 
 HF_TOKEN = SecretRef(variable="HF_TOKEN", secret="hf-token")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
@@ -12,7 +12,6 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.script import Script
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -135,6 +134,26 @@ class Lifecycle:
     ignore_changes: tuple[str, ...]
     blue_green: bool = False
     renew: bool = False
+
+
+class Script:
+    """A startup script: a text, or a function that renders it on first use. Scripts with the same text are equal."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: str | Callable[[], str]) -> None:
+        self._source = source
+
+    def __str__(self) -> str:
+        if not isinstance(self._source, str):
+            self._source = self._source()
+        return self._source
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other) if isinstance(other, Script) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(str(self))
 
 
 @frozen

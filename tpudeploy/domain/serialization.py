@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from tpudeploy.domain.script import Script
+from tpudeploy.domain.deployment import Script
 
 
 def to_json(value: Any) -> Any:

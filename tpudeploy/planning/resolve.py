@@ -23,13 +23,13 @@ from tpudeploy.domain.deployment import (
     Mirror,
     Network,
     Provisioning,
+    Script,
     SecretRef,
     Via,
 )
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import NONE, Pins
-from tpudeploy.domain.script import Script
 from tpudeploy.node import arguments, render
 from tpudeploy.node.compile_cache import DEFAULT as GRAPHS
 from tpudeploy.node.compile_cache import compile_cache

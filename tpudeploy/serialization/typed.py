@@ -9,7 +9,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from tpudeploy.domain.script import Script
+from tpudeploy.domain.deployment import Script
 
 T = TypeVar("T")
 _UNIONS = (Union, UnionType)

@@ -38,9 +38,7 @@ def _deployment(deployment: DeploymentStatus, paint: Paint) -> Iterator[str]:
         yield from (f"  {line}" for line in why_unknown(deployment.error))
     for replica in deployment.replicas:
         yield f"{paint.bold(replica.address)}  {_coloured_state(replica, paint)}"
-        rows = list(facts(replica))
-        width = max((len(name) for name, _ in rows), default=0)
-        yield from (f"  {name.ljust(width)}  {text}" for name, text in rows)
+        yield from (f"  {line}" for line in words.aligned(list(facts(replica))))
     yield from _billing_ceiling(deployment)
     if deployment.underway:
         yield paint.yellow(describe_unfinished_run(deployment))
@@ -147,9 +145,8 @@ def summary(report: Report, paint: Paint) -> str:
     deployments = report.deployments
     counts = Counter(deployment.result for deployment in deployments)
     totals = ", ".join(f"{counts[result]} {result}" for result in Result if counts[result])
-    width = max(len(deployment.name) for deployment in deployments)
-    rows = (f"  {deployment.name.ljust(width)}  {_result(deployment, paint)}" for deployment in deployments)
-    return "\n".join([f"\nDeployments: {totals}.\n", *rows])
+    rows = words.aligned([(deployment.name, _result(deployment, paint)) for deployment in deployments])
+    return "\n".join([f"\nDeployments: {totals}.\n", *(f"  {row}" for row in rows)])
 
 
 def _result(summary: Summary, paint: Paint) -> str:

@@ -6,10 +6,8 @@ from pydantic import Field
 
 from tpudeploy.config.schema.base import Form, Section, Text, Version, Words, unwritten
 from tpudeploy.config.schema.lifecycle import HealthSpec, LifecycleSpec
-from tpudeploy.config.schema.model import ModelSpec
-from tpudeploy.config.schema.placement import NetworkSpec, PlacementSpec
-from tpudeploy.config.schema.serving import ServingSpec
-from tpudeploy.config.schema.tpu import TpuSpec
+from tpudeploy.config.schema.placement import NetworkSpec, PlacementSpec, TpuSpec
+from tpudeploy.config.schema.serving import ModelSpec, ServingSpec
 from tpudeploy.domain.names import DEPLOYMENT_NAME
 
 Name = Annotated[
