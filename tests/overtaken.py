@@ -10,17 +10,23 @@ from command_line import CommandLine
 
 from tpudeploy.domain.events import Event
 from tpudeploy.ports import TpuCloud, World
+from tpudeploy.wiring import Adapters
 from tpudeploy.workspace import Workspace
 
 
-class Overtaken(Workspace):
-    """`at` is where the other one sits; gemma.yaml is what they apply."""
-
+class LateAdapters(Adapters):
     at: CommandLine
 
-    def _world(self, on_event: Callable[[Event], None] | None) -> World:
-        world = super()._world(on_event)
+    def world(self, on_event: Callable[[Event], None] | None = None) -> World:
+        world = super().world(on_event)
         return replace(world, cloud=_Late(world.cloud, self.at))
+
+
+class Overtaken(Workspace):
+    """`adapters.at` is where the other one sits; gemma.yaml is what they apply."""
+
+    adapters_class = LateAdapters
+    adapters: LateAdapters
 
 
 class _Late:

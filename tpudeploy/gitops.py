@@ -327,7 +327,7 @@ def orphans(
     if invalid:
         return ()
     profile_names = {p.spec.name for p in profiles}
-    return tuple(name for name in workspace.states.names() if name not in profile_names)
+    return tuple(name for name in workspace.adapters.states.names() if name not in profile_names)
 
 
 def deviations(
@@ -385,7 +385,7 @@ def _revisions(plan: Plan) -> Mapping[str, Revision]:
 def _revision(goal: Goal) -> Revision:
     deployment = goal.deployment
     first = next((c for c in goal.changes if c.action is not Action.NO_OP and c.slice_name), None)
-    current = None if deployment is None or first is None else loading.before(deployment, first)
+    current = None if deployment is None or first is None else loading.previous_deployment(deployment, first)
     return revision(goal.name, current, deployment)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from tpudeploy.config.profile import Profile as Checked
 from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.domain.accelerator import AcceleratorType
@@ -19,10 +22,24 @@ if TYPE_CHECKING:
     from tpudeploy.domain.plan import Change
 
 
-class Profile(Checked):
-    """A valid profile. What it says is in `.spec`, what to think about in `.warnings`."""
+@frozen
+class Source:
+    """How a profile was loaded, so that it can be loaded again with other settings."""
 
-    __slots__ = ()
+    path: str | Path
+    overlays: tuple[str | Path, ...]
+    sets: tuple[str, ...]
+    environment: Mapping[str, str] | None
+    untrusted: bool
+    allow_env: frozenset[str]
+    folder: str | Path
+
+
+@frozen
+class Profile(Checked):
+    """A valid profile. `spec` is its contents, `warnings` are what to consider."""
+
+    source: Source | str | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def load(
@@ -36,11 +53,11 @@ class Profile(Checked):
         allow_env: Iterable[str] = (),
         folder: str | Path = ".",
     ) -> Self:
-        """A profile from disk, with overlays laid over it, and settings on top: a mapping, or `path=value` texts.
+        """Return a profile from disk, with overlays and then settings merged on top: a mapping, or `path=value` texts.
 
-        Where the author is `untrusted`, the profile reads no environment variable but those of `allow_env`, and opens
-        no file outside its project, which is at or above it as seen from `folder`. Of a trusted one, `allow_env` are
-        the variables that may be read although their names look like those of secrets.
+        If the author is `untrusted`, the profile reads only the environment variables in `allow_env`, and no file
+        outside its project, which is at or above the profile as seen from `folder`. For a trusted author, `allow_env`
+        are the variables that may be read although their names look like those of secrets.
 
         Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`, or `errors.ProfileNotFound`.
         """
@@ -52,20 +69,144 @@ class Profile(Checked):
         def project() -> Path:
             return boundary_of(Path(folder), Path(path))
 
-        named = [str(path), *map(str, overlays)]
-        parsed = parse(
-            named[0],
-            FileReader(project(), operator_paths=named) if untrusted else FileReader(),
-            overlays=named[1:],
-            sets=_settings(set),
+        paths = [str(path), *map(str, overlays)]
+        sets = _settings(set)
+        allowed = frozenset(allow_env)
+        checked = parse(
+            paths[0],
+            FileReader(project(), operator_paths=paths) if untrusted else FileReader(),
+            overlays=paths[1:],
+            sets=sets,
             environment=os.environ if environment is None else environment,
             trust=Trust(
                 is_trusted=not untrusted,
-                allowed=frozenset(allow_env),
+                allowed=allowed,
                 is_outside=lambda file: not is_inside(project(), file),
             ),
         )
-        return cls(spec=parsed.spec, origins=parsed.origins, warnings=parsed.warnings, reader=parsed.reader)
+        source = Source(
+            path=path,
+            overlays=tuple(overlays),
+            sets=tuple(sets),
+            environment=environment,
+            untrusted=untrusted,
+            allow_env=allowed,
+            folder=folder,
+        )
+        return cls._of(checked, source)
+
+    @classmethod
+    def from_text(
+        cls,
+        text: str,
+        *,
+        set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002 - the command line's word
+        environment: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Return a profile from YAML in memory. A file that it names is relative to the working directory.
+
+        Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`.
+        """
+        from dataclasses import replace
+
+        from tpudeploy.adapters.files import FileReader
+        from tpudeploy.config.parse import parse
+        from tpudeploy.config.reader import Remembered
+
+        reader = Remembered(text, beside="", name="profile.yaml")
+        environment = os.environ if environment is None else environment
+        checked = parse(reader.name, reader, sets=_settings(set), environment=environment)
+        return cls._of(replace(checked, reader=FileReader()), text)
+
+    @classmethod
+    def from_mapping(cls, profile: Mapping[str, object], *, environment: Mapping[str, str] | None = None) -> Self:
+        """Return a profile from a mapping with the keys of the YAML format. Raise as `from_text` does."""
+        import json
+
+        return cls.from_text(json.dumps(profile, indent=2, ensure_ascii=False), environment=environment)
+
+    def with_settings(self, settings: Mapping[str, object] | Sequence[str]) -> Self:
+        """Return this profile with settings merged on top, read again from its files. Raise as `load` does."""
+        match self.source:
+            case Source() as source:
+                return self.load(
+                    source.path,
+                    overlays=source.overlays,
+                    set=[*source.sets, *_settings(settings)],
+                    environment=source.environment,
+                    untrusted=source.untrusted,
+                    allow_env=source.allow_env,
+                    folder=source.folder,
+                )
+            case str(text):
+                return self.from_text(text, set=settings)
+            case None:
+                raise ValueError("this profile was not loaded from a file or a text")
+
+    @classmethod
+    def _of(cls, checked: Checked, source: Source | str) -> Self:
+        return cls(
+            spec=checked.spec,
+            origins=checked.origins,
+            warnings=checked.warnings,
+            reader=checked.reader,
+            source=source,
+        )
+
+    def __str__(self) -> str:
+        return self.spec.name
+
+    def __repr__(self) -> str:
+        path = f", {self.source.path}" if isinstance(self.source, Source) else ""
+        return f"<Profile: {self.spec.name}{path}>"
+
+
+@frozen
+class ProfileFile:
+    """A profile that is read when it is first needed. `read` raises for an invalid one."""
+
+    path: str
+    read: Callable[[], Profile]
+
+
+# One profile or a path is accepted where several profiles are.
+OneProfile: TypeAlias = "Checked | ProfileFile | str | PathLike[str]"
+Profiles: TypeAlias = "OneProfile | Iterable[OneProfile]"
+
+
+def profile(one: OneProfile) -> Checked:
+    """Return a profile, which is loaded if it is named by its path. Raise as `Profile.load` does."""
+    if isinstance(one, ProfileFile):
+        return one.read()
+    return one if isinstance(one, Checked) else Profile.load(Path(one))
+
+
+def each(some: Profiles) -> tuple[OneProfile, ...]:
+    """Return one or several profiles or paths as a tuple."""
+    return (some,) if isinstance(some, Checked | ProfileFile | str | PathLike) else tuple(some)
+
+
+def profiles(some: Profiles) -> tuple[Checked, ...]:
+    """Return profiles, of which those that are named by their paths are loaded. Raise as `Profile.load` does."""
+    return tuple(profile(one) for one in each(some))
+
+
+def name_of(one: OneProfile) -> str:
+    """Return how a profile is named in a list of files: its path, or else its name."""
+    match one:
+        case ProfileFile():
+            return one.path
+        case Profile(source=Source() as source):
+            return str(source.path)
+        case Checked():
+            return one.spec.name
+        case _:
+            return str(one)
+
+
+def is_name(one: OneProfile) -> bool:
+    """Return whether a text is the name of a deployment, which has neither a dot nor a slash, and not a path."""
+    return isinstance(one, str) and "." not in one and "/" not in one
 
 
 def size(profile: Checked) -> HbmBudget | Unsized:
@@ -93,42 +234,42 @@ def sized(profile: Checked) -> Deployment:
 
 
 def deployment(profile: Checked, *, project: str | None, script: bool = True, pins: Pins | None = None) -> Deployment:
-    """The profile with every default decided. Raise `errors.ConfigError` for a script larger than Google takes.
+    """Return the profile with every default decided. Raise `errors.ConfigError` for a script above Google's limit.
 
-    Without `script`, the startup script is only known to be one that Google takes: enough to check, and sooner.
+    Without `script`, the startup script is only checked against that limit, which is faster.
     """
     from tpudeploy.domain.pins import NONE
     from tpudeploy.node import render
     from tpudeploy.planning.resolve import resolve, without_script
 
-    held = pins if pins is not None else NONE
+    active_pins = pins if pins is not None else NONE
     if script:
-        return resolve(profile, _templates(), project=project, config_json=_config_json(profile), held=held)
-    known = without_script(profile, project=project, config_json=_config_json(profile), held=held)
-    render.check_size(known, _templates)
-    return known
+        return resolve(profile, _templates(), project=project, config_json=_config_json(profile), held=active_pins)
+    resolved = without_script(profile, project=project, config_json=_config_json(profile), held=active_pins)
+    render.check_size(resolved, _templates)
+    return resolved
 
 
-def before(wanted: Deployment, change: Change) -> Deployment | None:
-    """What stands where `change` would change it, with the script that it was booted with, as this version renders it.
+def previous_deployment(deployment: Deployment, change: Change) -> Deployment | None:
+    """Return what exists where `change` would change it, with the script of its boot as this version renders it.
 
-    None where nothing stands, or where this version cannot say what that was.
+    None if nothing exists there, or if this version cannot resolve it.
     """
     from tpudeploy.pins.pins import FOLLOWS
 
     if not change.slice_name:
         return None
-    known = dict(wanted.attributes)
-    for field in change.fields:
-        known.pop(field.path, None)
-        if field.before is not None:
-            known[field.path] = field.before
-    known = {path: value for path, value in known.items() if path not in FOLLOWS or path in change.before}
-    return applied(wanted, known)
+    attributes = dict(deployment.attributes)
+    for changed in change.fields:
+        attributes.pop(changed.path, None)
+        if changed.before is not None:
+            attributes[changed.path] = changed.before
+    kept = {path: value for path, value in attributes.items() if path not in FOLLOWS or path in change.before}
+    return applied(deployment, kept)
 
 
-def applied(wanted: Deployment, known: Mapping[str, Json]) -> Deployment | None:
-    """The deployment that has the attributes `known`, as this version resolves it; None where it cannot say."""
+def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deployment | None:
+    """Return the deployment that has these attributes, as this version resolves it; None if it cannot."""
     from dataclasses import replace
 
     from tpudeploy.adapters.files import FileReader
@@ -137,39 +278,39 @@ def applied(wanted: Deployment, known: Mapping[str, Json]) -> Deployment | None:
     from tpudeploy.config.trust import looks_secret
     from tpudeploy.domain.pins import NONE
     from tpudeploy.pins.pins import in_attributes, with_pins
-    from tpudeploy.views.profile import profile
+    from tpudeploy.views.profile import profile as view
 
-    held = with_pins(NONE, in_attributes(known))
-    # It was applied, perhaps by a version that had no rule about these names.
-    names = (path.removeprefix("serving.env.") for path in known if path.startswith("serving.env."))
+    pins = with_pins(NONE, in_attributes(attributes))
+    # An earlier version may have applied it, without a rule about these names.
+    names = (path.removeprefix("serving.env.") for path in attributes if path.startswith("serving.env."))
     plain: list[Json] = [name for name in names if looks_secret(name)]
-    known = {**known, "serving.plain_env": plain} if plain else known
-    text = profile(wanted.name, replace(wanted, attributes=known, origins={}))
-    config = wanted.origin("model.config")
+    attributes = {**attributes, "serving.plain_env": plain} if plain else attributes
+    text = view(deployment_now.name, replace(deployment_now, attributes=attributes, origins={}))
+    config = deployment_now.origin("model.config")
     reader = Remembered(text, beside="" if config is None else config.file)
     try:
-        parsed = replace(parse(reader.name, reader, environment={}), reader=FileReader())
-        return deployment(parsed, project=wanted.project, pins=held)
+        checked_profile = replace(parse(reader.name, reader, environment={}), reader=FileReader())
+        return deployment(checked_profile, project=deployment_now.project, pins=pins)
     except ConfigError:
         return None
 
 
 def accelerator_type(name: str) -> AcceleratorType:
-    """Raise `errors.UsageError` for a type that there is not, with the one that was meant."""
+    """Return a slice type. Raise `errors.UsageError` for an unknown one, with the closest."""
     from tpudeploy import catalog
     from tpudeploy.domain.errors import UsageError
 
-    found = catalog.accelerator_type(name)
-    if found is None:
-        known = [t.name for t in catalog.accelerator_types()]
-        meant = catalog.closest_type(name, is_accepted=lambda _: True)
-        hint = f"Did you mean `{meant}`?" if meant else f"There are {', '.join(known)}."
+    slice_type = catalog.accelerator_type(name)
+    if slice_type is None:
+        names = [each.name for each in catalog.accelerator_types()]
+        closest = catalog.closest_type(name, is_accepted=lambda _: True)
+        hint = f"Did you mean `{closest}`?" if closest else f"There are {', '.join(names)}."
         raise UsageError(f"There is no slice type `{name}`.", hint=hint)
-    return found
+    return slice_type
 
 
 def smallest_type() -> AcceleratorType:
-    """What is meant where nobody says: one chip of the newest generation."""
+    """Return the default slice type: one chip of the newest generation."""
     from tpudeploy.catalog.generations import GENERATIONS
 
     return GENERATIONS[0].types[0]
@@ -182,17 +323,17 @@ def _templates() -> Mapping[str, str]:
 
 
 def _config_json(profile: Checked) -> str | None:
-    """The text of `model.config`, which is relative to the file that names it."""
+    """Return the text of `model.config`, which is relative to the file that names it."""
     from tpudeploy.adapters.files import FileReader
     from tpudeploy.config import codes
     from tpudeploy.config.reader import Unreadable
     from tpudeploy.domain.diagnostics import Diagnostic
 
-    written = profile.spec.model.config
-    if written is None:
+    config = profile.spec.model.config
+    if config is None:
         return None
     reader, at = profile.reader or FileReader(), profile.origins["model.config"]
-    path = reader.resolve(at.file, written)
+    path = reader.resolve(at.file, config)
     try:
         return reader.read(path).decode("utf-8", "replace")
     except Unreadable as cause:
@@ -200,13 +341,14 @@ def _config_json(profile: Checked) -> str | None:
         name, hint = (path, cause.hint) if reference is None else (reference, "")
         message = f"{name} {cause.reason}"
         code = codes.OUTSIDE_PROJECT if cause.is_refused else codes.UNREADABLE
-        found = Diagnostic(code=code, message=message, path="model.config", location=at, hint=hint)
-        raise ConfigError(message, hint=hint, diagnostics=[found]) from cause
+        diagnostic = Diagnostic(code=code, message=message, path="model.config", location=at, hint=hint)
+        raise ConfigError(message, hint=hint, diagnostics=[diagnostic]) from cause
 
 
-def _settings(given: Mapping[str, object] | Sequence[str]) -> list[str]:
-    if not isinstance(given, Mapping):
-        return list(given)
+def _settings(settings: Mapping[str, object] | Sequence[str]) -> list[str]:
+    """Return settings as `path=value` texts."""
+    if not isinstance(settings, Mapping):
+        return list(settings)
     import json
 
-    return [f"{path}={json.dumps(value)}" for path, value in given.items()]
+    return [f"{path}={json.dumps(value)}" for path, value in settings.items()]

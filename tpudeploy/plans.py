@@ -1,38 +1,78 @@
-"""Plan, as the library gives it: with a file to be saved to, and to be loaded from."""
+"""Plan and Report as the library returns them: they print themselves, and a plan is saved to a file and loaded."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
+from tpudeploy.domain.plan import Action, Mode
 from tpudeploy.domain.plan import Plan as Planned
+from tpudeploy.domain.report import Report as Reported
+from tpudeploy.results import Result
+
+if TYPE_CHECKING:
+    from tpudeploy.views.paint import Paint
 
 
-class Plan(Planned):
-    """What would change, and why. Saved, it is what somebody else can read, and apply exactly as it stands."""
+class Plan(Planned, Result):
+    """What would change, and why. A saved plan can be read and applied exactly as it is by somebody else."""
 
     __slots__ = ()
+    __repr__ = Result.__repr__
+    FORMAT = "plan"
+    ON_ONE_LINE = True
+    IS_DOCUMENT = False
 
     @classmethod
-    def of(cls, planned: Planned, *, backend: str | None = None) -> Self:
-        """`backend` is where its states lie, unless it says so itself."""
-        known = {field.name: getattr(planned, field.name) for field in fields(planned)}
-        return cls(**known if backend is None else {**known, "backend": backend})
+    def from_domain(cls, plan: Planned, *, backend: str | None = None) -> Self:
+        """Return a domain plan as this class. `backend` is where its states are, unless the plan has one itself."""
+        values = {field.name: getattr(plan, field.name) for field in fields(plan)}
+        return cls(**values if backend is None else {**values, "backend": backend})
 
     @property
     def fingerprint(self) -> str:
-        """The hash of its effects: what an approval holds. Two plans that do the same have the same one."""
+        """Return the hash of the plan's effects, which an approval names. Plans with equal effects have equal ones."""
         from tpudeploy.planning.approval import plan_print
 
         return plan_print(self)
 
     def to_dict(self) -> dict[str, object]:
-        """The document that `plan --json` and `show --json` print."""
-        return {**super().to_dict(), "fingerprint": self.fingerprint}
+        """Return the document that `plan --json` and `show --json` print."""
+        return {**Planned.to_dict(self), "fingerprint": self.fingerprint}
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        from tpudeploy.views.schemas import plan
+
+        return plan()
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.views.plan import plan as view
+        from tpudeploy.views.size import summary
+
+        del width
+        texts = [view(self, paint)]
+        deployments = [goal.deployment for goal in self.goals if goal.deployment and self.mode is Mode.NORMAL]
+        if deployments:
+            texts.append(paint.dim("\n".join(["", *(summary(each.name, each.budget) for each in deployments)])))
+        return "\n".join(texts)
+
+    def messages(self, paint: Paint) -> str:
+        from tpudeploy.views.excerpt import diagnostics
+
+        return f"\n{diagnostics(self.diagnostics, paint)}" if self.diagnostics else ""
+
+    @property
+    def summary(self) -> str:
+        from tpudeploy.views.plan import summary
+
+        changes = [change for change in self.changes if change.action is not Action.NO_OP]
+        return summary(changes) if changes else "no changes"
 
     def save(self, path: str | Path) -> None:
-        """Write it whole or not at all. Raise `errors.UsageError` for a file that holds something else than a plan."""
+        """Write the plan to a file, completely or not at all. Raise `errors.UsageError` if another file is there."""
         from tpudeploy.adapters import plan_files
         from tpudeploy.planning import planfile
 
@@ -40,15 +80,54 @@ class Plan(Planned):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Raise `errors.PlanUnreadable` or `errors.PlanTooNew`."""
+        """Return a saved plan. Raise `errors.PlanUnreadable` or `errors.PlanTooNew`."""
         from tpudeploy.adapters import plan_files
         from tpudeploy.planning import planfile
 
-        return cls.of(planfile.loads(plan_files.read(Path(path)), source=str(path)))
+        return cls.from_domain(planfile.loads(plan_files.read(Path(path)), source=str(path)))
+
+
+class Report(Reported, Result):
+    """What an apply did: the outcome of each change, and the endpoints."""
+
+    __slots__ = ()
+    __repr__ = Result.__repr__
+    FORMAT = "report"
+    IS_DOCUMENT = False
+
+    @classmethod
+    def from_domain(cls, report: Reported) -> Self:
+        """Return a domain report as this class."""
+        return cls(**{field.name: getattr(report, field.name) for field in fields(report)})
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the report that `apply --json` prints last."""
+        return Reported.to_dict(self)
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.error is None else self.error.exit_code
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.views.status import summary
+
+        del width
+        lines = [self.summary, *([summary(self, paint)] if len(self.deployments) > 1 else [])]
+        lines += [f'{endpoint.address} endpoint = "{endpoint.url}"' for endpoint in self.endpoints]
+        return "\n".join(lines)
+
+    @property
+    def summary(self) -> str:
+        additions = self.count(Action.CREATE, Action.REPLACE)
+        removals = self.count(Action.DESTROY, Action.REPLACE)
+        restarts = self.count(Action.RESTART)
+        restarts_text = f", {restarts} restarted" if restarts else ""
+        changes = f"{self.count(Action.UPDATE)} changed{restarts_text}"
+        return f"Done! Resources: {additions} added, {changes}, {removals} destroyed."
 
 
 def is_saved(path: str | Path) -> bool:
-    """Whether the file begins as a saved plan does. What cannot be read is none."""
+    """Return whether a file begins as a saved plan does; False for a file that cannot be read."""
     from tpudeploy.adapters import plan_files
     from tpudeploy.planning.planfile import is_plan
 

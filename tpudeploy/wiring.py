@@ -1,4 +1,4 @@
-"""Wiring: which adapter stands behind which port for one project folder, each made when first needed."""
+"""Composition root: which adapter implements which port for one project folder. Each is made when first needed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from tpudeploy import loading
 from tpudeploy.adapters.project import STATES
@@ -18,6 +18,7 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.together import PARALLELISM
 
 if TYPE_CHECKING:
+    from tpudeploy.adapters.google.cloud_logging import CloudLogging
     from tpudeploy.adapters.google.connect import Connection
     from tpudeploy.adapters.http_probe import HttpProbe
     from tpudeploy.adapters.runs import LocalRuns
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, VerifySources, World
 
-_NAME_TIMEOUT = 10.0  # seconds: without an answer from a registry the work goes on, unpinned
+_NAME_TIMEOUT = 10.0  # seconds: without an answer from a registry, the run continues unpinned
 
 
-class Wiring:
-    """The ports of one workspace (workspace.py says what is done with them), closed at its end."""
+class Adapters:
+    """The adapters of one project folder. `close` frees locks and connections."""
 
     def __init__(
         self,
@@ -41,49 +42,34 @@ class Wiring:
         clock: Clock | None = None,
         patience: Patience | None = None,
     ) -> None:
+        """Raise `errors.ConfigError` for an invalid backend, `errors.UsageError` for a parallelism below 1."""
         if parallelism < 1:
-            raise UsageError(f"A parallelism of {parallelism} does nothing.", hint="It is a whole number from 1 on.")
-        self._threads = parallelism
+            raise UsageError(f"A parallelism of {parallelism} runs nothing.", hint="It is a positive integer.")
+        self.parallelism = parallelism
         self.folder = folder
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.patience = patience if patience is not None else Patience()
         self.backend = backend or ""
         self._bucket = None if backend is None else address.parse(backend)
-        # What lies on this machine: the states, or with them in a bucket what is kept beside.
-        self._kept = folder / (backend if backend and self._bucket is None else STATES)
+        # The folder for files of this machine: the states, or what belongs to states in a bucket.
+        self._local_folder = folder / (backend if backend and self._bucket is None else STATES)
         self._project = project
 
-    @classmethod
-    def open(
-        cls,
-        folder: str | Path = ".",
-        *,
-        backend: str | None = None,
-        project: str | None = None,
-        parallelism: int = PARALLELISM,
-        clock: Clock | None = None,
-        patience: Patience | None = None,
-    ) -> Self:
-        """Raise `errors.ConfigError` for a backend that there is not, `errors.UsageError` for a parallelism below 1."""
-        return cls(
-            Path(folder), backend=backend, project=project, parallelism=parallelism, clock=clock, patience=patience
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
-        """Free what an interrupted run left locked, and end the connections to Google, if any were made."""
+        """Release the locks of an interrupted run, and close the connections to Google, if any were made."""
         if "states" in self.__dict__:
             self.states.close()
         if "connection" in self.__dict__:
             self.connection.close()
 
-    def _known_project(self) -> str | None:
+    @property
+    def known_project(self) -> str | None:
+        """Return the project that is set for this workspace or in the environment, without asking the credentials."""
         return self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
+
+    def project(self) -> str | None:
+        """Return the project for a profile that names none. Raise `errors.CloudError` without credentials."""
+        return self.known_project or self.connection.project()
 
     @property
     def is_emulated(self) -> bool:
@@ -106,14 +92,17 @@ class Wiring:
         return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
 
     @property
-    def _verify_sources(self) -> VerifySources:
+    def cloud_logs(self) -> CloudLogging:
         from tpudeploy.adapters.google.cloud_logging import CloudLogging
+
+        return CloudLogging(self.connection)
+
+    @property
+    def verify_sources(self) -> VerifySources:
         from tpudeploy.adapters.http_probe import HttpEngineSource
         from tpudeploy.ports import VerifySources
 
-        return VerifySources(
-            engine=HttpEngineSource(self.probe), logs=CloudLogging(self.connection), applied=loading.applied
-        )
+        return VerifySources(engine=HttpEngineSource(self.probe), logs=self.cloud_logs, applied=loading.applied)
 
     @cached_property
     def _creates(self) -> CreateBudget:
@@ -128,43 +117,46 @@ class Wiring:
         if self._bucket is None:
             from tpudeploy.adapters.state.local import LocalState
 
-            return LocalState(self._kept, self.clock, who=who())
+            return LocalState(self._local_folder, self.clock, who=who())
         from tpudeploy.adapters.google.objects import Objects
         from tpudeploy.adapters.state.aside import Aside
         from tpudeploy.adapters.state.bucket import BucketState
 
         objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
-        aside = Aside(self._kept / "errored", backend=f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/"))
+        aside = Aside(
+            self._local_folder / "errored", backend=f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/")
+        )
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
 
     @cached_property
     def pins(self) -> PinStore:
         from tpudeploy.adapters.pin_file import PinFile
 
-        return PinFile(self.folder, self._kept, emulated=self.is_emulated)
+        return PinFile(self.folder, self._local_folder, emulated=self.is_emulated)
 
     @cached_property
-    def _sources(self) -> Sources:
+    def sources(self) -> Sources:
         from tpudeploy.adapters.registry import Registry
         from tpudeploy.adapters.sources import Hub, Origins
 
-        of, timeout = self.connection, min(self.patience.call_timeout, _NAME_TIMEOUT)
-        return Origins(Registry(of.registry, of.token, timeout=timeout), Hub(of.hub, timeout=timeout))
+        connection, timeout = self.connection, min(self.patience.call_timeout, _NAME_TIMEOUT)
+        registry = Registry(connection.registry, connection.token, timeout=timeout)
+        return Origins(registry, Hub(connection.hub, timeout=timeout))
 
     @cached_property
     def runs(self) -> LocalRuns:
-        """Benchmarks, beside the states that lie on this machine (operations/benchmark.py measures)."""
+        """Return the benchmark runs, which are files of this machine."""
         from tpudeploy.adapters.runs import LocalRuns
 
-        return LocalRuns(self._kept / "runs")
+        return LocalRuns(self._local_folder / "runs")
 
     @cached_property
     def survey(self) -> Survey:
         from tpudeploy.adapters.google.survey import GoogleSurvey
 
-        return GoogleSurvey(self.connection, self.clock, self._kept / "facts")
+        return GoogleSurvey(self.connection, self.clock, self._local_folder / "facts")
 
-    def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
+    def world(self, on_event: Callable[[events.Event], None] | None = None) -> World:
         import uuid
 
         from tpudeploy.adapters.google.cloud_tpu import CloudTpu
@@ -172,7 +164,7 @@ class Wiring:
         from tpudeploy.ports import World
 
         return World(
-            cloud=CloudTpu(self.connection, self.clock, threads=self._threads),
+            cloud=CloudTpu(self.connection, self.clock, threads=self.parallelism),
             state=self.states,
             probe=self.probe,
             clock=self.clock,
@@ -181,12 +173,12 @@ class Wiring:
             creates=self._creates,
             who=who(),
             mint=lambda: uuid.uuid4().hex,
-            threads=self._threads,
+            threads=self.parallelism,
         )
 
 
 def _guarded(on_event: Callable[[events.Event], None]) -> Callable[[events.Event], None]:
-    """A listener that fails is said so and dropped: the run holds a slice that is paid for."""
+    """Return a listener that is dropped, with a warning, once it fails: the run holds a slice that is billed."""
     listening = True
 
     def emit(event: events.Event) -> None:
@@ -197,10 +189,12 @@ def _guarded(on_event: Callable[[events.Event], None]) -> Callable[[events.Event
             on_event(event)
         except Exception as failure:  # noqa: BLE001 - whatever a stranger's callback raises
             listening = False
-            warnings.warn(f"on_event raised {failure!r}; it hears no more of this run", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"on_event raised {failure!r}; it gets no further events of this run", RuntimeWarning, stacklevel=2
+            )
 
     return emit
 
 
 def _silent(_: events.Event) -> None:
-    """Nobody listens."""
+    """Ignore an event."""

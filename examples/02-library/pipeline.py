@@ -26,8 +26,8 @@ def main() -> None:
             report = workspace.apply(plan, on_event=log, wait=td.Wait.SERVING, timeout=3600)
             if report.error is not None:
                 raise report.error
-            answer = workspace.ask(profile, "Are you there?", max_tokens=32)
-            print(f"{report.endpoints[0].url} says: {answer.text}")
+            answer = workspace.query(profile, "Are you there?", max_tokens=32)
+            print(f"{report.endpoints[0].url} says: {answer.answer}")
         finally:
             removed = workspace.destroy([profile], on_event=log)
         if removed.error is not None:

@@ -25,6 +25,7 @@ from tpudeploy.emulator import Emulator, VirtualClock, running
 from tpudeploy.emulator.trouble import Trouble
 from tpudeploy.loading import Profile
 from tpudeploy.ports import World
+from tpudeploy.wiring import Adapters
 from tpudeploy.workspace import Workspace
 
 ZONES = (
@@ -61,7 +62,7 @@ def main(deployments: int, hours: float) -> None:
         patch.dict("os.environ", {**emulator.environment, "GOOGLE_CLOUD_PROJECT": "emulated"}),
         Measured(Path(folder), clock=clock) as workspace,
     ):
-        gauge = workspace.gauge = Gauge(emulator, clock)
+        gauge = workspace.adapters.gauge = Gauge(emulator, clock)
         profiles = list(_profiles(Path(folder), deployments))
         clock.on_advance += [_weather(emulator, clock, until=clock.now() + hours * HOUR), gauge.sample]
         began, start = time.perf_counter(), clock.now()
@@ -164,15 +165,20 @@ class Gauge:
         return f"{', '.join(f'{mib:.0f}' for _, mib in self._hours)} MiB resident, hour by hour, the emulator included"
 
 
-class Measured(Workspace):
+class CountedAdapters(Adapters):
     """The library as it is, its looks counted: the lock is taken for each, and a request is looked at in each."""
 
     gauge: Gauge
 
-    def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
-        world = super()._world(on_event)
+    def world(self, on_event: Callable[[events.Event], None] | None = None) -> World:
+        world = super().world(on_event)
         cloud = _Counted(world.cloud, "slices", self.gauge.count_get)
         return replace(world, cloud=cloud, state=_Counted(world.state, "lock", self.gauge.count_look))
+
+
+class Measured(Workspace):
+    adapters_class = CountedAdapters
+    adapters: CountedAdapters
 
 
 class _Counted:

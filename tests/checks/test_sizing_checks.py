@@ -9,9 +9,9 @@ import pytest
 import yaml
 from sizing.profiles import budget, deployment, found
 
-from tpudeploy.cli.examples import EXAMPLES
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.operations.examples import EXAMPLES
 from tpudeploy.sizing.checks import CHECKS
 from tpudeploy.sizing.checks.unchecked import SUBJECTS
 

@@ -31,7 +31,7 @@ class Folder:
         self.folder = folder
 
     def reopen(self) -> StateBackend:
-        return Workspace.open(self.folder, clock=VirtualClock()).states
+        return Workspace.open(self.folder, clock=VirtualClock()).adapters.states
 
     def put(self, key: str, content: bytes) -> None:
         self._path(key).parent.mkdir(parents=True, exist_ok=True)
@@ -59,11 +59,11 @@ class InBucket:
     def open_at(self, ahead: float) -> Workspace:
         """On a machine whose clock is by so many seconds ahead of the bucket's."""
         workspace = Workspace.open(self.folder, backend=f"gs://{BUCKET}/{PREFIX}", clock=Watch(self.clock, ahead))
-        self._stack.callback(workspace.connection.close)
+        self._stack.callback(workspace.adapters.connection.close)
         return workspace
 
     def reopen(self) -> StateBackend:
-        return self.open().states
+        return self.open().adapters.states
 
     def put(self, key: str, content: bytes) -> None:
         stored = StoredObject(name=f"{PREFIX}/{key}", content=content, content_type="text/plain")

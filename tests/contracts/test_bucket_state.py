@@ -155,13 +155,13 @@ def test_a_machine_whose_clock_is_wrong_takes_no_lock_too_soon_and_none_too_late
     bucket: InBucket, ahead: float
 ) -> None:
     """The bucket's clock alone counts: neither the holder's, in the lock, nor the taker's."""
-    bucket.open_at(ahead).states.lock("gemma", "apply")
+    bucket.open_at(ahead).adapters.states.lock("gemma", "apply")
     bucket.clock.sleep(LEASE_SECONDS - 60)
     for skew in (0.0, ahead, -ahead):
         with pytest.raises(errors.StateLocked):
-            bucket.open_at(skew).states.lock("gemma", "apply")
+            bucket.open_at(skew).adapters.states.lock("gemma", "apply")
     bucket.clock.sleep(60)
-    assert bucket.open_at(-ahead).states.lock("gemma", "apply").expired is not None
+    assert bucket.open_at(-ahead).adapters.states.lock("gemma", "apply").expired is not None
 
 
 def test_of_forty_who_find_one_expired_lock_one_has_it(bucket: InBucket) -> None:
@@ -263,7 +263,7 @@ def test_ctrl_c_in_the_middle_of_locking_leaves_no_lock(bucket: InBucket) -> Non
     bucket.emulator.script({"fault": "lost-reply", "method": INSERT, "times": 1})
     bucket.clock.on_advance.append(once(interrupted))
     with pytest.raises(KeyboardInterrupt):
-        workspace.states.lock("gemma", "apply")
+        workspace.adapters.states.lock("gemma", "apply")
     assert bucket.get("state/gemma.lock") is not None
     workspace.close()
     assert bucket.get("state/gemma.lock") is None
@@ -273,8 +273,8 @@ def test_a_lock_of_somebody_else_is_left_alone_at_the_end(bucket: InBucket) -> N
     lease = bucket.reopen().lock("gemma", "apply")
     with bucket.open() as workspace:
         with pytest.raises(errors.StateLocked):
-            workspace.states.lock("gemma", "apply")
-        mine = workspace.states.lock("neighbour", "apply")
+            workspace.adapters.states.lock("gemma", "apply")
+        mine = workspace.adapters.states.lock("neighbour", "apply")
         bucket.reopen().force_unlock(mine.info.id)
         other = bucket.reopen().lock("neighbour", "apply")
     assert bucket.reopen().holder("gemma") == lease.info
@@ -376,7 +376,7 @@ def test_a_history_that_cannot_be_reached_is_an_error_of_the_state(bucket: InBuc
 
 def test_a_step_costs_six_requests_and_opening_none(bucket: InBucket) -> None:
     workspace = bucket.open()
-    backend = workspace.states
+    backend = workspace.adapters.states
     assert sum(sent(bucket, method) for method in ("GET", "POST", "DELETE")) == 0
     version = backend.write("gemma", EMPTY, over="")
     began = len(bucket.emulator.requests)
@@ -415,9 +415,9 @@ def test_a_backend_that_cannot_be_is_refused_when_it_is_named(backend: str, word
 def test_a_slash_at_the_end_makes_no_other_place(bucket: InBucket, backend: str) -> None:
     bucket.reopen().write("gemma", FULL, over="")
     with Workspace.open(bucket.folder, backend=backend) as workspace:
-        assert workspace.states.names() == ("gemma",)
+        assert workspace.adapters.states.names() == ("gemma",)
     with Workspace.open(bucket.folder, backend="gs://states") as elsewhere:
-        assert elsewhere.states.names() == ()
+        assert elsewhere.adapters.states.names() == ()
 
 
 def test_without_googles_library_the_error_says_what_to_install(bucket: InBucket) -> None:

@@ -13,21 +13,42 @@ import pytest
 import yaml
 
 from tpudeploy.adapters import assets
-from tpudeploy.cli.commands import COMMANDS
-from tpudeploy.cli.explanations import explanations
+from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.main import main
 from tpudeploy.cli.states import VERBS
 from tpudeploy.config.rules.table import RULES
+from tpudeploy.operations import OPERATIONS, operation
+from tpudeploy.operations.explanations import explanations
 from tpudeploy.sizing.checks import CHECKS
 from tpudeploy.sizing.checks.check import Check
+from tpudeploy.workspace import Workspace
 
-STATELESS = {"validate", "render"}  # they only ask what a profile comes to
+STATELESS = {"validate", "render", "size", "explain", "version"}  # they read profiles and tables alone
+_OF_THE_PLAN = {"adopt", "replace", "refresh_only", "target"}  # options of `apply` and `destroy` for the plan they make
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_command_file_is_in_the_table_and_the_other_way_round() -> None:
+def test_every_command_is_an_operation_or_a_file_and_the_other_way_round() -> None:
     files = {path.stem for path in (ROOT / "tpudeploy" / "cli" / "commands").glob("*.py")} - {"__init__"}
-    assert {file.replace("_", "-") for file in files} == set(COMMANDS)
+    of_operations = {name for name, summary in OPERATIONS.items() if summary}
+    assert {file.replace("_", "-") for file in files} | of_operations == set(COMMANDS)
+
+
+def test_every_operation_is_in_the_table_and_a_method_with_the_arguments_of_its_row() -> None:
+    modules = [path.stem for path in (ROOT / "tpudeploy" / "operations").glob("*.py")]
+    assert {name for name in modules if _has_row(name)} == set(OPERATIONS)
+    for name in OPERATIONS:
+        row = operation(name)
+        parameters = inspect.signature(row.run).parameters
+        for argument in row.arguments:
+            if argument.for_library and argument.name in parameters:
+                continue
+            assert not argument.for_library or argument.name in _OF_THE_PLAN, (name, argument.name)
+        assert getattr(Workspace, name) is row.run
+
+
+def _has_row(name: str) -> bool:
+    return name != "__init__" and hasattr(import_module(f"tpudeploy.operations.{name}"), "OPERATION")
 
 
 def test_every_verb_of_state_is_in_its_table_and_the_other_way_round() -> None:
@@ -37,18 +58,21 @@ def test_every_verb_of_state_is_in_its_table_and_the_other_way_round() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
-    assert command.__doc__
+    text = command(name).__doc__
+    assert text
     assert main([name, "--help"]) == 0
-    assert command.__doc__.split(".")[0].split()[0] in capsys.readouterr().out
+    assert text.split(".")[0].split()[0] in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_that_needs_states_can_be_told_where_they_are(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
-    needs = ".workspace(" in inspect.getsource(command) and name not in STATELESS
+    if name in OPERATIONS:
+        needs = name not in STATELESS
+    else:
+        module = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
+        needs = ".workspace(" in inspect.getsource(module)
     assert main([name, "--help"]) == 0
     assert ("--backend" in capsys.readouterr().out) == needs
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 import pytest
 from agent import connected
@@ -20,16 +20,31 @@ WRITES = {tool.name for tool in WRITING}
 
 
 def test_the_contract_is_what_it_was(cli: Open) -> None:
+    """Each tool by its arguments (`?`: may be left out), the keys that its answer always has, and its hints."""
     with connected(cli()) as agent:
-        told = {
-            "tools": agent.tools(),
-            "instructions": agent.client.instructions,
-            "resources": [r.uri for r in agent.portal.call(agent.client.list_resources).resources],
-            "templates": [
-                t.uri_template for t in agent.portal.call(agent.client.list_resource_templates).resource_templates
-            ],
-        }
-    assert_golden("mcp/contract.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+        lines = sorted(contract_line(tool) for tool in agent.tools())
+        resources = [r.uri for r in agent.portal.call(agent.client.list_resources).resources]
+        templates = agent.portal.call(agent.client.list_resource_templates).resource_templates
+    lines += [*resources, *(template.uri_template for template in templates)]
+    assert_golden("mcp/tools", "\n".join(lines) + "\n")
+
+
+def contract_line(tool: dict[str, Any]) -> str:
+    takes, returns = tool["inputSchema"], tool["outputSchema"]
+    required = takes.get("required", [])
+    arguments = [
+        f"{name}{'' if name in required else '?'} {type_text(value)}" for name, value in takes["properties"].items()
+    ]
+    hints = ", ".join(name for name, value in tool["annotations"].items() if value)
+    return f"{tool['name']}({'; '.join(arguments)}) -> {' '.join(returns['required'])}  [{hints}]"
+
+
+def type_text(schema: dict[str, Any]) -> str:
+    if "anyOf" in schema:
+        return "|".join(map(type_text, schema["anyOf"]))
+    if "enum" in schema:
+        return f"({', '.join(schema['enum'])})"
+    return f"{type_text(schema['items'])}[]" if schema["type"] == "array" else str(schema["type"])
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

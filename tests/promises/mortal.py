@@ -11,6 +11,7 @@ from typing import Any
 from tpudeploy.domain.events import Event
 from tpudeploy.emulator import VirtualClock
 from tpudeploy.ports import Workers, World
+from tpudeploy.wiring import Adapters
 from tpudeploy.workspace import Workspace
 
 # Effects that Google replies to, and the method that carries each out.
@@ -93,15 +94,15 @@ class Mortal:
         return effect
 
 
-class MortalWorkspace(Workspace):
-    """The library, with its effects under observation."""
+class MortalAdapters(Adapters):
+    """The adapters, with their effects under observation."""
 
     fuse: Fuse
     before: Callable[[str, Any, bool], None]
     after: Callable[[], None]
 
-    def _world(self, on_event: Callable[[Event], None] | None) -> World:
-        world = super()._world(on_event)
+    def world(self, on_event: Callable[[Event], None] | None = None) -> World:
+        world = super().world(on_event)
         return replace(world, cloud=self._mortal(world.cloud), state=self._mortal(world.state))
 
     def _mortal(self, port: object) -> Any:
@@ -113,6 +114,11 @@ class MortalWorkspace(Workspace):
         if self.fuse.is_blown:
             self.__dict__.pop("states", None)
         super().close()
+
+
+class MortalWorkspace(Workspace):
+    adapters_class = MortalAdapters
+    adapters: MortalAdapters
 
 
 @dataclass

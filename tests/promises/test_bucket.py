@@ -200,9 +200,11 @@ class Late(Fuse):
         if where == "write" and self.left:
             self.left -= 1
             with Workspace(self.trial.folder, backend=BACKEND, clock=self.trial.watch) as dead:
-                found = dead.states.read("gemma")
+                found = dead.adapters.states.read("gemma")
                 assert found.state is not None
-                dead.states.write("gemma", replace(found.state, serial=found.state.serial + 1), over=found.version)
+                dead.adapters.states.write(
+                    "gemma", replace(found.state, serial=found.state.serial + 1), over=found.version
+                )
         return super().burn(where)
 
 

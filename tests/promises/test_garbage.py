@@ -58,7 +58,7 @@ def test_stopped_for_longer_than_its_lease_gc_deletes_nothing_that_was_adopted_m
     with trial(backend=BACKEND) as at:
         at.until_done(at.apply)
         with Workspace(at.folder, backend=BACKEND, clock=at.watch) as workspace:
-            workspace.states.delete("gemma", over=workspace.states.read("gemma").version)
+            workspace.adapters.states.delete("gemma", over=workspace.adapters.states.read("gemma").version)
 
         adoptions: list[TpudeployError | None] = []
 
@@ -101,7 +101,8 @@ def _collected(at: Trial, fuses: Iterable[Fuse]) -> None:
 
 def _workspace(at: Trial, fuse: Fuse, backend: str | None = None) -> MortalWorkspace:
     workspace = MortalWorkspace(at.folder, backend=backend, clock=at.watch)
-    workspace.fuse, workspace.before, workspace.after = fuse, lambda *_: None, lambda: None
+    adapters = workspace.adapters
+    adapters.fuse, adapters.before, adapters.after = fuse, lambda *_: None, lambda: None
     return workspace
 
 

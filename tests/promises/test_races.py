@@ -23,6 +23,7 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import VirtualClock
 from tpudeploy.engine.session import open_session
 from tpudeploy.ports import StateBackend, World
+from tpudeploy.wiring import Adapters
 from tpudeploy.workspace import Workspace
 
 SIXTEEN = 16
@@ -120,18 +121,23 @@ class Counting:
         return version
 
 
-class Machine(Workspace):
+class CountingAdapters(Adapters):
     serials: list[int]
 
-    def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
-        made = super()._world(on_event)
-        return replace(made, state=Counting(made.state, self.serials))
+    def world(self, on_event: Callable[[events.Event], None] | None = None) -> World:
+        world = super().world(on_event)
+        return replace(world, state=Counting(world.state, self.serials))
+
+
+class Machine(Workspace):
+    adapters_class = CountingAdapters
+    adapters: CountingAdapters
 
 
 @contextmanager
 def machine(folder: Path, backend: str | None, clock: Any, serials: list[int]) -> Iterator[Machine]:
     opened = Machine(folder, backend=backend, clock=clock, patience=Patience(lock=1e6))
-    opened.serials = serials
+    opened.adapters.serials = serials
     with opened:
         yield opened
 

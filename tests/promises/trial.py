@@ -210,7 +210,8 @@ class Trial:
     @contextmanager
     def _workspace(self, fuse: Fuse) -> Iterator[MortalWorkspace]:
         workspace = MortalWorkspace(self.folder, backend=self.backend, clock=self.watch, patience=self.patience)
-        workspace.fuse, workspace.before, workspace.after = fuse, self._before, self._check
+        adapters = workspace.adapters
+        adapters.fuse, adapters.before, adapters.after = fuse, self._before, self._check
         with workspace:
             yield workspace
 

@@ -15,8 +15,8 @@ from goldens import assert_golden, hold
 from tpudeploy import Profile, Report, Workspace
 from tpudeploy.adapters import assets
 from tpudeploy.cli.commands import COMMANDS
-from tpudeploy.cli.explanations import explanations
 from tpudeploy.cli.main import main
+from tpudeploy.operations.explanations import explanations
 
 SHIPPED = Path(__file__).parents[2] / "profiles"
 

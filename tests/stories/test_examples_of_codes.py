@@ -16,9 +16,9 @@ from github_api import GitHubApi
 from workflow import Pipeline
 
 import tpudeploy
-from tpudeploy.cli.examples import EXAMPLES
-from tpudeploy.cli.explanations import every_error, groups
 from tpudeploy.config.codes import EXPLANATIONS
+from tpudeploy.operations.examples import EXAMPLES
+from tpudeploy.operations.explanations import every_error, groups
 from tpudeploy.sizing.checks import CHECKS
 
 SOURCES = Path(tpudeploy.__file__).parent

@@ -9,8 +9,8 @@ from goldens import assert_golden
 
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
 from tpudeploy.adapters.google.refusals.row import Verdict
-from tpudeploy.cli.explanations import explanations, groups
 from tpudeploy.cli.main import main
+from tpudeploy.operations.explanations import explanations, groups
 
 Capture = pytest.CaptureFixture[str]
 DOUBLE = "Quota limit 'A,B' has been exceeded. Limit: 0,64 in region us-central1,zone us-central1-a."

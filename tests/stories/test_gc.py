@@ -250,7 +250,7 @@ def test_a_request_that_is_made_while_we_look_is_needed(cli: Open) -> None:
     at = cli()
     at.write()
     with Overtaken(at.folder, clock=at.clock, project="emulated") as workspace:
-        workspace.at = at
+        workspace.adapters.at = at
         found = workspace.gc(foreign=True)
     assert (found.needed, found.strays) == (1, ())
 

@@ -240,7 +240,7 @@ def test_a_state_that_is_written_while_we_look_is_believed(cli: Open) -> None:
     at = cli()
     at.write()
     with Overtaken(at.folder, clock=at.clock, project="emulated") as workspace:
-        workspace.at = at
+        workspace.adapters.at = at
         plan = workspace.plan([Profile.load(at.folder / "gemma.yaml")])
     assert plan.is_empty
     assert "TPU3010" not in {d.code for d in plan.diagnostics}

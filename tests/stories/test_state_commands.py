@@ -389,7 +389,7 @@ def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
     at.write()
     backend = where[1] if where else None
     with Workspace.open(at.folder, backend=backend, clock=at.clock) as hers:
-        lease = hers.states.lock("gemma", "apply")
+        lease = hers.adapters.states.lock("gemma", "apply")
         began = at.clock.now()
         told = at.run("apply", "-auto-approve", "-lock-timeout", "20s", "gemma.yaml", *where)
         assert (told.code, at.asked()) == (10, [])
@@ -400,7 +400,7 @@ def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
         def free() -> None:
             if at.clock.now() > began + 120:
                 at.clock.on_advance.remove(free)
-                hers.states.unlock(lease)
+                hers.adapters.states.unlock(lease)
 
         at.clock.on_advance.append(free)
         monkeypatch.setenv("TPUDEPLOY_LOCK_TIMEOUT", "5m")
@@ -412,13 +412,13 @@ def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
 
 def test_whoever_edits_the_state_waits_for_the_lock_too(at: CommandLine) -> None:
     with Workspace.open(at.folder, clock=at.clock) as hers:
-        lease = hers.states.lock("gemma", "apply")
+        lease = hers.adapters.states.lock("gemma", "apply")
         kept = at.write(at.run("state", "pull").out, "kept.json")
         for words in (("rm", "-auto-approve", "gemma"), ("mv", "gemma", "chat"), ("push", kept)):
             assert at.run("state", *words).code == 10
             waited = at.run("state", *words, "-lock-timeout", "5s")
             assert (waited.code, waited.err.count("Waiting for the lock")) == (10, 3)
-        hers.states.unlock(lease)
+        hers.adapters.states.unlock(lease)
     assert at.run("state", "mv", "gemma", "chat").code == 0
 
 

@@ -42,7 +42,7 @@ def neighbour(at: CommandLine, tmp_path: Path) -> CommandLine:
 def taken(at: CommandLine, name: str = "gemma") -> tuple[Workspace, Lease]:
     """A run of ada's, in the middle of a step."""
     workspace = Workspace.open(at.folder, backend=PLACE, clock=at.clock)
-    return workspace, workspace.states.lock(name, "apply")
+    return workspace, workspace.adapters.states.lock(name, "apply")
 
 
 def test_what_one_folder_applied_another_one_sees_and_ends(cli: Open, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(
     assert f"tpudeploy force-unlock {lease.info.id}" in said.words
     assert not at.asked()
     assert at.run("plan", "gemma.yaml", *BACKEND).code == 0
-    workspace.states.unlock(lease)
+    workspace.adapters.states.unlock(lease)
     assert at.run(*APPLY, *BACKEND).code == 0
     workspace.close()
 
@@ -187,10 +187,10 @@ def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(cli: Open) ->
     def steal() -> None:
         """While the first request is under way."""
         if at.asked() and not leases:
-            holder = workspace.states.holder("gemma")
+            holder = workspace.adapters.states.holder("gemma")
             assert holder is not None
-            workspace.states.force_unlock(holder.id)
-            leases.append(workspace.states.lock("gemma", "destroy"))
+            workspace.adapters.states.force_unlock(holder.id)
+            leases.append(workspace.adapters.states.lock("gemma", "destroy"))
 
     at.clock.on_advance.append(steal)
     zombie = at.run(*APPLY, *BACKEND)
@@ -198,12 +198,12 @@ def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(cli: Open) ->
     assert "lost the lock" in zombie.words
     assert at.asked() == ["us-east5-a"]
     (lease,) = leases
-    assert workspace.states.holder("gemma") == lease.info
+    assert workspace.adapters.states.holder("gemma") == lease.info
     (name,) = at.slices
-    state = workspace.states.read("gemma").state
+    state = workspace.adapters.states.read("gemma").state
     assert state is not None
     assert [a.name for a in state.attempts] == [name]
-    workspace.states.unlock(lease)
+    workspace.adapters.states.unlock(lease)
     workspace.close()
     assert at.run(*APPLY, *BACKEND).code == 0
     assert list(at.slices) == [name]
@@ -315,7 +315,7 @@ def test_the_zone_log_and_the_lock_are_read_from_the_bucket(cli: Open, monkeypat
     at.write()
     monkeypatch.setenv("USER", "ada")
     workspace, lease = taken(at)
-    workspace.states.record(
+    workspace.adapters.states.record(
         HistoryEntry(
             at=at.clock.now() - 60,
             zone=Zone("us-east5-b"),
@@ -332,7 +332,7 @@ def test_the_zone_log_and_the_lock_are_read_from_the_bucket(cli: Open, monkeypat
     assert '"stockout"' in zones.out
     assert '"stockout"' not in at.run("zones", "gemma.yaml", "--json").out
     assert "ada@" in at.run("doctor", "gemma.yaml", *BACKEND).words
-    workspace.states.unlock(lease)
+    workspace.adapters.states.unlock(lease)
     assert "ada@" not in at.run("doctor", "gemma.yaml", *BACKEND).words
     workspace.close()
 
@@ -364,7 +364,7 @@ def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_nex
         if request.method == "POST" and b"tpudeploy.state/1" in request.body and not is_written:
             is_written = True
             with Workspace.open(at.folder, backend=PLACE, clock=at.clock) as workspace:
-                workspace.states.write("gemma", State(deployment="gemma", lineage="0" * 32, serial=1), over="")
+                workspace.adapters.states.write("gemma", State(deployment="gemma", lineage="0" * 32, serial=1), over="")
         return answer(request)
 
     monkeypatch.setattr(at.emulator._server, "answer", answer_after_the_late_write)
@@ -377,4 +377,4 @@ def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_nex
     assert at.run(*APPLY, *BACKEND).code == 0
     assert list(at.slices.values()) == ["ACTIVE"]
     assert json.loads(objects(at)["team/state/gemma.json"])["lineage"] == "0" * 32
-    late.states.close()
+    late.adapters.states.close()

@@ -136,7 +136,7 @@ def test_a_library_is_told_to_stop_from_its_own_listener(cli: Open, tmp_path: ob
             if isinstance(event, Serving):
                 workspace.stop()
 
-        workspace.clock = _Stoppable(at)
+        workspace.adapters.clock = _Stoppable(at)
         plan = workspace.plan([Profile.load(at.folder / "gemma.yaml")])
         with pytest.raises(Interrupted):
             workspace.apply(plan, on_event=listen, watch=True)

@@ -158,12 +158,12 @@ class Context:
                 self.terminal.talk(diagnostics(warnings, self.terminal.paint) + "\n")
         return LoadedProfiles(valid=tuple(valid), invalid=invalid)
 
-    def report_invalid(self, loaded: LoadedProfiles) -> None:
+    def report_invalid(self, invalid: Mapping[str, ProfileInvalid]) -> None:
         """Print what is wrong with the invalid files, for a command whose own output does not."""
-        if loaded.invalid:
+        if invalid:
             from tpudeploy.views.excerpt import diagnostics
 
-            problems = all_problems(loaded.invalid).diagnostics
+            problems = all_problems(invalid).diagnostics
             self.terminal.talk(diagnostics(problems, self.terminal.paint) + "\n")
 
 

@@ -9,12 +9,11 @@ import re
 import signal
 import sys
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from tpudeploy.cli import exits
-from tpudeploy.cli.commands import COMMANDS
+from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.options import TRUE, common, environment_value
 
 if TYPE_CHECKING:
@@ -118,10 +117,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
             f"There is no command `{name}`.{did_you_mean(name, COMMANDS)}",
             hint="Run `tpudeploy --help` for all commands.",
         )
-    command = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
-    parser = Parser(prog=f"tpudeploy {name}", description=command.__doc__, allow_abbrev=False)
+    chosen = command(name)
+    parser = Parser(prog=f"tpudeploy {name}", description=chosen.__doc__, allow_abbrev=False)
     common(parser)
-    command.arguments(parser)
+    chosen.arguments(parser)
     # The words after `emulator run --` are another command line, which argparse must not parse.
     end = rest.index("--") if "--" in rest and parser.get_default("argv") is not None else len(rest)
     try:
@@ -139,7 +138,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
         )
     if end < len(rest):
         options.argv = rest[end + 1 :]
-    options.command = command
+    options.command = chosen
     return options
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 from pathlib import Path
@@ -15,9 +16,10 @@ FALSE = {"0", "false", "no", "off"}
 _MILLISECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s)")
 
 
-def flag(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
+def flag(parser: argparse.ArgumentParser, name: str, help_: str, **more: Any) -> None:
     """Add a switch: `--auto-approve`, or TPUDEPLOY_AUTO_APPROVE=1."""
-    parser.add_argument(f"--{name}", action="store_true", default=environment_value(name).lower() in TRUE, help=help_)
+    default = environment_value(name).lower() in TRUE
+    parser.add_argument(f"--{name}", action="store_true", default=default, help=help_, **more)
 
 
 def switch(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
@@ -70,8 +72,8 @@ def plan_file(parser: argparse.ArgumentParser) -> None:
     overlays(parser)
 
 
-def profile(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("profile", metavar="PROFILE", help="A profile.")
+def profile(parser: argparse.ArgumentParser, *, dest: str = "profile", is_required: bool = True) -> None:
+    parser.add_argument(dest, metavar="PROFILE", nargs=None if is_required else "?", help="A profile.")
     overlays(parser)
 
 
@@ -157,6 +159,17 @@ def seconds(text: str) -> float:
     """Return seconds from a latency: 500ms, 0.5s, or a duration."""
     match = _MILLISECONDS.fullmatch(text)
     return float(match[1]) / (1000 if match[2] == "ms" else 1) if match else duration(text)
+
+
+def latency(text: str) -> float:
+    """Return seconds from 2.5, or from a latency as `seconds` reads it."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = seconds(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a time to wait for a token; write 2.5")
+    return value
 
 
 def count(text: str) -> int:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from tpudeploy.cli.terminal import Terminal
-from tpudeploy.domain.events import Event
-from tpudeploy.ports import Clock
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.events import Event
+    from tpudeploy.ports import Clock
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def write_report(
         digest=digest(run),
         points=operating_points(run),
         comparison=compare([run, *against]) if against else None,
-        details=() if profile is None else workspace.details(profile),
+        details=() if profile is None else workspace.details(profile).details,
         timelines=() if profile is None else workspace.timelines(profile.spec.name),
     )
     files = {out: page(report), out.with_suffix(".csv"): to_csv(run), out.with_suffix(".vl.json"): to_vega_lite(run)}
@@ -57,4 +57,4 @@ def find_run(workspace: Workspace, name: str) -> Run:
     from tpudeploy.benchmark.published import published
 
     table = published().get(name)
-    return table if table is not None else workspace.runs.find(name)
+    return table if table is not None else workspace.adapters.runs.find(name)

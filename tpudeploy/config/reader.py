@@ -34,9 +34,9 @@ class Reader(Protocol):
 class Remembered:
     """Reads one text that is not in a file. Paths in it are relative to the folder of the file `beside`."""
 
-    def __init__(self, text: str, *, beside: str) -> None:
+    def __init__(self, text: str, *, beside: str, name: str = "(as it stands)") -> None:
         folder, slash, _ = beside.rpartition("/")
-        self.name = f"{folder}{slash}(as it stands)"
+        self.name = f"{folder}{slash}{name}"
         self._text = text
 
     def read(self, path: str) -> bytes:

@@ -1,1 +1,127 @@
-"""What a workspace can do beside the life of a deployment: measure, compare, grade, diagnose."""
+"""Operations: what tpudeploy can do, one row each. A module of this package holds the row of that name.
+
+`declaration.py` says what is made from a row. A row is read when it is first needed: the table below is all that
+`tpudeploy --help` imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tpudeploy.operations.alerts import alerts as _alerts
+    from tpudeploy.operations.apply import apply as _apply
+    from tpudeploy.operations.benchmark_run import benchmark_run as _benchmark_run
+    from tpudeploy.operations.benchmark_runs import benchmark_runs as _benchmark_runs
+    from tpudeploy.operations.compare import compare as _compare
+    from tpudeploy.operations.declaration import Operation
+    from tpudeploy.operations.destroy import destroy as _destroy
+    from tpudeploy.operations.details import details as _details
+    from tpudeploy.operations.diagnose import diagnose as _diagnose
+    from tpudeploy.operations.doctor import doctor as _doctor
+    from tpudeploy.operations.drift import drift as _drift
+    from tpudeploy.operations.explain import explain as _explain
+    from tpudeploy.operations.gc import gc as _gc
+    from tpudeploy.operations.logs import logs as _logs
+    from tpudeploy.operations.metrics import metrics as _metrics
+    from tpudeploy.operations.operating_points import operating_points as _operating_points
+    from tpudeploy.operations.output import output as _output
+    from tpudeploy.operations.plan import plan as _plan
+    from tpudeploy.operations.query import query as _query
+    from tpudeploy.operations.recommend import recommend as _recommend
+    from tpudeploy.operations.render import render as _render
+    from tpudeploy.operations.show import show as _show
+    from tpudeploy.operations.size import size as _size
+    from tpudeploy.operations.status import status as _status
+    from tpudeploy.operations.validate import validate as _validate
+    from tpudeploy.operations.verify import verify as _verify
+    from tpudeploy.operations.version import version as _version
+    from tpudeploy.operations.zones import zones as _zones
+
+# Each operation with one line of help, in the order of the work, as `--help` shows them. One without a line has no
+# command of its own: it is part of another command, a method and a tool.
+OPERATIONS: Mapping[str, str] = {
+    "validate": "Check profiles offline.",
+    "size": "Show what fits into memory, how long a start takes, and which other slices would do.",
+    "render": "Show the request, the startup script and the docker command.",
+    "doctor": "Check every precondition, and say what to do.",
+    "zones": "List the zones of a slice type: hardware, provisioning models, quota, price, past success.",
+    "plan": "Show what would change, why, and which line of the profile causes it.",
+    "apply": "Create or update deployments, and wait until they serve.",
+    "destroy": "Delete deployments, and wait until they are gone.",
+    "gc": "Find and delete requests that no deployment needs.",
+    "drift": "Show what changed outside since the last apply.",
+    "status": "Show deployments, their progress, endpoints and health.",
+    "details": "",
+    "show": "Show a saved plan, or the contents of the states.",
+    "output": "Print the endpoint and other outputs.",
+    "logs": "Show a machine's boot log and explain why it failed.",
+    "diagnose": "",
+    "verify": "Compare what the profile declares with what the server does.",
+    "metrics": "Show the metrics of running servers, in words.",
+    "query": "Ask the endpoint a question.",
+    "benchmark_runs": "",
+    "benchmark_run": "",
+    "compare": "Compare benchmark runs with each other and with published figures, or run an A/B.",
+    "operating_points": "",
+    "recommend": "Recommend a slice and a profile for a workload, from measurements.",
+    "alerts": "Write Prometheus rules, a Grafana dashboard, and how to collect metrics.",
+    "explain": "Explain an error code, a refusal, or an error text of Google Cloud.",
+    "version": "Print the version.",
+}
+
+
+def operation(name: str) -> Operation:
+    """Return the row of an operation, which is imported when it is first needed."""
+    row: Operation = import_module(f"tpudeploy.operations.{name}").OPERATION
+    return row
+
+
+class Method:
+    """The method of `Workspace` that runs one operation."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, workspace: object | None, owner: type) -> Any:
+        run = operation(self._name).run
+        return run if workspace is None else run.__get__(workspace, owner)
+
+
+class Methods:
+    """The methods that `Workspace` has, one for each operation. Type checkers read them here."""
+
+    if TYPE_CHECKING:
+        validate = _validate
+        size = _size
+        render = _render
+        doctor = _doctor
+        zones = _zones
+        plan = _plan
+        apply = _apply
+        destroy = _destroy
+        gc = _gc
+        drift = _drift
+        status = _status
+        details = _details
+        show = _show
+        output = _output
+        logs = _logs
+        diagnose = _diagnose
+        verify = _verify
+        metrics = _metrics
+        query = _query
+        benchmark_runs = _benchmark_runs
+        benchmark_run = _benchmark_run
+        compare = _compare
+        operating_points = _operating_points
+        recommend = _recommend
+        alerts = _alerts
+        explain = _explain
+        version = _version
+
+
+for _name in OPERATIONS:
+    setattr(Methods, _name, Method(_name))

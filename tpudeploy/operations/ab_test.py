@@ -85,13 +85,13 @@ class _Request:
 
 
 class AbTests:
-    """Runs A/B tests. Experiments are kept in `experiments`, their runs in `workspace.runs`."""
+    """Runs A/B tests. Experiments are kept in `experiments`, their runs in `workspace.adapters.runs`."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._benchmarks = Benchmarks(workspace)
         self.accuracy = AccuracyTests(workspace)
-        self.experiments = LocalExperiments(workspace.runs.folder / "ab")
+        self.experiments = LocalExperiments(workspace.adapters.runs.folder / "ab")
 
     def experiment(
         self,
@@ -106,7 +106,7 @@ class AbTests:
         count: int | None = None,
     ) -> Experiment:
         """Return a new experiment that is neither stored nor started. `by` None: the default measure of this path."""
-        now = self._workspace.clock.now()
+        now = self._workspace.adapters.clock.now()
         base, a, b = (arms.arm_print(self._deployment(p)) for p in (profiles.base, profiles.a, profiles.b))
         file, origin = profiles.base.origins["name"].file, profiles.base.origins.get(profiles.path)
         return Experiment(
@@ -138,7 +138,7 @@ class AbTests:
         base, a, b = (self._deployment(profile) for profile in (profiles.base, profiles.a, profiles.b))
         arms.check(profiles.path, base, a, b)
         _check_same(experiment, a, b)
-        state = self._workspace.states.read(base.name).state
+        state = self._workspace.adapters.states.read(base.name).state
         serving = machine = serving_attempt(state)
         if machine is None and state is not None and self.experiments.path(experiment).exists():
             # An A/B that was interrupted during a restart has a machine, but no server yet.
@@ -150,7 +150,7 @@ class AbTests:
         plans = [self._plan(profile) for profile in (profiles.base, profiles.a, profiles.b)]
         for side, plan in zip(Side, plans[1:], strict=True):
             _check_arm(plan, f"Arm {side} ({profiles.path}={experiment.arm(side).value})")
-        span = start_seconds((base, a, b), self._workspace.patience)
+        span = start_seconds((base, a, b), self._workspace.adapters.patience)
         return Proposal(
             experiment=experiment,
             turns=self.remaining_turns(experiment),
@@ -241,11 +241,11 @@ class AbTests:
 
     def result(self, experiment: Experiment) -> Result:
         """Return what the experiment's runs show so far. Raise `errors.RunUnreadable`."""
-        return result(experiment, self._workspace.runs.all(), self._quality(experiment))
+        return result(experiment, self._workspace.adapters.runs.all(), self._quality(experiment))
 
     def remaining_turns(self, experiment: Experiment) -> tuple[tuple[int, Side], ...]:
         """Return the turns without a complete run, each with its place."""
-        runs = repeats(experiment, self._workspace.runs.all())
+        runs = repeats(experiment, self._workspace.adapters.runs.all())
         places = {run.turn.place for run in runs if run.turn is not None}
         return tuple((place, side) for place, side in enumerate(order(experiment.repeats)) if place not in places)
 
@@ -255,13 +255,13 @@ class AbTests:
 
     def _deploy(self, experiment: Experiment, side: Side, request: _Request) -> Experiment:
         """Deploy an arm, and ask its engine once per command whether the value is in effect."""
-        began, profile = self._workspace.clock.now(), request.arms.profile(side)
+        began, profile = self._workspace.adapters.clock.now(), request.arms.profile(side)
         plan = self._plan(profile)
         arms.check_in_place(plan)
         self._apply(plan, request.listener.on_event, reset=request.reset)
         arm, other = experiment.arm(side), experiment.arm(side.other)
         if arm.in_effect in {None, InEffect.NO}:
-            verification = self._workspace.verify(profile)
+            verification = self._workspace.verification(profile)
             in_effect = arms.in_effect(experiment.path, verification, other.told)
             arm = replace(arm, told=arms.reported_settings(verification), in_effect=in_effect)
         return self._store(experiment, side, arm, began)
@@ -271,14 +271,14 @@ class AbTests:
         arm, other = experiment.arm(side), experiment.arm(side.other)
         if not experiment.questions or request.ask_questions is None or arm.sheet:
             return experiment
-        began = self._workspace.clock.now()
+        began = self._workspace.adapters.clock.now()
         other_sheet = self.accuracy.sheets.read(other.sheet) if other.sheet else None
         sheet = request.ask_questions(request.arms.profile(side), other_sheet)
         return self._store(experiment, side, replace(arm, sheet=sheet.id), began)
 
     def _store(self, experiment: Experiment, side: Side, arm: Arm, began: float) -> Experiment:
         """Store an arm, and the time since `began`."""
-        seconds = experiment.seconds + self._workspace.clock.now() - began
+        seconds = experiment.seconds + self._workspace.adapters.clock.now() - began
         changed = replace(experiment, a=arm) if side is Side.A else replace(experiment, b=arm)
         return self.experiments.keep(replace(changed, seconds=seconds))
 
@@ -305,7 +305,7 @@ class AbTests:
         self, experiment: Experiment, turn: Turn, seconds: float | None, request: _Request
     ) -> tuple[Run, float]:
         """Measure a repeat, or the remaining cells of one, and return it with the time that took."""
-        started = next((run for run in self._workspace.runs.all() if run.turn == turn), None)
+        started = next((run for run in self._workspace.adapters.runs.all() if run.turn == turn), None)
         profile = request.arms.profile(turn.side)
         try:
             run = self._benchmarks.run(
@@ -329,7 +329,7 @@ class AbTests:
 
     def _with_start(self, profile: Profile, run: Run) -> Run:
         """Store the start of the run's server with it. The log has all of it only after the run."""
-        attempt = serving_attempt(self._workspace.states.read(profile.spec.name).state)
+        attempt = serving_attempt(self._workspace.adapters.states.read(profile.spec.name).state)
         if run.start is not None or attempt is None:
             return run
         try:
@@ -338,17 +338,17 @@ class AbTests:
             # The figures count without it; the result shows this start as unknown.
             return run
         run = replace(run, start=start)
-        self._workspace.runs.keep(run)
+        self._workspace.adapters.runs.keep(run)
         return run
 
     def _check_unchanged(self, profile: Profile, turn: Turn, run: Run) -> None:
         """Raise `errors.StalePlan` where the server changed while this arm was measured: the run is no repeat then."""
         deployment = self._deployment(profile)
-        attempt = serving_attempt(self._workspace.states.read(deployment.name).state)
+        attempt = serving_attempt(self._workspace.adapters.states.read(deployment.name).state)
         is_gone = self._is_slice_gone(profile)
         if attempt is not None and runs_as_declared(deployment, attempt) and not is_gone:
             return
-        self._workspace.runs.keep(replace(run, turn=None))
+        self._workspace.adapters.runs.keep(replace(run, turn=None))
         if is_gone:
             raise _slice_gone(profile, turn)
         raise StalePlan(

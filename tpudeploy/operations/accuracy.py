@@ -43,7 +43,7 @@ class AccuracyTests:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self.sheets = LocalSheets(workspace.runs.folder / "accuracy")
+        self.sheets = LocalSheets(workspace.adapters.runs.folder / "accuracy")
 
     def deployment(self, profile: Profile) -> Server:
         """Return the published endpoint of a deployment.
@@ -93,7 +93,7 @@ class AccuracyTests:
                 question_set.questions,
                 concurrency=concurrency,
                 max_tokens=max_tokens,
-                now=self._workspace.clock.now,
+                now=self._workspace.adapters.clock.now,
             )
         except (NoAnswer, BadAnswer) as cause:
             raise _unanswered(server.client, cause) from cause
@@ -120,7 +120,7 @@ class AccuracyTests:
         return self._store(server, sheet.terms, sheet.answers, concurrency)
 
     def _store(self, server: Server, terms: Terms, answers: tuple[Answer, ...], concurrency: int) -> Sheet:
-        now = self._workspace.clock.now()
+        now = self._workspace.adapters.clock.now()
         sheet = Sheet(
             id=f"{server.deployment or 'address'}-{ids.new(now)}",
             at=now,

@@ -39,7 +39,7 @@ _UNBOUND = Bounds()
 
 
 class Benchmarks:
-    """Measures deployments and addresses. Runs are kept in `workspace.runs`."""
+    """Measures deployments and addresses. Runs are kept in `workspace.adapters.runs`."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -115,7 +115,7 @@ class Benchmarks:
         """Raise `errors.UsageError` where the load client is not installed, or cannot measure this endpoint."""
         deployment = self._workspace.deployment(profile, script=False)
         document = self._workspace.endpoint(deployment.name) or {}
-        key = self._workspace.probe.key(deployment)
+        key = self._workspace.adapters.probe.key(deployment)
         _load_driver(driver, str(document.get("url", "")), tokenizer, key).check()
 
     def run(
@@ -143,7 +143,7 @@ class Benchmarks:
         run = self._new_run(target, sweep, driver, turn) if resume is None else self._resumed(target, resume, driver)
         tokenizer = tokenizer or target.subject.model_id
         self._driver = _load_driver(driver, target.subject.url, tokenizer, target.api_key)
-        runs, seconds_before = self._workspace.runs, run.seconds
+        runs, seconds_before = self._workspace.adapters.runs, run.seconds
         client = VllmClient(target.subject.url, api_key=target.api_key)
         # Other clients make their prompts of words, with the model's tokenizer.
         vocabulary = vllm_facts.vocabulary(client, run.subject.model, SIZES) if driver is Driver.TPUDEPLOY else None
@@ -187,7 +187,7 @@ class Benchmarks:
             return Cell(point=point, status=CellStatus.SKIPPED_LEN, reasons=(verdict.why,), at_once=at_once)
         if verdict is not None and verdict.service is Service.QUEUES and not run.sweep.asks_oversubscribed:
             return Cell(point=point, status=CellStatus.OVERSUBSCRIBED, reasons=(verdict.why,), at_once=at_once)
-        began, before = self._workspace.clock.now(), vllm_facts.lookups(client)
+        began, before = self._workspace.adapters.clock.now(), vllm_facts.lookups(client)
         offer = _offer(run, point, began, most_seconds, vocabulary)
         measured = self._driver.measure(offer, run.sweep.slo)
         if measured.is_cut or measured.figures is None:
@@ -242,7 +242,7 @@ class Benchmarks:
             source=", ".join(files),
             source_hash=f"sha256:{hashlib.sha256(b''.join(files.values())).hexdigest()}",
         )
-        return _stored(self._workspace.runs, run)
+        return _stored(self._workspace.adapters.runs, run)
 
     def stop(self) -> None:
         """End the run, from any thread. The measured cells are stored."""
@@ -252,21 +252,21 @@ class Benchmarks:
 
     def _subject(self, target: Target) -> Subject:
         """Return the subject, marked where the cloud is emulated or the server says that it is a stand-in."""
-        return replace(target.subject, is_emulated=self._workspace.is_emulated or target.is_emulated)
+        return replace(target.subject, is_emulated=self._workspace.adapters.is_emulated or target.is_emulated)
 
     def _boot_log(self, name: str, attempt: Attempt | None) -> str:
         """Return the boot log of a slice, or "" where it cannot be read: the endpoint reports the most important."""
         if attempt is None:
             return ""
         try:
-            return "\n".join(self._workspace.logs(name).get(attempt.name, ()))
+            return "\n".join(self._workspace.boot_logs(name).get(attempt.name, ()))
         except (CloudError, StateError):
             return ""
 
     def _new_run(self, target: Target, sweep: Sweep | None, driver: Driver, turn: Turn | None = None) -> Run:
         if sweep is None or not sweep.points:
             raise UsageError("A sweep without cells measures nothing.")
-        now = self._workspace.clock.now()
+        now = self._workspace.adapters.clock.now()
         return Run(
             id=ids.new(now),
             began_at=now,
@@ -278,7 +278,7 @@ class Benchmarks:
         )
 
     def _resumed(self, target: Target, id: str, driver: Driver) -> Run:  # noqa: A002 - the record's word
-        run = self._workspace.runs.find(id)
+        run = self._workspace.adapters.runs.find(id)
         if run.driver is not driver:
             raise UsageError(
                 f"Run {run.id} was measured with {run.driver}.", hint=f"Continue with --driver {run.driver}."

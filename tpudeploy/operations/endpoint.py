@@ -32,11 +32,11 @@ def published_endpoint(workspace: Workspace, profile: Profile) -> Endpoint:
     document = workspace.endpoint(deployment.name)
     if document is None:
         raise no_endpoint(deployment.name)
-    state = workspace.states.read(deployment.name).state
+    state = workspace.adapters.states.read(deployment.name).state
     return Endpoint(
         deployment=deployment,
         url=str(document["url"]),
-        api_key=workspace.probe.key(deployment),
+        api_key=workspace.adapters.probe.key(deployment),
         state=state,
         attempt=serving_attempt(state),
     )

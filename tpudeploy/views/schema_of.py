@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from inspect import getdoc
 from types import NoneType, UnionType
-from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from tpudeploy.domain.accuracy import Verdict
 from tpudeploy.domain.errors import TpudeployError
@@ -127,6 +127,10 @@ PRINTED_AS: Mapping[type, As] = {
 }
 
 
+# A list of runs counts the cells of each run instead of listing them.
+CELLS_COUNTED = As(adds={"cells": WHOLE}, drops=frozenset({"cells"}))
+
+
 class Definitions:
     """Collects the schemas of classes by name. With `is_output`, every field is always written."""
 
@@ -149,7 +153,7 @@ class Definitions:
     def _class(self, cls: type, adds: Mapping[str, Any]) -> Schema:
         printed = self._printed_as.get(cls, As(adds={}))
         printed_fields = [f for f in fields(cls) if f.name not in printed.drops] if is_dataclass(cls) else []
-        hints = get_type_hints(cls) if printed_fields else {}
+        hints = get_type_hints(cls, include_extras=True) if printed_fields else {}
         field_schemas = {f.name: self.schema(hints[f.name]) for f in printed_fields}
         optional = () if self._is_output else [f.name for f in printed_fields if _has_default(f)]
         added = {name: self.schema(hint) for name, hint in printed.adds.items()}
@@ -164,6 +168,11 @@ class Definitions:
             return list_of(object_of({name: self.schema(item) for name, item in hint[0].items()}))
         if hint in _PLAIN:
             return _PLAIN[hint]
+        if hint is Any:
+            return ANYTHING
+        if get_origin(hint) is Annotated:
+            hint, about = get_args(hint)
+            return {**self.schema(hint), "description": about}
         if get_origin(hint) is not None:
             return self._of_several(get_origin(hint), get_args(hint))
         if not isinstance(hint, type):

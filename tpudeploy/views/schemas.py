@@ -5,7 +5,6 @@ A version of a format only gains keys: readers ignore keys that they do not know
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
@@ -100,10 +99,6 @@ SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "run": run,
     **DOCUMENTS,
 }
-
-
-def text(name: str) -> str:
-    return json.dumps(SCHEMAS[name](), indent=2, ensure_ascii=False)
 
 
 def _line(kind: str) -> dict[str, Schema]:

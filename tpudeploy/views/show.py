@@ -10,19 +10,16 @@ from tpudeploy.domain.state import Attempt, State
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
-FORMAT = "tpudeploy.show/1"
-
 
 def slices_text(states: Iterable[State], paint: Paint) -> str:
     blocks = ["\n".join(_slice(where, attempt, paint)) for _, where, attempt in _slices(states)]
     return "\n\n".join(blocks) or "The states here hold no slice."
 
 
-def document(states: Iterable[State]) -> dict[str, object]:
-    """Return what `show --json` prints without a plan: Terraform's `values`, plus each state's lineage and serial."""
+def values(states: Iterable[State]) -> dict[str, object]:
+    """Return the keys of the document that `show --json` prints: Terraform's `values`, with each state's lineage."""
     rows = list(states)
     return {
-        "format": FORMAT,
         "states": [{"deployment": s.deployment, "lineage": s.lineage, "serial": s.serial} for s in rows],
         "values": {"root_module": {"resources": [_resource(*row) for row in _slices(rows)]}},
     }

@@ -1,41 +1,68 @@
-"""List the commands with one line of help. The module of the same name here (`_` for `-`) implements each one."""
+"""List the commands with one line of help. Most are made from the row of an operation; the others are modules here.
+
+A module (`_` for `-`) has `arguments(parser)` and `run(args, context)`. It is for what only a terminal or a pipeline
+has: approval, live output, streams, files; or for a command that is no operation.
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
+from importlib import import_module
+from typing import Protocol
 
-# In the order of the work, as `--help` shows them.
-COMMANDS: Mapping[str, str] = {
+from tpudeploy.cli.context import Context
+from tpudeploy.operations import OPERATIONS
+
+# Commands that are no operation, before and after the operations.
+_FIRST = {
     "init": "Write a commented profile, from a shipped one.",
-    "validate": "Check profiles offline.",
-    "size": "Show what fits into memory, how long a start takes, and which other slices would do.",
-    "render": "Show the request, the startup script and the docker command.",
-    "doctor": "Check every precondition, and say what to do.",
-    "zones": "List the zones of a slice type: hardware, provisioning models, quota, price, past success.",
-    "plan": "Show what would change, why, and which line of the profile causes it.",
-    "apply": "Create or update deployments, and wait until they serve.",
-    "destroy": "Delete deployments, and wait until they are gone.",
+}
+_OTHERS = {
     "ci": "Run in a pipeline: plan on a pull request, apply what was merged, report drift.",
     "mcp": "Serve the same operations to agents as typed tools, read-only by default.",
-    "gc": "Find and delete requests that no deployment needs.",
-    "drift": "Show what changed outside since the last apply.",
-    "status": "Show deployments, their progress, endpoints and health.",
-    "show": "Show a saved plan, or the contents of the states.",
-    "output": "Print the endpoint and other outputs.",
-    "logs": "Show a machine's boot log and explain why it failed.",
-    "verify": "Compare what the profile declares with what the server does.",
-    "metrics": "Show the metrics of running servers, in words.",
-    "query": "Ask the endpoint a question.",
     "bench": "Measure throughput and latency, and flag figures that cannot be trusted.",
-    "compare": "Compare benchmark runs with each other and with published figures, or run an A/B.",
-    "recommend": "Recommend a slice and a profile for a workload, from measurements.",
-    "alerts": "Write Prometheus rules, a Grafana dashboard, and how to collect metrics.",
     "import": "Import an existing queued resource into the state.",
     "state": "Inspect and edit the state: list, show, mv, rm, pull, push, history.",
     "force-unlock": "Release a lock left behind by a crashed run.",
     "emulator": "Run a local Cloud TPU to try everything on.",
     "schema": "Print the JSON Schemas of profiles, plans, states, events and other documents.",
-    "explain": "Explain an error code, a refusal, or an error text of Google Cloud.",
     "completion": "Print a completion script for your shell.",
-    "version": "Print the version.",
 }
+# In the order of the work, as `--help` shows them.
+COMMANDS: Mapping[str, str] = {**_FIRST, **{name: help_ for name, help_ in OPERATIONS.items() if help_}, **_OTHERS}
+# The operations whose command has more than options, a result and an exit code.
+_WITH_MODULE = frozenset(
+    [
+        "alerts",
+        "apply",
+        "compare",
+        "destroy",
+        "gc",
+        "logs",
+        "plan",
+        "query",
+        "recommend",
+        "status",
+        "validate",
+        "verify",
+    ]
+)
+
+
+class Command(Protocol):
+    __doc__: str | None
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, args: argparse.Namespace, context: Context) -> int: ...
+
+
+def command(name: str) -> Command:
+    """Return a command, which is imported when it is first needed."""
+    if name in OPERATIONS and name not in _WITH_MODULE:
+        from tpudeploy.cli.operation_command import OperationCommand
+
+        return OperationCommand(name)
+    module: Command = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
+    return module

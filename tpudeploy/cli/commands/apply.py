@@ -6,15 +6,19 @@ An interrupted run is resumed.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
-from tpudeploy.cli import options, planning
+from tpudeploy.cli import options
 from tpudeploy.cli.approval import carry_out
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.operation_command import add_arguments
 from tpudeploy.cli.progress import event_printer
-from tpudeploy.cli.saved import saved_plan
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.operations.apply import OPERATION
+from tpudeploy.plans import Plan, is_saved
 
-_OF_PROFILES = {
+# The options that would change a saved plan: their attributes and names.
+_ONLY_WITH_PROFILES: Mapping[str, str] = {
     "overlays": "file",
     "sets": "set",
     "adopt": "adopt",
@@ -25,40 +29,50 @@ _OF_PROFILES = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    options.plan_file(parser)
+    add_arguments(parser, OPERATION)
     options.flag(parser, "auto-approve", "Skip the approval prompt.")
-    options.flag(parser, "adopt", "Adopt existing slices that no state tracks.")
-    planning.replace_option(parser)
-    options.flag(parser, "refresh-only", "Only record in the state what changed outside; change nothing in the cloud.")
-    planning.arguments(parser)
-    options.option(
-        parser,
-        "wait",
-        "How far to wait: accepted, granted or serving.",
-        choices=("accepted", "granted", "serving"),
-        default="serving",
-    )
-    options.option(parser, "timeout", "Stop waiting after this time, e.g. 2h (exit 12).", type=options.duration)
-    options.flag(parser, "watch", "Keep running afterwards and replace preempted slices until interrupted.")
-    options.lock_timeout(parser)
-    options.backend(parser)
-    options.events(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    if given.watch and given.wait != "serving":
-        raise UsageError(f"-watch keeps alive what serves; -wait {given.wait} ends before.", hint="Leave one out.")
-    if given.watch and given.target:
-        raise UsageError("-watch keeps whole deployments alive, -target names a part.", hint="Leave one out.")
-    plan = saved_plan(given, context, _OF_PROFILES)
+def run(args: argparse.Namespace, context: Context) -> int:
+    if args.watch and args.wait != "serving":
+        raise UsageError(f"-watch replaces what serves, and -wait {args.wait} ends before that.", hint="Leave one out.")
+    if args.watch and args.target:
+        raise UsageError("-watch keeps whole deployments alive, and -target names a part.", hint="Leave one out.")
+    plan = _saved_plan(args, context)
     if plan is not None:
-        workspace = context.workspace(given.profiles, backend=plan.backend, lock_timeout=given.lock_timeout)
+        workspace = context.workspace(args.profiles, backend=plan.backend, lock_timeout=args.lock_timeout)
     else:
-        loaded = context.load_each(given.profiles, given)
-        workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
-        tell = event_printer(context.terminal, as_json=given.json)
-        plan = workspace.plan(loaded.valid, **planning.plan_arguments(given), invalid=loaded.invalid, on_event=tell)
+        loaded = context.load_each(args.profiles, args)
+        workspace = context.workspace(args.profiles, lock_timeout=args.lock_timeout)
+        plan = workspace.plan(
+            loaded.valid,
+            adopt=args.adopt,
+            refresh_only=args.refresh_only,
+            replace=args.replace,
+            target=args.target,
+            invalid=loaded.invalid,
+            on_event=event_printer(context.terminal, as_json=args.json),
+        )
     question = "Do you want to perform these actions?"
     return carry_out(
-        given, context, workspace, plan, question=question, wait=given.wait, timeout=given.timeout, watch=given.watch
+        args, context, workspace, plan, question=question, wait=args.wait, timeout=args.timeout, watch=args.watch
     )
+
+
+def _saved_plan(args: argparse.Namespace, context: Context) -> Plan | None:
+    """Return the saved plan that is named instead of profiles, or None.
+
+    Raise `errors.UsageError` if it is not named alone, or with an option that would change it.
+    """
+    saved_files = [path for path in args.profiles if is_saved(context.folder / path)]
+    if not saved_files:
+        return None
+    if len(args.profiles) > 1:
+        raise UsageError(f"{saved_files[0]} is a saved plan: it is applied alone.", hint="Name either it or profiles.")
+    for attribute, option in _ONLY_WITH_PROFILES.items():
+        if options.is_written(option, getattr(args, attribute)):
+            raise UsageError(
+                f"{saved_files[0]} is a saved plan, and -{option} would change it.",
+                hint="Make a new plan with it: `tpudeploy plan`.",
+            )
+    return Plan.load(context.folder / saved_files[0])

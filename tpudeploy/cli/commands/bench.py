@@ -128,7 +128,7 @@ def _replicas(
         return ("",)
     known = benchmarks.replicas(profile)
     if given.resume is not None:
-        return (workspace.runs.find(given.resume).subject.replica or known[0],)
+        return (workspace.adapters.runs.find(given.resume).subject.replica or known[0],)
     if given.replica is None:
         return known
     wanted = f"{profile.spec.name}[{given.replica}]"
@@ -260,7 +260,7 @@ def _content(context: Context, name: str) -> bytes:
 
 def _show(given: argparse.Namespace, context: Context, id_: str) -> int:
     workspace = context.workspace()
-    _tell(workspace.runs.find(id_), given, context, workspace)
+    _tell(workspace.adapters.runs.find(id_), given, context, workspace)
     return exits.SUCCESS
 
 
@@ -282,7 +282,7 @@ def _report(given: argparse.Namespace, context: Context) -> int:
 def _list(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.views.bench import listed
 
-    runs = context.workspace().runs.all()
+    runs = context.workspace().adapters.runs.all()
     if given.json:
         context.reply.set(documents.runs(runs))
     else:
@@ -294,7 +294,7 @@ def _tell(run: Run, given: argparse.Namespace, context: Context, workspace: Work
     from tpudeploy.benchmark.runfile import dumps
     from tpudeploy.views.bench import result
 
-    terminal, kept = context.terminal, workspace.runs.path(run)
+    terminal, kept = context.terminal, workspace.adapters.runs.path(run)
     if given.json:
         context.reply.set_text(dumps(run))
     else:

@@ -19,7 +19,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if not args.force:
         question = "Do you really want to force-unlock? A run that is still alive loses its lock and stops."
         approve(context, question, otherwise="Pass -force once you are sure that no run uses it.")
-    name = context.workspace().states.force_unlock(args.id)
+    name = context.workspace().adapters.states.force_unlock(args.id)
     if args.json:
         context.reply.set(documents.unlock(name, args.id))
     else:

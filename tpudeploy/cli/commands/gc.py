@@ -8,27 +8,26 @@ from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.approval import all_errors, approve
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.operation_command import add_arguments, prepare
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain.errors import CloudError, NotApproved
 from tpudeploy.domain.garbage import Garbage
-from tpudeploy.domain.report import Report
+from tpudeploy.operations.gc import OPERATION
+from tpudeploy.plans import Report
 from tpudeploy.views import gc as view
 from tpudeploy.workspace import Workspace
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    options.profiles(parser, nargs="*")
-    options.lock_timeout(parser)
-    options.backend(parser)
-    options.flag(parser, "foreign", "Delete also what no state here tracks.")
+    add_arguments(parser, OPERATION)
     options.flag(parser, "auto-approve", "Skip the approval prompt.")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
-    profiles = context.load(args.profiles, args)
-    workspace = context.workspace(args.profiles, lock_timeout=args.lock_timeout)
-    garbage = workspace.gc(profiles, foreign=args.foreign, on_event=event_printer(terminal))
+    call = prepare(OPERATION, args, context)
+    workspace = call.opened
+    garbage = workspace.gc(**call.values, on_event=event_printer(terminal))
     if not args.json:
         terminal.data(view.gc(garbage, terminal.paint))
     unanswered = _unanswered(garbage) if garbage.unreachable else None

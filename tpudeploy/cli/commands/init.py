@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tpudeploy.catalog import closest
 from tpudeploy.cli import documents, exits, options
-from tpudeploy.cli.commands import schema
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.operations.schemas import schema_text
 
 SCHEMA = "profile.schema.json"
 _FIRST = "gemma4-e2b-v6e1"
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if not _write(path, shipped[args.source]):
         raise UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.")
     # The profile's first line refers editors to the schema; an existing file of that name is kept.
-    _write(path.with_name(SCHEMA), f"{schema.text()}\n")
+    _write(path.with_name(SCHEMA), f"{schema_text()}\n")
     if args.json:
         context.reply.set(documents.files([path, path.with_name(SCHEMA)]))
     else:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
-from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.errors import ConfigError, UsageError
-from tpudeploy.sizing.checks import check
+from tpudeploy.cli.operation_command import add_arguments
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.loading import ProfileFile
+from tpudeploy.operations.validate import OPERATION, Validation
 from tpudeploy.views.excerpt import diagnostics
 
 if TYPE_CHECKING:
-    from tpudeploy.views.reports import CheckedProfile
     from tpudeploy.workspace import Workspace
-
-_FORMATS = ("text", "json", "github", "sarif", "junit")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    options.profiles(parser)
-    options.option(parser, "format", f"{', '.join(_FORMATS)}", choices=_FORMATS, default="text", metavar="FORMAT")
+    add_arguments(parser, OPERATION)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -32,36 +28,30 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     if args.json and args.format not in {"text", "json"}:
         raise UsageError(f"-json and -format {args.format} are two forms of output.", hint="Leave one out.")
-    results = check_profiles(args.profiles, args, context)
+    result = check_profiles(args.profiles, args, context)
+    terminal = context.terminal
     if args.json:
-        context.reply.set_text(REPORTS["json"](results))
+        context.reply.set(result.to_dict())
     elif args.format != "text":
-        context.terminal.data(REPORTS[args.format](results))
-    for result in results if args.format == "text" and not args.json else ():
-        if result.diagnostics:
-            context.terminal.talk(diagnostics(result.diagnostics, context.terminal.paint) + "\n")
-        if result.is_valid:
-            context.terminal.data(f"{result.file}: valid")
-    return exits.SUCCESS if all(result.is_valid for result in results) else exits.ERROR
+        terminal.data(REPORTS[args.format](result.profiles))
+    else:
+        for each in result.profiles:
+            if each.diagnostics:
+                terminal.talk(diagnostics(each.diagnostics, terminal.paint) + "\n")
+            if each.is_valid:
+                terminal.data(f"{each.file}: valid")
+    return result.exit_code
 
 
-def check_profiles(paths: Sequence[str], args: argparse.Namespace, context: Context) -> list[CheckedProfile]:
-    """Return the diagnostics of each profile; `args` holds overlays and settings."""
-    from tpudeploy.views.reports import CheckedProfile
+def check_profiles(paths: Sequence[str], args: argparse.Namespace, context: Context) -> Validation:
+    """Return the diagnostics of each profile, in the workspace of its folder; `args` holds overlays and settings."""
 
-    project = cache(lambda folder: context.workspace([str(folder / "profile.yaml")]))
-    return [CheckedProfile(file=path, diagnostics=tuple(_diagnostics(path, args, context, project))) for path in paths]
+    @cache
+    def workspace_of(folder: Path) -> Workspace:
+        return context.workspace([str(folder / "profile.yaml")])
 
-
-def _diagnostics(
-    path: str, args: argparse.Namespace, context: Context, project: Callable[[Path], Workspace]
-) -> list[Diagnostic]:
-    """Return the diagnostics of a profile. `project` returns the workspace of the profiles in a folder."""
-    try:
-        profile, workspace = context.read(path, args), project(Path(path).parent)
-        deployment = workspace.deployment(profile, offline=True, script=False)
-        warnings = workspace.warnings(profile)
-    except ConfigError as error:
-        diagnostic = Diagnostic(code=error.code, message=error.message, hint=error.hint)
-        return list(error.diagnostics) or [diagnostic]
-    return [*warnings, *check([deployment])]
+    results = [
+        workspace_of(Path(path).parent).validate(ProfileFile(path=path, read=partial(context.read, path, args)))
+        for path in paths
+    ]
+    return Validation(profiles=tuple(profile for result in results for profile in result.profiles))

@@ -7,27 +7,19 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import accuracy, documents, exits, options
+from tpudeploy.cli import accuracy, operation_command
 from tpudeploy.cli.context import Context
+from tpudeploy.operations.verify import OPERATION
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    options.profile(parser)
+    operation_command.add_arguments(parser, OPERATION)
     accuracy.arguments(parser)
-    options.backend(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.views.verify import verify
-
     accuracy.check(args)
+    if args.accuracy is None:
+        return operation_command.run(OPERATION, args, context)
     (profile,) = context.load([args.profile], args)
-    if args.accuracy is not None:
-        return accuracy.run(args, context, profile)
-    verification = context.workspace([args.profile]).verify(profile)
-    terminal = context.terminal
-    if args.json:
-        context.reply.set(documents.verify(verification))
-    else:
-        terminal.data(verify(verification, terminal.paint))
-    return exits.SUCCESS if verification.holds else exits.REFUSED
+    return accuracy.run(args, context, profile)

@@ -17,8 +17,8 @@ from tpudeploy.cli.ab import GRID, load_arms, question_asker
 from tpudeploy.cli.context import AS_WRITTEN
 from tpudeploy.cli.mcp.benchmark import Several
 from tpudeploy.cli.mcp.consent import Consent, consent_to_trial, may_reset, require_yes
-from tpudeploy.cli.mcp.offline import OneProfile
 from tpudeploy.cli.mcp.operation import EmitEvent, Outcome
+from tpudeploy.cli.mcp.reading import OneProfile
 from tpudeploy.cli.mcp.session import Call, Session, session
 from tpudeploy.cli.mcp.trials import Trial
 from tpudeploy.domain.benchmark import Bounds, Cell, Run, Side, Sweep

@@ -10,8 +10,8 @@ from pydantic import Field
 from tpudeploy.benchmark.cells import grid
 from tpudeploy.benchmark.runfile import dumps
 from tpudeploy.cli import documents
-from tpudeploy.cli.mcp.offline import OneProfile
 from tpudeploy.cli.mcp.operation import EmitEvent, Outcome
+from tpudeploy.cli.mcp.reading import OneProfile
 from tpudeploy.cli.mcp.session import Call, session
 from tpudeploy.domain.benchmark import Bounds, Cell, Run, Slo, Sweep
 from tpudeploy.domain.load import Point
@@ -65,21 +65,6 @@ def bench(
     about = {"does": "bench", "profile": profile}
     operation = server_session.operations.begin(work, about=about, names=frozenset({name}), stop=stop, moment=_MOMENT)
     return operation.document()
-
-
-def runs(ctx: Call) -> documents.Document:
-    """List every benchmark of this project, oldest first, without its cells."""
-    with session(ctx).project.opened() as at:
-        return documents.runs(at.workspace.runs.all())
-
-
-def run(
-    ctx: Call, run_id: Annotated[str, Field(min_length=1, description="its id, or a prefix of it")]
-) -> documents.Document:
-    """Show one benchmark with all its cells: the measurements, and why some cells were skipped."""
-    with session(ctx).project.opened() as at:
-        document: documents.Document = json.loads(dumps(at.workspace.runs.find(run_id)))
-    return document
 
 
 def _points(*axes: Several) -> tuple[Point, ...]:

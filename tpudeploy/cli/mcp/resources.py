@@ -12,7 +12,7 @@ from tpudeploy.benchmark import runfile
 from tpudeploy.cli import documents
 from tpudeploy.cli.mcp.session import Call, Session, session
 from tpudeploy.domain.errors import TpudeployError
-from tpudeploy.views import show
+from tpudeploy.operations.show import States
 from tpudeploy.workspace import Workspace
 
 _JSON = "application/json"
@@ -23,13 +23,13 @@ def register(server: MCPServer[Session], server_session: Session) -> None:
     def deployments() -> str:
         """List every slice in the states here, without reading the cloud."""
         with _opened(server_session) as workspace:
-            return documents.text(show.document(workspace.remembered()))
+            return documents.text(workspace.show().to_dict())
 
     @server.resource("tpudeploy://runs", title="Benchmarks", mime_type=_JSON)
     def runs() -> str:
         """List every benchmark of this project, without its cells."""
         with _opened(server_session) as workspace:
-            return documents.text(documents.runs(workspace.runs.all()))
+            return documents.text(workspace.benchmark_runs().to_dict())
 
     server.resource("tpudeploy://deployments/{name}", title="Deployment", mime_type=_JSON)(deployment)
     server.resource("tpudeploy://runs/{run_id}", title="Benchmark", mime_type=_JSON)(run)
@@ -38,16 +38,16 @@ def register(server: MCPServer[Session], server_session: Session) -> None:
 def deployment(name: str, ctx: Call) -> str:
     """Show one deployment as in its state, without reading the cloud."""
     with _opened(session(ctx)) as workspace:
-        states = [state for state in workspace.remembered() if state.deployment == name]
+        states = [state for state in workspace.states() if state.deployment == name]
     if not states:
         raise ResourceNotFoundError(f"Nothing is deployed as `{name}` here.")
-    return documents.text(show.document(states))
+    return documents.text(States(states=tuple(states)).to_dict())
 
 
 def run(run_id: str, ctx: Call) -> str:
     """Show one benchmark with all its cells, by its full id."""
     with _opened(session(ctx)) as workspace:
-        runs = [candidate for candidate in workspace.runs.all() if candidate.id == run_id]
+        runs = [candidate for candidate in workspace.adapters.runs.all() if candidate.id == run_id]
     if not runs:
         raise ResourceNotFoundError(f"There is no run `{run_id}` here.")
     return runfile.dumps(runs[0])

@@ -10,6 +10,7 @@ from mcp.server.mcpserver import MCPServer
 
 from tpudeploy.cli.mcp import resources
 from tpudeploy.cli.mcp.answering import as_tool_result
+from tpudeploy.cli.mcp.operation_tool import HINTS
 from tpudeploy.cli.mcp.session import Session
 from tpudeploy.cli.mcp.strict import StrictTool
 from tpudeploy.cli.mcp.tools import READING, WRITING, Tool
@@ -51,5 +52,5 @@ def _strict_tool(tool: Tool) -> StrictTool:
         name=tool.name,
         title=tool.title,
         description=cleandoc(tool.does.__doc__ or ""),
-        annotations=tool.kind.value,
+        annotations=HINTS[tool.access],
     )

@@ -13,8 +13,8 @@ from tpudeploy.workspace import Workspace
 
 
 def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
-    name = deployment(workspace.states, args.words)
-    now, before = workspace.states.read(name).state, workspace.states.earlier(name)
+    name = deployment(workspace.adapters.states, args.words)
+    now, before = workspace.adapters.states.read(name).state, workspace.adapters.states.earlier(name)
     if now is None and not before:
         raise StateError(f"{name} has no state here, and no earlier state is kept.")
     if args.json:

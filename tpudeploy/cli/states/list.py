@@ -14,7 +14,7 @@ from tpudeploy.workspace import Workspace
 
 def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
     filters = [address(word) for word in args.words]
-    all_states = {name: workspace.states.read(name).state for name in workspace.states.names()}
+    all_states = {name: workspace.adapters.states.read(name).state for name in workspace.adapters.states.names()}
     states = {name: state for name, state in all_states.items() if state is not None}
     addresses = tuple(named(states, filters))
     if args.json:

@@ -15,8 +15,12 @@ from tpudeploy.workspace import Workspace
 
 
 def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
-    name = deployment(workspace.states, args.words)
-    state = state_of(workspace.states, name) if args.serial is None else _earlier(workspace.states, name, args.serial)
+    name = deployment(workspace.adapters.states, args.words)
+    state = (
+        state_of(workspace.adapters.states, name)
+        if args.serial is None
+        else _earlier(workspace.adapters.states, name, args.serial)
+    )
     if args.json:
         context.reply.set_text(statefile.dumps(state))
     else:

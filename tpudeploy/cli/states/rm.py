@@ -29,7 +29,7 @@ class _Removal:
 
 def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
     say, now = context.terminal.data, context.clock.now()
-    removals = tuple({(r.deployment, r.attempt.name): r for r in _removals(workspace.states, args)}.values())
+    removals = tuple({(r.deployment, r.attempt.name): r for r in _removals(workspace.adapters.states, args)}.values())
     lines = [f"  {removal.address}: {describe_request(removal.attempt, now)}" for removal in removals]
     warning = "These slices will be removed from the state, not deleted. They continue to run and to be billed:"
     say("\n".join([warning, "", *lines]))

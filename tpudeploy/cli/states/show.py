@@ -14,7 +14,7 @@ from tpudeploy.workspace import Workspace
 
 def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
     address_ = address(args.words[0])
-    state = state_of(workspace.states, address_.deployment)
+    state = state_of(workspace.adapters.states, address_.deployment)
     records_ = records(state, address_)
     if args.json:
         context.reply.set(view.state_document(state, records_))

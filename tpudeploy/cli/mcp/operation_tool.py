@@ -1,0 +1,127 @@
+"""Make an agents' tool from the row of an operation: its arguments, its answer, and its hints."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from contextlib import ExitStack
+from inspect import Parameter, Signature, cleandoc
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from mcp.types import ToolAnnotations
+from pydantic import Field, create_model
+
+from tpudeploy.cli.mcp.answers import Answer
+from tpudeploy.cli.mcp.session import Call, session
+from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
+
+if TYPE_CHECKING:
+    from tpudeploy.results import Result
+
+# What a client is told that a call can do. The hints are for clients; the server itself enforces the limits.
+HINTS = {
+    Access.OFFLINE: ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    Access.LOOK: ToolAnnotations(read_only_hint=True, open_world_hint=True),
+    Access.CHANGE: ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True
+    ),
+    Access.LOAD: ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+    ),
+    Access.END: ToolAnnotations(
+        read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
+    ),
+}
+_SEVERAL_PROFILES = frozenset({Kind.PROFILES, Kind.VALID_PROFILES})
+_JSON_TYPES: dict[str, Any] = {"string": str, "number": float, "integer": int, "boolean": bool, "null": None}
+
+
+def tool_function(operation: Operation) -> Callable[..., dict[str, Any]]:
+    """Return the function of a tool: it loads the profiles that are named, and returns the document."""
+    offered = tuple(argument for argument in operation.arguments if argument.for_agents)
+
+    def call(ctx: Call, **values: Any) -> dict[str, Any]:
+        project = session(ctx).project
+        paths: list[str] = []
+        with ExitStack() as closing:
+            for argument in offered:
+                value = values[argument.name]
+                if kind_for_agents(argument) is Kind.PROFILE and value is not None:
+                    paths.append(value)
+                    values[argument.name] = closing.enter_context(project.opened(value)).profile
+                elif kind_for_agents(argument) in _SEVERAL_PROFILES:
+                    paths += value
+                    values[argument.name] = closing.enter_context(project.opened(*value)).profiles
+            opened = closing.enter_context(project.opened(*paths[:1]))
+            document: dict[str, Any] = operation.run(opened.workspace, **values).to_dict()
+            return document
+
+    parameters = [Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=Call)]
+    parameters += [_parameter(argument) for argument in offered]
+    call.__name__ = operation.tool
+    call.__doc__ = cleandoc(operation.run.__doc__ or "").partition("\n\n")[0]
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what `inspect` looks for
+    call.__annotations__ = {"ctx": Call}
+    return call
+
+
+def kind_for_agents(argument: Argument) -> Kind:
+    return argument.agents_kind or argument.kind
+
+
+def _parameter(argument: Argument) -> Parameter:
+    """Return the parameter of the tool's function from which the SDK makes the input schema."""
+    is_required = argument.is_required or argument.agents_kind is not None
+    limits: dict[str, Any] = {"description": argument.agents or argument.help}
+    kind: Any
+    match kind_for_agents(argument):
+        case Kind.TEXT if argument.choices:
+            kind = Literal[argument.choices]
+        case Kind.TEXT | Kind.PROFILE:
+            kind = Annotated[str, Field(min_length=1)] if is_required else str
+        case Kind.FLAG:
+            kind = bool
+        case Kind.COUNT:
+            kind = Annotated[int, Field(ge=1, le=argument.most)] if argument.most else Annotated[int, Field(ge=1)]
+        case Kind.TEXTS | Kind.PROFILES | Kind.VALID_PROFILES | Kind.PROFILE_FILES:
+            kind = list[str] if is_required else tuple[str, ...]
+            limits |= {"min_length": argument.least} if is_required else {}
+        case _:
+            kind = Annotated[float, Field(gt=0)]
+    if argument.default is None and not is_required:
+        kind |= None
+    default = Parameter.empty if is_required else argument.default
+    annotation = Annotated[kind, Field(**limits)]
+    return Parameter(argument.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def answer_model(name: str, result: type[Result]) -> type[Answer]:
+    """Return the model of the document's top-level keys; `tpudeploy schema` describes what is inside them."""
+    properties = result.schema()["properties"]
+    keys: dict[str, Any] = {}
+    for key in result.promised_keys():
+        about = {"description": properties[key]["description"]} if "description" in properties[key] else {}
+        keys[key] = (_python_type(properties[key]), Field(**about))
+    return create_model(name, __base__=Answer, **keys)
+
+
+def _python_type(schema: dict[str, Any]) -> Any:
+    """Return the type of a key. What is inside a list or an object is left open."""
+    match schema:
+        case {"const": value}:
+            return Literal[value]
+        case {"enum": values}:
+            return Literal[tuple(values)]
+        case {"anyOf": choices}:
+            return functools.reduce(operator.or_, map(_python_type, choices))
+        case {"type": list(kinds)}:
+            return functools.reduce(operator.or_, (_JSON_TYPES.get(kind, dict[str, Any]) for kind in kinds))
+        case {"type": "array", "items": items}:
+            return list[_python_type(items)]  # type: ignore[misc]  # a type that is made at run time
+        case {"type": "object", "additionalProperties": values}:
+            return dict[str, _python_type(values)]  # type: ignore[misc]  # the same
+        case {"type": kind}:
+            return _JSON_TYPES.get(kind, dict[str, Any])
+        case _:
+            return dict[str, Any]

@@ -1,0 +1,172 @@
+"""Make a command from the row of an operation: its options, its profiles, its output and its exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.progress import event_printer
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.operations import operation
+from tpudeploy.operations.declaration import Argument, Kind, Operation
+
+if TYPE_CHECKING:
+    from tpudeploy.results import Result
+    from tpudeploy.workspace import Workspace
+
+_PARSERS: Mapping[Kind, Callable[[str], Any]] = {
+    Kind.COUNT: options.count,
+    Kind.DURATION: options.duration,
+    Kind.SECONDS: options.seconds,
+    Kind.LATENCY: options.latency,
+    Kind.AMOUNT: float,
+}
+
+_SEVERAL_PROFILES = frozenset({Kind.PROFILES, Kind.VALID_PROFILES})
+
+
+class OperationCommand:
+    """The command of an operation that has no module in `commands`."""
+
+    def __init__(self, name: str) -> None:
+        self._operation = operation(name)
+        self.__doc__ = sys.modules[self._operation.run.__module__].__doc__
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_arguments(parser, self._operation)
+
+    def run(self, args: argparse.Namespace, context: Context) -> int:
+        return run(self._operation, args, context)
+
+
+def add_arguments(parser: argparse.ArgumentParser, row: Operation) -> None:
+    """Add the options of an operation, and those that only its command has."""
+    for argument in row.arguments:
+        if argument.for_command:
+            _add(parser, argument)
+    for name in row.options:
+        getattr(options, name)(parser)
+
+
+def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
+    match argument.kind:
+        case Kind.PROFILE:
+            options.profile(parser, dest=argument.name, is_required=argument.is_required_option)
+        case Kind.PROFILES | Kind.VALID_PROFILES | Kind.PROFILE_FILES:
+            options.profiles(parser, nargs="+" if argument.is_required else "*")
+        case Kind.PROFILE_OR_NAME:
+            parser.add_argument(argument.name, metavar="PROFILE | NAME", nargs="?", help=argument.help)
+            options.overlays(parser)
+        case Kind.PLAN:
+            options.plan_file(parser)
+        case Kind.FLAG:
+            options.flag(parser, argument.option_name, argument.help, dest=argument.name)
+        case Kind.SWITCH:
+            options.switch(parser, argument.option_name, argument.help)
+        case Kind.TEXTS if not argument.positional:
+            metavar = argument.metavar
+            options.several(parser, f"--{argument.option_name}", argument.help, metavar=metavar, dest=argument.name)
+        case _ if argument.positional:
+            _add_positional(parser, argument)
+        case _:
+            _add_option(parser, argument)
+
+
+def _add_positional(parser: argparse.ArgumentParser, argument: Argument) -> None:
+    optional = {} if argument.is_required else {"nargs": "?", "default": argument.default}
+    parser.add_argument(
+        argument.name,
+        metavar=argument.metavar or argument.name.upper(),
+        help=argument.help,
+        choices=argument.choices or None,
+        **optional,
+    )
+
+
+def _add_option(parser: argparse.ArgumentParser, argument: Argument) -> None:
+    more: dict[str, Any] = {"dest": argument.name, "default": argument.default, "metavar": argument.metavar or None}
+    if argument.choices:
+        more["choices"] = argument.choices
+    if argument.kind in _PARSERS:
+        more["type"] = _PARSERS[argument.kind]
+    options.option(parser, argument.option_name, argument.help, **more)
+
+
+def run(row: Operation, args: argparse.Namespace, context: Context) -> int:
+    """Run an operation, print its result, and return the exit code."""
+    call = prepare(row, args, context)
+    result = row.run(call.workspace, **call.values)
+    show(result, context)
+    return exits.ERROR if call.has_invalid else result.exit_code
+
+
+@frozen
+class Call:
+    """The workspace and the values of an operation's arguments. `has_invalid`: a profile is invalid and left out."""
+
+    workspace: Workspace | None
+    values: dict[str, Any]
+    has_invalid: bool
+
+    @property
+    def opened(self) -> Workspace:
+        """Return the workspace of an operation that needs one."""
+        assert self.workspace is not None
+        return self.workspace
+
+
+def prepare(row: Operation, args: argparse.Namespace, context: Context) -> Call:
+    """Load the profiles that are named, and open their workspace."""
+    values: dict[str, Any] = {}
+    paths: list[str] = []
+    for argument in row.arguments:
+        if not (argument.for_command and argument.for_library):
+            continue
+        value = getattr(args, argument.name)
+        values[argument.name] = value
+        if argument.kind in _SEVERAL_PROFILES:
+            paths = value
+            loaded = context.load_each(paths, args) if argument.kind is Kind.VALID_PROFILES else None
+            values[argument.name] = context.load(paths, args) if loaded is None else loaded.valid
+            values["invalid"] = {} if loaded is None else loaded.invalid
+        elif argument.kind is Kind.FILE and value is not None:
+            values[argument.name] = context.folder / value
+        elif value is not None and _is_one_profile(argument, value, context):
+            paths = [value]
+            (values[argument.name],) = context.load(paths, args)
+    invalid = values.pop("invalid", {})
+    if row.takes_invalid:
+        values["invalid"] = invalid
+    elif invalid:
+        context.report_invalid(invalid)
+    if row.takes_events:
+        values["on_event"] = event_printer(context.terminal)
+    if not row.needs_workspace:
+        return Call(workspace=None, values=values, has_invalid=False)
+    workspace = context.workspace(paths, lock_timeout=getattr(args, "lock_timeout", None))
+    return Call(workspace=workspace, values=values, has_invalid=bool(invalid) and not row.takes_invalid)
+
+
+def _is_one_profile(argument: Argument, word: str, context: Context) -> bool:
+    """Return whether a word is a profile, and not the name of a deployment or another text."""
+    if argument.kind is Kind.PROFILE_OR_NAME:
+        return context.is_profile(word)
+    return argument.kind is Kind.PROFILE
+
+
+def show(result: Result, context: Context, *, with_messages: bool = True) -> None:
+    """Print a result on stdout, as text or as the document of the command, and its messages on stderr."""
+    terminal = context.terminal
+    if terminal.as_json:
+        context.reply.set(result.to_dict(), on_one_line=result.ON_ONE_LINE)
+        return
+    text = result.as_text(terminal.paint, terminal.width)
+    if text:
+        terminal.data(text)
+    messages = result.messages(terminal.paint)
+    if messages and with_messages:
+        terminal.talk(messages)

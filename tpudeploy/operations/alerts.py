@@ -1,0 +1,205 @@
+"""Write Prometheus rules for a deployment in several formats, a collector configuration, or a Grafana dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
+from tpudeploy.results import Result, document, result
+
+if TYPE_CHECKING:
+    from tpudeploy.alerts.watched import Watched
+    from tpudeploy.config.profile import Profile
+    from tpudeploy.loading import Profiles
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+_DASHBOARD = "dashboard"
+# Each format with the first line of its file, which says what it is.
+_FORMATS = {
+    "rules": "Prometheus rules. Each deployment is a job of its own name: scrape_configs has `job_name: {names}`.",
+    "prometheusrule": "For the Prometheus operator. Label it as your Prometheus' ruleSelector wants; job is {names}.",
+    "gmp": "For Google Cloud Managed Service for Prometheus: kubectl apply -f FILE. The job is {names}.\n"
+    "# Without a cluster, Cloud Monitoring takes those of `-format rules`:\n"
+    "# gcloud monitoring policies migrate --policies-from-prometheus-alert-rules-yaml=FILE",
+    "ops-agent": "/etc/google-cloud-ops-agent/config.yaml of the machine that serves {names}.",
+    _DASHBOARD: "",
+}
+_WITH_RULES = ("rules", "prometheusrule", "gmp")
+
+
+@result
+class AlertFile(Result):
+    """A file of alert rules, of a collector's configuration or of a dashboard. `origin`: where its limit is from."""
+
+    FORMAT = "alerts"
+    text: str
+    remarks: tuple[str, ...]
+    origin: str
+
+    def values(self) -> dict[str, Any]:
+        return {"text": self.text, "remarks": list(self.remarks)}
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        about = "the contents of the file: YAML, or JSON for a dashboard"
+        return document("alerts", {"text": {"type": "string", "description": about}, "remarks": tuple[str, ...]})
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        del paint, width
+        return self.text.removesuffix("\n")
+
+    def messages(self, paint: Paint) -> str:
+        del paint
+        return "\n".join(self.remarks)
+
+
+def alerts(
+    workspace: Workspace,
+    profiles: Profiles,
+    form: str = "rules",
+    *,
+    ttft_seconds: float | None = None,
+    run_id: str | None = None,
+) -> AlertFile:
+    """Generate alert rules for profiles, as the text of a file with remarks. Writes nothing.
+
+    `ttft_seconds` is how late a first token may be; with `run_id`, it is what that benchmark run measured. Raise
+    `errors.UsageError` for a `form` that does not exist, and for a run that has no such figure or measured another
+    model.
+    """
+    from tpudeploy import loading
+    from tpudeploy.alerts.watched import watched
+    from tpudeploy.domain.errors import UsageError
+
+    if form not in _FORMATS:
+        raise UsageError(f"`{form}` is not a format of alerts.", hint=f"There are: {', '.join(_FORMATS)}.")
+    loaded = loading.profiles(profiles)
+    limit, source, origin = ttft_seconds, "", ""
+    if run_id is not None:
+        limit, source, origin = _measured_limit(workspace, loaded, run_id, ttft_seconds)
+    deployments = [watched(loading.sized(profile), ttft_seconds=limit, ttft_source=source) for profile in loaded]
+    _check_names(deployments)
+    source_remarks = [f"Warning: {source}"] if source else []
+    return AlertFile(
+        text=_text(form, deployments), remarks=(*source_remarks, *_remarks(form, deployments)), origin=origin
+    )
+
+
+def _measured_limit(
+    workspace: Workspace, profiles: Sequence[Profile], run_id: str, ttft_seconds: float | None
+) -> tuple[float, str, str]:
+    """Return seconds, what must be said about them wherever they are written, and how they were found.
+
+    Raise `errors.UsageError` for a run that has no such figure, or that measured another model.
+    """
+    from tpudeploy import loading
+    from tpudeploy.alerts.watched import ROOM, ttft_target
+    from tpudeploy.benchmark.operating import operating_points
+    from tpudeploy.domain.errors import UsageError
+
+    if ttft_seconds is not None or len(profiles) > 1:
+        raise UsageError("-run works with one profile, and without -ttft.", hint="Name one profile, and no -ttft.")
+    deployment = loading.sized(profiles[0])
+    run = workspace.adapters.runs.find(run_id)
+    if run.subject.model_id and run.subject.model_id != deployment.model_id:
+        raise UsageError(
+            f"Run {run.id} measured {run.subject.model_id}, and {deployment.name} serves {deployment.model_id}."
+        )
+    target = ttft_target(run, (point for points in operating_points(run).values() for point in points))
+    if target is None:
+        raise UsageError(f"Run {run.id} has no trusted time to the first token.", hint="Use -ttft SECONDS.")
+    streams, context_tokens = target.cell.point.concurrency, target.cell.point.context_tokens
+    prompt = "prompts of unknown length" if context_tokens is None else f"{context_tokens:,} tokens"
+    origin = (
+        f"First tokens: {target.seconds:g} s, from {ROOM:g} times the {target.measured:.3g} s of run {run.id} at "
+        f"{streams} streams of {prompt}."
+    )
+    return target.seconds, target.source, origin
+
+
+def _text(form: str, deployments: Sequence[Watched]) -> str:
+    from tpudeploy.alerts.formats import FORMATS
+    from tpudeploy.views import alerts as view
+
+    if form == _DASHBOARD:
+        from tpudeploy.alerts.dashboard import dashboard
+
+        return view.dashboard(dashboard(deployments))
+    names = ", ".join(deployment.name for deployment in deployments)
+    return view.documents(_FORMATS[form].format(names=names), FORMATS[form](deployments))
+
+
+def _check_names(deployments: Sequence[Watched]) -> None:
+    """Raise `errors.UsageError` for a name that two profiles have: their rules would be one group, twice."""
+    from tpudeploy.domain.errors import UsageError
+
+    names = [deployment.name for deployment in deployments]
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise UsageError(f"Two profiles are named {duplicate}.", hint="A deployment has one profile.")
+
+
+def _remarks(form: str, deployments: Sequence[Watched]) -> list[str]:
+    """Return what a reader of the file alone would miss."""
+    from tpudeploy.alerts.watched import around
+
+    names = [deployment.name for deployment in deployments if not deployment.tells_metrics]
+    silent = [
+        f"Warning: {name} has --disable-log-stats: its engine has no metrics, and only VllmDown can fire."
+        for name in names
+    ]
+    limit = deployments[0].ttft_seconds
+    if form not in _WITH_RULES:
+        return silent
+    if limit is None:
+        how = "-ttft SECONDS sets the limit, -run ID takes it from a measurement."
+        return [*silent, f"There is no rule for the time to the first token: {how}"]
+    edges = around(limit)
+    if edges is None:
+        return silent
+    low, high = edges
+    coarse = f"Note: vLLM counts first tokens up to {low:g} s and up to {high:g} s; {limit:g} s is interpolated."
+    return [*silent, f"{coarse} `-ttft {high:g}` is exact."]
+
+
+OPERATION = Operation(
+    run=alerts,
+    arguments=(
+        Argument(
+            name="profiles",
+            kind=Kind.PROFILES,
+            is_required=True,
+            agents="paths inside the project: profiles, or folders of them",
+        ),
+        Argument(
+            name="form",
+            help=f"The format: {', '.join(_FORMATS)} (default: rules).",
+            option="format",
+            choices=tuple(_FORMATS),
+            default="rules",
+            metavar="FORMAT",
+            agents="Prometheus rules, in three forms; how to collect metrics; a Grafana dashboard",
+        ),
+        Argument(
+            name="ttft_seconds",
+            help="Alert if the first token of more than 1 in 20 requests takes longer, e.g. 2.5.",
+            kind=Kind.LATENCY,
+            option="ttft",
+            metavar="SECONDS",
+            agents="how late a first token may be",
+        ),
+        Argument(
+            name="run_id",
+            help="Take that limit from what this run of `bench` measured at its balanced point.",
+            option="run",
+            metavar="ID",
+            for_agents=False,
+        ),
+    ),
+    results=(AlertFile,),
+    access=Access.OFFLINE,
+    title="Generate alerts",
+    tool="alerts",
+)

@@ -1,0 +1,106 @@
+"""Create or update the deployments in PROFILE, wait until each one answers a completion, and print its endpoint.
+
+An interrupted run is resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tpudeploy.domain.wait import Wait
+from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
+from tpudeploy.operations.plan import ADOPT, REFRESH_ONLY, REPLACE, TARGET
+from tpudeploy.plans import Report
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.events import Event
+    from tpudeploy.domain.plan import Plan
+    from tpudeploy.workspace import Workspace
+
+_WAITS = tuple(str(wait) for wait in Wait)
+
+
+def apply(
+    workspace: Workspace,
+    plan: Plan,
+    *,
+    on_event: Callable[[Event], None] | None = None,
+    wait: Wait | str = Wait.SERVING,
+    timeout: float | None = None,
+    watch: bool = False,
+    reset: bool = False,
+) -> Report:
+    """Apply a plan; `timeout` is in seconds. Failures of single deployments are in the report.
+
+    With `reset`, a running node that does not pick up a change within three minutes is rebooted; without, it keeps its
+    server, and `errors.ChangeNotAcknowledged` is the outcome.
+
+    With `watch`, the call continues once everything serves: preempted slices are requested again, until `stop` is
+    called from another thread (then `errors.Interrupted` is raised) or a deployment fails for good.
+
+    Raise `errors.CheckFailed` if a check forbids the whole plan; a check that forbids one of several deployments is
+    the outcome of that deployment. A plan that no longer holds is the outcome of its deployment; for a single one, and
+    for a plan that was loaded from a file, `errors.StalePlan` is raised. A plan from a file holds only for the state
+    and the slices that it was made for.
+    """
+    from tpudeploy.domain.plan import Mode
+    from tpudeploy.engine import apply as engine
+    from tpudeploy.engine.pins import hold
+    from tpudeploy.engine.refresh import record
+    from tpudeploy.pins.pins import in_attributes
+
+    if plan.worst_error is not None and plan.stopping_errors:
+        raise plan.worst_error
+    adapters = workspace.adapters
+    world = adapters.world(on_event)
+    if plan.mode is Mode.REFRESH_ONLY:
+        return Report.from_domain(record(world, plan))
+    adapters.pins.read()  # an unusable lock file stops the run before anything is started
+    pins = [pin for goal in plan.goals if goal.deployment for pin in in_attributes(goal.deployment.attributes)]
+    report = engine.apply(
+        world,
+        plan,
+        sources=adapters.verify_sources,
+        until=Wait(wait),
+        timeout=timeout,
+        keep=watch,
+        may_reset=reset,
+        on_begun=lambda: hold(world, adapters.pins, pins),
+    )
+    return Report.from_domain(report)
+
+
+OPERATION = Operation(
+    run=apply,
+    arguments=(
+        Argument(name="plan", kind=Kind.PLAN, is_required=True),
+        ADOPT,
+        REPLACE,
+        REFRESH_ONLY,
+        TARGET,
+        Argument(
+            name="wait",
+            help="How far to wait: accepted, granted or serving.",
+            choices=_WAITS,
+            default="serving",
+            agents="how far to go",
+        ),
+        Argument(
+            name="timeout",
+            help="Stop waiting after this time, e.g. 2h (exit 12).",
+            kind=Kind.DURATION,
+            agents="give up waiting after this long",
+        ),
+        Argument(
+            name="watch",
+            help="Keep running afterwards and replace preempted slices until interrupted.",
+            kind=Kind.FLAG,
+            default=False,
+        ),
+    ),
+    results=(Report,),
+    access=Access.END,
+    title="Apply a plan",
+    options=("parallelism", "lock_timeout", "backend", "events"),
+)

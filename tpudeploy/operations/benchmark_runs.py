@@ -1,0 +1,50 @@
+"""List the benchmark runs of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.domain.benchmark import Run
+from tpudeploy.operations.declaration import Access, Operation
+from tpudeploy.results import Result, document, result
+
+if TYPE_CHECKING:
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+@result
+class Runs(Result):
+    """Benchmark runs. The document has the number of the cells of each run instead of the cells."""
+
+    FORMAT = "runs"
+    runs: tuple[Run, ...]
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs)
+
+    def values(self) -> dict[str, Any]:
+        from tpudeploy.domain.serialization import to_json
+
+        return {"runs": [{**to_json(run), "cells": len(run.cells)} for run in self.runs]}
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        from tpudeploy.views.schema_of import CELLS_COUNTED
+
+        return document("runs", {"runs": tuple[Run, ...]}, printed_as={Run: CELLS_COUNTED})
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.views.bench import listed as view
+
+        del width
+        return view(self.runs, paint)
+
+
+def benchmark_runs(workspace: Workspace) -> Runs:
+    """List every benchmark of this project, oldest first, without its cells."""
+    return Runs(runs=tuple(workspace.adapters.runs.all()))
+
+
+OPERATION = Operation(run=benchmark_runs, results=(Runs,), access=Access.OFFLINE, title="List benchmarks", tool="runs")

@@ -1,0 +1,154 @@
+"""Define what a row of the operations is: its arguments, what it may do, and its result.
+
+An operation is one module of this package. Its row, `OPERATION`, makes the method of `Workspace`, the command, its
+`--json` document, the JSON Schema of that document, and the agents' tool:
+
+    row                     library             command line              agents
+    arguments               checked signature   options, positionals      input schema
+    results (classes)       returned            --json, JSON Schema       structured content, output schema
+    result.as_text          str(result)         text on stdout            -
+    result.exit_code        -                   exit code                 -
+    access, title           -                   -                         hints, title
+    first line of `run`     help()              -                         description
+    first line of module    -                   --help                    -
+
+Approval, live output and streams belong to the command line (cli/commands) and to the agents' server (cli/mcp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+from tpudeploy.domain.frozen import frozen
+
+
+class Kind(StrEnum):
+    """The type of an argument's value. `declared_options` and `input_schema` translate each one."""
+
+    TEXT = "text"
+    FLAG = "flag"
+    SWITCH = "switch"  # on by default
+    PLAN = "plan"  # profiles or a saved plan on the command line, the id of a plan for agents
+    COUNT = "count"  # a positive integer
+    DURATION = "duration"  # seconds
+    SECONDS = "seconds"  # also as milliseconds
+    LATENCY = "latency"  # seconds, also without a unit
+    AMOUNT = "amount"  # a positive number
+    FILE = "file"  # a path, which on the command line starts from --chdir
+    TEXTS = "texts"  # any number of texts
+    PROFILE = "profile"
+    PROFILES = "profiles"
+    VALID_PROFILES = "valid profiles"  # an invalid one does not stop the others
+    PROFILE_FILES = "profile files"  # any of them may be invalid; the operation reads them
+    PROFILE_OR_NAME = "profile or name"  # of a deployment
+
+
+PROFILE_KINDS = frozenset({Kind.PROFILE, Kind.PROFILES, Kind.VALID_PROFILES, Kind.PROFILE_FILES, Kind.PROFILE_OR_NAME})
+
+
+@frozen
+class Argument:
+    """One argument of an operation. `name` is what the library and agents call it; `option` is the option's name.
+
+    A `positional` argument has no option. `agents` describes it to agents in other words than `help`; an argument that
+    is not `for_agents` is the command line's and the library's alone. One of another kind for agents (`agents_kind`)
+    is required of them. An argument that is an `is_optional_option` is required but on the command line, which has
+    other forms of the command. `least` and `most` bound a number, or how many texts there are.
+    """
+
+    name: str
+    help: str = ""
+    kind: Kind = Kind.TEXT
+    option: str = ""
+    metavar: str = ""
+    is_required: bool = False
+    positional: bool = False
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    most: int | None = None
+    least: int = 1
+    agents: str = ""
+    agents_kind: Kind | None = None
+    for_agents: bool = True
+    for_command: bool = True
+    is_optional_option: bool = False
+    for_library: bool = True
+
+    @property
+    def is_required_option(self) -> bool:
+        return self.is_required and not self.is_optional_option
+
+    @property
+    def option_name(self) -> str:
+        return self.option or self.name.replace("_", "-")
+
+
+def profile(*, is_optional_option: bool = False) -> Argument:
+    """Return the argument that names one profile."""
+    return Argument(
+        name="profile",
+        kind=Kind.PROFILE,
+        is_required=True,
+        is_optional_option=is_optional_option,
+        agents="a profile's path inside the project",
+    )
+
+
+def some_profiles(agents: str = "paths inside the project; none for everything in the states") -> Argument:
+    """Return the argument that names any number of profiles, of which an invalid one stops the operation."""
+    return Argument(name="profiles", kind=Kind.PROFILES, default=(), agents=agents)
+
+
+def valid_profiles(
+    *, is_required: bool, agents: str = "paths inside the project: profiles, or folders of them"
+) -> Argument:
+    """Return the argument that names profiles, of which an invalid one is reported and does not stop the others."""
+    return Argument(
+        name="profiles",
+        kind=Kind.VALID_PROFILES,
+        is_required=is_required,
+        default=None if is_required else (),
+        agents=agents,
+    )
+
+
+def flag(name: str, help_: str, *, for_agents: bool = True) -> Argument:
+    """Return a switch that is off by default."""
+    return Argument(name=name, help=help_, kind=Kind.FLAG, default=False, for_agents=for_agents)
+
+
+class Access(StrEnum):
+    """What an operation reaches. Agents see it as hints; only the first two are offered by a server that only reads."""
+
+    OFFLINE = "offline"
+    LOOK = "look"  # reads the cloud, a state or a server
+    CHANGE = "change"
+    LOAD = "load"  # puts load on a server
+    END = "end"  # may restart or delete
+
+
+@frozen
+class Operation:
+    """A row: see the head of this module. `run` takes the workspace and the arguments by their names.
+
+    `results` are the classes of what it returns, that of the agents' tool first. `tool` is the name of that tool, ""
+    for none. `options` are what the command line adds of its own (cli/options.py): where states are, locks,
+    parallelism. With `takes_invalid`, `run` gets the error of each invalid file too, as `invalid`; with `takes_events`,
+    a listener as `on_event`.
+    """
+
+    run: Callable[..., Any]
+    arguments: tuple[Argument, ...] = ()
+    results: tuple[type[Any], ...] = ()
+    access: Access = Access.LOOK
+    title: str = ""
+    tool: str = ""
+    options: tuple[str, ...] = ("backend",)
+    takes_invalid: bool = False
+    takes_events: bool = False
+    needs_workspace: bool = True
+
+    def argument(self, name: str) -> Argument:
+        return next(argument for argument in self.arguments if argument.name == name)

@@ -1,0 +1,30 @@
+"""Delete everything that was created for PROFILE, and wait until it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tpudeploy.operations.declaration import Access, Operation, valid_profiles
+from tpudeploy.operations.plan import TARGET
+from tpudeploy.plans import Report
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.events import Event
+    from tpudeploy.loading import Profiles
+    from tpudeploy.workspace import Workspace
+
+
+def destroy(workspace: Workspace, profiles: Profiles, *, on_event: Callable[[Event], None] | None = None) -> Report:
+    """Delete everything that was ever created for these profiles, and wait until it is gone. Raise as `apply` does."""
+    return workspace.apply(workspace.plan(profiles, destroy=True), on_event=on_event)
+
+
+OPERATION = Operation(
+    run=destroy,
+    arguments=(valid_profiles(is_required=True), TARGET),
+    results=(Report,),
+    access=Access.END,
+    title="Destroy",
+    options=("lock_timeout", "parallelism", "backend", "events"),
+)

@@ -1,0 +1,83 @@
+"""Check every precondition of a profile, line by line, with what to do. Nothing is created; exit 13 if one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.domain.diagnosis import Diagnosis, Grade
+from tpudeploy.operations.declaration import Operation, flag, profile
+from tpudeploy.results import Result, document, result
+
+if TYPE_CHECKING:
+    from tpudeploy.loading import OneProfile
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+@result
+class Preconditions(Result):
+    """The preconditions of a profile, each with its grade."""
+
+    FORMAT = "doctor"
+    emulated: bool
+    diagnosis: Diagnosis
+
+    @property
+    def exit_code(self) -> int:
+        return 13 if self.diagnosis.count(Grade.FAIL) else 0
+
+    def values(self) -> dict[str, Any]:
+        return {"emulated": self.emulated, **self.diagnosis.to_dict()}
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        counts = {
+            "type": "object",
+            "additionalProperties": {"type": "integer"},
+            "description": "the number of preconditions per grade; `fail` stops an apply",
+        }
+        return document("doctor", {"emulated": bool, "counts": counts}, Diagnosis)
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.views.doctor import doctor as view
+
+        return view(self.diagnosis, paint, width=width, emulated=self.emulated)
+
+
+def doctor(workspace: Workspace, profile: OneProfile, *, refresh: bool = False) -> Preconditions:
+    """Check every precondition of a profile in its Google Cloud project, with what to do. Creates nothing.
+
+    An answer that Google does not give is marked as unknown.
+    """
+    from tpudeploy import loading
+    from tpudeploy.availability.doctor import diagnose
+    from tpudeploy.availability.doctor.case import Case
+    from tpudeploy.sizing.checks import check
+
+    profile = loading.profile(profile)
+    deployment = workspace.offline_deployment(profile)
+    adapters = workspace.adapters
+    (places,) = workspace.zones([profile], refresh=refresh)
+    case = Case(
+        deployment=deployment,
+        diagnostics=(*workspace.warnings(profile), *check([deployment])),
+        offline=adapters.survey.lacking(deployment.project),
+        facts=adapters.survey.project_facts(deployment),
+        zones=places,
+        state=workspace.or_unknown(lambda: adapters.states.read(deployment.name).state),
+        holder=workspace.or_unknown(lambda: adapters.states.holder(deployment.name)),
+    )
+    return Preconditions(emulated=adapters.is_emulated, diagnosis=diagnose(case))
+
+
+OPERATION = Operation(
+    run=doctor,
+    arguments=(
+        profile(),
+        flag("refresh", "Read hardware and prices again; they are cached for a day.", for_agents=False),
+    ),
+    results=(Preconditions,),
+    title="Check preconditions",
+    tool="doctor",
+)

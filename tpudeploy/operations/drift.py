@@ -1,0 +1,71 @@
+"""Show what changed or vanished since the last apply; exit 2 where anything did. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from tpudeploy.operations.declaration import Argument, Kind, Operation, valid_profiles
+from tpudeploy.plans import Plan
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.errors import ConfigError
+    from tpudeploy.domain.events import Event
+    from tpudeploy.loading import Profiles
+    from tpudeploy.workspace import Workspace
+
+_CHANGES = 2
+
+
+class Drift(Plan):
+    """A plan that would only record the drift."""
+
+    __slots__ = ()
+
+    @property
+    def exit_code(self) -> int:
+        if self.worst_error is not None:
+            return self.worst_error.exit_code
+        return 0 if self.is_empty else _CHANGES
+
+    @classmethod
+    def promised_keys(cls) -> tuple[str, ...]:
+        return ("format", "is_empty", "resource_drift")
+
+
+def drift(
+    workspace: Workspace,
+    profiles: Profiles,
+    *,
+    target: Iterable[str] = (),
+    invalid: Mapping[str, ConfigError] | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> Drift:
+    """Show what changed outside since the last apply, including server settings: a plan that would only record it.
+
+    Raise as `plan` does.
+    """
+    plan = workspace.plan(profiles, refresh_only=True, attest=True, target=target, invalid=invalid, on_event=on_event)
+    return Drift.from_domain(plan)
+
+
+OPERATION = Operation(
+    run=drift,
+    arguments=(
+        valid_profiles(is_required=True),
+        Argument(
+            name="target",
+            help="Plan only this deployment, NAME, or this replica, NAME[0] (repeatable).",
+            kind=Kind.TEXTS,
+            metavar="ADDR",
+            default=(),
+            for_agents=False,
+        ),
+    ),
+    results=(Drift,),
+    title="Find drift",
+    tool="drift",
+    options=("parallelism", "backend"),
+    takes_invalid=True,
+    takes_events=True,
+)

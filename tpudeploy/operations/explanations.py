@@ -1,0 +1,154 @@
+"""Collect the explanations of all codes: diagnostics, checks, errors, refusals and causes of failed boots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from inspect import getdoc
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+from tpudeploy.domain import errors
+from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.slices import Remedy
+from tpudeploy.operations.examples import EXAMPLES
+from tpudeploy.operations.refusal_page import page
+from tpudeploy.views.words import duration
+
+if TYPE_CHECKING:
+    from tpudeploy.adapters.google.refusals.row import Verdict
+    from tpudeploy.boot_log.signatures.row import Signature
+    from tpudeploy.domain.diagnostics import Explanation
+
+_WIDTH = 100
+# Refusals that tpudeploy itself detects, without a text of Google's.
+_DETECTED: Mapping[str, str] = {
+    "provisioning-stuck": f"""The slice stays PROVISIONING and never comes up
+
+Its machines appear and disappear, and Google reports no error. After {duration(Patience().provisioning)}
+tpudeploy deletes the slice and asks the next place.
+
+What clears it: other zones, or another model in placement.provisioning.""",
+}
+
+
+# The error that a refusal is raised as if it is the reply to a call.
+_RAISED_AS: Mapping[type[errors.TpudeployError], tuple[Remedy, ...]] = {
+    errors.Fault: (Remedy.LOOK_AGAIN,),
+    errors.Refused: (Remedy.NEXT_ZONE, Remedy.DROP_ZONE),
+    errors.Denied: (Remedy.STOP,),
+}
+
+
+def explanations() -> dict[str, str]:
+    """Return the text of each code, of all groups."""
+    return {code: text for texts in groups().values() for code, text in texts.items()}
+
+
+def groups() -> dict[str, dict[str, str]]:
+    """Return the text of each code by group. The first line of a text is its title."""
+    from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
+    from tpudeploy.boot_log.signatures import GROUPS as BOOTS
+    from tpudeploy.config.codes import EXPLANATIONS
+    from tpudeploy.orphans import lost
+    from tpudeploy.pins import pins
+    from tpudeploy.planning import headroom, renamed, targets
+    from tpudeploy.sizing.checks import CHECKS
+
+    classes = {cls.code: _error_page(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}
+    boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
+    refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
+    checks = {row.code: row.explanation for row in CHECKS}
+    plans = [part.EXPLANATIONS for part in (lost, targets, headroom, renamed, pins)]
+    return {
+        "Profiles": _pages(EXPLANATIONS),
+        "Checks": {code: text for rows in (checks, *plans) for code, text in _pages(rows).items()},
+        "Errors": dict(sorted(classes.items())),
+        **refusals,
+        "Refusals: the rest": {UNKNOWN.kind: page(UNKNOWN), **_DETECTED},
+        **boots,
+    }
+
+
+def _pages(rows: Mapping[str, Explanation]) -> dict[str, str]:
+    return {code: _page(code, row.title, row.meaning, row.fix) for code, row in rows.items()}
+
+
+def _page(code: str, title: str, cause: str, instead: str = "") -> str:
+    """Return the page of one of our codes: its cause, an example, what to write instead, and the command to run."""
+    parts = [title, fill(f"Cause: {cause}", _WIDTH, break_long_words=False, break_on_hyphens=False)]
+    example = EXAMPLES.get(code)
+    if example is not None:
+        parts.append(f"Example:\n{_indented(example.text)}")
+    if instead:
+        parts.append(f"Instead:\n{_indented(instead)}")
+    if example is not None:
+        parts.append(f"Command:\n{_indented(example.command)}")
+    return "\n\n".join(parts)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def explain_text(text: str) -> tuple[str, str]:
+    """Return the code and page of a text: a cause of a failed boot, or a refusal by Google."""
+    from tpudeploy.boot_log.signatures import SIGNATURES
+
+    signature = next((row for row in SIGNATURES if row.search(text)), None)
+    if signature is not None:
+        return signature.name, _boot(signature, text)
+    from tpudeploy.adapters.google.verdicts import classify, matching_row
+
+    code = _named_code(text)
+    row = matching_row(text, code)
+    return row.kind, page(row, text, classify(text, code).scope)
+
+
+def _boot(row: Signature, text: str | None = None) -> str:
+    """Return the page of a cause of failed boots, with its log line."""
+    from tpudeploy.boot_log.settings import EngineFacts
+
+    log_line = text if text is not None else row.example
+    match = row.search(log_line)
+    remedy = "" if match is None else row.advice(match, EngineFacts(flags={}))
+    example = "" if text else "e.g. "
+    return f"{row.what}\n\nThe engine writes, {example}in a boot log:\n  {log_line}\n\nWhat to do: {remedy}"
+
+
+def _named_code(text: str) -> int:
+    """Return the code in a pasted error: `RESOURCE_EXHAUSTED`, `"code": 8`, `HttpError 429`."""
+    from tpudeploy.adapters.google.codes import CODE_BY_STATUS, Code
+
+    status = next((code for code in Code if re.search(rf"\b{code.name}\b", text)), None)
+    if status is not None:
+        return status
+    match = re.search(r"(?:code|error|status)\W{0,3}(\d{1,3})\b", text, re.IGNORECASE)
+    number = int(match[1]) if match is not None else Code.UNKNOWN
+    return CODE_BY_STATUS.get(number, number)
+
+
+def _error_page(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[Verdict]]) -> str:
+    """Return the page of an error: its docstring's first line and rest, its name, and the refusals raised as it."""
+    title, _, cause = (getdoc(cls) or "").partition("\n")
+    kinds = ", ".join(row.kind for rows in refusals for row in rows if row.remedy in _RAISED_AS.get(cls, ()))
+    paragraphs = (
+        _page(cls.code, title.rstrip("."), " ".join(cause.split())),
+        f"The library raises {cls.__name__}; the command line exits {cls.exit_code}.",
+        f"Refusals that are raised as it: {kinds}. `tpudeploy explain REFUSAL` describes one." if kinds else "",
+    )
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+
+
+def every_error() -> tuple[type[errors.TpudeployError], ...]:
+    """Return every error class that we raise on purpose, including those of the emulator."""
+    from tpudeploy.emulator.process import EmulatorRunning
+    from tpudeploy.emulator.scenario import ScenarioInvalid
+
+    return tuple(dict.fromkeys([*_tree(errors.TpudeployError), EmulatorRunning, ScenarioInvalid]))
+
+
+def _tree(cls: type[errors.TpudeployError]) -> Iterator[type[errors.TpudeployError]]:
+    yield cls
+    for child in cls.__subclasses__():
+        yield from _tree(child)

@@ -1,0 +1,88 @@
+"""Find and remove requests that no deployment needs, which are still billed: a lost or older state may miss them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Self
+
+from tpudeploy.domain.garbage import Garbage
+from tpudeploy.operations.declaration import Operation, flag, some_profiles
+from tpudeploy.results import Result, document
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.events import Event
+    from tpudeploy.loading import Profiles
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+class Orphans(Garbage, Result):
+    """The resources with our mark, and which of them no deployment needs."""
+
+    __slots__ = ()
+    __repr__ = Result.__repr__
+    FORMAT = "gc"
+
+    @classmethod
+    def from_domain(cls, garbage: Garbage) -> Self:
+        """Return the domain's list as this class."""
+        return cls(**{spec.name: getattr(garbage, spec.name) for spec in fields(garbage)})
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the document without the report of a removal."""
+        return Garbage.to_dict(self)
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        from tpudeploy.domain.errors import TpudeployError
+        from tpudeploy.domain.report import Report
+
+        return document("gc", {"report": Report | None, "error": TpudeployError | None}, Garbage)
+
+    @classmethod
+    def promised_keys(cls) -> tuple[str, ...]:
+        return ("format", "strays", "unreachable")
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.views.gc import gc as view
+
+        del width
+        return view(self, paint)
+
+
+def gc(
+    workspace: Workspace,
+    profiles: Profiles = (),
+    *,
+    foreign: bool = False,
+    on_event: Callable[[Event], None] | None = None,
+) -> Orphans:
+    """List orphans: resources with our mark that no deployment needs, which are billed. Removes nothing.
+
+    Of these profiles, or of all; with `foreign`, also what no state here tracks. `Workspace.collect` removes them.
+    Raise `errors.Fault`, `errors.Denied` or `errors.StateError` if they cannot be found out.
+    """
+    from tpudeploy import loading
+    from tpudeploy.engine.gc import survey
+
+    adapters = workspace.adapters
+    deployments = [workspace.deployment(profile, script=False) for profile in loading.profiles(profiles)]
+    projects = {deployment.project for deployment in deployments} or {adapters.project()}
+    garbage = survey(
+        adapters.world(on_event), deployments, [project for project in projects if project], foreign=foreign
+    )
+    return Orphans.from_domain(garbage)
+
+
+OPERATION = Operation(
+    run=gc,
+    arguments=(
+        some_profiles(),
+        flag("foreign", "Delete also what no state here tracks.", for_agents=False),
+    ),
+    results=(Orphans,),
+    title="Find orphans",
+    tool="gc_list",
+    options=("lock_timeout", "backend"),
+)

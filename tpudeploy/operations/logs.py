@@ -1,0 +1,135 @@
+"""Show a boot log; --explain shows the root cause and what to do, or the phases of the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.operations.declaration import Operation, profile
+from tpudeploy.results import Result, document, part, result
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.boot_log import Draft, NoDraft, Reading
+    from tpudeploy.domain.errors import CloudError
+    from tpudeploy.loading import OneProfile
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+@result
+class LogReadings(Result):
+    """What boot logs say, by the name of their slice or file. `addresses` are the replicas of slices."""
+
+    FORMAT = "logs"
+    texts: Mapping[str, str]
+    readings: Mapping[str, Reading]
+    addresses: Mapping[str, str]
+    draft: Draft | NoDraft | None
+
+    def values(self) -> dict[str, Any]:
+        from tpudeploy.domain.boot_log import Draft
+
+        logs = [
+            {"log": name, "replica": self.addresses.get(name), **reading.to_dict()}
+            for name, reading in self.readings.items()
+        ]
+        keys: dict[str, Any] = {"logs": logs}
+        if self.draft is not None:
+            is_draft = isinstance(self.draft, Draft)
+            keys["draft"] = self.draft.to_dict() if is_draft else None
+            keys["no_draft"] = None if is_draft else self.draft.to_dict()
+        return keys
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        phase = part({"name": str, "began": float, "seconds": float | None})
+        cause = part({**dict.fromkeys(("signature", "what", "text", "process", "remedy"), str), "line": int})
+        log = part(
+            {
+                "log": str,
+                "replica": str | None,
+                "serving": bool,
+                "seconds": float,
+                "phases": {"type": "array", "items": phase},
+                "graphs": int,
+                "cause": {"anyOf": [cause, {"type": "null"}]},
+                "notes": [{"line": int, "text": str, "why": str}],
+                "load": {},  # figures as in `tpudeploy metrics`, or null
+            }
+        )
+        draft = part({**dict.fromkeys(("log", "by", "model", "text"), str), "is_checked": {"const": False}})
+        no_draft = part({"because": str, "hint": str})
+        about_logs = "by machine: the root cause with what to do, or how long each phase took"
+        about_draft = "what the served model wrote; `is_checked` is always false"
+        keys = {
+            "logs": {"type": "array", "items": log, "description": about_logs},
+            "draft": {"anyOf": [draft, {"type": "null"}], "description": about_draft},
+            "no_draft": {"anyOf": [no_draft, {"type": "null"}], "description": "why there null"},
+        }
+        return document("logs", keys, optional=("draft", "no_draft"))
+
+    def label(self, name: str) -> str:
+        return f"{self.addresses[name]} = {name}" if name in self.addresses else name
+
+    def with_headings(self, texts: Mapping[str, str]) -> str:
+        """Return each text under a heading with its replica; a single one has no heading."""
+        if len(texts) == 1:
+            return "".join(texts.values()).rstrip("\n")
+        return "\n\n".join(f"{self.label(name)}:\n{text}".rstrip("\n") for name, text in texts.items())
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.domain.boot_log import Draft
+        from tpudeploy.views.logs import draft as view
+        from tpudeploy.views.logs import explanation
+
+        texts = {name: explanation(reading, paint, width=width) for name, reading in self.readings.items()}
+        text = self.with_headings(texts)
+        return f"{text}\n\n{view(self.draft, paint, width=width)}" if isinstance(self.draft, Draft) else text
+
+    def messages(self, paint: Paint) -> str:
+        from tpudeploy.domain.boot_log import NoDraft
+
+        del paint
+        if not isinstance(self.draft, NoDraft):
+            return ""
+        return "\n".join([f"No draft: {self.draft.because}", *([f"  {self.draft.hint}"] if self.draft.hint else [])])
+
+
+def logs(
+    workspace: Workspace, profile: OneProfile, *, on_unreadable: Callable[[str, CloudError], None] | None = None
+) -> LogReadings:
+    """Explain a deployment's boot logs: the root cause of a failure and what to do, or the duration of each phase.
+
+    The logs themselves are in `texts`. `on_unreadable` gets a slice whose log cannot be read, and why; the others are
+    read. Raise `errors.StateError` if nothing is deployed, `errors.Fault` or `errors.Denied` if no log can be read.
+    """
+    from tpudeploy import loading
+
+    loaded = loading.profile(profile)
+    name = loaded.spec.name
+    lines = workspace.boot_logs(name, on_unreadable=on_unreadable)
+    texts = {slice_name: "\n".join(each) for slice_name, each in lines.items()}
+    return read(texts, loaded, workspace.addresses(name))
+
+
+def read(
+    texts: Mapping[str, str], profile: OneProfile | None = None, addresses: Mapping[str, str] | None = None
+) -> LogReadings:
+    """Return what these logs say, with remedies for `profile`."""
+    from tpudeploy import loading
+    from tpudeploy.boot_log.read import read as reading
+    from tpudeploy.domain.budget import HbmBudget
+
+    predicted = None if profile is None else loading.size(loading.profile(profile))
+    budget = predicted if isinstance(predicted, HbmBudget) else None
+    readings = {name: reading(text, budget=budget) for name, text in texts.items()}
+    return LogReadings(texts=texts, readings=readings, addresses=addresses or {}, draft=None)
+
+
+OPERATION = Operation(
+    run=logs,
+    arguments=(profile(),),
+    results=(LogReadings,),
+    title="Read boot logs",
+    tool="logs",
+)

@@ -1,0 +1,85 @@
+"""Show the current metrics of running servers: each figure, what it means, and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tpudeploy.domain.metrics import Metered
+from tpudeploy.operations.declaration import Argument, Kind, Operation
+from tpudeploy.results import Result, result
+
+if TYPE_CHECKING:
+    from tpudeploy.loading import OneProfile
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+@result
+class MetricsReport(Result):
+    """The current metrics of servers, in words."""
+
+    FORMAT = "metrics"
+    replicas: tuple[Metered, ...]
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.domain.metrics import Metrics
+        from tpudeploy.views.metrics import metrics as view
+
+        return view(Metrics(replicas=self.replicas), paint, width=width)
+
+
+def metrics(workspace: Workspace, profile: OneProfile | None = None) -> MetricsReport:
+    """Show the current metrics of a deployment's servers, each with its meaning and what to do.
+
+    A profile stands for each of its machines, the name of a deployment for its published endpoint, and None for all
+    published endpoints. A server that does not answer has the reason.
+
+    Raise `errors.StateError` if the profile has no machine, `errors.QueryFailed` if there is no endpoint,
+    `errors.Fault` or `errors.Denied` if the machines cannot be observed.
+    """
+    from tpudeploy import loading
+    from tpudeploy.adapters.vllm_metrics import HttpMeter
+    from tpudeploy.engine.metrics import metered
+
+    if profile is None or loading.is_name(profile):
+        return _of_endpoints(workspace, None if profile is None else str(profile))
+    adapters = workspace.adapters
+    deployment = workspace.deployment(loading.profile(profile), script=False)
+    meter = HttpMeter(has_iap=not adapters.is_emulated)
+    return MetricsReport(replicas=tuple(metered(adapters.world(), meter, deployment)))
+
+
+def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
+    from tpudeploy.adapters.vllm_metrics import HttpMeter
+    from tpudeploy.domain.errors import QueryFailed
+    from tpudeploy.domain.together import together
+    from tpudeploy.engine.metrics import judged
+
+    adapters = workspace.adapters
+    names = adapters.states.names() if name is None else (name,)
+    endpoints = {each: workspace.endpoint(each) for each in names}
+    urls = {each: str(endpoint["url"]) for each, endpoint in endpoints.items() if endpoint is not None}
+    if not urls:
+        message = f"{name} has no endpoint yet." if name is not None else "No endpoint is published here."
+        raise QueryFailed(message, hint="Run `tpudeploy apply` first, or name a profile.")
+    meter = HttpMeter(has_iap=False)
+    replicas = together(adapters.parallelism, lambda each: judged(each[0], each[1], meter.at(each[1])), urls.items())
+    return MetricsReport(replicas=tuple(replicas))
+
+
+OPERATION = Operation(
+    run=metrics,
+    arguments=(
+        Argument(
+            name="profile",
+            help="A profile (all its servers), or the name of a deployment (its endpoint); default: all published "
+            "endpoints.",
+            kind=Kind.PROFILE_OR_NAME,
+            agents_kind=Kind.PROFILE,
+            agents="a profile's path inside the project",
+        ),
+    ),
+    results=(MetricsReport,),
+    title="Read metrics",
+    tool="metrics",
+)

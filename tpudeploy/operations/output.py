@@ -1,0 +1,143 @@
+"""Print the outputs of deployments: the endpoint of each one, and since when it is published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.operations.declaration import Argument, Kind, Operation
+from tpudeploy.results import Result, document, result
+
+if TYPE_CHECKING:
+    from tpudeploy.loading import OneProfile
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+_KEYS: Mapping[str, Any] = {
+    "endpoint": {"type": "string", "description": "the address, without a path"},
+    "url": str,
+    "generation": int,
+    "since": float,
+}
+
+
+@result
+class Outputs(Result):
+    """The outputs of one deployment, or one of them if a `key` was named."""
+
+    FORMAT = "output"
+    name: str
+    outputs: Mapping[str, Any]
+    key: str | None
+
+    def values(self) -> dict[str, Any]:
+        return {"name": self.name, **self.outputs}
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        return document("output", {"name": str, **_KEYS}, optional=_KEYS)
+
+    @classmethod
+    def promised_keys(cls) -> tuple[str, ...]:
+        return ("format", "name", "endpoint")
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        del paint, width
+        return _lines(self.outputs) if self.key is None else str(self.outputs[self.key])
+
+
+@result
+class AllOutputs(Result):
+    """The outputs of every deployment that has an endpoint, by its name."""
+
+    FORMAT = "outputs"
+    deployments: Mapping[str, Mapping[str, Any]]
+
+    def values(self) -> dict[str, Any]:
+        return {"deployments": [{"name": name, **outputs} for name, outputs in self.deployments.items()]}
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        return document("outputs", {"deployments": [{"name": str, **_KEYS}]})
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        del paint, width
+        return "\n\n".join(f"# {name}\n{_lines(outputs)}" for name, outputs in self.deployments.items())
+
+    def messages(self, paint: Paint) -> str:
+        del paint
+        if self.deployments:
+            return ""
+        return "No deployment of this project has an endpoint. `tpudeploy apply` publishes one."
+
+
+def output(workspace: Workspace, name: OneProfile | None = None, key: str | None = None) -> Outputs | AllOutputs:
+    """Return a deployment's endpoint as the last apply published it.
+
+    `name` is the deployment, or its profile; None stands for every deployment that has an endpoint. `key` selects one
+    output. Raise `errors.QueryFailed` if the deployment has no endpoint, `errors.UsageError` for an unknown `key`.
+    """
+    from tpudeploy import loading
+    from tpudeploy.catalog import closest
+    from tpudeploy.domain.errors import QueryFailed, UsageError
+
+    names = workspace.adapters.states.names
+    if name is None:
+        endpoints = {each: workspace.endpoint(each) for each in names()}
+        return AllOutputs(
+            deployments={n: _outputs(endpoint) for n, endpoint in endpoints.items() if endpoint is not None}
+        )
+    deployment = str(name) if loading.is_name(name) else loading.profile(name).spec.name
+    endpoint = workspace.endpoint(deployment)
+    if endpoint is None:
+        near = closest(deployment, (other for other in names() if workspace.endpoint(other) is not None))
+        hint = f"Did you mean `{near}`?" if near else "Run `tpudeploy apply` first."
+        raise QueryFailed(f"{deployment} has no endpoint.", hint=hint)
+    outputs = _outputs(endpoint)
+    if key is not None:
+        if key not in outputs:
+            near = closest(key, outputs)
+            hint = f"Did you mean `{near}`?" if near else f"There are: {', '.join(outputs)}."
+            raise UsageError(f"There is no output `{key}`.", hint=hint)
+        outputs = {key: outputs[key]}
+    return Outputs(name=deployment, outputs=outputs, key=key)
+
+
+def _outputs(endpoint: Mapping[str, Any]) -> dict[str, Any]:
+    return {"endpoint": endpoint["url"], **endpoint}
+
+
+def _lines(outputs: Mapping[str, Any]) -> str:
+    texts = {key: _text(key, value) for key, value in outputs.items() if key != "url"}  # the older name of `endpoint`
+    width = max(map(len, texts))
+    return "\n".join(f"{key.ljust(width)} = {text}" for key, text in texts.items())
+
+
+def _text(key: str, value: object) -> str:
+    if key == "since" and isinstance(value, int | float):
+        return f'"{datetime.fromtimestamp(value, UTC):%Y-%m-%dT%H:%M:%SZ}"'
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+OPERATION = Operation(
+    run=output,
+    arguments=(
+        Argument(
+            name="name",
+            help="A profile, or the name of a deployment (default: all deployments that have an endpoint).",
+            kind=Kind.PROFILE_OR_NAME,
+            agents_kind=Kind.TEXT,
+            agents="a deployment's name",
+        ),
+        Argument(
+            name="key",
+            help="Print only this output: endpoint, generation or since.",
+            positional=True,
+            for_agents=False,
+        ),
+    ),
+    results=(Outputs, AllOutputs),
+    title="Endpoint",
+    tool="output",
+)

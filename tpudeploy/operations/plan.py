@@ -1,0 +1,192 @@
+"""Show what would change, why, and which line of which file caused it. Changes nothing, but for pins with -pin."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tpudeploy.operations.declaration import Argument, Kind, Operation, flag, valid_profiles
+from tpudeploy.plans import Plan
+
+if TYPE_CHECKING:
+    from tpudeploy.config.profile import Profile
+    from tpudeploy.domain.errors import ConfigError
+    from tpudeploy.domain.events import Event
+    from tpudeploy.domain.facts import Facts
+    from tpudeploy.engine.pins import Found
+    from tpudeploy.loading import Profiles
+    from tpudeploy.ports import World
+    from tpudeploy.wiring import Adapters
+    from tpudeploy.workspace import Workspace
+
+_EXCLUSIVE = (
+    ("destroy", "replace"),
+    ("destroy", "adopt"),
+    ("adopt", "replace"),
+    ("refresh_only", "destroy"),
+    ("refresh_only", "replace"),
+    ("refresh_only", "adopt"),
+)
+
+
+def plan(
+    workspace: Workspace,
+    profiles: Profiles,
+    *,
+    destroy: bool = False,
+    adopt: bool = False,
+    refresh: bool = True,
+    refresh_only: bool = False,
+    replace: Iterable[str] = (),
+    target: Iterable[str] = (),
+    attest: bool = False,
+    invalid: Mapping[str, ConfigError] | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> Plan:
+    """Show what would change, why, by which line, at what price. Changes nothing; pass plan_id to apply or destroy.
+
+    `target` names what the plan is about, `replace` the slices to replace: addresses such as `gemma[0]`, or `gemma` for
+    all replicas. With `adopt`, slices that no state tracks are taken over. Without `refresh`, the cloud is assumed to
+    be as the states record it. With `refresh_only`, the plan only records what changed outside; with `attest` too, it
+    shows servers that do not do what was applied.
+
+    `invalid` are files that hold no valid profile, each with its error. They stop no other: each of them, and each
+    profile that cannot be resolved, has a goal with its problems and without changes.
+
+    Raise `errors.Fault` or `errors.Denied` if the cloud cannot be observed, `errors.UsageError` for an address that
+    none of the profiles has and for arguments that exclude each other, `errors.ConfigError` if no profile can be used.
+    """
+    from tpudeploy import loading
+    from tpudeploy.domain.plan import Mode
+    from tpudeploy.engine import plan as engine
+    from tpudeploy.engine.pins import Found
+    from tpudeploy.engine.plan import Scope
+    from tpudeploy.pins.pins import not_pinned
+    from tpudeploy.planning.targets import parsed
+
+    replaced, targets = tuple(replace), tuple(target)
+    is_used = {"destroy": destroy, "adopt": adopt, "refresh_only": refresh_only, "replace": bool(replaced)}
+    _check_combination({name for name, value in is_used.items() if value}, refresh=refresh)
+    scope = Scope(
+        mode=Mode.REFRESH_ONLY if refresh_only else Mode.DESTROY if destroy else Mode.NORMAL,
+        adopt=adopt,
+        refresh=refresh,
+        replace=parsed(replaced),
+        target=parsed(targets),
+    )
+    loaded = loading.profiles(profiles)
+    adapters = workspace.adapters
+    world = adapters.world(on_event)
+    if scope.mode is Mode.NORMAL:
+        pins = _pins(workspace, world, loaded)
+    else:
+        pins = Found(pins=adapters.pins.read(), unknown={})
+    deployments, unusable = workspace.resolve(loaded, invalid, pins.pins)
+    new_plan = engine.plan(
+        world,
+        deployments,
+        scope,
+        invalid=unusable,
+        facts=partial(_quota, adapters),
+        sources=adapters.verify_sources if attest else None,
+    )
+    diagnostics = (*new_plan.diagnostics, *not_pinned(pins.unknown, deployments))
+    return Plan.from_domain(dataclasses.replace(new_plan, diagnostics=diagnostics), backend=adapters.backend)
+
+
+def _quota(adapters: Adapters, project: str | None) -> Facts:
+    """Return the quota of a project. Its reader is only imported if a plan asks for it, which is seldom."""
+    return adapters.survey.quota(project)
+
+
+def _check_combination(used: set[str], *, refresh: bool) -> None:
+    """Raise `errors.UsageError` for arguments that exclude each other."""
+    from tpudeploy.domain.errors import UsageError
+
+    for one, other in _EXCLUSIVE:
+        if {one, other} <= used:
+            names = f"-{one.replace('_', '-')} and -{other.replace('_', '-')}"
+            raise UsageError(f"{names} cannot be combined.", hint="Leave one out.")
+    for name in ("refresh_only", "adopt"):
+        if name in used and not refresh:
+            option = f"-{name.replace('_', '-')}"
+            raise UsageError(f"{option} needs to read the cloud.", hint="Leave out -refresh=false.")
+
+
+def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> Found:
+    """Return the pins of the names in profiles. Only names without a pin are looked up, first in the states."""
+    from tpudeploy.engine.look import readable_states
+    from tpudeploy.engine.pins import Found, complete
+    from tpudeploy.pins.pins import names
+
+    adapters = workspace.adapters
+    pins = adapters.pins.read()
+    unpinned = {}
+    for profile in profiles:
+        missing = tuple(name for name in names(profile.spec) if pins.target_of(name) is None)
+        if missing:
+            unpinned[profile.spec.name] = missing
+    if not unpinned:
+        return Found(pins=pins, unknown={})
+    states = [state for state in readable_states(world, list(unpinned))[0].values() if state is not None]
+    missing_names = (name for missing in unpinned.values() for name in missing)
+    return complete(pins, missing_names, states, adapters.sources, emulated=adapters.is_emulated)
+
+
+TARGET = Argument(
+    name="target",
+    help="Plan only this deployment, NAME, or this replica, NAME[0] (repeatable).",
+    kind=Kind.TEXTS,
+    metavar="ADDR",
+    default=(),
+    agents="only these: NAME, or NAME[0] for one replica",
+)
+REPLACE = Argument(
+    name="replace",
+    help="Replace the slices of this deployment, NAME, or of this replica, NAME[0] (repeatable).",
+    kind=Kind.TEXTS,
+    metavar="ADDR",
+    default=(),
+    agents="another slice for these: NAME, or NAME[0]",
+)
+ADOPT = flag("adopt", "Adopt existing slices that no state tracks.", for_agents=False)
+REFRESH_ONLY = Argument(
+    name="refresh_only",
+    help="Only record in the state what changed outside; change nothing in the cloud.",
+    kind=Kind.FLAG,
+    default=False,
+    agents="only record what changed outside, and change no resource",
+)
+
+OPERATION = Operation(
+    run=plan,
+    arguments=(
+        valid_profiles(is_required=True),
+        Argument(
+            name="destroy",
+            help="Plan the deletion.",
+            kind=Kind.FLAG,
+            default=False,
+            agents="plan the removal, for the tool destroy",
+        ),
+        ADOPT,
+        REPLACE,
+        REFRESH_ONLY,
+        TARGET,
+        Argument(
+            name="refresh",
+            help="With `false`, plan from the states without looking at the cloud; apply looks in any case.",
+            kind=Kind.SWITCH,
+            default=True,
+            for_agents=False,
+        ),
+    ),
+    results=(Plan,),
+    title="Plan",
+    tool="plan",
+    options=("parallelism", "backend"),
+    takes_invalid=True,
+    takes_events=True,
+)

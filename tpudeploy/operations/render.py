@@ -1,0 +1,120 @@
+"""Show exactly what would be sent and run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.operations.declaration import Access, Argument, Operation, profile
+from tpudeploy.results import Result, result
+
+if TYPE_CHECKING:
+    from tpudeploy.config.profile import Profile
+    from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.loading import OneProfile
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+@result
+class Rendered(Result):
+    """A text that is sent or run. `content` holds the values of a JSON text, else None."""
+
+    FORMAT = "render"
+    name: str
+    what: str
+    text: str
+    content: Any
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        del paint, width
+        return self.text
+
+
+def render(workspace: Workspace, profile: OneProfile, what: str) -> Rendered:
+    """Return exactly what would be sent or run: the startup script, a command, the request, or the resolved profile.
+
+    Raise ValueError for a `what` that cannot be rendered.
+    """
+    from tpudeploy import loading
+
+    if what not in _RENDERERS:
+        raise ValueError(f"`{what}` is not one of {', '.join(_RENDERERS)}")
+    profile = loading.profile(profile)
+    deployment = workspace.deployment(profile, offline=True)
+    text = _RENDERERS[what](profile, deployment).removesuffix("\n")
+    return Rendered(
+        name=deployment.name, what=what, text=text, content=json.loads(text) if what in _JSON_TEXTS else None
+    )
+
+
+def _startup_script(_: Profile, deployment: Deployment) -> str:
+    return str(deployment.startup_script)
+
+
+def _docker(_: Profile, deployment: Deployment) -> str:
+    from tpudeploy.node import serving
+
+    return serving.docker_shell(deployment.container)
+
+
+def _serve(_: Profile, deployment: Deployment) -> str:
+    from tpudeploy.node import serving
+
+    return serving.serve_shell(deployment.container)
+
+
+def _argv(_: Profile, deployment: Deployment) -> str:
+    return json.dumps(deployment.container.serve, indent=2, ensure_ascii=False)
+
+
+def _request(_: Profile, deployment: Deployment) -> str:
+    """Return the first request that an apply would send. Only an apply creates the lineage in its name."""
+    from tpudeploy.adapters.google.body import queued_resource
+    from tpudeploy.domain.errors import ConfigError
+    from tpudeploy.domain.names import SliceName
+    from tpudeploy.node.request import slice_request
+
+    if not deployment.candidates:
+        raise ConfigError("The profile allows no zone and provisioning model to try.", hint="Widen placement.zones.")
+    name = SliceName(deployment=deployment.name, lineage="0" * 8, replica=0, attempt=0)
+    resolved = replace(deployment, project=deployment.project or "PROJECT")
+    body = queued_resource(slice_request(resolved, name, deployment.candidates[0]))
+    return json.dumps(body, indent=2, ensure_ascii=False)
+
+
+def _profile(profile: Profile, deployment: Deployment) -> str:
+    from tpudeploy.views.profile import profile as view
+
+    return view(profile.spec.name, deployment)
+
+
+_RENDERERS: Mapping[str, Callable[[Profile, Deployment], str]] = {
+    "startup-script": _startup_script,
+    "docker": _docker,
+    "serve": _serve,
+    "argv": _argv,
+    "request": _request,
+    "profile": _profile,
+}
+_JSON_TEXTS = {"argv", "request"}
+
+OPERATION = Operation(
+    run=render,
+    arguments=(
+        profile(),
+        Argument(
+            name="what",
+            help=", ".join(_RENDERERS),
+            positional=True,
+            is_required=True,
+            choices=tuple(_RENDERERS),
+            metavar="WHAT",
+        ),
+    ),
+    results=(Rendered,),
+    access=Access.OFFLINE,
+    options=(),
+)

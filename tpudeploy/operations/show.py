@@ -1,0 +1,71 @@
+"""Show a saved plan, or the contents of the states. Reads local files and the state backend only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.operations.declaration import Argument, Kind, Operation
+from tpudeploy.results import Result, document, part, result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tpudeploy.domain.state import State
+    from tpudeploy.plans import Plan
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+@result
+class States(Result):
+    """What the states here hold, as it was last applied."""
+
+    FORMAT = "show"
+    states: tuple[State, ...]
+
+    def values(self) -> dict[str, Any]:
+        from tpudeploy.views.show import values
+
+        return values(self.states)
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        state = {"deployment": str, "lineage": str, "serial": int}
+        resource = dict.fromkeys(("address", "mode", "type", "name"), str) | {"index": int, "values": {}}
+        resources = part({"resources": [resource]})
+        return document("show", {"states": [state], "values": part({"root_module": resources})})
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.views.show import slices_text
+
+        del width
+        return slices_text(self.states, paint)
+
+
+def show(workspace: Workspace, file: str | Path | None = None) -> States | Plan:
+    """Show what the states here hold, without reading the cloud; or the plan that is saved in `file`.
+
+    Raise `errors.StateUnreadable`, or `errors.PlanUnreadable` or `errors.PlanTooNew`.
+    """
+    from tpudeploy.plans import Plan
+
+    if file is not None:
+        return Plan.load(file)
+    return States(states=workspace.states())
+
+
+OPERATION = Operation(
+    run=show,
+    arguments=(
+        Argument(
+            name="file",
+            help="A saved plan (default: show the states).",
+            metavar="PLANFILE",
+            kind=Kind.FILE,
+            positional=True,
+            for_agents=False,
+        ),
+    ),
+    results=(States,),
+)

@@ -1,0 +1,147 @@
+"""Show the HBM plan: what fits, how many tokens, how long to compile; --sweep shows which other slices would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.operations.declaration import Access, Operation, flag, profile
+from tpudeploy.results import Result, document, part, result
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.budget import HbmBudget, Unsized
+    from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.loading import OneProfile
+    from tpudeploy.sizing.sweep import Sweep
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+@result
+class Size(Result):
+    """What a profile's chips would hold. `warnings` are those of the profile, which are `diagnostics` too."""
+
+    FORMAT = "size"
+    name: str
+    budget: HbmBudget | Unsized
+    diagnostics: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...]
+    sweep: Sweep | None
+
+    def values(self) -> dict[str, Any]:
+        keys: dict[str, Any] = {"name": self.name, **self.budget.to_dict()}
+        keys["diagnostics"] = [asdict(diagnostic) for diagnostic in self.diagnostics]
+        if self.sweep is not None:
+            keys["sweep"] = {
+                "best": [option.to_dict() for option in self.sweep.best],
+                "failures": [asdict(failure) for failure in self.sweep.failures],
+                "tried": self.sweep.tried,
+            }
+        return keys
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        budget = _budget_schema()
+        keys = {
+            "name": str,
+            "fits": {"type": ["boolean", "null"], "description": "null if unknown; `cannot_size_because` says why"},
+            "would_not_start": tuple[str, ...],
+            "diagnostics": tuple[Diagnostic, ...],
+            **budget,
+        }
+        return document("size", keys, optional=budget)
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.views import size as view
+
+        del width
+        text = view.size(self.name, self.budget, paint)
+        return text if self.sweep is None else f"{text}\n\n{view.sweep(self.sweep, paint)}"
+
+    def messages(self, paint: Paint) -> str:
+        """Return the diagnostics that loading the profile has not shown."""
+        from tpudeploy.views.excerpt import diagnostics
+
+        new = [diagnostic for diagnostic in self.diagnostics if diagnostic not in self.warnings]
+        return "\n" + diagnostics(new, paint) if new else ""
+
+
+def size(workspace: Workspace, profile: OneProfile, *, sweep: bool = False) -> Size:
+    """Predict the HBM plan of a profile: what fits, how many tokens the cache holds, how long it compiles.
+
+    With `sweep`, try other slices too. Raise `errors.ConfigError` for `model.config`.
+    """
+    from tpudeploy import loading
+
+    del workspace
+    profile = loading.profile(profile)
+    deployment, diagnostics = loading.checked(profile)
+    return Size(
+        name=deployment.name,
+        budget=deployment.budget,
+        diagnostics=diagnostics,
+        warnings=profile.warnings,
+        sweep=_sweep(deployment) if sweep else None,
+    )
+
+
+def _sweep(deployment: Deployment) -> Sweep | None:
+    from tpudeploy.domain.budget import Unsized
+    from tpudeploy.sizing.sweep import sweep
+
+    if isinstance(deployment.budget, Unsized):
+        return None
+    prices = [c.usd_per_chip_hour for c in deployment.candidates if c.usd_per_chip_hour is not None]
+    return sweep(deployment.budget, usd_per_chip_hour=min(prices, default=None))
+
+
+def _budget_schema() -> Mapping[str, Any]:
+    """Return the keys of a model that can be sized; otherwise `cannot_size_because` replaces them."""
+    option = part(
+        {
+            **dict.fromkeys(("accelerator_type", "kv_cache_dtype"), str),
+            **dict.fromkeys(("tensor_parallel_size", "data_parallel_size", "max_model_len", "kv_cache_tokens"), int),
+            **dict.fromkeys(("hbm_utilization", "max_concurrency", "cold_start_seconds"), float),
+            "usd_per_hour": float | None,
+        }
+    )
+    sweep = part(
+        {
+            "best": {"type": "array", "items": option},
+            "failures": [{"accelerator_type": str, "settings": str, "because": str}],
+            "tried": int,
+        }
+    )
+    # The keys for a model that can be sized; otherwise `cannot_size_because` replaces them.
+    return {
+        **dict.fromkeys(("model", "accelerator_type", "start_basis"), str),
+        **dict.fromkeys(
+            ("tensor_parallel_size", "data_parallel_size", "max_model_len", "block_size", "num_blocks"), int
+        ),
+        **dict.fromkeys(("hbm_bytes_per_chip", "weights_bytes_per_chip", "kv_bytes_per_chip"), int),
+        **dict.fromkeys(("kv_bytes_per_token_per_chip", "program_bytes_per_chip", "free_bytes_per_chip"), float),
+        **dict.fromkeys(("kv_cache_tokens", "cold_start_seconds", "warm_start_seconds"), int),
+        "max_concurrency": float,
+        "weights": Mapping[str, int],
+        "precision": part({"weights": str, "kv": str, "compute": str}),
+        "token_buckets": tuple[int, ...],
+        "request_buckets": tuple[int, ...],
+        "graphs": part({"total": int, "by_category": Mapping[str, int]}),
+        "estimates": tuple[str, ...],
+        "cannot_size_because": str,
+        "at_least": {},  # the budget without what only adds to the memory
+        "sweep": sweep,
+    }
+
+
+OPERATION = Operation(
+    run=size,
+    arguments=(profile(), flag("sweep", "Try other slices, splits, KV types, utilizations and lengths.")),
+    results=(Size,),
+    access=Access.OFFLINE,
+    title="Predict memory",
+    tool="size",
+    options=(),
+)

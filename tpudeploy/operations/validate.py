@@ -1,0 +1,111 @@
+"""Check profiles offline: format, flags, placement, startup script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.errors import ConfigError
+from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
+from tpudeploy.results import Result, document, result
+
+if TYPE_CHECKING:
+    from tpudeploy.loading import OneProfile, Profiles
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.views.reports import CheckedProfile
+    from tpudeploy.workspace import Workspace
+
+_FORMATS = ("text", "json", "github", "sarif", "junit")
+
+
+@result
+class Validation(Result):
+    """The diagnostics of each profile."""
+
+    FORMAT = "diagnostics"
+    profiles: tuple[CheckedProfile, ...]
+
+    @property
+    def is_valid(self) -> bool:
+        return all(profile.is_valid for profile in self.profiles)
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.is_valid else 1
+
+    def values(self) -> dict[str, Any]:
+        files = [
+            {"file": each.file, "valid": each.is_valid, "diagnostics": [asdict(d) for d in each.diagnostics]}
+            for each in self.profiles
+        ]
+        return {"valid": self.is_valid, "profiles": files}
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        profile = {"file": str, "valid": bool, "diagnostics": tuple[Diagnostic, ...]}
+        return document("diagnostics", {"valid": bool, "profiles": [profile]})
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.views.excerpt import diagnostics
+
+        del width
+        lines = []
+        for each in self.profiles:
+            lines += [diagnostics(each.diagnostics, paint)] if each.diagnostics else []
+            lines += [f"{each.file}: valid"] if each.is_valid else []
+        return "\n".join(lines)
+
+
+def validate(workspace: Workspace, profiles: Profiles) -> Validation:
+    """Check profiles offline: format, flags, placement, memory, startup script.
+
+    A profile that is named by its path may be invalid; its problems are in the result.
+    """
+    from tpudeploy import loading
+
+    return Validation(profiles=tuple(_checked(workspace, each) for each in loading.each(profiles)))
+
+
+def _checked(workspace: Workspace, one: OneProfile) -> CheckedProfile:
+    from tpudeploy import loading
+    from tpudeploy.sizing.checks import check
+    from tpudeploy.views.reports import CheckedProfile
+
+    file = loading.name_of(one)
+    try:
+        profile = loading.profile(one)
+        deployment = workspace.deployment(profile, offline=True, script=False)
+        warnings = workspace.warnings(profile)
+    except ConfigError as error:
+        diagnostic = Diagnostic(code=error.code, message=error.message, hint=error.hint)
+        return CheckedProfile(file=file, diagnostics=tuple(error.diagnostics) or (diagnostic,))
+    return CheckedProfile(file=file, diagnostics=(*warnings, *check([deployment])))
+
+
+OPERATION = Operation(
+    run=validate,
+    arguments=(
+        Argument(
+            name="profiles",
+            kind=Kind.PROFILE_FILES,
+            is_required=True,
+            agents="paths inside the project: profiles, or folders of them",
+        ),
+        Argument(
+            name="format",
+            help=", ".join(_FORMATS),
+            choices=_FORMATS,
+            default="text",
+            metavar="FORMAT",
+            for_agents=False,
+            for_library=False,
+        ),
+    ),
+    results=(Validation,),
+    access=Access.OFFLINE,
+    title="Validate profiles",
+    tool="validate",
+    options=(),
+)

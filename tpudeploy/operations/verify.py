@@ -1,0 +1,68 @@
+"""Compare what the profile declares with what its servers do; exit with 13 if a declared setting is not in effect.
+
+With --accuracy, ask questions with known answers instead; exit with 13 if quality fell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.operations.declaration import Operation, profile
+from tpudeploy.results import Result, document, result
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.verify import Verification
+    from tpudeploy.loading import OneProfile
+    from tpudeploy.views.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+@result
+class Verified(Result):
+    """What a profile declares beside what its servers do."""
+
+    FORMAT = "verify"
+    verification: Verification
+
+    @property
+    def holds(self) -> bool:
+        return self.verification.holds
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.holds else 13
+
+    def values(self) -> dict[str, Any]:
+        return self.verification.to_dict()
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        setting = {
+            **dict.fromkeys(("replica", "name", "declared", "verdict"), str),
+            "effective": Mapping[str, str],
+            "deviation": float | None,
+        }
+        silent = Mapping[str, Mapping[str, str]]
+        keys = {"name": str, "holds": bool, "settings": [setting], "silent": silent, "absent": tuple[str, ...]}
+        return document("verify", keys)
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.views.verify import verify as view
+
+        del width
+        return view(self.verification, paint)
+
+
+def verify(workspace: Workspace, profile: OneProfile) -> Verified:
+    """Compare a profile's settings with those of its engines, from their API, metrics and boot logs.
+
+    A setting that no engine reports is unknown. Raise `errors.QueryFailed` if the deployment has no endpoint,
+    `errors.StateError` if it has no machine, `errors.Fault` or `errors.Denied` if it cannot be observed.
+    """
+    from tpudeploy import loading
+
+    return Verified(verification=workspace.verification(loading.profile(profile)))
+
+
+OPERATION = Operation(run=verify, arguments=(profile(),), results=(Verified,), title="Verify settings", tool="verify")

@@ -1,0 +1,110 @@
+"""Result: the base of what operations return: frozen data that prints itself as text, and as the document of --json."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from tpudeploy.domain.frozen import frozen
+
+if TYPE_CHECKING:
+    from tpudeploy.views.paint import Paint
+
+R = TypeVar("R", bound="Result")
+
+
+class Result:
+    """The base of results. Frozen data; `to_dict()` is the document that --json prints, and `str` its text.
+
+    A field that has `Annotated[…, "a sentence"]` as its type is so described in the JSON Schema and to agents.
+    """
+
+    __slots__ = ()
+
+    FORMAT: ClassVar[str]
+    IS_DOCUMENT: ClassVar[bool] = True  # False if it is part of another document, or that of another class
+    ON_ONE_LINE: ClassVar[bool] = False  # a document that one line holds, for programs that read lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document as JSON values."""
+        return {"format": f"tpudeploy.{self.FORMAT}/1", **self.values()}
+
+    def values(self) -> dict[str, Any]:
+        """Return the keys of the document beside `format`: by default, the fields."""
+        from tpudeploy.domain.serialization import to_json
+
+        return {spec.name: to_json(getattr(self, spec.name)) for spec in fields(self)}  # type: ignore[arg-type]  # every subclass is a dataclass
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        """Return what a person reads on stdout, at most `width` columns wide where that is known."""
+        raise NotImplementedError
+
+    def messages(self, paint: Paint) -> str:
+        """Return what a person reads on stderr beside the text, "" for nothing."""
+        del paint
+        return ""
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of the command that prints this result."""
+        return 0
+
+    def __str__(self) -> str:
+        from tpudeploy.views.paint import Paint
+
+        return self.as_text(Paint())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.summary}>"
+
+    @property
+    def summary(self) -> str:
+        """Return one line for `repr`."""
+        return next((line.strip() for line in str(self).splitlines() if line.strip()), self.FORMAT)
+
+    def _repr_html_(self) -> str:
+        """Return the text for a notebook."""
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        """Return the JSON Schema of the document, made from the fields."""
+        return document(cls.FORMAT, {}, cls)
+
+    @classmethod
+    def promised_keys(cls) -> tuple[str, ...]:
+        """Return the keys of the document that agents are promised: by default, those that are always there."""
+        return tuple(cls.schema()["required"])
+
+
+@typing.dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def result(cls: type[R]) -> type[R]:
+    """Make a class of results `@frozen`, with the short `repr` of `Result`."""
+    cls.__repr__ = Result.__repr__  # type: ignore[method-assign]  # `frozen` keeps the methods of the class itself
+    return frozen(cls)
+
+
+def document(
+    kind: str, keys: Mapping[str, Any], cls: type | None = None, *, optional: Iterable[str] = (), **more: Any
+) -> Mapping[str, Any]:
+    """Return the JSON Schema of a document: its format, these keys, and the fields of `cls`.
+
+    The value of a key is a type or a schema; a list of one mapping stands for a list of objects with these keys, and
+    `more` is as for `views.schema_of.document`.
+    """
+    from tpudeploy.views import schema_of
+
+    head = {"format": {"const": f"tpudeploy.{kind}/1"}}
+    return schema_of.document(f"tpudeploy {kind}", {**head, **keys}, cls=cls, optional=optional, **more)
+
+
+def part(keys: Mapping[str, Any], optional: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the schema of an object inside a document, with keys of plain types."""
+    from tpudeploy.views.schema_of import Definitions, object_of
+
+    definitions = Definitions(is_output=True)
+    return object_of({name: definitions.schema(value) for name, value in keys.items()}, optional=optional)
