@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
-    from tpudeploy.domain.verify import Verification
     from tpudeploy.domain.benchmark import Run, Start
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.diagnostics import Diagnostic
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import Timeline
+    from tpudeploy.domain.verify import Verification
     from tpudeploy.loading import Profiles
     from tpudeploy.plans import Plan, Report
     from tpudeploy.ports import Clock
@@ -340,8 +340,8 @@ class Workspace(Methods):
 
     def verification(self, profile: config.Profile) -> Verification:
         """Return what a profile declares beside what its engines do. Raise as the operation `verify` does."""
-        from tpudeploy.domain.verify import Verification
         from tpudeploy.domain.names import address
+        from tpudeploy.domain.verify import Verification
         from tpudeploy.engine.verify import verify
 
         deployment = self.deployment(profile, script=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.domain.verify import Details
 from tpudeploy.domain.status import DeploymentStatus
+from tpudeploy.domain.verify import Details
 from tpudeploy.operations.declaration import Operation, flag, valid_profiles
 from tpudeploy.results import Result, document, part, result
 
