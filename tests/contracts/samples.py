@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.history import Ending, HistoryEntry
+from tpudeploy.domain.life import Starting
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope
-from tpudeploy.domain.state import Attempt, Goal, Record, Refused, State
+from tpudeploy.domain.state import Attempt, Boot, Goal, Record, Refused, State
 
 EMPTY = State(deployment="gemma", lineage="a" * 32)
 FULL = replace(
@@ -27,9 +28,9 @@ FULL = replace(
                     provisioning=Provisioning.FLEX_START,
                     spec={"serving.args.speculative_config": {"method": "ngram"}, "model.id": "Ünïcode/模型"},
                     asked_at=1.0,
-                    booted="b" * 16,
+                    boot=Boot(server="b" * 16),
                     operation="projects/p/locations/us-east5-a/operations/o",
-                    granted_at=2.0,
+                    life=Starting(granted_at=2.0),
                 ),
             ),
             refusals=(

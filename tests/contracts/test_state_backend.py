@@ -93,10 +93,11 @@ def test_what_was_tried_is_told_oldest_first_by_whichever_run(reopen: Callable[[
         (b"[]", errors.StateUnreadable, "not a state that we can read"),
         (b'{"some": "other program"}', errors.StateUnreadable, "not a state that we can read"),
         (b'{"format": "tpudeploy.state/1"}', errors.StateUnreadable, "not a state that we can read"),
+        (b'{"format": "tpudeploy.state/2"}', errors.StateUnreadable, "not a state that we can read"),
         (b"\xff\xfe", errors.StateUnreadable, "cannot be read"),
-        (b'{"format": "tpudeploy.state/2"}', errors.StateTooNew, "tpudeploy.state/2"),
+        (b'{"format": "tpudeploy.state/3"}', errors.StateTooNew, "tpudeploy.state/3"),
     ],
-    ids=["empty", "cut off", "a list", "foreign", "hollow", "not text", "too new"],
+    ids=["empty", "cut off", "a list", "foreign", "hollow in format 1", "hollow", "not text", "too new"],
 )
 def test_what_is_no_state_of_ours_is_refused_and_left_alone(
     place: Place, content: bytes, error: type[errors.StateError], words: str

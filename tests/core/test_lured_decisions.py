@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from bench.hunting.ours import PATIENCE, deployment
 from bench.hunting.setting import HOUR, MINUTE, Setting
 from bench.hunting.worlds import Place, World
 
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.life import Landing, ReleaseWithdrawn, Releasing, Starting
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
-from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.domain.state import Attempt, Boot, Record, Refused
 from tpudeploy.domain.step import Reclaim, Release, Request, Step
 from tpudeploy.reconcile.decide import decide
 from tpudeploy.reconcile.failed_landings import LASTING, PREEMPTED
@@ -37,6 +36,9 @@ UNDELETED = Refusal(kind="any", message="", remedy=Remedy.LOOK_AGAIN, scope=Scop
 
 
 def attempt(zone: Zone, *, spare: bool = False, granted_ago: float | None = None) -> Attempt:
+    landed: Landing | Starting = Landing(provisioning_at=NOW - MINUTE)
+    if granted_ago is not None:
+        landed = Starting(granted_at=NOW - granted_ago, provisioning_at=NOW - MINUTE)
     return Attempt(
         name=f"slice-{zone}",
         project="p",
@@ -44,12 +46,8 @@ def attempt(zone: Zone, *, spare: bool = False, granted_ago: float | None = None
         provisioning=FLEX,
         spec=AIM.attributes,
         asked_at=NOW - 10 * MINUTE,
-        booted="",
-        seen=True,
-        provisioning_at=NOW - MINUTE,
-        granted_at=None if granted_ago is None else NOW - granted_ago,
-        releasing_at=NOW - 5 if spare else None,
-        is_spare=spare,
+        boot=Boot(server=""),
+        life=Releasing(before=landed, releasing_at=NOW - 5, is_spare=True) if spare else landed,
     )
 
 
@@ -141,7 +139,7 @@ def test_a_spare_is_kept_after_all_where_nothing_else_is_sure(
 
 
 def test_a_spare_that_was_taken_back_is_doubtful_until_its_deletion_is_seen_to_have_failed() -> None:
-    taken_back = replace(attempt(B), is_reclaimed=True)
+    taken_back = attempt(B, spare=True).after(ReleaseWithdrawn())
     for undeleted, asked_for in ((None, 3), (UNDELETED, 0)):
         slices = {
             taken_back.name: Slice(

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md", "profiles/README.md")
 _BLOCK = re.compile(r"^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")
-KINDS = ("", "console", "python", "sh", "sh needs-a-project", "text", "yaml")
+KINDS = ("", "console", "mermaid", "python", "sh", "sh needs-a-project", "text", "yaml")
 
 
 def blocks(*kinds: str) -> Iterator[tuple[str, str]]:

@@ -185,7 +185,7 @@ def test_the_second_signal_ends_it_at_once_with_the_intent_in_the_state(emulator
     assert run.returncode == 130, told
     assert "Interrupted twice: stopped at once." in told
     (attempt,) = state(folder)["records"][0]["attempts"]
-    assert attempt["seen"] is False
+    assert attempt["life"] == {"state": "requested"}
     assert ended(emulator, folder, "apply", "-auto-approve", "gemma.yaml") == 0
     assert creates(emulator) == 1
 

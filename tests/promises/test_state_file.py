@@ -53,11 +53,11 @@ def test_a_truncated_state_stops_every_command_and_nothing_is_touched(
 
 def test_a_state_of_a_later_version_is_refused_and_kept(served: tuple[Any, Path]) -> None:
     at, path = served
-    later = path.read_text(encoding="utf-8").replace("tpudeploy.state/1", "tpudeploy.state/2")
+    later = path.read_text(encoding="utf-8").replace("tpudeploy.state/2", "tpudeploy.state/3")
     path.write_text(later, encoding="utf-8")
     said = at.run("apply", "-auto-approve", "gemma.yaml")
     assert said.code == 1
-    assert "`tpudeploy.state/2`; this tpudeploy reads `tpudeploy.state/1`" in said.words
+    assert "`tpudeploy.state/3`; this tpudeploy reads `tpudeploy.state/1` and `tpudeploy.state/2`" in said.words
     assert path.read_text(encoding="utf-8") == later
 
 

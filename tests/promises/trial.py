@@ -260,7 +260,7 @@ class Trial:
         assert others or change.action is Action.REPLACE, (name, change.action, self.history)
         assert not self._serves(name) or any(map(self._serves, others)), ("it served", name, others, self.history)
         attempt = self.state.record(replica).attempt(name)
-        if attempt is not None and attempt.served and self._serves(name):
+        if attempt is not None and attempt.is_announced and self._serves(name):
             draining_at = attempt.draining_at
             assert draining_at is not None, ("clients hold it", name, self.history)
             assert self.watch.now() - draining_at >= Patience().drain, ("clients may hold it", name, self.history)
@@ -301,7 +301,7 @@ class Trial:
     def _hands_over(self, attempt: Attempt) -> bool:
         """Whether another slice of its kind is to take over from it."""
         is_blue = self._colour(attempt) not in {"", str((self.wanted["max_model_len"], bool(self.wanted["setup"])))}
-        return attempt.served and (is_blue or attempt.is_ending)
+        return attempt.is_announced and (is_blue or attempt.is_ending)
 
     def _colour(self, attempt: Attempt) -> str:
         """The server that a slice was asked for with, where each server has a slice of its own; "" elsewhere."""

@@ -27,6 +27,7 @@ from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Sli
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile.fate import Moment
+from tpudeploy.serialization.flat_attempt import FlatAttempt, unflattened
 
 FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
 ON_DEMAND, RESERVED = Provisioning.ON_DEMAND, Provisioning.RESERVED
@@ -100,7 +101,8 @@ def budget(*, cold_seconds: float) -> HbmBudget:
 
 
 def attempt(zone: Zone = A, model: Provisioning = SPOT, **fields: Any) -> Attempt:
-    """Return a request of ten minutes ago that nothing is known of yet."""
+    """Return a request of ten minutes ago that nothing is known of yet, given as one flat row, or with a `life`."""
+    life = fields.pop("life", None)
     values: dict[str, Any] = {
         "name": f"slice-{zone}",
         "project": "project",
@@ -110,7 +112,8 @@ def attempt(zone: Zone = A, model: Provisioning = SPOT, **fields: Any) -> Attemp
         "asked_at": NOW - 10 * MINUTE,
         "booted": "",
     }
-    return Attempt(**{**values, **fields})
+    made = unflattened(FlatAttempt(**{**values, **fields}))
+    return made if life is None else dataclasses.replace(made, life=life)
 
 
 def queued(zone: Zone = A, model: Provisioning = FLEX, *, minutes_ago: float = 10, **fields: Any) -> Attempt:

@@ -69,7 +69,7 @@ def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(servin
     assert re.fullmatch("[0-9a-f]{40}", of["model_revision"])
     assert (of["accelerator_type"], of["chips"], of["zone"], of["provisioning"]) == ("v6e-1", 1, "us-east5-a", "spot")
     assert of["usd_per_hour"] == pytest.approx(1.4033)
-    assert of["spec_fingerprint"] == attempt["booted"]
+    assert of["spec_fingerprint"] == attempt["boot"]["server"]
     assert len(of["profile_fingerprint"]) == 16
     assert (of["engine"]["version"], of["engine"]["max_model_len"]) == ("0.32.0", "4096")
     found = {(c["point"]["context_tokens"], c["point"]["concurrency"]): c for c in run["cells"]}

@@ -46,7 +46,7 @@ def _start_well(host: Simulated, start: Callable[[], None]) -> None:
 def _kill_while_draining(at: CommandLine, profile: str) -> None:
     at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
     (record,) = at.state()["records"]
-    assert [attempt["draining_at"] is not None for attempt in record["attempts"]] == [True, False]
+    assert [attempt["life"]["state"] for attempt in record["attempts"]] == ["draining", "serving"]
 
 
 def _published(at: CommandLine) -> dict[str, object]:

@@ -147,7 +147,7 @@ def test_every_command_answers_with_a_document_of_its_schema(cli: Open) -> None:
         said = at.run(*words, "-json")
         assert said.code == code, f"{words}\n{said.all}"
         found = document(said)
-        assert found["format"] == f"tpudeploy.{kind}/1", words
+        assert found["format"] == f"tpudeploy.{kind}/{2 if kind == 'state' else 1}", words
         strict(at, kind).validate(found)
     printed = json.loads(at.run("schema", "profile", "-json").out)
     assert printed["$schema"]

@@ -47,7 +47,11 @@ def test_list_names_every_address_that_is_remembered_and_show_tells_all_of_one(a
     assert at.run("state", "show", "other").out.count("slice ") == 2
     shown = json.loads(at.run("state", "show", "-json", "gemma[0]").out)
     assert (shown["format"], shown["serial"]) == ("tpudeploy.state-show/1", at.state()["serial"])
-    assert shown["resources"][0]["attempts"] == at.state()["records"][0]["attempts"]
+    (attempt,), (kept,) = shown["resources"][0]["attempts"], at.state()["records"][0]["attempts"]
+    for key in ("name", "zone", "asked_at", "operation", "spec"):
+        assert attempt[key] == kept[key]
+    assert (attempt["served"], attempt["granted_at"]) == (True, kept["life"]["granted_at"])
+    assert (kept["life"]["state"], attempt["booted"]) == ("serving", kept["boot"]["server"])
 
 
 def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(cli: Open) -> None:

@@ -361,7 +361,7 @@ def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_nex
 
     def answer_after_the_late_write(request: Request) -> Reply:
         nonlocal is_written
-        if request.method == "POST" and b"tpudeploy.state/1" in request.body and not is_written:
+        if request.method == "POST" and b"tpudeploy.state/2" in request.body and not is_written:
             is_written = True
             with Workspace.open(at.folder, backend=PLACE, clock=at.clock) as workspace:
                 workspace.adapters.states.write("gemma", State(deployment="gemma", lineage="0" * 32, serial=1), over="")

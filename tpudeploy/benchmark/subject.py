@@ -51,7 +51,7 @@ def of_deployment(deployment: Deployment, attempt: Attempt | None, url: str, eng
         url=url,
         deployment=deployment.name,
         profile_fingerprint=fingerprint(deployment),
-        spec_fingerprint="" if attempt is None else attempt.booted,
+        spec_fingerprint="" if attempt is None else attempt.boot.server,
         model_id=deployment.model_id,
         model_revision=str(attributes.get(COMMIT) or attributes.get("model.revision") or ""),
         image=image,

@@ -8,28 +8,69 @@ from typing import Self
 
 from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.life import (
+    Detached,
+    Draining,
+    Event,
+    Landing,
+    Life,
+    Lost,
+    Queued,
+    Reclaimed,
+    Releasing,
+    Requested,
+    Serving,
+    progress,
+    transition,
+)
 from tpudeploy.domain.names import SliceName, Zone
-from tpudeploy.domain.slices import Scope, SliceRef
+from tpudeploy.domain.slices import BootReport, Scope, SliceRef
+
+
+@frozen
+class Boot:
+    """The last boot of an attempt's server. `server` is its fingerprint, "" if it is not known.
+
+    `at`: the time of a restart, or None for the boot that the request asked for. `previous` is the server that a
+    restart ended. `is_sent` is False between the save of a restart and the request for it, and where the same server
+    must start again.
+    """
+
+    server: str
+    at: float | None = None
+    previous: str = ""
+    is_sent: bool = True
+
+
+@frozen
+class MetadataUpdate:
+    """The server whose metadata were last sent to a node, and when; 0.0 before the first one is sent."""
+
+    server: str
+    at: float = 0.0
+
+
+@frozen
+class NodeChange:
+    """A change that was sent to the watcher of a node, by its name in the metadata (see node.py)."""
+
+    name: str
+    sent_at: float
 
 
 @frozen
 class Attempt:
     """One request for one slice. It is saved before the request is sent, and dropped when the slice is surely absent.
 
-    `spec` is the requested configuration (see Deployment.attributes). `seen`: the cloud has listed it once; from then
-    on a 404 means that it is gone, before that it may only be late. `booted` is the fingerprint of the server of its
-    last boot, `booted_before` that of the server which a restart ended; `boot_asked` is False between the save of that
-    and the request for the reboot. A request that still waits at `expires_at` lapses; None in earlier states.
-    `deletion` is the operation of the last release. `is_to_go`: the user requested a replacement. `is_lost`: its loss
-    is already recorded, so it is not news. `script` is the hash of the last startup script of its node, or "" in
-    earlier states. `change` is the last change that was sent to its node (see node/node.py), at `told_at`, or "" if
-    none was sent since its creation, or it is to be sent again. `is_failed`: that change failed, and the failure was
-    reported; a later run sends it again. `served`: clients may use its endpoint. From `draining_at` on, clients are
-    sent to another slice. `is_ending`: its run ends soon, and a successor may be requested. `not_in_effect` are the
-    settings that differed from the declared ones at the last verification by an apply, each with both values.
-    `is_spare`: it was released only because another slice was expected to replace it. `is_reclaimed`: such a slice is
-    needed again after all; until its deletion is observed to have failed, it may still be deleted.
-    Times are in seconds since the epoch.
+    `spec` is the requested configuration (see Deployment.attributes). A request that still waits at `expires_at`
+    lapses; None in earlier states. `operation` is the create operation. `script` is the hash of the last startup script
+    of its node, or "" in earlier states. `update` and `change` are None if none was sent since its creation; `change`
+    also if it is to be sent again. `is_failed`: its server or its change failed, and that was reported; a later run
+    starts it again. `is_to_go`: the user requested a replacement. `is_ending`: its run ends soon, and a successor may
+    be requested. `not_in_effect` are the settings that differed from the declared ones at the last verification by an
+    apply, each with both values. Times are in seconds since the epoch.
+
+    The properties below read `life`; only `after` changes it.
     """
 
     name: str
@@ -38,44 +79,120 @@ class Attempt:
     provisioning: Provisioning
     spec: Mapping[str, Json]
     asked_at: float
-    booted: str
+    boot: Boot
     expires_at: float | None = None
     operation: str | None = None
-    seen: bool = False
-    granted_at: float | None = None
-    provisioning_at: float | None = None
-    releasing_at: float | None = None
-    release_reason: str = ""
-    deletion: str | None = None
-    booted_at: float | None = None
-    booted_before: str = ""
-    boot_asked: bool = True
-    update_asked: str = ""
-    update_asked_at: float = 0.0
-    served: bool = False
-    is_to_go: bool = False
-    is_lost: bool = False
+    life: Life = Requested()
+    update: MetadataUpdate | None = None
+    change: NodeChange | None = None
     script: str = ""
-    change: str = ""
-    told_at: float = 0.0
     is_failed: bool = False
-    draining_at: float | None = None
+    is_to_go: bool = False
     is_ending: bool = False
     not_in_effect: Mapping[str, str] = field(default_factory=dict)
-    is_spare: bool = False
-    is_reclaimed: bool = False
+
+    def after(self, *events: Event) -> Self:
+        """Return the attempt after these events. Raise `IllegalTransition` for one that its state does not allow."""
+        life = self.life
+        for event in events:
+            life = transition(life, event)
+        return self if life is self.life else replace(self, life=life)
+
+    @property
+    def holds_slice(self) -> bool:
+        """Whether the slice was granted and is not being released: it exists for all we know, and it is meant to."""
+        return self.granted_at is not None and self.release is None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the cloud has listed it once: from then on a 404 means that it is gone."""
+        return not isinstance(progress(self.life), Requested)
+
+    @property
+    def provisioning_at(self) -> float | None:
+        furthest = progress(self.life)
+        return None if isinstance(furthest, Requested | Queued) else furthest.provisioning_at
+
+    @property
+    def granted_at(self) -> float | None:
+        furthest = progress(self.life)
+        return None if isinstance(furthest, Requested | Queued | Landing) else furthest.granted_at
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether clients may use its endpoint, or may still use it while it drains."""
+        return isinstance(progress(self.life), Serving | Draining)
+
+    @property
+    def draining_at(self) -> float | None:
+        """Return since when clients are sent to another slice."""
+        furthest = progress(self.life)
+        return furthest.draining_at if isinstance(furthest, Draining | Detached) else None
+
+    @property
+    def release(self) -> Releasing | None:
+        """Return the release under way."""
+        return self.life if isinstance(self.life, Releasing) else None
+
+    @property
+    def releasing_at(self) -> float | None:
+        return None if self.release is None else self.release.releasing_at
+
+    @property
+    def release_reason(self) -> str:
+        return "" if self.release is None else self.release.reason
+
+    @property
+    def is_spare(self) -> bool:
+        """Whether it was released only because another slice was expected to replace it."""
+        return self.release is not None and self.release.is_spare
+
+    @property
+    def reclaim(self) -> Reclaimed | None:
+        """Return the reclaim of an earlier release, whose deletion may still be carried out."""
+        inner = self.life.before if isinstance(self.life, Releasing) else self.life
+        return inner if isinstance(inner, Reclaimed) else None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its loss is already recorded, so that it is not news."""
+        inner = self.life
+        while isinstance(inner, Releasing | Reclaimed):
+            inner = inner.before
+        return isinstance(inner, Lost)
+
+    @property
+    def change_name(self) -> str:
+        """Return the name of the change that was last sent to its node, or "" without one."""
+        return "" if self.change is None else self.change.name
+
+    @property
+    def metadata_server(self) -> str:
+        """Return the server that the metadata of its node name, as they were last sent."""
+        return self.boot.server if self.update is None else self.update.server
+
+    def is_answered_by(self, report: BootReport | None) -> bool:
+        """Whether the report of its node is about the change that was last sent to it."""
+        return report is not None and self.change is not None and report.change == self.change.name
+
+    def is_undone_by(self, report: BootReport | None) -> bool:
+        """Whether its node says that the change that was last sent to it failed and is being undone, or was."""
+        return report is not None and self.change is not None and report.undone == self.change.name
 
     @property
     def ref(self) -> SliceRef:
-        # Once granted, or seen and released, an absent slice is simply gone: its create operation has no say in that.
-        is_settled = self.granted_at is not None or (self.seen and self.releasing_at is not None)
+        # Once granted, or listed and released, an absent slice is simply gone: its create operation has no say in that.
+        is_settled = self.granted_at is not None or (self.is_listed and self.release is not None)
+        deletion = None if self.release is None else self.release.deletion
+        if deletion is None and self.reclaim is not None:
+            deletion = self.reclaim.deletion
         return SliceRef(
             name=self.name,
             project=self.project,
             zone=self.zone,
             operation=None if is_settled else self.operation,
             provisioning=self.provisioning,
-            deletion=self.deletion,
+            deletion=deletion,
         )
 
 

@@ -7,9 +7,10 @@ from typing import assert_never
 
 from tpudeploy.domain import errors, events, step
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.life import DeletionNamed, DrainBegan, DrainEnded, ReleaseBegan, ReleaseWithdrawn, ServerStopped
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Refusal, Remedy
-from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, Refused
 from tpudeploy.engine.about import About, about
 from tpudeploy.engine.chronicle import CapacityHistory
 from tpudeploy.engine.session import Session
@@ -87,7 +88,7 @@ class StepExecutor:
             spec=deployment.attributes,
             asked_at=now,
             expires_at=now + request.valid_until_seconds,
-            booted=server_print(deployment.attributes),
+            boot=Boot(server=server_print(deployment.attributes)),
             script=text_print(request.metadata[SCRIPT_KEY]),
         )
         record = state.record(action.replica).with_attempt(attempt)
@@ -122,11 +123,8 @@ class StepExecutor:
     def _release(self, action: step.Release) -> None:
         attempt = self._attempt(action.replica, action.name)
         is_first = attempt.releasing_at is None
-        attempt = replace(
-            attempt,
-            releasing_at=self._world.clock.now(),
-            release_reason=action.reason,
-            is_spare=action.is_spare,
+        attempt = attempt.after(
+            ReleaseBegan(releasing_at=self._world.clock.now(), reason=action.reason, is_spare=action.is_spare)
         )
         self._save(action.replica, attempt, action.refusal)
         # The request failed, so there is nothing to delete. A second release deletes the slice if it appears after all.
@@ -136,15 +134,14 @@ class StepExecutor:
             deletion = self._world.cloud.release(attempt.ref)
         # The operation's result explains later why a deletion failed.
         if deletion is not None:
-            self._save(action.replica, replace(attempt, deletion=deletion))
+            self._save(action.replica, attempt.after(DeletionNamed(deletion=deletion)))
         # A deletion that is sent again is not news.
         if is_first:
             self._world.emit(events.Released(**self._about(action.replica, attempt), reason=action.reason))
 
     def _reclaim(self, action: step.Reclaim) -> None:
         """Keep a slice after all. Its deletion is still observed, because Google may carry it out."""
-        attempt = self._attempt(action.replica, action.name)
-        attempt = replace(attempt, releasing_at=None, release_reason="", is_spare=False, is_reclaimed=True)
+        attempt = self._attempt(action.replica, action.name).after(ReleaseWithdrawn())
         self._save(action.replica, attempt)
         self._world.emit(events.Reclaimed(**self._about(action.replica, attempt)))
 
@@ -171,11 +168,16 @@ class StepExecutor:
 
     def _push_change(self, action: step.PushChange) -> None:
         attempt, now = self._attempt(action.replica, action.name), self._world.clock.now()
-        change = attempt.change
+        name, update = attempt.change_name, attempt.update
         # A change that is sent again for the same server keeps its name, so that an answer to either is understood.
-        if not change or attempt.update_asked != action.boot:
-            change = next_change(self._observed.slices[action.name].metadata, change, now)
-        attempt = replace(attempt, change=change, told_at=now, update_asked=action.boot, is_failed=False)
+        if not name or update is None or update.server != action.boot:
+            name = next_change(self._observed.slices[action.name].metadata, name, now)
+        attempt = replace(
+            attempt,
+            change=NodeChange(name=name, sent_at=now),
+            update=MetadataUpdate(server=action.boot, at=0.0 if update is None else update.at),
+            is_failed=False,
+        )
         # The name is saved before it is sent: whatever becomes of the call, the node's answer is understood.
         self._save(action.replica, attempt)
         self._patch_node(action, attempt, "change")
@@ -188,8 +190,8 @@ class StepExecutor:
         keeps_script = has_same_server and has_own_script
         metadata = dict(current) if keeps_script else {**current, **boot_metadata(deployment, action.boot)}
         # `boot_metadata` has the change of a new slice; this node is to see the change it was last sent.
-        if attempt.change:
-            metadata[CHANGE_KEY] = attempt.change
+        if attempt.change is not None:
+            metadata[CHANGE_KEY] = attempt.change.name
         elif CHANGE_KEY in current:
             metadata[CHANGE_KEY] = current[CHANGE_KEY]
         live = live_attributes(wanted(deployment, attempt))
@@ -203,8 +205,7 @@ class StepExecutor:
             replace(
                 attempt,
                 spec=spec,
-                update_asked=action.boot,
-                update_asked_at=self._world.clock.now(),
+                update=MetadataUpdate(server=action.boot, at=self._world.clock.now()),
                 script=text_print(metadata.get(SCRIPT_KEY, "")),
             ),
         )
@@ -212,18 +213,12 @@ class StepExecutor:
 
     def _reset(self, action: step.Reset) -> None:
         before = self._attempt(action.replica, action.name)
-        attempt = replace(
-            before,
-            booted=action.boot,
-            booted_before=before.booted,
-            booted_at=self._world.clock.now(),
-            boot_asked=False,
-            served=False,
-        )
+        boot = Boot(server=action.boot, at=self._world.clock.now(), previous=before.boot.server, is_sent=False)
+        attempt = replace(before, boot=boot).after(ServerStopped())
         self._save(action.replica, attempt)
         with self._session.asking():
             self._world.cloud.restart(attempt.ref)
-        self._save(action.replica, replace(attempt, boot_asked=True))
+        self._save(action.replica, replace(attempt, boot=replace(boot, is_sent=True)))
         self._world.emit(events.Updated(**self._about(action.replica, attempt), what="restart"))
 
     def _record_failure(self, action: step.GiveUp) -> None:
@@ -235,7 +230,7 @@ class StepExecutor:
 
     def _drain(self, action: step.Drain) -> None:
         attempt, now = self._attempt(action.replica, action.name), self._world.clock.now()
-        self._save(action.replica, replace(attempt, draining_at=now if action.begins else None))
+        self._save(action.replica, attempt.after(DrainBegan(draining_at=now) if action.begins else DrainEnded()))
         # A slice that clients are sent to again was announced when it served first.
         if action.begins:
             seconds = self._world.patience.drain

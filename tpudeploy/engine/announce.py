@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.life import ServerAnswered
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.report import Endpoint
@@ -86,8 +87,8 @@ class EndpointPublisher:
         if attempt is None:
             return
         # From here on clients may use the slice, whatever becomes of this run: that is saved before it is announced.
-        if not attempt.served:
-            session.save(session.state.with_record(record.with_attempt(replace(attempt, served=True))))
+        if not attempt.is_announced:
+            session.save(session.state.with_record(record.with_attempt(attempt.after(ServerAnswered()))))
         if endpoint is None or endpoint.slice_name != name:
             self._endpoints[replica] = self._announce(replica, attempt, health)
 
@@ -136,7 +137,7 @@ class EndpointPublisher:
         serving = [
             attempt.name
             for attempt in state.attempts
-            if attempt.served and attempt.name in usable and _url(attempt.name, observed)
+            if attempt.is_announced and attempt.name in usable and _url(attempt.name, observed)
         ]
         if not serving:
             return None

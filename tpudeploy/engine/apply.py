@@ -408,11 +408,10 @@ def _with_restarts(goal: Goal, state: State) -> State:
             change = restarts.get(attempt.name)
             if change is None:
                 continue
-            is_same_server = attempt.booted == server_print(wanted(deployment, attempt))
+            is_same_server = attempt.boot.server == server_print(wanted(deployment, attempt))
             if _needs_new_change(attempt, change, is_same_server=is_same_server):
-                marked_attempt = replace(
-                    attempt, boot_asked=attempt.boot_asked and not is_same_server, change="", is_failed=False
-                )
+                boot = replace(attempt.boot, is_sent=attempt.boot.is_sent and not is_same_server)
+                marked_attempt = replace(attempt, boot=boot, change=None, is_failed=False)
                 state = state.with_record(state.record(record.index).with_attempt(marked_attempt))
     return state
 
@@ -421,7 +420,7 @@ def _needs_new_change(attempt: Attempt, change: Change, *, is_same_server: bool)
     """Return whether a restart begins from the start: after a failure, or for the same server."""
     if attempt.is_failed:
         return True
-    is_already_sent = bool(attempt.change) and any(field.effect is Effect.RESTART for field in change.fields)
+    is_already_sent = attempt.change is not None and any(field.effect is Effect.RESTART for field in change.fields)
     return is_same_server and not is_already_sent
 
 

@@ -173,7 +173,7 @@ class Convergence:
         state = None if self._session is None else self._session.state
         # An interruption before the first tick leaves nothing behind.
         if state is not None:
-            unfinished = [a for a in state.attempts if not a.served or a.releasing_at is not None]
+            unfinished = [a for a in state.attempts if not a.is_announced or a.releasing_at is not None]
             self._report_outstanding(unfinished, hint="")  # the error that ends the run says what to do
 
     def _has_waited_too_long_for_deletions(self, tick: Tick) -> bool:
@@ -365,7 +365,9 @@ def _is_far_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
         # A second request could still be granted too, and this run would no longer be there to give it back.
         if len(matching) != 1 or matching[0].releasing_at is not None:
             return False
-        has_come_far_enough = matching[0].seen if until is wait.Wait.ACCEPTED else matching[0].granted_at is not None
+        has_come_far_enough = (
+            matching[0].is_listed if until is wait.Wait.ACCEPTED else matching[0].granted_at is not None
+        )
         if not has_come_far_enough:
             return False
     return True
@@ -395,7 +397,7 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         return errors.CloudError(f"{goal.name} serves, but what was given up for it is not gone yet.", hint=hint)
     for index in goal.replicas:
         attempts = state.record(index).attempts
-        if not any(a.granted_at is not None and a.releasing_at is None and matches(deployment, a) for a in attempts):
+        if not any(a.holds_slice and matches(deployment, a) for a in attempts):
             return errors.CapacityTimeout(
                 f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
             )

@@ -40,7 +40,7 @@ class _Machine:
     @property
     def has_known_server(self) -> bool:
         """Whether it has served, and its next boot would start the same server."""
-        return self.attempt.served and self.slice.metadata.get(SPEC_KEY) == self.attempt.booted
+        return self.attempt.is_announced and self.slice.metadata.get(SPEC_KEY) == self.attempt.boot.server
 
 
 def readable_states(
@@ -165,7 +165,7 @@ def _observations(
                 machines.append(_Machine(subject=number, deployment=subject.deployment, attempt=attempt, slice=slice_))
     unread = machines if probe_again else [machine for machine in machines if not machine.has_known_server]
     reports = _by_subject(unread, together(world.threads, lambda each: world.cloud.report(each.attempt.ref), unread))
-    unproven = machines if probe_again else [machine for machine in machines if not machine.attempt.served]
+    unproven = machines if probe_again else [machine for machine in machines if not machine.attempt.is_announced]
     health = _probe_endpoints(world, unproven, reports)
     running = _running_requests(world, machines) if probe_again else {}
     now = world.clock.now()

@@ -22,7 +22,7 @@ def metered(world: World, meter: Meter, deployment: Deployment) -> tuple[Metered
         (record.index, attempt)
         for record in (() if state is None else state.records)
         for attempt in record.attempts
-        if attempt.granted_at is not None and attempt.releasing_at is None
+        if attempt.holds_slice
     ]
     if not held:
         raise StateError(

@@ -93,11 +93,11 @@ class Progress:
     def _report_undo(self, replica: int, attempt: Attempt, observed: Observed) -> None:
         """Warn once that a node goes back to the previous server: from here on the run waits for that one."""
         report = observed.reports.get(attempt.name)
-        if report is None or not attempt.change or report.undone != attempt.change:
+        if report is None or not attempt.is_undone_by(report):
             return
-        if attempt.change in self._undone_changes:
+        if attempt.change_name in self._undone_changes:
             return
-        self._undone_changes.add(attempt.change)
+        self._undone_changes.add(attempt.change_name)
         # The way back has already ended, which the run's error says.
         if report.phase in {BootPhase.SERVING, BootPhase.FAILED}:
             return
@@ -127,7 +127,7 @@ class Progress:
         if stage_now is not None:
             self._stages[attempt.name] = (stage_now, observed.at)
         # A slice that served before this run began is no progress of this run.
-        if previous is None and attempt.served:
+        if previous is None and attempt.is_announced:
             return
         if is_news:
             self.quiet = 0

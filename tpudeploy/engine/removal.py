@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.garbage import Claim, Stray
+from tpudeploy.domain.life import ReleaseBegan
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import Outcome
 from tpudeploy.domain.slices import Observed, Slice
@@ -117,7 +118,7 @@ class Removal:
         """As often as it takes; said once. Raise as `Session.asking` does, with nothing deleted."""
         stray, before = self._strays[path], self._attempts[path]
         why = _WHY[stray.claim]
-        self._attempts[path] = replace(before, releasing_at=now, release_reason=why)
+        self._attempts[path] = before.after(ReleaseBegan(releasing_at=now, reason=why))
         with held.asking():  # who stood still for longer than its lease may not know that an apply needs it by now
             self._world.cloud.release(stray.found.ref)
         if before.releasing_at is None:

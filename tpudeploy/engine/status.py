@@ -103,7 +103,7 @@ def _replicas(world: World, state: State, observed: Observed, deployment: Deploy
 def _undo(state: State, attempt: Attempt, observed: Observed) -> str:
     """Return why a node goes back from a change that a run has not ended yet, or ""."""
     report = observed.reports.get(attempt.name)
-    if state.goal is None or report is None or not attempt.change or report.undone != attempt.change:
+    if state.goal is None or report is None or not attempt.is_undone_by(report):
         return ""
     return report.cause
 

@@ -95,7 +95,7 @@ class Verifier:
         self._verify(sources, deployment, servers)
 
     def _is_new(self, attempt: Attempt) -> bool:
-        boot = (attempt.name, attempt.booted, attempt.booted_at)
+        boot = (attempt.name, attempt.boot.server, attempt.boot.at)
         is_new = boot not in self._verified_boots
         self._verified_boots.add(boot)
         return is_new
@@ -154,7 +154,7 @@ def _machines(state: State, observed: Observed) -> Iterator[Server]:
     for record in state.records:
         for attempt in record.attempts:
             slice_ = observed.slices.get(attempt.name)
-            if slice_ is not None and attempt.granted_at is not None and attempt.releasing_at is None:
+            if slice_ is not None and attempt.holds_slice:
                 health = observed.health.get(attempt.name) or Health(serving=False, detail="it does not serve")
                 yield Server(replica=record.index, attempt=attempt, slice=slice_, health=health)
 

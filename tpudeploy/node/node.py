@@ -48,7 +48,7 @@ def differing(attempt: Attempt, found: Slice) -> Iterator[Drifted]:
     for path in sorted(p for p in {*applied, *live} if not p.startswith(_GOOGLES)):
         if _sorted(applied.get(path)) != _sorted(live.get(path)):
             yield Drifted(path=path, applied=applied.get(path), live=live.get(path))
-    told = attempt.update_asked or attempt.booted
+    told = attempt.metadata_server
     if told and found.metadata.get(SPEC_KEY, "") != told:
         yield Drifted(path=f"{_METADATA}{SPEC_KEY}", applied=told, live=found.metadata.get(SPEC_KEY))
     script = text_print(found.metadata.get(SCRIPT_KEY, ""))

@@ -56,14 +56,14 @@ def serving_attempt(state: State | None) -> Attempt | None:
     """Return the slice that clients are sent to; in states without that record, the first that has served."""
     if state is None:
         return None
-    served = [a for a in state.attempts if a.granted_at is not None and a.releasing_at is None and a.served]
+    served = [a for a in state.attempts if a.holds_slice and a.is_announced]
     published = (attempt for attempt in served if attempt.name == state.published)
     return next(published, served[0] if served else None)
 
 
 def runs_as_declared(deployment: Deployment, attempt: Attempt) -> bool:
     """Return whether the slice's server is the one that the profile declares now."""
-    return attempt.booted == server_print(wanted(deployment, attempt))
+    return attempt.boot.server == server_print(wanted(deployment, attempt))
 
 
 def no_answer(url: str, cause: NoAnswer | BadAnswer, *, hint: str = "") -> QueryFailed:

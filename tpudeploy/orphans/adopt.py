@@ -12,10 +12,11 @@ from dataclasses import replace
 
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.found import CloudResource, ResourceRequest, is_label_of_ours
+from tpudeploy.domain.life import SliceGranted
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.plan import Effect
 from tpudeploy.domain.slices import BootReport, Phase
-from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.node.fingerprint import effect, server_print
 from tpudeploy.node.node import SPEC_KEY
 from tpudeploy.orphans.collect import as_attempt
@@ -53,11 +54,9 @@ def _attempt(deployment: Deployment, found: CloudResource, report: BootReport | 
     shown, asked = found.slice, found.asked
     metadata = shown.metadata or asked.metadata
     runs = report.spec if report is not None and report.spec else metadata.get(SPEC_KEY, "")
-    attempt = replace(
-        as_attempt(found, found.ref.name, now),
-        booted=runs,
-        granted_at=(shown.created_at or now) if shown.phase is Phase.UP else None,
-    )
+    attempt = replace(as_attempt(found, found.ref.name, now), boot=Boot(server=runs))
+    if shown.phase is Phase.UP:
+        attempt = attempt.after(SliceGranted(granted_at=shown.created_at or now))
     spec = dict(_slice_side(deployment, attempt, found))
     # It may have been booted before there were pins.
     for known in (deployment.attributes, unpinned(deployment.attributes)):

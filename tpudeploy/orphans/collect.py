@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from tpudeploy import catalog
 from tpudeploy.domain.found import CloudResource, Listing
 from tpudeploy.domain.garbage import Claim, Garbage, Stray
+from tpudeploy.domain.life import Queued
 from tpudeploy.domain.slices import Phase
-from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.reconcile import prices
 
 
@@ -58,8 +59,8 @@ def as_attempt(found: CloudResource, name: str, now: float) -> Attempt:
         provisioning=found.asked.provisioning,
         spec={"tpu.type": found.asked.accelerator_type},
         asked_at=found.asked_at if found.asked_at is not None else now,
-        booted="",
-        seen=True,
+        boot=Boot(server=""),
+        life=Queued(),
     )
 
 

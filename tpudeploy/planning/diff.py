@@ -106,9 +106,9 @@ def _action(
         return Action.RESTART, Reason.NONE
     standing = Standing(deployment=deployment, replica=0, attempt=current.attempt, moment=moment)
     if standing.must_restart:
-        is_other = current.attempt.booted not in {standing.wanted, server_print(current.attempt.spec)}
+        is_other = current.attempt.boot.server not in {standing.wanted, server_print(current.attempt.spec)}
         return Action.RESTART, Reason.DRIFTED if is_other else Reason.RESUMES
-    if not current.attempt.served:
+    if not current.attempt.is_announced:
         return (Action.RESTART, Reason.FAILED) if standing.failure else (Action.CREATE, Reason.RESUMES)
     if fields:
         return Action.UPDATE, Reason.NONE
@@ -126,7 +126,7 @@ def _why_another(deployment: Deployment, current: Judged) -> Reason:
 
 def _did_not_come_up(deployment: Deployment, judged: Judged, moment: Moment) -> bool:
     """Whether it is what is wanted, and its server has failed as it is."""
-    if judged.fate is not Fate.UP or judged.attempt.served or not matches(deployment, judged.attempt):
+    if judged.fate is not Fate.UP or judged.attempt.is_announced or not matches(deployment, judged.attempt):
         return False
     standing = Standing(deployment=deployment, replica=0, attempt=judged.attempt, moment=moment)
     return not standing.must_restart and bool(standing.failure)

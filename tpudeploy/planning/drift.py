@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.life import LossRecorded, ServerStopped
 from tpudeploy.domain.plan import Change, Drift, Drifted, DriftKind
 from tpudeploy.domain.slices import Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, State
@@ -24,7 +25,7 @@ def drift(state: State, moment: Moment) -> tuple[Drift, ...]:
         found
         for record in state.records
         for attempt in record.attempts
-        if attempt.granted_at is not None and attempt.releasing_at is None and not attempt.is_lost
+        if attempt.holds_slice and not attempt.is_lost
         for found in _of_slice(state.deployment, record.index, attempt, moment)
     )
 
@@ -82,15 +83,12 @@ def with_losses(state: State, moment: Moment) -> State:
 
 def _lost(record: Record, moment: Moment) -> str:
     judged = [judge(a, moment) for a in record.attempts]
-    if any(j.fate is Fate.UP and j.attempt.served and j.attempt.releasing_at is None for j in judged):
+    if any(j.fate is Fate.UP and j.attempt.is_announced and j.attempt.releasing_at is None for j in judged):
         return ""
     taken = (
         j.attempt.name
         for j in judged
-        if j.attempt.served
-        and j.attempt.granted_at is not None
-        and j.attempt.releasing_at is None
-        and j.fate in {Fate.GONE, Fate.DEAD, Fate.LEAVING}
+        if j.attempt.is_announced and j.attempt.holds_slice and j.fate in {Fate.GONE, Fate.DEAD, Fate.LEAVING}
     )
     return next(taken, record.lost)
 
@@ -132,9 +130,11 @@ def recorded(state: State, found: Iterable[Drift]) -> State:
         if each.kind is DriftKind.DELETED:
             state = state.with_record(replace(record.without(attempt.name), lost=attempt.name))
         else:
-            silent = any(f.path == SERVING for f in each.fields)
-            known = replace(attempt, is_lost=each.kind is DriftKind.LOST, served=attempt.served and not silent)
-            state = state.with_record(record.with_attempt(known))
+            if each.kind is DriftKind.LOST:
+                attempt = attempt.after(LossRecorded())
+            if any(f.path == SERVING for f in each.fields):
+                attempt = attempt.after(ServerStopped())
+            state = state.with_record(record.with_attempt(attempt))
     return state
 
 
@@ -183,11 +183,12 @@ def _of_slice(deployment: str, replica: int, attempt: Attempt, moment: Moment) -
 
 
 def _fields(attempt: Attempt, found: Slice, moment: Moment) -> Iterator[Drifted]:
-    if moment.now - attempt.update_asked_at >= moment.patience.update_again:  # a patch takes seconds to show
+    updated_at = 0.0 if attempt.update is None else attempt.update.at
+    if moment.now - updated_at >= moment.patience.update_again:  # a patch takes seconds to show
         yield from differing(attempt, found)
     yield from _server(attempt, moment)
     health = moment.observed.health.get(attempt.name)
-    if attempt.served and health is not None and not health.serving:
+    if attempt.is_announced and health is not None and not health.serving:
         yield Drifted(path=SERVING, applied=True, live=False)
 
 
@@ -197,19 +198,18 @@ def _server(attempt: Attempt, moment: Moment) -> Iterator[Drifted]:
     What it made of a change that it was told here is none of it.
     """
     report = moment.observed.reports.get(attempt.name)
-    is_fresh = attempt.booted_at is not None and moment.now - attempt.booted_at < moment.patience.restart_again
-    is_ours = bool(attempt.change) and report is not None and report.change == attempt.change
-    if report is None or not report.spec or is_fresh or is_ours or not attempt.served:
+    is_fresh = attempt.boot.at is not None and moment.now - attempt.boot.at < moment.patience.restart_again
+    if report is None or not report.spec or is_fresh or attempt.is_answered_by(report) or not attempt.is_announced:
         return
-    if attempt.booted and report.spec != attempt.booted:
-        yield Drifted(path=SERVER, applied=attempt.booted, live=report.spec)
+    if attempt.boot.server and report.spec != attempt.boot.server:
+        yield Drifted(path=SERVER, applied=attempt.boot.server, live=report.spec)
 
 
 def _live(attempt: Attempt, fields: Iterable[Drifted]) -> Attempt:
     spec = dict(attempt.spec)
     for each in fields:
         if each.path == SERVER:
-            attempt = replace(attempt, booted=str(each.live))
+            attempt = replace(attempt, boot=replace(attempt.boot, server=str(each.live)))
         elif each.path == TAGS or each.path.startswith(LABELS):
             spec.pop(each.path, None)
             spec |= {} if each.live is None else {each.path: each.live}

@@ -40,7 +40,7 @@ def renamed(deployment: Deployment, states: Iterable[State]) -> Iterator[Diagnos
 
 
 def _stands(attempt: Attempt) -> bool:
-    return attempt.granted_at is not None and attempt.releasing_at is None and not attempt.is_lost
+    return attempt.holds_slice and not attempt.is_lost
 
 
 def _nameless(attributes: Mapping[str, Json]) -> dict[str, Json]:

@@ -35,10 +35,10 @@ def is_handed_over(deployment: Deployment, attempt: Attempt) -> bool:
 def is_blue_green_change(deployment: Deployment, attempt: Attempt) -> bool:
     """Return whether a slice that clients may use runs another server than the profile's, and must keep it."""
     # No client has an endpoint that was never published, so its server is replaced in place.
-    if not deployment.lifecycle.blue_green or not attempt.served:
+    if not deployment.lifecycle.blue_green or not attempt.is_announced:
         return False
     # A restart that was saved and not requested has not ended the previous server.
-    return not attempt.boot_asked or attempt.booted != server_print(wanted(deployment, attempt))
+    return not attempt.boot.is_sent or attempt.boot.server != server_print(wanted(deployment, attempt))
 
 
 def drain_seconds_left(attempt: Attempt, moment: Moment) -> float:
@@ -55,7 +55,7 @@ def drain_seconds_left(attempt: Attempt, moment: Moment) -> float:
 def can_take_clients(judged: Judged, moment: Moment) -> bool:
     """Return whether clients can be sent there: it is up, was published before, and answers."""
     health = moment.observed.health.get(judged.attempt.name)
-    return judged.fate is Fate.UP and judged.attempt.served and health is not None and health.serving
+    return judged.fate is Fate.UP and judged.attempt.is_announced and health is not None and health.serving
 
 
 def run_end(attempt: Attempt, moment: Moment) -> float | None:
@@ -72,7 +72,7 @@ def needs_successor(deployment: Deployment, attempt: Attempt, moment: Moment) ->
     """Return whether a successor has to be requested now, to take over before the run ends."""
     ends, hours = run_end(attempt, moment), prices.run_hours(attempt)
     # Renewal is off, no client uses the slice, or its run does not end.
-    if not deployment.lifecycle.renew or not attempt.served or ends is None or hours is None:
+    if not deployment.lifecycle.renew or not attempt.is_announced or ends is None or hours is None:
         return False
     return moment.now >= ends - min(_lead_seconds(deployment, moment), _LONGEST_LEAD * hours * _HOUR)
 

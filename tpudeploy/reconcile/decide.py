@@ -98,8 +98,8 @@ def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: M
     waiting = [j for j in fitting if j.fate in {Fate.HIDDEN, Fate.WAITING} and j.attempt.releasing_at is None]
     if up:
         keep, *surplus = up
-        outdated += [j for j in surplus if j.attempt.served]  # clients may hold it
-        yield from (_spare(record, j, "another slice is kept") for j in surplus if not j.attempt.served)
+        outdated += [j for j in surplus if j.attempt.is_announced]  # clients may hold it
+        yield from (_spare(record, j, "another slice is kept") for j in surplus if not j.attempt.is_announced)
         steps = tuple(_keep(deployment, record, keep, judged, outdated, moment))
         ends = any(isinstance(step, Done | GiveUp) for step in steps)
         if not ends and moment.may_ask and not outdated and _is_unproven(record, keep, moment):
@@ -176,7 +176,7 @@ def _told(standing: Standing, outdated: list[Judged]) -> Step:
 def _retire(record: Record, outdated: Iterable[Judged], moment: Moment) -> Iterator[Step]:
     """Let go of what another one has taken over from: what nobody was given at once, the rest once it is drained."""
     for j in outdated:
-        if j.fate is Fate.UP and j.attempt.served and j.attempt.draining_at is None:
+        if j.fate is Fate.UP and j.attempt.is_announced and j.attempt.draining_at is None:
             yield Drain(replica=record.index, name=j.attempt.name)
         elif j.attempt.draining_at is None or drain_seconds_left(j.attempt, moment) <= 0:
             running = moment.observed.running.get(j.attempt.name)
@@ -269,7 +269,7 @@ def _needed_spare(deployment: Deployment, record: Record, judged: list[Judged], 
     yet be carried out; then the slice is as doubtful as one in a doubtful place, and goes like a preempted one.
     """
     others = [j for j in judged if j.attempt.releasing_at is None and matches(deployment, j.attempt)]
-    if any(j.fate is Fate.UP and (j.attempt.served or not _is_unproven(record, j, moment)) for j in others):
+    if any(j.fate is Fate.UP and (j.attempt.is_announced or not _is_unproven(record, j, moment)) for j in others):
         return None
     is_sure = any(_is_landing(j, moment) and not _is_unproven(record, j, moment) for j in others)
     spares = [j for j in judged if j.attempt.is_spare and _is_alive(j) and matches(deployment, j.attempt)]
@@ -287,9 +287,9 @@ def _is_alive(judged: Judged) -> bool:
 def _is_unproven(record: Record, judged: Judged, moment: Moment) -> bool:
     """Whether a slice may be gone in minutes: by the last landings of its place, or by a deletion still under way."""
     attempt, found = judged.attempt, judged.slice
-    if attempt.served or (attempt.granted_at is not None and moment.now - attempt.granted_at >= LASTING):
+    if attempt.is_announced or (attempt.granted_at is not None and moment.now - attempt.granted_at >= LASTING):
         return False
-    may_be_deleted = attempt.is_reclaimed and (found is None or found.undeleted is None)
+    may_be_deleted = attempt.reclaim is not None and (found is None or found.undeleted is None)
     return may_be_deleted or pair(attempt) in doubtful_places(record, moment.now)
 
 

@@ -102,8 +102,8 @@ def judge(attempt: Attempt, moment: Moment) -> Judged:
 
 def _absent(attempt: Attempt, moment: Moment) -> Judged:
     """A 404. Final once the cloud has shown the name; before that only after the grace (late visibility)."""
-    if attempt.seen or moment.now >= attempt.asked_at + moment.patience.grace:
-        reason = "gone" if attempt.seen else "never appeared"
+    if attempt.is_listed or moment.now >= attempt.asked_at + moment.patience.grace:
+        reason = "gone" if attempt.is_listed else "never appeared"
         return Judged(attempt=attempt, fate=Fate.GONE, slice=None, reason=reason)
     return Judged(attempt=attempt, fate=Fate.HIDDEN, slice=None, reason="asked; not visible yet")
 
@@ -116,7 +116,7 @@ def _refused(attempt: Attempt, found: Slice, moment: Moment) -> Judged:
     """
     first = attempt.releasing_at is None
     is_certain = first and found.refusal is not None and found.refusal.is_known
-    if is_certain or attempt.seen or moment.now >= attempt.asked_at + moment.patience.grace:
+    if is_certain or attempt.is_listed or moment.now >= attempt.asked_at + moment.patience.grace:
         refusal = found.refusal if first else None
         return Judged(attempt=attempt, fate=Fate.GONE, slice=found, reason=REFUSED, refusal=refusal)
     fate = Fate.DEAD if first else Fate.REFUSED

@@ -19,6 +19,6 @@ def seniority(attempt: Attempt, doubtful: Collection[Pair] = ()) -> tuple[bool, 
     price = prices.usd_per_hour(attempt)
     granted_at = inf if attempt.granted_at is None else attempt.granted_at
     is_left = attempt.draining_at is not None
-    is_doubtful = attempt.is_reclaimed or pair(attempt) in doubtful
+    is_doubtful = attempt.reclaim is not None or pair(attempt) in doubtful
     dear = inf if price is None else price
-    return (is_left, not attempt.served, is_doubtful, granted_at, dear, attempt.asked_at, attempt.name)
+    return (is_left, not attempt.is_announced, is_doubtful, granted_at, dear, attempt.asked_at, attempt.name)

@@ -21,7 +21,7 @@ def _slice(attempt: Attempt) -> Slice:
         phase=_phase(attempt),
         raw_state=_RAW,
         provisioning=attempt.provisioning,
-        metadata={SPEC_KEY: attempt.update_asked or attempt.booted},
+        metadata={SPEC_KEY: attempt.metadata_server},
     )
 
 

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from tpudeploy.domain.life import Listed, MachineListed, ServerAnswered, ServerStopped, SliceGranted, not_later_than
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed, Phase, Slice
-from tpudeploy.domain.state import Attempt, Record, Refused, State
+from tpudeploy.domain.state import Attempt, Boot, Record, Refused, State
 from tpudeploy.reconcile.failed_landings import doubtful_places, drop_forgiven_landings
 from tpudeploy.reconcile.keep import seniority
-
-_TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_at", "told_at", "draining_at")
 
 
 def remember(state: State, observed: Observed) -> State:
@@ -31,20 +30,23 @@ def _remembered(record: Record, observed: Observed) -> Record:
     refusals = drop_forgiven_landings(refusals, up, observed.at)
     prefer = partial(seniority, doubtful=doubtful_places(replace(record, refusals=refusals), observed.at))
     served = _first_served(attempts, observed, prefer)
-    standing = [a for a in served if a.granted_at is not None and a.releasing_at is None]
+    standing = [a for a in served if a.holds_slice]
     home = min(standing, key=prefer).zone if standing else record.home
     return replace(record, attempts=served, refusals=refusals, home=home)
 
 
 def _reckoned(attempt: Attempt, now: float) -> Attempt:
     """Its times, none later than now: where the clock went back, every wait begins anew, and none lasts until then."""
-    times = {name: getattr(attempt, name) for name in _TIMES}
-    if all(at is None or at <= now for at in times.values()):
-        return attempt
-    ahead = max(0.0, attempt.asked_at - now)
-    expires = None if attempt.expires_at is None else attempt.expires_at - ahead
-    known = {name: min(at, now) for name, at in times.items() if at is not None}
-    return replace(attempt, expires_at=expires, **known)
+    life, boot, change = not_later_than(attempt.life, now), attempt.boot, attempt.change
+    if boot.at is not None and boot.at > now:
+        boot = replace(boot, at=now)
+    if change is not None and change.sent_at > now:
+        change = replace(change, sent_at=now)
+    expires_at = attempt.expires_at
+    if expires_at is not None:
+        expires_at -= max(0.0, attempt.asked_at - now)
+    asked_at = min(attempt.asked_at, now)
+    return replace(attempt, asked_at=asked_at, expires_at=expires_at, life=life, boot=boot, change=change)
 
 
 def _reckoned_refusal(refused: Refused, now: float) -> Refused:
@@ -57,24 +59,22 @@ def _reckoned_refusal(refused: Refused, now: float) -> Refused:
 def _learn(attempt: Attempt, found: Slice | None, observed: Observed) -> Attempt:
     if found is None or found.phase is Phase.REFUSED:
         return attempt
-    if not attempt.seen:
-        attempt = replace(attempt, seen=True)
-    if found.phase in {Phase.PROVISIONING, Phase.LOST} and attempt.provisioning_at is None:
-        attempt = replace(attempt, provisioning_at=observed.at)
-    if found.phase is Phase.UP and attempt.granted_at is None:
-        attempt = replace(attempt, granted_at=observed.at)
+    attempt = attempt.after(Listed())
+    if found.phase in {Phase.PROVISIONING, Phase.LOST}:
+        attempt = attempt.after(MachineListed(provisioning_at=observed.at))
+    if found.phase is Phase.UP:
+        attempt = attempt.after(SliceGranted(granted_at=observed.at))
     return _answered(attempt, observed.reports.get(attempt.name), observed.at)
 
 
 def _answered(attempt: Attempt, report: BootReport | None, now: float) -> Attempt:
     """What its node made of the change that it was told: taken over; undone, which is a start of its own."""
-    if report is None or not attempt.change or report.change != attempt.change:
+    if report is None or not attempt.is_answered_by(report):
         return attempt
-    if attempt.booted != report.spec or not attempt.boot_asked:
-        attempt = replace(
-            attempt, booted=report.spec, booted_before=attempt.booted, booted_at=now, boot_asked=True, served=False
-        )
-    if report.undone == attempt.change and report.phase is BootPhase.SERVING and not attempt.is_failed:
+    if attempt.boot.server != report.spec or not attempt.boot.is_sent:
+        boot = Boot(server=report.spec, at=now, previous=attempt.boot.server)
+        attempt = replace(attempt, boot=boot).after(ServerStopped())
+    if attempt.is_undone_by(report) and report.phase is BootPhase.SERVING and not attempt.is_failed:
         attempt = replace(attempt, is_failed=True)
     return attempt
 
@@ -85,10 +85,10 @@ def _first_served(
     """Which clients may hold: what serves, unless another one does already, from which it is yet to take over."""
     answering = [a for a in attempts if (health := observed.health.get(a.name)) is not None and health.serving]
     serving = [a for a in answering if not _awaits_acknowledgement(a)]
-    if not serving or any(a.served and a.releasing_at is None for a in attempts):
+    if not serving or any(a.is_announced and a.releasing_at is None for a in attempts):
         return tuple(attempts)
     first = min(serving, key=prefer)
-    return tuple(replace(a, served=True) if a is first else a for a in attempts)
+    return tuple(a.after(ServerAnswered()) if a is first else a for a in attempts)
 
 
 def _awaits_acknowledgement(attempt: Attempt) -> bool:
@@ -96,4 +96,4 @@ def _awaits_acknowledgement(attempt: Attempt) -> bool:
 
     The endpoint answers before the report is read, or although the report was lost: which server answers is not known.
     """
-    return bool(attempt.change) and attempt.update_asked not in {"", attempt.booted}
+    return attempt.change is not None and attempt.metadata_server != attempt.boot.server

@@ -70,8 +70,10 @@ class Standing:
     @property
     def is_updating(self) -> bool:
         """Whether the node was told a moment ago: a patch takes seconds to show."""
-        told, at = self.attempt.update_asked, self.attempt.update_asked_at
-        return told == self.wanted and self.moment.now - at < self.moment.patience.update_again
+        update = self.attempt.update
+        if update is None or update.server != self.wanted:
+            return False
+        return self.moment.now - update.at < self.moment.patience.update_again
 
     @property
     def shows_update(self) -> bool:
@@ -83,19 +85,20 @@ class Standing:
     def is_told(self) -> bool:
         """Whether the node shows the change that it is to take over."""
         shown = self.moment.observed.slices[self.attempt.name].metadata.get(CHANGE_KEY)
-        return self.knows_server and bool(self.attempt.change) and shown == self.attempt.change
+        return self.knows_server and self.attempt.change is not None and shown == self.attempt.change.name
 
     @property
     def undone(self) -> str:
         """Why the node goes back, or went back, from what it was told; "" where it does not."""
-        was_told = self.report is not None and bool(self.attempt.change) and self.report.undone == self.attempt.change
-        return self.report.cause if was_told and self.report is not None else ""
+        if self.report is None or not self.attempt.is_undone_by(self.report):
+            return ""
+        return self.report.cause
 
     @property
     def is_taken_over(self) -> bool:
         """Whether the node has begun with the change that it was last told, by any of its words so far."""
-        booted = self.attempt.booted_at
-        return bool(self.attempt.change) and booted is not None and booted >= self.attempt.told_at
+        change, booted_at = self.attempt.change, self.attempt.boot.at
+        return change is not None and booted_at is not None and booted_at >= change.sent_at
 
     @property
     def hearing_left(self) -> float:
@@ -104,7 +107,8 @@ class Standing:
         A node without a report gets the same time: above its limit Google may remove a report, and the node writes it
         again within half a minute.
         """
-        return self.attempt.told_at + self.moment.patience.acknowledge - self.moment.now
+        sent_at = 0.0 if self.attempt.change is None else self.attempt.change.sent_at
+        return sent_at + self.moment.patience.acknowledge - self.moment.now
 
     @property
     def is_current(self) -> bool:
@@ -113,11 +117,11 @@ class Standing:
         The machine's own word decides. Where it gives none (guest attributes are unverified on TPU VMs), the time
         that a reboot takes must have passed.
         """
-        if self.attempt.booted != self.wanted or not self.attempt.boot_asked:
+        if self.attempt.boot.server != self.wanted or not self.attempt.boot.is_sent:
             return False
         if self.report is not None and self.report.spec:
             return self.report.spec == self.wanted
-        rebooted = self.attempt.booted_at
+        rebooted = self.attempt.boot.at
         return rebooted is None or self.moment.now - rebooted >= self.moment.patience.restart
 
     @property
@@ -126,10 +130,10 @@ class Standing:
 
     @property
     def must_restart(self) -> bool:
-        if self.attempt.booted != self.wanted or not self.attempt.boot_asked:
+        if self.attempt.boot.server != self.wanted or not self.attempt.boot.is_sent:
             return True
         stale = self.report is not None and self.report.spec not in {"", self.wanted}
-        rebooted = self.attempt.booted_at
+        rebooted = self.attempt.boot.at
         # Asked, yet the machine still runs the old server: that request was lost.
         return stale and rebooted is not None and self.moment.now - rebooted >= self.moment.patience.restart_again
 
@@ -142,8 +146,8 @@ class Standing:
         is_ours = self.report is not None and (self.answers_change or self.report.spec in {"", self.wanted})
         current = self.report if is_ours else None
         # Right after a restart into the same server, a failure may still be the word of the boot before.
-        is_settled = attempt.booted_at is None or now - attempt.booted_at >= patience.restart
-        is_fresh = self.answers_change or attempt.booted_before != self.wanted or is_settled
+        is_settled = attempt.boot.at is None or now - attempt.boot.at >= patience.restart
+        is_fresh = self.answers_change or attempt.boot.previous != self.wanted or is_settled
         if current is not None and current.phase is BootPhase.FAILED and is_fresh:
             return current.detail
         if self.seconds_left > 0:
@@ -156,8 +160,7 @@ class Standing:
     @property
     def answers_change(self) -> bool:
         """Whether the node's report speaks of the change that it was last told."""
-        attempt, report = self.attempt, self.report
-        return report is not None and bool(attempt.change) and report.change == attempt.change
+        return self.attempt.is_answered_by(self.report)
 
     @property
     def start_timeout(self) -> float:
@@ -172,7 +175,7 @@ class Standing:
     @property
     def seconds_left(self) -> float:
         """Seconds until the start that is under way has taken `start_timeout`."""
-        began = self.attempt.booted_at or self.attempt.granted_at or self.moment.now
+        began = self.attempt.boot.at or self.attempt.granted_at or self.moment.now
         return began + self.start_timeout - self.moment.now
 
 
@@ -201,7 +204,7 @@ def _change(standing: Standing) -> Step:
     if standing.undone:
         return _follow_undo(standing)
     if not standing.is_told:
-        if attempt.change and moment.now - attempt.told_at < moment.patience.update_again:
+        if attempt.change is not None and moment.now - attempt.change.sent_at < moment.patience.update_again:
             return Wait(replica=replica, why="the node takes its metadata")
         return PushChange(replica=replica, name=attempt.name, boot=standing.wanted)
     if standing.report is None and standing.is_taken_over and standing.seconds_left > 0:

@@ -1,9 +1,9 @@
-"""State ↔ JSON: the format `tpudeploy.state/1`. A later format is refused, never guessed at."""
+"""State ↔ JSON: written as `tpudeploy.state/2`, read in format 1 as well. A newer format is refused."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from types import UnionType
@@ -11,11 +11,28 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
+from tpudeploy.domain.life import STATES, Life
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope
-from tpudeploy.domain.state import Attempt, Goal, Record, Refused, State, Written
+from tpudeploy.domain.state import (
+    Attempt,
+    Boot,
+    Goal,
+    MetadataUpdate,
+    NodeChange,
+    Record,
+    Refused,
+    State,
+    Written,
+)
+from tpudeploy.serialization.flat_attempt import FlatAttempt, unflattened
 
-FORMAT = "tpudeploy.state/1"
+FORMAT = "tpudeploy.state/2"
+_FORMAT_1 = "tpudeploy.state/1"
+# The key that names the state of a life in JSON, and the names.
+STATE_KEY = "state"
+STATE_NAMES = {state: state.__name__.lower() for state in STATES}
+_STATES = {name: state for state, name in STATE_NAMES.items()}
 T = TypeVar("T")
 
 
@@ -31,20 +48,21 @@ def loads(text: str, *, source: str) -> State:
         written = tree.pop("format")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as cause:
         raise _unreadable(source, cause) from cause
-    if written != FORMAT:
+    if written not in {FORMAT, _FORMAT_1}:
         raise StateTooNew(
-            f"{source} is written in the format `{written}`; this tpudeploy reads `{FORMAT}`.",
+            f"{source} is written in the format `{written}`; this tpudeploy reads `{_FORMAT_1}` and `{FORMAT}`.",
             hint="Use the version of tpudeploy that wrote it, or a newer one.",
         )
     try:
-        return _state(tree)
-    except (ValueError, KeyError, TypeError) as cause:
+        return _state(tree, _attempt if written == FORMAT else _attempt_of_format_1)
+    except (ValueError, KeyError, TypeError, RecursionError) as cause:
         raise _unreadable(source, cause) from cause
 
 
 def _fields(thing: Any) -> dict[str, Any]:
-    """Without the deep copies of `asdict`, half of the time to write."""
-    return {field.name: getattr(thing, field.name) for field in fields(thing)}
+    """Return the fields of a dataclass, and the name of a life's state. `asdict`, which copies, takes twice as long."""
+    named = {STATE_KEY: STATE_NAMES[type(thing)]} if type(thing) in STATE_NAMES else {}
+    return named | {field.name: getattr(thing, field.name) for field in fields(thing)}
 
 
 def _unreadable(source: str, cause: Exception) -> StateUnreadable:
@@ -54,10 +72,10 @@ def _unreadable(source: str, cause: Exception) -> StateUnreadable:
     )
 
 
-def _state(tree: dict[str, Any]) -> State:
+def _state(tree: dict[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]) -> State:
     goal = tree.pop("goal")
     written = tree.pop("written", None)
-    records = tuple(_record(r) for r in tree.pop("records"))
+    records = tuple(_record(r, attempt) for r in tree.pop("records"))
     return _checked(
         State(
             goal=_checked(Goal(**goal)) if goal is not None else None,
@@ -68,16 +86,40 @@ def _state(tree: dict[str, Any]) -> State:
     )
 
 
-def _record(tree: Mapping[str, Any]) -> Record:
+def _record(tree: Mapping[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]) -> Record:
     return _checked(
         Record(
             index=tree["index"],
-            attempts=tuple(_checked(Attempt(**_placed(a))) for a in tree["attempts"]),
+            attempts=tuple(attempt(a) for a in tree["attempts"]),
             refusals=tuple(_checked(Refused(**_placed(r) | {"scope": Scope(r["scope"])})) for r in tree["refusals"]),
             home=Zone(tree["home"]) if tree.get("home") is not None else None,
             lost=tree.get("lost", ""),
         )
     )
+
+
+def _attempt(tree: Mapping[str, Any]) -> Attempt:
+    update, change = tree.get("update"), tree.get("change")
+    parts = {
+        "boot": _checked(Boot(**tree["boot"])),
+        "life": _life(tree["life"]),
+        "update": None if update is None else _checked(MetadataUpdate(**update)),
+        "change": None if change is None else _checked(NodeChange(**change)),
+    }
+    return _checked(Attempt(**_placed(tree) | parts))
+
+
+def _attempt_of_format_1(tree: Mapping[str, Any]) -> Attempt:
+    return unflattened(_checked(FlatAttempt(**_placed(tree))))
+
+
+def _life(tree: Mapping[str, Any]) -> Life:
+    values = {key: value for key, value in tree.items() if key != STATE_KEY}
+    if "before" in values:
+        values["before"] = _life(values["before"])
+    state: Any = _STATES[tree[STATE_KEY]]
+    life: Life = _checked(state(**values))
+    return life
 
 
 def _checked(thing: T) -> T:

@@ -12,8 +12,9 @@ from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
-from tpudeploy.domain.state import Attempt, Record, Written
+from tpudeploy.domain.state import Record, Written
 from tpudeploy.planning.deviation import Kind
+from tpudeploy.serialization.flat_attempt import FlatAttempt
 from tpudeploy.views.schema_of import (
     NUMBER,
     TEXT,
@@ -80,12 +81,14 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
         printed_as={Run: As(adds={"format": {"const": "tpudeploy.run/1"}, "hash": TEXT})},
     ),
     "ab": _class_document("ab", Result, {"left": WHOLE, "margin": NUMBER}),
-    "import": _document("import", {"type": {"const": "import"}, "address": TEXT, "slice": Attempt}),
+    "import": _document("import", {"type": {"const": "import"}, "address": TEXT, "slice": FlatAttempt}),
     "state-list": _document("state-list", {"resources": list_of(object_of({"address": TEXT, "slices": TEXTS}))}),
     "state-show": _document(
         "state-show",
         {"deployment": TEXT, "lineage": TEXT, "serial": WHOLE, "resources": tuple[Record, ...]},
-        printed_as={Record: As(adds={"address": TEXT})},
+        printed_as={
+            Record: As(adds={"address": TEXT, "attempts": tuple[FlatAttempt, ...]}, drops=frozenset({"attempts"}))
+        },
     ),
     "state-change": _state_changes,
     "state-history": _document(

@@ -137,7 +137,7 @@ class Definitions:
     def __init__(self, *, is_output: bool, printed_as: Mapping[type, As] | None = None) -> None:
         self.schemas: dict[str, Schema] = {}
         self._is_output = is_output
-        self._printed_as = {**PRINTED_AS, **(printed_as or {})} if is_output else {}
+        self._printed_as = {**(PRINTED_AS if is_output else {}), **(printed_as or {})}
 
     def add(self, cls: type, adds: Mapping[str, Any] | None = None) -> str:
         """Add the schema of a class, unless it is there already, and return its name."""

@@ -21,7 +21,7 @@ from tpudeploy.pins import pinfile
 from tpudeploy.serialization import statefile
 from tpudeploy.views import jsonl
 from tpudeploy.views.document_schemas import DOCUMENTS
-from tpudeploy.views.schema_of import DIALECT, PRINTED_AS, TEXT, Definitions, Schema, object_of, reference
+from tpudeploy.views.schema_of import DIALECT, PRINTED_AS, TEXT, As, Definitions, Schema, object_of, reference
 
 
 def plan() -> Schema:
@@ -31,7 +31,9 @@ def plan() -> Schema:
 
 def state() -> Schema:
     """Return the schema of a stored state. Keys that older versions did not write may be absent."""
-    return _document("tpudeploy state", State, adds={"format": {"const": statefile.FORMAT}}, is_output=False)
+    states = {state: As(adds={statefile.STATE_KEY: {"const": name}}) for state, name in statefile.STATE_NAMES.items()}
+    adds = {"format": {"const": statefile.FORMAT}}
+    return _document("tpudeploy state", State, adds=adds, is_output=False, printed_as=states)
 
 
 def run() -> Schema:
@@ -105,7 +107,14 @@ def _line(kind: str) -> dict[str, Schema]:
     return {"v": {"const": jsonl.VERSION}, "type": {"const": kind}}
 
 
-def _document(title: str, cls: type, *, adds: Mapping[str, Any] | None = None, is_output: bool = True) -> Schema:
-    definitions = Definitions(is_output=is_output)
+def _document(
+    title: str,
+    cls: type,
+    *,
+    adds: Mapping[str, Any] | None = None,
+    is_output: bool = True,
+    printed_as: Mapping[type, As] | None = None,
+) -> Schema:
+    definitions = Definitions(is_output=is_output, printed_as=printed_as)
     whole = definitions.schemas.pop(definitions.add(cls, adds or {}))
     return {"$schema": DIALECT, "title": title, **whole, "definitions": definitions.schemas}

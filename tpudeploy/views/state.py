@@ -12,6 +12,7 @@ from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.names import Address, address
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.state import Attempt, Record, State
+from tpudeploy.serialization.flat_attempt import flat
 from tpudeploy.views import words
 from tpudeploy.views.words import aligned
 
@@ -36,7 +37,14 @@ def state_document(state: State, records: Iterable[Record]) -> dict[str, Any]:
         "deployment": state.deployment,
         "lineage": state.lineage,
         "serial": state.serial,
-        "resources": [{"address": address(state.deployment, r.index), **to_json(r)} for r in records],
+        "resources": [
+            {
+                "address": address(state.deployment, r.index),
+                **to_json(r),
+                "attempts": [to_json(flat(a)) for a in r.attempts],
+            }
+            for r in records
+        ],
     }
 
 
@@ -85,7 +93,8 @@ def _blocks(deployment: str, record: Record) -> Iterator[str]:
 
 
 def _lines(where: str, attempt: Attempt) -> Iterator[str]:
-    values = {f.name: getattr(attempt, f.name) for f in fields(attempt) if f.name not in {"name", "spec"}}
+    row = flat(attempt)
+    values = {f.name: getattr(row, f.name) for f in fields(row) if f.name not in {"name", "spec"}}
     facts = {key: _formatted(key, value) for key, value in values.items() if value not in _UNSET}
     spec = {path: _formatted_json(value) for path, value in sorted(attempt.spec.items())}
     width = max(map(len, (*facts, *spec)))

@@ -16,9 +16,10 @@ from bench.hunting.worlds import World
 import tpudeploy as td
 from tpudeploy import Workspace
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
+from tpudeploy.domain.life import ReleaseBegan, ReleaseWithdrawn
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Refusal
-from tpudeploy.domain.state import Attempt, Record, State
+from tpudeploy.domain.state import Attempt, Boot, Record, State
 from tpudeploy.domain.step import Done, Forget, GiveUp, Reclaim, Release, Request, Step, Wait
 from tpudeploy.emulator import VirtualClock
 from tpudeploy.engine.budget import CreateBudget
@@ -134,13 +135,12 @@ class _Hunt:
             case Release():
                 attempt = self._attempt(step.name)
                 self._put(
-                    replace(attempt, releasing_at=self._now, release_reason=step.reason, is_spare=step.is_spare),
+                    attempt.after(ReleaseBegan(releasing_at=self._now, reason=step.reason, is_spare=step.is_spare)),
                     step.refusal,
                 )
                 self._cloud.release(self._now, step.name)
             case Reclaim():
-                attempt = replace(self._attempt(step.name), releasing_at=None, release_reason="", is_spare=False)
-                self._put(replace(attempt, is_reclaimed=True), None)
+                self._put(self._attempt(step.name).after(ReleaseWithdrawn()), None)
             case Forget():
                 self._drop(self._attempt(step.name), step.refusal)
                 self._cloud.forget(step.name)
@@ -163,7 +163,7 @@ class _Hunt:
             spec=self._aim.attributes,
             asked_at=self._now,
             expires_at=lapses,
-            booted=self._print,
+            boot=Boot(server=self._print),
         )
         self._put(attempt, None)
         self._state = replace(self._state, next_attempt=self._state.next_attempt + 1)

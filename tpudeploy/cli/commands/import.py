@@ -97,10 +97,16 @@ def _write(path: Path, resource: CloudResource, where: Address, args: argparse.N
 def _tell(args: argparse.Namespace, context: Context, resource: CloudResource, attempt: Attempt) -> None:
     from tpudeploy.domain.serialization import to_json
     from tpudeploy.reconcile.request_table import describe_request
+    from tpudeploy.serialization.flat_attempt import flat
 
     where = _replica(address(args.address))
     if args.json:
-        document = {"format": "tpudeploy.import/1", "type": "import", "address": str(where), "slice": to_json(attempt)}
+        document = {
+            "format": "tpudeploy.import/1",
+            "type": "import",
+            "address": str(where),
+            "slice": to_json(flat(attempt)),
+        }
         context.reply.set(document, on_one_line=True)
         return
     file_note = f"Wrote {args.profile}. " if args.generate else ""
