@@ -7,24 +7,101 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tpudeploy.domain import errors, events
-    from tpudeploy.domain.report import Report
     from tpudeploy.domain.wait import Wait
     from tpudeploy.loading import Profile, size
-    from tpudeploy.plans import Plan
+    from tpudeploy.operations.ab import AbResult
+    from tpudeploy.operations.alerts import AlertFile
+    from tpudeploy.operations.benchmark_run import BenchmarkRun
+    from tpudeploy.operations.benchmark_runs import Runs
+    from tpudeploy.operations.compare import Compared
+    from tpudeploy.operations.details import MemoryLayout
+    from tpudeploy.operations.doctor import Preconditions
+    from tpudeploy.operations.explain import Explanation
+    from tpudeploy.operations.gc import Orphans
+    from tpudeploy.operations.logs import LogReadings
+    from tpudeploy.operations.metrics import MetricsReport
+    from tpudeploy.operations.operating_points import OperatingPoints
+    from tpudeploy.operations.output import Outputs
+    from tpudeploy.operations.query import Answer
+    from tpudeploy.operations.recommend import Recommended
+    from tpudeploy.operations.render import Rendered
+    from tpudeploy.operations.show import States
+    from tpudeploy.operations.size import Size
+    from tpudeploy.operations.status import Status
+    from tpudeploy.operations.validate import Validation
+    from tpudeploy.operations.verify import Verified
+    from tpudeploy.operations.version import Version
+    from tpudeploy.operations.zones import ZoneTables
+    from tpudeploy.plans import Plan, Report
     from tpudeploy.workspace import Workspace
 
-__all__ = ["Plan", "Profile", "Report", "Wait", "Workspace", "errors", "events", "size"]
+__all__ = [
+    "AbResult",
+    "AlertFile",
+    "Answer",
+    "BenchmarkRun",
+    "Compared",
+    "Explanation",
+    "LogReadings",
+    "MemoryLayout",
+    "MetricsReport",
+    "OperatingPoints",
+    "Orphans",
+    "Outputs",
+    "Plan",
+    "Preconditions",
+    "Profile",
+    "Recommended",
+    "Rendered",
+    "Report",
+    "Runs",
+    "Size",
+    "States",
+    "Status",
+    "Validation",
+    "Verified",
+    "Version",
+    "Wait",
+    "Workspace",
+    "ZoneTables",
+    "errors",
+    "events",
+    "size",
+]
 
-# Where each is kept: a module, and a name in it; None is the module itself.
+# The module of each name, and its name there; None is the module itself. Results are beside their operations.
 _HOMES = {
     "Plan": ("tpudeploy.plans", "Plan"),
     "Profile": ("tpudeploy.loading", "Profile"),
-    "Report": ("tpudeploy.domain.report", "Report"),
+    "Report": ("tpudeploy.plans", "Report"),
     "Wait": ("tpudeploy.domain.wait", "Wait"),
     "Workspace": ("tpudeploy.workspace", "Workspace"),
     "errors": ("tpudeploy.domain.errors", None),
     "events": ("tpudeploy.domain.events", None),
     "size": ("tpudeploy.loading", "size"),
+    "AbResult": ("tpudeploy.operations.ab", "AbResult"),
+    "AlertFile": ("tpudeploy.operations.alerts", "AlertFile"),
+    "Answer": ("tpudeploy.operations.query", "Answer"),
+    "BenchmarkRun": ("tpudeploy.operations.benchmark_run", "BenchmarkRun"),
+    "Compared": ("tpudeploy.operations.compare", "Compared"),
+    "Explanation": ("tpudeploy.operations.explain", "Explanation"),
+    "LogReadings": ("tpudeploy.operations.logs", "LogReadings"),
+    "MemoryLayout": ("tpudeploy.operations.details", "MemoryLayout"),
+    "MetricsReport": ("tpudeploy.operations.metrics", "MetricsReport"),
+    "OperatingPoints": ("tpudeploy.operations.operating_points", "OperatingPoints"),
+    "Orphans": ("tpudeploy.operations.gc", "Orphans"),
+    "Outputs": ("tpudeploy.operations.output", "Outputs"),
+    "Preconditions": ("tpudeploy.operations.doctor", "Preconditions"),
+    "Recommended": ("tpudeploy.operations.recommend", "Recommended"),
+    "Rendered": ("tpudeploy.operations.render", "Rendered"),
+    "Runs": ("tpudeploy.operations.benchmark_runs", "Runs"),
+    "Size": ("tpudeploy.operations.size", "Size"),
+    "States": ("tpudeploy.operations.show", "States"),
+    "Status": ("tpudeploy.operations.status", "Status"),
+    "Validation": ("tpudeploy.operations.validate", "Validation"),
+    "Verified": ("tpudeploy.operations.verify", "Verified"),
+    "Version": ("tpudeploy.operations.version", "Version"),
+    "ZoneTables": ("tpudeploy.operations.zones", "ZoneTables"),
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of ours
@@ -33,8 +110,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of ours
         if name not in _HOMES:
             raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
         module, inside = _HOMES[name]
-        found = import_module(module)
-        return getattr(found, inside) if inside else found
+        home = import_module(module)
+        return getattr(home, inside) if inside else home
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

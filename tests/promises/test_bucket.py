@@ -16,10 +16,10 @@ import pytest
 from promises.mortal import Fuse, Stop
 from promises.trial import TRIES, Trial, trial
 
-from tpudeploy import Report
 from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
 from tpudeploy.domain.errors import StalePlan, StateError
 from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.report import Report
 from tpudeploy.workspace import Workspace
 
 HOUR = 3600.0

@@ -220,7 +220,7 @@ def test_what_is_said_of_a_cutover_that_failed(
         deployment=deployment(lifecycle=lifecycle), replica=3, attempt=new, moment=moment(slice_of(new))
     )
     error = failed_cutover(standing, old, cause="it broke")
-    assert str(error) == (
+    assert error.message == (
         "gemma[3] does not serve on its new slice: it broke\n"
         f"gemma[3] serves as before: {old.name} was not changed, and clients are still sent there."
     )

@@ -125,7 +125,7 @@ def test_every_replica_is_asked_and_a_name_is_enough_for_what_is_published(cli: 
 
 def test_what_is_not_there_or_says_nothing_is_told_so(cli: Open) -> None:
     at = cli()
-    assert "Nothing is published here." in at.run("metrics").err
+    assert "No endpoint is published here." in at.run("metrics").err
     assert "other has no endpoint yet." in at.run("metrics", "other").err
     missing = at.run("metrics", at.write())
     assert (missing.code, "gemma has no machine that could be asked." in missing.err) == (1, True)

@@ -442,7 +442,7 @@ def test_plan_pin_looks_anew_shows_what_moved_and_whom_it_would_restart(cli: Ope
     assert at.run("apply", "-auto-approve", "gemma.yaml", "other.yaml").code == 0
     old = lock(at)
     same = at.run("plan", "-pin", "gemma.yaml")
-    assert "Nothing has moved: the pins are what they were." in same.err
+    assert "No tag or revision has moved: the pins are unchanged." in same.err
     assert "No changes" in same.out
     at.clock.sleep(DAY)
     said = at.run("plan", "-pin", "-detailed-exitcode", "gemma.yaml", "other.yaml")

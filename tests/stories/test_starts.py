@@ -65,7 +65,7 @@ def test_a_start_that_failed_shows_how_far_it_came(cli: Open) -> None:
 
 def test_where_nothing_started_nothing_is_drawn(cli: Open) -> None:
     at = cli()
-    assert "No machine has told of a start." in at.run("status", "-timeline", at.write()).out
+    assert "No machine has reported a start." in at.run("status", "-timeline", at.write()).out
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0  # a simulated machine tells of none
     assert at.run("status", "-timeline").code == 0
 

@@ -149,7 +149,7 @@ def test_watching_what_is_not_waited_for_is_refused(cli: Open) -> None:
     at = cli()
     said = at.run("apply", "-watch", "-wait", "accepted", at.write())
     assert said.code == 1
-    assert "-watch keeps alive what serves" in said.err
+    assert "-watch replaces what serves" in said.err
 
 
 class _Still:

@@ -18,7 +18,7 @@ def ask_for_resets(terminal: Terminal, plan: Plan, report: Report, apply_part: C
         return report
     terminal.data("")
     for outcome in unacknowledged:
-        terminal.data(str(outcome.error))
+        terminal.data(outcome.error.message if outcome.error else "")
     where = ", ".join(o.address for o in unacknowledged)
     terminal.data(f"\nDo you want to reset {where}? The machine reboots, and the chips stay.")
     terminal.data("  Only 'yes' will be accepted to approve.\n")

@@ -69,6 +69,10 @@ class TpudeployError(Exception):
         self.message = message
         self.hint = hint
 
+    def __str__(self) -> str:
+        """Return what the command line prints, without color: the message, the code and the hint."""
+        return "\n".join([f"Error: {self.message} [{self.code}]", *(f"  {line}" for line in self.hint.splitlines())])
+
     def to_dict(self) -> dict[str, object]:
         return {"code": self.code, "exit_code": self.exit_code, "message": self.message, "hint": self.hint}
 
@@ -91,6 +95,17 @@ class ConfigError(TpudeployError):
     def __init__(self, message: str, *, hint: str = "", diagnostics: Iterable[Diagnostic] = ()) -> None:
         super().__init__(message, hint=hint)
         self.diagnostics = tuple(diagnostics)
+
+    def __str__(self) -> str:
+        """Return each problem with its place, or the message and the hint without problems."""
+        if not self.diagnostics:
+            return super().__str__()
+        blocks = []
+        for problem in self.diagnostics:
+            lines = [f"{problem.severity.capitalize()}: {problem.message} [{problem.code}]"]
+            lines += [] if problem.location is None else [f"  on {problem.location}, at {problem.path}"]
+            blocks.append("\n".join([*lines, *(f"  {line}" for line in problem.hint.splitlines())]))
+        return "\n\n".join(blocks)
 
 
 class ProfileInvalid(ConfigError):

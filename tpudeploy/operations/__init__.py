@@ -11,8 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tpudeploy.operations.ab import ab as _ab
     from tpudeploy.operations.alerts import alerts as _alerts
     from tpudeploy.operations.apply import apply as _apply
+    from tpudeploy.operations.bench import bench as _bench
     from tpudeploy.operations.benchmark_run import benchmark_run as _benchmark_run
     from tpudeploy.operations.benchmark_runs import benchmark_runs as _benchmark_runs
     from tpudeploy.operations.compare import compare as _compare
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.zones import zones as _zones
 
 # Each operation with one line of help, in the order of the work, as `--help` shows them. One without a line has no
-# command of its own: it is part of another command, a method and a tool.
+# command of its own: it is part of another command, or has a module in cli/commands.
 OPERATIONS: Mapping[str, str] = {
     "validate": "Check profiles offline.",
     "size": "Show what fits into memory, how long a start takes, and which other slices would do.",
@@ -62,6 +64,8 @@ OPERATIONS: Mapping[str, str] = {
     "verify": "Compare what the profile declares with what the server does.",
     "metrics": "Show the metrics of running servers, in words.",
     "query": "Ask the endpoint a question.",
+    "bench": "",
+    "ab": "",
     "benchmark_runs": "",
     "benchmark_run": "",
     "compare": "Compare benchmark runs with each other and with published figures, or run an A/B.",
@@ -113,6 +117,8 @@ class Methods:
         verify = _verify
         metrics = _metrics
         query = _query
+        bench = _bench
+        ab = _ab
         benchmark_runs = _benchmark_runs
         benchmark_run = _benchmark_run
         compare = _compare

@@ -20,8 +20,9 @@ def read(connection: Connection, project: str, secret: str) -> str:
         with translate_errors(f"read the secret {secret}"):
             answer = calls.access(name=name).execute(num_retries=0)
     except (Absent, Precondition, errors.Refused) as cause:
+        reason = cause.message if isinstance(cause, errors.Refused) else cause
         raise errors.Denied(
-            f"Could not read the secret {secret}: {cause}",
+            f"Could not read the secret {secret}: {reason}",
             hint="Create it, or grant yourself roles/secretmanager.secretAccessor.",
         ) from cause
     value = base64.b64decode(answer["payload"]["data"]).decode(errors="replace").rstrip("\n")
