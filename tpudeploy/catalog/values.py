@@ -182,11 +182,16 @@ def _path(
     path: tuple[str | int, ...] = ()
     here = [schema]
     for part in loc:
-        below = [child for option in _alternatives(here) for child in _below(option, part)]
-        fields = [option for option in _alternatives(here) if option.get("type") == "typed-dict"]
-        if below or (isinstance(part, str) and fields and not _is_tag(part)):
+        below: list[Any] = []
+        field_names: set[str] = set()
+        for option in _alternatives(here):
+            below += _below(option, part)
+            if option.get("type") == "typed-dict":
+                field_names |= option["fields"].keys()
+        is_unknown_field = isinstance(part, str) and bool(field_names) and not _is_tag(part)
+        if below or is_unknown_field:
             path = (*path, part)
-            here = below or [{"type": "fields", "expected": sorted({name for f in fields for name in f["fields"]})}]
+            here = below or [{"type": "fields", "expected": sorted(field_names)}]
     options = [option.get("keys_schema", {}) if is_of_keys else option for option in _alternatives(here)]
     words = [str(word) for option in options for word in option.get("expected", ())]
     return path, tuple(dict.fromkeys(words))

@@ -38,20 +38,26 @@ def refusals(root: MapNode, path: Path, flag: Flag, entry: Entry, severity: Seve
     if flag.name == "tool-call-parser" and look.argument_value(root, "enable-auto-tool-choice") is not True:
         severity = Severity.WARNING  # the engine starts, and does not look it up
     value = plain(entry.value)
-    field_refusals = list(values.refusals(flag, value))
-    for refusal in field_refusals:
-        yield _diagnostic(flag, path, entry.value, refusal, severity)
-    # A plugin registers more names for the field, and a flag of its own overrides the field.
-    is_open = any(look.argument_value(root, other) for other in _OPENED_BY.get(flag.name, ()))
-    tree = mapping(value) if flag.name in _FIELD_RULES and not is_open else None
     if flag.name == "show-hidden-metrics-for-version" and not _VERSION.fullmatch(str(value)):
         message, hint = f"`--{flag.name}` must be a version, not {quoted(str(value))}", 'e.g. "0.31"'
         yield problem(codes.FLAG_VALUE, message, entry.value.at, path=path, hint=hint, severity=severity)
-    if not field_refusals and tree is not None:
-        for message, hint in _FIELD_RULES[flag.name](tree):
-            yield problem(
-                codes.FLAG_VALUE, f"`--{flag.name}` {message}", entry.key, path=path, hint=hint, severity=severity
-            )
+    field_refusals = list(values.refusals(flag, value))
+    for refusal in field_refusals:
+        yield _diagnostic(flag, path, entry.value, refusal, severity)
+    if not field_refusals and flag.name in _FIELD_RULES:
+        yield from _check_fields(root, path, flag, entry, severity)
+
+
+def _check_fields(root: MapNode, path: Path, flag: Flag, entry: Entry, severity: Severity) -> Iterator[Diagnostic]:
+    """Yield what vLLM refuses in a mapping whose fields are valid one by one."""
+    # A plugin registers more names for the field, and a flag of its own overrides the field.
+    is_open = any(look.argument_value(root, other) for other in _OPENED_BY.get(flag.name, ()))
+    tree = mapping(plain(entry.value))
+    if is_open or tree is None:
+        return
+    for message, hint in _FIELD_RULES[flag.name](tree):
+        text = f"`--{flag.name}` {message}"
+        yield problem(codes.FLAG_VALUE, text, entry.key, path=path, hint=hint, severity=severity)
 
 
 def _diagnostic(flag: Flag, path: Path, node: Node, refusal: values.Refusal, severity: Severity) -> Diagnostic:

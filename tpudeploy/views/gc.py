@@ -44,13 +44,18 @@ def _scope(garbage: Garbage) -> str:
 
 
 def _groups(garbage: Garbage) -> Iterator[tuple[str, list[Stray]]]:
-    removed = [stray for stray in garbage.strays if stray.goes]
-    kept_signed = [stray for stray in garbage.strays if stray.found.is_signed and not stray.goes]
-    for claim, owner in _OWNERS.items():
-        yield f"{owner} {_REMOVED_NOTE}", [stray for stray in removed if stray.claim is claim]
-    for claim, owner in _OWNERS.items():
-        yield f"{owner}\n{_KEPT_NOTE}", [stray for stray in kept_signed if stray.claim is claim]
-    yield _UNSIGNED_NOTE, [stray for stray in garbage.strays if not stray.goes and not stray.found.is_signed]
+    groups: dict[str, list[Stray]] = {f"{owner} {_REMOVED_NOTE}": [] for owner in _OWNERS.values()}
+    groups |= {f"{owner}\n{_KEPT_NOTE}": [] for owner in _OWNERS.values()}
+    groups[_UNSIGNED_NOTE] = []
+    for stray in garbage.strays:
+        groups[_heading(stray)].append(stray)
+    yield from groups.items()
+
+
+def _heading(stray: Stray) -> str:
+    if stray.goes:
+        return f"{_OWNERS[stray.claim]} {_REMOVED_NOTE}"
+    return f"{_OWNERS[stray.claim]}\n{_KEPT_NOTE}" if stray.found.is_signed else _UNSIGNED_NOTE
 
 
 def _group(heading: str, strays: Sequence[Stray], garbage: Garbage, paint: Paint) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -182,13 +183,18 @@ def _origin(field: FieldChange) -> str:
 
 def _sections(goal: Goal, revision: Revision | None) -> Iterator[Part]:
     if goal.drift:
-        yield _diff_part(goal.name, "changed outside of tpudeploy", [line for d in goal.drift for line in outside(d)])
+        lines = itertools.chain.from_iterable(map(outside, goal.drift))
+        yield _diff_part(goal.name, "changed outside of tpudeploy", lines)
     pending = [c for c in goal.changes if c.action is not Action.NO_OP]
-    if pending:
-        lines = [line for change in pending for line in difference(change)]
-        yield _diff_part(goal.name, "attributes", lines)
-    if revision is None or not pending:
+    if not pending:
         return
+    lines = itertools.chain.from_iterable(map(difference, pending))
+    yield _diff_part(goal.name, "attributes", lines)
+    if revision is not None:
+        yield from _revision_sections(goal, revision, pending)
+
+
+def _revision_sections(goal: Goal, revision: Revision, pending: Iterable[Change]) -> Iterator[Part]:
     if revision.docker:
         yield _diff_part(goal.name, "docker command", revision.docker)
     if revision.script:

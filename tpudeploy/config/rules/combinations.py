@@ -156,10 +156,8 @@ def _is_refused(flag: look.Setting, row: _NotOnTpu) -> bool:
     if row.values:
         return word in row.values
     if row.only:
-        # `engine_values` reports a value that vLLM has on no hardware.
-        table_flag = flags.find(str(flag.path[-1]))
-        is_valid = table_flag is not None and not list(values.refusals(table_flag, flag.value))
-        return is_valid and word not in row.only
+        # `args` and `engine_values` report a value that vLLM has on no hardware.
+        return word not in row.only and _is_valid(str(flag.path[-1]), flag.value)
     return word not in (None, False, "", "none")
 
 
@@ -315,7 +313,7 @@ def speculation(root: MapNode) -> Iterator[Diagnostic]:
             parts[field] = part
     if whole is None and not parts:
         yield from _metrics_without_speculation(root)
-    elif _is_valid(whole):
+    elif whole is None or _is_valid(_SPECULATIVE, whole.value):
         yield from _speculation_together(root, whole, parts)
 
 
@@ -344,13 +342,13 @@ def _speculation_together(
         yield problem(codes.FLAG_VALUE, text, first.at, path=first.path, hint=hint, severity=severity)
 
 
-def _is_valid(whole: look.Setting | None) -> bool:
-    """Return whether the mapping and its fields are valid; otherwise `engine_values` reports that first."""
-    flag = flags.find(_SPECULATIVE)
-    if whole is None or flag is None:
+def _is_valid(name: str, value: Json) -> bool:
+    """Return whether the flag takes the value; otherwise `args` or `engine_values` reports that first."""
+    flag = flags.find(name)
+    if flag is None:
         return True
     try:
-        flags.express(flag, whole.value)
+        flags.express(flag, value)
     except flags.Inexpressible:
         return False
-    return not list(values.refusals(flag, whole.value))
+    return not list(values.refusals(flag, value))
