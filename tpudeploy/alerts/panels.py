@@ -185,10 +185,7 @@ ROWS = (
                 title="Tokens a second",
                 about="Of prompts, as they come in, and of answers.",
                 unit="short",
-                lines={
-                    "prompt": _rate("vllm:prompt_tokens_total"),
-                    "generated": _rate("vllm:generation_tokens_total"),
-                },
+                lines={"prompt": _rate("vllm:prompt_tokens_total"), "generated": _rate("vllm:generation_tokens_total")},
             ),
             Panel(
                 title="Answers by how they ended",
@@ -200,9 +197,7 @@ ROWS = (
                 title="Prefix cache hits",
                 about="Share of prompt tokens that were in the cache already.",
                 unit="percentunit",
-                lines={
-                    "hits": f"{_rate('vllm:prefix_cache_hits_total')} / {_rate('vllm:prefix_cache_queries_total')}",
-                },
+                lines={"hits": f"{_rate('vllm:prefix_cache_hits_total')} / {_rate('vllm:prefix_cache_queries_total')}"},
             ),
             Panel(
                 title="Lengths, p95",

@@ -167,8 +167,7 @@ def _read(path: Path) -> Sheet:
     answers = _load_answers(path)
     if answers is None:
         raise UsageError(
-            f"{path} does not hold answers.",
-            hint="`tpudeploy verify --accuracy QUESTIONS PROFILE` writes them.",
+            f"{path} does not hold answers.", hint="`tpudeploy verify --accuracy QUESTIONS PROFILE` writes them."
         )
     return answers
 

@@ -92,23 +92,13 @@ def _aiperf(case: Case) -> list[str]:
 
 CLIENTS: Mapping[Driver, Client] = {
     Driver.VLLM: Client(
-        program="vllm",
-        arguments=_vllm,
-        result="result.json",
-        install="Run: pip install vllm",
-        key="OPENAI_API_KEY",
+        program="vllm", arguments=_vllm, result="result.json", install="Run: pip install vllm", key="OPENAI_API_KEY"
     ),
     Driver.GUIDELLM: Client(
-        program="guidellm",
-        arguments=_guidellm,
-        result="result.json",
-        install="Run: pip install 'guidellm>=0.8'",
+        program="guidellm", arguments=_guidellm, result="result.json", install="Run: pip install 'guidellm>=0.8'"
     ),
     Driver.AIPERF: Client(
-        program="aiperf",
-        arguments=_aiperf,
-        result="profile_export_aiperf.json",
-        install="Run: pip install aiperf",
+        program="aiperf", arguments=_aiperf, result="profile_export_aiperf.json", install="Run: pip install aiperf"
     ),
 }
 
@@ -160,12 +150,7 @@ class Installed:
         with tempfile.TemporaryDirectory(prefix="tpudeploy-bench-") as name:
             folder = Path(name)
             case = Case(
-                offer=offer,
-                url=self._url,
-                tokenizer=self._tokenizer,
-                folder=folder,
-                requests=requests,
-                seconds=seconds,
+                offer=offer, url=self._url, tokenizer=self._tokenizer, folder=folder, requests=requests, seconds=seconds
             )
             ends = None if offer.most_seconds is None else began + offer.most_seconds
             with (
