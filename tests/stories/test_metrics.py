@@ -13,7 +13,7 @@ from sizing.profiles import budget
 
 from tpudeploy.adapters.vllm_metrics import figures
 from tpudeploy.domain.metrics import Figures, Grade, Histogram, Reading, Spent
-from tpudeploy.metrics.metrics import readings
+from tpudeploy.metrics.readings import readings
 
 BUSY = {
     "num_requests_running": 255,
@@ -46,7 +46,7 @@ def test_a_server_with_nothing_to_do_is_well(cli: Open) -> None:
     said = at.run("metrics", "gemma.yaml")
     assert said.code == 0, said.all
     assert "requests running 0 idle" in said.words
-    assert "requests waiting 0 nobody waits" in said.words
+    assert "requests waiting 0 no request waits" in said.words
     assert "KV cache used 0.0% below 85%" in said.words
     assert "preemptions 0 none since the server started" in said.words
     assert "Nothing is beyond what it should be." in said.out
@@ -83,7 +83,7 @@ def test_latencies_are_buckets_and_never_figures_to_compare_by(cli: Open) -> Non
 def test_the_screen_reads_well() -> None:
     from tpudeploy.domain.facts import Unknown
     from tpudeploy.domain.metrics import Metrics
-    from tpudeploy.engine.metrics import judged
+    from tpudeploy.engine.metrics import to_readings
     from tpudeploy.views.metrics import metrics
     from tpudeploy.views.paint import Paint
 
@@ -107,8 +107,8 @@ def test_the_screen_reads_well() -> None:
         is_awake=True,
     )
     replicas = (
-        judged("gemma[0]", "http://203.0.113.7:8000", busy, budget()),
-        judged("gemma[1]", "", Unknown(because="external: timed out")),
+        to_readings("gemma[0]", "http://203.0.113.7:8000", busy, budget()),
+        to_readings("gemma[1]", "", Unknown(because="external: timed out")),
     )
     assert_golden("screens/metrics", metrics(Metrics(replicas=replicas), Paint(), width=100) + "\n")
 
@@ -128,7 +128,7 @@ def test_what_is_not_there_or_says_nothing_is_told_so(cli: Open) -> None:
     assert "No endpoint is published here." in at.run("metrics").err
     assert "other has no endpoint yet." in at.run("metrics", "other").err
     missing = at.run("metrics", at.write())
-    assert (missing.code, "gemma has no machine that could be asked." in missing.err) == (1, True)
+    assert (missing.code, "gemma has no machine to read metrics from." in missing.err) == (1, True)
     silent = PROFILE.replace("max_model_len: 16384", "args: {disable_log_stats: true}")
     assert at.run("apply", "-auto-approve", at.write(silent)).code == 0
     said = at.run("metrics", "gemma.yaml")
@@ -199,11 +199,11 @@ def _one(of: Figures, name: str) -> Reading:
         (Figures(kv_cache_used=0.85), "kv_cache_used", Grade.OK, "below 85%"),
         (Figures(kv_cache_used=0.86), "kv_cache_used", Grade.WARN, "nearly full"),
         (Figures(kv_cache_used=0.86, preemptions=1), "kv_cache_used", Grade.WARN, "were preempted for it"),
-        (Figures(waiting={"capacity": 1.0}), "requests_waiting", Grade.WARN, "more is asked of it"),
+        (Figures(waiting={"capacity": 1.0}), "requests_waiting", Grade.WARN, "it gets more requests than"),
         (Figures(waiting={"deferred": 1.0, "capacity": 0.0}), "requests_waiting", Grade.WARN, "a KV transfer"),
-        (Figures(waiting={"": 1.0}), "requests_waiting", Grade.WARN, "more is asked of it"),
-        (Figures(waiting={"": 0.0}), "requests_waiting", Grade.OK, "nobody waits"),
-        (Figures(preemptions=1), "preemptions", Grade.WARN, "computed anew"),
+        (Figures(waiting={"": 1.0}), "requests_waiting", Grade.WARN, "it gets more requests than"),
+        (Figures(waiting={"": 0.0}), "requests_waiting", Grade.OK, "no request waits"),
+        (Figures(preemptions=1), "preemptions", Grade.WARN, "computed again"),
         (Figures(is_awake=False), "engine", Grade.WARN, "sleeps"),
         (Figures(prefix_queried_tokens=0, prefix_hit_tokens=0), "prefix_cache_hits", Grade.PLAIN, "off"),
     ],

@@ -126,7 +126,7 @@ def explained(cli: Open, *lines: str, profile: str = PROFILE) -> tuple[str, dict
 def test_a_log_of_a_server_that_queues_and_preempts_says_so_and_what_to_do(cli: Open) -> None:
     words, load = explained(cli, *(statistics(10 * n, 250, 12, 99.1, preemptions=n % 3) for n in range(30)))
     assert "How it serves, by the last 30 lines of statistics in the log: 812 prompt and 1,024 generated" in words
-    assert "requests waiting 12 (capacity 12) more is asked of it than it has room for" in words
+    assert "requests waiting 12 (capacity 12) it gets more requests than it has room for" in words
     assert "KV cache used 99.1% over 85%" in words
     assert "preemptions 30 thrown out of the KV cache in these lines" in words
     assert "tpu.type v6e-4" in words

@@ -1,4 +1,4 @@
-"""ROWS: what a dashboard shows of deployments, from whether they serve down to their processes."""
+"""ROWS: the rows of a dashboard, from whether deployments serve down to their processes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.metrics.load import KV_CACHE_FULL
+from tpudeploy.metrics.advice import KV_CACHE_FULL
 
-# Selectors by the dashboard's variables: of an engine's metrics, and of what a process tells without a model's name.
+# Selectors by the dashboard's variables: for an engine's metrics, and for a process's, which have no model's name.
 ENGINE = '{job=~"$job",instance=~"$instance",model_name=~"$model_name"}'
 PROCESS = '{job=~"$job",instance=~"$instance"}'
 _FIRST_TOKENS = "vllm:time_to_first_token_seconds_bucket"
@@ -23,7 +23,7 @@ class Kind(StrEnum):
 
 
 class Limit(StrEnum):
-    """A line in a panel, whose value the profile says."""
+    """A line in a panel, whose value comes from the profile."""
 
     TTFT = "ttft_seconds"
     BATCH = "max_num_seqs"
@@ -31,7 +31,7 @@ class Limit(StrEnum):
 
 @frozen
 class Panel:
-    """`lines` is legend → PromQL. `unit` is Grafana's name of one. `limit` is a number, or what a profile says."""
+    """`lines` maps a legend to PromQL. `unit` is Grafana's name. `limit` is a number, or a value of the profile."""
 
     title: str
     about: str
@@ -49,7 +49,7 @@ class Row:
 
 
 def _rate(metric: str, *by: str, selector: str = ENGINE) -> str:
-    """A counter's growth each second; Grafana's interval is never shorter than four scrapes."""
+    """Return a counter's growth per second. Grafana's interval is never shorter than four scrapes."""
     grouped = f" by ({', '.join(by)}) " if by else ""
     return f"sum{grouped}(rate({metric}{selector}[$__rate_interval]))"
 
@@ -83,7 +83,7 @@ ROWS = (
             ),
             Panel(
                 title="Waiting",
-                about="Requests that have not begun. Above zero for long, more is asked than is served.",
+                about="Requests that have not begun. Above zero for long, there are more requests than can be served.",
                 unit="short",
                 lines={"waiting": f"sum(vllm:num_requests_waiting{ENGINE})"},
                 kind=Kind.STAT,

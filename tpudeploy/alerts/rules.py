@@ -8,7 +8,7 @@ from typing import Any
 
 from tpudeploy.alerts.watched import SCRAPE_SECONDS, WAITING_SECONDS, Watched
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.metrics.load import KV_CACHE_FULL
+from tpudeploy.metrics.advice import KV_CACHE_FULL
 
 
 class Severity(StrEnum):

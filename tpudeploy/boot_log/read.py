@@ -12,8 +12,8 @@ from tpudeploy.boot_log.settings import read_facts
 from tpudeploy.domain.boot_log import Cause, Line, Load, Reading
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.metrics import Figures
-from tpudeploy.metrics.load import Budget
-from tpudeploy.metrics.metrics import readings
+from tpudeploy.metrics.advice import Budget
+from tpudeploy.metrics.readings import readings
 from tpudeploy.sizing.numbers import parse_number
 
 # vLLM logs these statistics every ten seconds while requests run (0.32.0 v1/metrics/loggers.py, LoggingStatLogger.log

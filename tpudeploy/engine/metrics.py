@@ -1,4 +1,4 @@
-"""Every machine of a deployment, asked for its figures of this moment. Takes no lock and changes nothing."""
+"""The current figures of every machine of a deployment. It takes no lock and changes nothing."""
 
 from __future__ import annotations
 
@@ -11,42 +11,46 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Slice
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import retry_on_fault
-from tpudeploy.metrics.metrics import readings
+from tpudeploy.metrics.readings import readings
 from tpudeploy.ports import Meter, World
 
 
-def metered(world: World, meter: Meter, deployment: Deployment) -> tuple[Metered, ...]:
-    """Raise `errors.StateError` where it has no machine, `errors.Fault` or `errors.Denied` where it cannot be seen."""
+def read_metrics(world: World, meter: Meter, deployment: Deployment) -> tuple[Metered, ...]:
+    """Return the readings of each machine.
+
+    Raise `errors.StateError` without a machine, `errors.Fault` or `errors.Denied` where they cannot be observed.
+    """
     state = world.state.read(deployment.name).state
-    held = [
+    granted = [
         (record.index, attempt)
         for record in (() if state is None else state.records)
         for attempt in record.attempts
         if attempt.holds_slice
     ]
-    if not held:
+    if not granted:
         raise StateError(
-            f"{deployment.name} has no machine that could be asked.",
-            hint="Run `tpudeploy apply` first; `tpudeploy status` says how far it is.",
+            f"{deployment.name} has no machine to read metrics from.",
+            hint="Run `tpudeploy apply` first; `tpudeploy status` shows its progress.",
         )
+    refs = [attempt.ref for _, attempt in granted]
     budget = world.patience.faults_at_plan
-    look = [attempt.ref for _, attempt in held]
-    found = retry_on_fault(world, deployment.name, lambda: world.cloud.slices(look), budget=budget)
-    slices = {each.name: each for each in found}
+    observed = retry_on_fault(world, deployment.name, lambda: world.cloud.slices(refs), budget=budget)
+    slices = {slice_.name: slice_ for slice_ in observed}
 
-    def ask(replica: int, slice_: Slice | None) -> Metered:
+    def read(replica: int, slice_: Slice | None) -> Metered:
         where = address(deployment.name, replica)
         if slice_ is None:
             return Metered(address=where, url="", silent="its machine is gone")
-        return judged(where, *meter.figures(deployment, slice_), deployment.budget)
+        return to_readings(where, *meter.figures(deployment, slice_), deployment.budget)
 
-    return tuple(together(world.threads, lambda each: ask(each[0], slices.get(each[1].name)), held))
+    return tuple(together(world.threads, lambda pair: read(pair[0], slices.get(pair[1].name)), granted))
 
 
-def judged(where: str, url: str, told: Figures | Unknown, budget: HbmBudget | Unsized | None = None) -> Metered:
-    """Return what the engine reports, in words; what to do is computed with the profile's `budget`."""
-    if isinstance(told, Unknown):
-        return Metered(address=where, url=url, silent=told.because)
-    found = readings(told, budget)
-    silent = "" if told.running is not None else "the engine keeps no statistics (--disable-log-stats), or is no vLLM"
-    return Metered(address=where, url=url, readings=found, silent=silent)
+def to_readings(where: str, url: str, figures: Figures | Unknown, budget: HbmBudget | Unsized | None = None) -> Metered:
+    """Return an engine's report in words; `budget` is that of its profile, for the remedies."""
+    if isinstance(figures, Unknown):
+        return Metered(address=where, url=url, silent=figures.because)
+    silent = (
+        "" if figures.running is not None else "the engine keeps no statistics (--disable-log-stats), or is not vLLM"
+    )
+    return Metered(address=where, url=url, readings=readings(figures, budget), silent=silent)

@@ -39,21 +39,21 @@ def metrics(workspace: Workspace, profile: OneProfile | None = None) -> MetricsR
     """
     from tpudeploy import loading
     from tpudeploy.adapters.vllm_metrics import HttpMeter
-    from tpudeploy.engine.metrics import metered
+    from tpudeploy.engine.metrics import read_metrics
 
     if profile is None or loading.is_name(profile):
         return _of_endpoints(workspace, None if profile is None else str(profile))
     adapters = workspace.adapters
     deployment = workspace.deployment(loading.profile(profile), script=False)
     meter = HttpMeter(has_iap=not adapters.is_emulated)
-    return MetricsReport(replicas=tuple(metered(adapters.world(), meter, deployment)))
+    return MetricsReport(replicas=tuple(read_metrics(adapters.world(), meter, deployment)))
 
 
 def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
     from tpudeploy.adapters.vllm_metrics import HttpMeter
     from tpudeploy.domain.errors import QueryFailed
     from tpudeploy.domain.together import together
-    from tpudeploy.engine.metrics import judged
+    from tpudeploy.engine.metrics import to_readings
 
     adapters = workspace.adapters
     names = adapters.states.names() if name is None else (name,)
@@ -63,7 +63,9 @@ def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
         message = f"{name} has no endpoint yet." if name is not None else "No endpoint is published here."
         raise QueryFailed(message, hint="Run `tpudeploy apply` first, or name a profile.")
     meter = HttpMeter(has_iap=False)
-    replicas = together(adapters.parallelism, lambda each: judged(each[0], each[1], meter.at(each[1])), urls.items())
+    replicas = together(
+        adapters.parallelism, lambda each: to_readings(each[0], each[1], meter.at(each[1])), urls.items()
+    )
     return MetricsReport(replicas=tuple(replicas))
 
 

@@ -1,6 +1,6 @@
-"""What keeps a server that serves from serving well, and what would help: computed for the deployment in hand.
+"""Advice for a server that serves badly, computed for its deployment.
 
-Not a forecast of speed: how many tokens and requests fit is known, how fast they are then is to be measured.
+It is not a forecast of speed: the number of tokens and requests that fit is computed, their speed has to be measured.
 """
 
 from __future__ import annotations
@@ -10,39 +10,39 @@ from math import floor
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.metrics import Figures
-from tpudeploy.sizing.advice import Remedy, budget_with, more_cache, starts
+from tpudeploy.sizing.advice import budget_with, more_cache, starts
 
-# As in the alerts that operators set (KV cache usage is 1 - free blocks / all; what is only kept for reuse is free).
+# As in the alerts that operators set. Blocks that are only kept for reuse are free.
 KV_CACHE_FULL = 0.85
-_WORTH_IT = 1.1  # fewer than a tenth more requests are not worth a restart
+_WORTH_IT = 1.1  # a gain of less than a tenth is not worth a restart
 
-Budget = HbmBudget | Unsized | None  # None: no profile was named
+Budget = HbmBudget | Unsized | None  # None: without a profile
 
 
-def is_full(of: Figures) -> bool:
-    return of.kv_cache_used is not None and of.kv_cache_used > KV_CACHE_FULL
+def is_full(figures: Figures) -> bool:
+    return figures.kv_cache_used is not None and figures.kv_cache_used > KV_CACHE_FULL
 
 
 def cache_advice(budget: Budget) -> str:
-    """Return what would give the KV cache more room, each way with the tokens that it then holds."""
+    """Return what would give the KV cache more room, with the tokens that it would hold then."""
     if not isinstance(budget, HbmBudget):
         return f"More chips or another replica hold more tokens.{_not_computed(budget)}"
     now = budget.kv_cache_tokens
-    ways = [_way(way) for way in more_cache(budget)]
+    ways = [f"{_settings(remedy.settings)}: {remedy.budget.kv_cache_tokens:,}" for remedy in more_cache(budget)]
     replica = f"another replica: {2 * now:,} on both"
     return f"The KV cache holds {now:,} tokens. More would hold: {'; '.join([*ways, replica])}."
 
 
-def waiting_advice(of: Figures, budget: Budget) -> str:
+def waiting_advice(figures: Figures, budget: Budget) -> str:
     """Return what would let waiting requests in: more cache, more places, or more tokens a step."""
-    if is_full(of):
+    if is_full(figures):
         return cache_advice(budget)
     if not isinstance(budget, HbmBudget):
         return f"There is KV cache left: raise max_num_seqs or max_num_batched_tokens.{_not_computed(budget)}"
     engine = budget.engine
     places = engine.max_num_seqs * engine.data_parallel
-    if of.running is not None and of.running >= places:
-        return _more_places(of, budget, places)
+    if figures.running is not None and figures.running >= places:
+        return _more_places(figures, budget, places)
     tokens = engine.max_num_batched_tokens
     larger = budget_with(budget, max_num_batched_tokens=2 * tokens)
     cost = "" if larger is None else f", and compiles {larger.compilation.total} graphs, not {budget.compilation.total}"
@@ -52,9 +52,9 @@ def waiting_advice(of: Figures, budget: Budget) -> str:
     )
 
 
-def preemption_advice(of: Figures, budget: Budget) -> str:
-    """Return how many requests the cache holds at the length that they had on average, or else what holds more."""
-    mean = _mean_tokens(of)
+def preemption_advice(figures: Figures, budget: Budget) -> str:
+    """Return the number of requests of average length that the cache holds, or else what would hold more."""
+    mean = _mean_tokens(figures)
     if not isinstance(budget, HbmBudget) or mean is None:
         return f"Lower max_num_seqs, so that fewer requests grow at once. {cache_advice(budget)}"
     engine = budget.engine
@@ -68,42 +68,37 @@ def preemption_advice(of: Figures, budget: Budget) -> str:
     )
 
 
-def _more_places(of: Figures, budget: HbmBudget, places: int) -> str:
-    """Every place is taken: more of them, as far as cache and programs allow."""
-    engine, used = budget.engine, of.kv_cache_used or 0.0
+def _more_places(figures: Figures, budget: HbmBudget, places: int) -> str:
+    """Return the number of places that cache and programs allow, where every place is taken."""
+    engine, used = budget.engine, figures.kv_cache_used or 0.0
     most = floor(engine.max_num_seqs * KV_CACHE_FULL / used) if used else 2 * engine.max_num_seqs
-    wanted = min(2 * engine.max_num_seqs, most)
+    proposed = min(2 * engine.max_num_seqs, most)
     says = f"All {places} places are taken (max_num_seqs {engine.max_num_seqs})"
-    if wanted < engine.max_num_seqs * _WORTH_IT:
+    if proposed < engine.max_num_seqs * _WORTH_IT:
         return f"{says}, and the KV cache has no room for more requests. {cache_advice(budget)}"
-    tokens = max(engine.max_num_batched_tokens, wanted)
-    other = budget_with(budget, max_num_seqs=wanted, max_num_batched_tokens=tokens)
+    tokens = max(engine.max_num_batched_tokens, proposed)
+    other = budget_with(budget, max_num_seqs=proposed, max_num_batched_tokens=tokens)
     if other is None or not starts(other):
         return (
-            f"{says}, and at hbm_utilization {engine.utilization:g} the programs for {wanted} have no proven room. "
+            f"{says}, and at hbm_utilization {engine.utilization:g} the programs for {proposed} have no proven room. "
             "Add a replica, or lower hbm_utilization first: `tpudeploy size` computes it."
         )
     return (
-        f"{says}, and {1 - used:.0%} of the KV cache is free: max_num_seqs: {wanted} would use about "
-        f"{used * wanted / engine.max_num_seqs:.0%} of it at these lengths. A cold start then compiles "
+        f"{says}, and {1 - used:.0%} of the KV cache is free: max_num_seqs: {proposed} would use about "
+        f"{used * proposed / engine.max_num_seqs:.0%} of it at these lengths. A cold start then compiles "
         f"{other.compilation.total} graphs, not {budget.compilation.total}."
     )
 
 
-def _mean_tokens(of: Figures) -> float | None:
-    finished = sum(of.finished.values())
-    tokens = (of.prompt_tokens or 0.0) + (of.generation_tokens or 0.0)
+def _mean_tokens(figures: Figures) -> float | None:
+    finished = sum(figures.finished.values())
+    tokens = (figures.prompt_tokens or 0.0) + (figures.generation_tokens or 0.0)
     return tokens / finished if finished and tokens else None
 
 
-def _way(way: Remedy) -> str:
-    return f"{_settings(way.settings)}: {way.budget.kv_cache_tokens:,}"
-
-
-def _settings(of: Mapping[str, object]) -> str:
-    return " x ".join(
-        f"{key} {value:.2f}" if isinstance(value, float) else f"{key} {value}" for key, value in of.items()
-    )
+def _settings(settings: Mapping[str, object]) -> str:
+    texts = (f"{value:.2f}" if isinstance(value, float) else str(value) for value in settings.values())
+    return " x ".join(f"{name} {text}" for name, text in zip(settings, texts, strict=True))
 
 
 def _not_computed(budget: HbmBudget | Unsized | None) -> str:
