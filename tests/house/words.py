@@ -83,7 +83,7 @@ LIMITS = {
     "domain": Limit(participles=11.8, functions=0, phrases=21),
     "emulator": Limit(participles=0.0, functions=0, phrases=1),
     "engine": Limit(participles=62.0, functions=10, phrases=22),
-    "metrics": Limit(participles=198.8, functions=0, phrases=3),
+    "metrics": Limit(participles=0.0, functions=0, phrases=0),
     "node": Limit(participles=46.5, functions=2, phrases=3),
     "operations": Limit(participles=0.0, functions=0, phrases=0),
     "orphans": Limit(participles=198.2, functions=1, phrases=4),

@@ -128,7 +128,7 @@ def test_a_log_of_a_server_that_queues_and_preempts_says_so_and_what_to_do(cli: 
     assert "How it serves, by the last 30 lines of statistics in the log: 812 prompt and 1,024 generated" in words
     assert "requests waiting 12 (capacity 12) it gets more requests than it has room for" in words
     assert "KV cache used 99.1% over 85%" in words
-    assert "preemptions 30 thrown out of the KV cache in these lines" in words
+    assert "preemptions 30 removed from the KV cache in these lines" in words
     assert "tpu.type v6e-4" in words
     assert "fp8" not in words
     assert load["lines"] == 30
