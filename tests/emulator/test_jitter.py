@@ -8,11 +8,10 @@ from typing import Any
 
 from emulator.cloud_world import QUICK, ZONE, World, world
 
-from tpudeploy.emulator.jitter import Jitter
 from tpudeploy.emulator.machine.vllm.arguments import parse
-from tpudeploy.emulator.machine.vllm.boot import milestones
-from tpudeploy.emulator.machine.vllm.compile_cache import Programs
+from tpudeploy.emulator.machine.vllm.boot import Programs, milestones
 from tpudeploy.emulator.machine.vllm.engine import new_engine
+from tpudeploy.emulator.timings import Jitter
 
 TASK: Mapping[str, Any] = {
     "accelerator_type": "v6e-1",

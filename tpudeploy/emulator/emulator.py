@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from tpudeploy.emulator import lifecycle
 from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.http_server import Server
-from tpudeploy.emulator.records import WAITING, Host
+from tpudeploy.emulator.records import WAITING, Host, QueuedResource
 from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.service import LoggedRequest, Service
 from tpudeploy.emulator.timings import DEMO, Timings
@@ -86,22 +86,19 @@ class Emulator:
 
     def preempt(self, name: str) -> None:
         """Take the machines of every ACTIVE slice of this name. Raise KeyError if none exists."""
-        with self._cloud.lock:
-            self._cloud.age()
-            slices = [s for s in self._cloud.slices.values() if s.id == name and s.state == "ACTIVE"]
-            for slice_ in slices:
-                lifecycle.preempt(self._cloud, slice_, self.clock.now())
-        if not slices:
-            raise KeyError(name)
+        self._change(name, ("ACTIVE",), lifecycle.preempt)
 
     def grant(self, name: str) -> None:
         """Grant every waiting slice of this name now. Raise KeyError if none exists."""
+        self._change(name, WAITING, lifecycle.provision)
+
+    def _change(self, name: str, states: Sequence[str], change: Callable[[Cloud, QueuedResource, float], None]) -> None:
         with self._cloud.lock:
             self._cloud.age()
-            waiting = [s for s in self._cloud.slices.values() if s.id == name and s.state in WAITING]
-            for slice_ in waiting:
-                lifecycle.provision(self._cloud, slice_, self.clock.now())
-        if not waiting:
+            slices = [s for s in self._cloud.slices.values() if s.id == name and s.state in states]
+            for slice_ in slices:
+                change(self._cloud, slice_, self.clock.now())
+        if not slices:
             raise KeyError(name)
 
     def script(self, fault: Mapping[str, Any]) -> None:

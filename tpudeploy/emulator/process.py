@@ -1,4 +1,4 @@
-"""The emulator as a process: what `tpudeploy emulator start` and `emulator run` call. Prints nothing."""
+"""The emulator as a process, for `tpudeploy emulator start` and `emulator run`; and its signals. It prints nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 from tpudeploy.domain.errors import TpudeployError, UsageError
 from tpudeploy.emulator.clock import RealClock
 from tpudeploy.emulator.emulator import FOLDER, Emulator
 from tpudeploy.emulator.scenario import Scenario
-from tpudeploy.emulator.signals import ended_by_signal, signals_reach
 from tpudeploy.emulator.timings import DEMO
 
 DEFAULT_PORT = 8470
@@ -151,3 +152,47 @@ def _lives(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+@contextmanager
+def ended_by_signal() -> Iterator[Callable[[], None]]:
+    """Yield a wait that ends at the first SIGINT or SIGTERM, also at one that came before it began."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    previous_fd = signal.set_wakeup_fd(writer)
+    old = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: _wait_for(reader, frozenset(old))
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(previous_fd)
+        os.close(reader)
+        os.close(writer)
+
+
+def _wait_for(reader: int, numbers: frozenset[int]) -> None:
+    while not numbers & frozenset(os.read(reader, 64)):
+        pass
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: the signal's number goes to the wake-up pipe, but a handler must exist."""
+
+
+@contextmanager
+def signals_reach(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ctrl-C reaches the child by the terminal, SIGTERM through us; both leave it to the child how to end."""
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    old = {signal.SIGINT: signal.signal(signal.SIGINT, _ignore), signal.SIGTERM: signal.signal(signal.SIGTERM, forward)}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+        if child.poll() is None:
+            child.terminate()
+            child.wait()

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.emulator import wire
-from tpudeploy.emulator.jitter import Jitter
 from tpudeploy.emulator.machine.facts import Behaviour
-from tpudeploy.emulator.timings import Timings
+from tpudeploy.emulator.timings import Jitter, Timings
 from tpudeploy.emulator.trouble import Trouble
 
 if TYPE_CHECKING:  # both are imported when the first node is READY

@@ -40,9 +40,8 @@ from typing import Any, Self
 
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.emulator import habits
-from tpudeploy.emulator.jitter import Jitter, draw
 from tpudeploy.emulator.machine.facts import Behaviour
-from tpudeploy.emulator.timings import Timings
+from tpudeploy.emulator.timings import Jitter, Timings, draw
 from tpudeploy.emulator.trouble import Trouble, suggest
 
 # The default network, as Google makes it: only ssh, RDP and ping come in.

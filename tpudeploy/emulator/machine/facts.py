@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tpudeploy.emulator.clock import Clock
 from tpudeploy.emulator.http_server import Reply
-from tpudeploy.emulator.jitter import Jitter
+from tpudeploy.emulator.timings import Jitter
 
 
 def _ignore(_message: str) -> None:
