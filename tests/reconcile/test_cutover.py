@@ -97,6 +97,7 @@ def test_a_slice_drains_for_as_long_as_clients_keep_its_endpoint_though_its_requ
     one = serving(draining_at=NOW)
     at = moment(running={one.name: 1})
     assert drain_seconds_left(one, replace(at, patience=replace(at.patience, drained=5.0))) == 60
+    assert drain_seconds_left(one, replace(moment(), patience=replace(at.patience, held=0.0))) == 0
 
 
 UP = Health(serving=True, detail="")

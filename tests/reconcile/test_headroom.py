@@ -165,7 +165,7 @@ def test_the_chips_of_the_old_slice_count(before: Mapping[str, str], is_full: bo
 
 
 def quota_refusal(**fields: Any) -> Refused:
-    values = {"lasts": 9, "scope": Scope.REGION_QUOTA, "held": 8, "message": "Quota 'X' exceeded.", **fields}
+    values = {"lasts": 9, "scope": Scope.REGION_QUOTA, "held": 8, "message": "Exceeded: QUOTA-X.", **fields}
     return refused(values.pop("zone", A), 1, **values)
 
 
@@ -182,7 +182,7 @@ def quota_refusal(**fields: Any) -> Refused:
     ],
 )
 def test_a_quota_that_refused_a_short_while_ago(row: Refused, is_obstacle: bool) -> None:
-    why = "us-east5-a refused, for its quota is full (Quota 'X' exceeded)." if is_obstacle else None
+    why = "us-east5-a refused, for its quota is full (Exceeded: QUOTA-X)." if is_obstacle else None
     assert obstacle(replacement(), table(), refusals=[refused(A), row]) == why
 
 
@@ -237,7 +237,7 @@ DESTROY_FIRST = (
     [
         pytest.param({}, KEYS[0], f"{DESTROY_FIRST} the time of a start more.", id="another slice"),
         pytest.param(
-            {"start_seconds_after": 600.0}, KEYS[0], f"{DESTROY_FIRST} about 10 min more.", id="its start is predicted"
+            {"start_seconds_after": 1838.0}, KEYS[0], f"{DESTROY_FIRST} about 31 min more.", id="its start is predicted"
         ),
         pytest.param({"hands_over": True}, KEYS[1], f"{IN_PLACE} the time of a start.", id="a change of the server"),
         pytest.param(

@@ -131,6 +131,12 @@ def test_every_request_of_ours_counts_against_what_a_refusal_covers() -> None:
         pytest.param(
             refused(A, scope=Scope.ZONE_QUOTA), [releasing()], None, id="a quota that others filled is not waited for"
         ),
+        pytest.param(
+            refused(A, scope=Scope.ZONE_QUOTA, held=1),
+            [releasing(spec={"tpu.type": "v6e-1"})],
+            0.5,
+            id="a quota, by a single chip of ours",
+        ),
         pytest.param(refused(A, held=8), [releasing()], None, id="a full place is not waited for"),
         pytest.param(
             refused(A, scope=Scope.REGION_QUOTA, held=8), [releasing(B)], 0.5, id="the quota of a region likewise"
@@ -183,7 +189,7 @@ STOCKOUT = refusal()
 def after(*refusals: Refusal, one: Attempt | None = None, rows: tuple[Refused, ...] = ()) -> tuple[Refused, ...]:
     """Return the rows that the state keeps after these refusals of one request."""
     for each in refusals:
-        rows = add_refusal(rows, one or attempt(), each, held=(), now=NOW, patience=PATIENCE)
+        rows = add_refusal(rows, one or attempt(), each, own_attempts=(), now=NOW, patience=PATIENCE)
     return rows
 
 
@@ -265,7 +271,7 @@ def test_a_refusal_is_kept_for_an_hour_after_its_end_and_a_failed_landing_as_lon
 def test_what_is_kept_of_a_refusal() -> None:
     said = refusal(Scope.REGION_QUOTA, Remedy.STOP, kind="quota", message="Full.", limit=32, is_known=False)
     ours = [granted(B), attempt(C)]
-    (row,) = add_refusal((), attempt(A, FLEX), said, held=ours, now=NOW, patience=PATIENCE)
+    (row,) = add_refusal((), attempt(A, FLEX), said, own_attempts=ours, now=NOW, patience=PATIENCE)
     assert row == Refused(
         zone=A,
         provisioning=FLEX,

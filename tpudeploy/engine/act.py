@@ -266,7 +266,9 @@ class StepExecutor:
         self._history.add_refusal(attempt, refusal)
         record = self._session.state.record(replica)
         others = [other for other in record.attempts if other.name != attempt.name]
-        refusals = add_refusal(record.refusals, attempt, refusal, held=others, now=now, patience=self._world.patience)
+        refusals = add_refusal(
+            record.refusals, attempt, refusal, own_attempts=others, now=now, patience=self._world.patience
+        )
         self._world.emit(
             events.NotGranted(
                 **self._about(replica, attempt),

@@ -53,10 +53,10 @@ def _fill(places: tuple[tuple[int | None, int | None], ...], chips: int) -> Fill
 
     An unknown use counts as 0: a quota causes a warning, and never prevents a request.
     """
-    known = [(limit, used or 0) for limit, used in places if limit is not None]
-    bounded = [(limit, used) for limit, used in known if limit != UNLIMITED]
+    known_limits = [(limit, used or 0) for limit, used in places if limit is not None]
+    bounded = [(limit, used) for limit, used in known_limits if limit != UNLIMITED]
     if any(limit == 0 for limit, _ in bounded):
         return Fill.NONE
     if any(limit - used < chips for limit, used in bounded):
         return Fill.SHORT
-    return Fill.ENOUGH if len(known) == len(places) else Fill.UNKNOWN
+    return Fill.ENOUGH if len(known_limits) == len(places) else Fill.UNKNOWN

@@ -40,7 +40,7 @@ def pair(place: Candidate | Attempt | Refused | HistoryEntry) -> Pair:
     return place.zone, place.provisioning
 
 
-def early_preemption(attempt: Attempt, lost: Slice, now: float) -> Refusal | None:
+def early_preemption(attempt: Attempt, former_slice: Slice, now: float) -> Refusal | None:
     """Return what the loss of a granted slice says against its place; None where it lasted, or ended otherwise.
 
     Only spot is preempted. A flex-start run that ends, and a machine that a person deletes, say nothing about a place.
@@ -57,7 +57,7 @@ def early_preemption(attempt: Attempt, lost: Slice, now: float) -> Refusal | Non
         return None
     return Refusal(
         kind=PREEMPTED,
-        message=f"Google took {lost.name} back {_format_span(seconds_up)} after the grant.",
+        message=f"Google took {former_slice.name} back {_format_span(seconds_up)} after the grant.",
         remedy=Remedy.NEXT_ZONE,
         scope=Scope.PAIR,
         holds_seconds=_BILLED,

@@ -180,11 +180,11 @@ def _refused_until(place: Candidate, refusals: Iterable[Refused], now: float) ->
 
 
 def _is_full(
-    refused: Refused, place: Candidate, chips: int, choices: Iterable[Candidate], held: Collection[Attempt]
+    refused: Refused, place: Candidate, chips: int, choices: Iterable[Candidate], own_attempts: Collection[Attempt]
 ) -> bool:
     """Return whether `place` would refuse a slice of `chips`, beside the requests that are chosen already."""
     chosen_chips = sum(chips for c in choices if covers(refused, c))
-    return closes(refused, place, chosen_chips + chips, held)
+    return closes(refused, place, chosen_chips + chips, own_attempts)
 
 
 def _shares(deployment: Deployment) -> Mapping[bool, int]:

@@ -46,5 +46,5 @@ def most_slices_at_once(deployment: Deployment) -> tuple[int, float | None]:
     """
     costs = [usd_per_hour_at(deployment, candidate) for candidate in deployment.candidates]
     count = min(deployment.max_parallel_requests, len(costs))
-    known = sorted((usd for usd in costs if usd is not None), reverse=True)
-    return count, sum(known[:count]) if len(known) == len(costs) else None
+    known_costs = sorted((usd for usd in costs if usd is not None), reverse=True)
+    return count, sum(known_costs[:count]) if len(known_costs) == len(costs) else None

@@ -51,8 +51,8 @@ def covers(refused: Refused, place: Candidate | Attempt) -> bool:
             return True
 
 
-def closes(refused: Refused, place: Candidate, chips: int, held: Iterable[Attempt]) -> bool:
-    """Return whether an active refusal forbids a request for `chips` there now, while we use `held`.
+def closes(refused: Refused, place: Candidate, chips: int, own_attempts: Iterable[Attempt]) -> bool:
+    """Return whether an active refusal forbids a request for `chips` there now, beside `own_attempts`.
 
     A quota that was full is full for what we used then. Once we use less, there is room for as much again, whatever
     others use.
@@ -61,7 +61,7 @@ def closes(refused: Refused, place: Candidate, chips: int, held: Iterable[Attemp
     if not covers(refused, place):
         return False
     # Everything but a quota is refused whatever we use.
-    return refused.scope not in QUOTAS or chips_counted_against(refused, held) + chips > refused.held
+    return refused.scope not in QUOTAS or chips_counted_against(refused, own_attempts) + chips > refused.held
 
 
 def standing_refusals(
@@ -90,9 +90,9 @@ def _is_filled_by(leaving: Iterable[Attempt], refused: Refused) -> bool:
     return refused.scope in QUOTAS and refused.held > 0 and chips_counted_against(refused, leaving) > 0
 
 
-def chips_counted_against(refused: Refused, held: Iterable[Attempt]) -> int:
-    """Return the chips of `held` that count against what `refused` is about: husks too, until they are deleted."""
-    return sum(chips_of(a) for a in held if covers(refused, a))
+def chips_counted_against(refused: Refused, own_attempts: Iterable[Attempt]) -> int:
+    """Return the chips of ours that count against what `refused` is about: husks too, until they are deleted."""
+    return sum(chips_of(a) for a in own_attempts if covers(refused, a))
 
 
 def chips_of(attempt: Attempt) -> int:
@@ -106,11 +106,11 @@ def add_refusal(
     attempt: Attempt,
     refusal: Refusal,
     *,
-    held: Iterable[Attempt],
+    own_attempts: Iterable[Attempt],
     now: float,
     patience: Patience,
 ) -> tuple[Refused, ...]:
-    """Return `refusals` with this one added. `held` is everything else of ours that exists, also while it is deleted.
+    """Return `refusals` with this one added. `own_attempts` are all others that exist, also while they are deleted.
 
     A lapsed refusal is kept for a while, because it may be repeated: an unknown text is tried a few times, and then
     waits for a person.
@@ -133,7 +133,7 @@ def add_refusal(
         times=times,
         landed=landed,
     )
-    addition = replace(addition, held=chips_counted_against(addition, held))
+    addition = replace(addition, held=chips_counted_against(addition, own_attempts))
     others = (r for r in refusals if r is not previous)
     recent = (r for r in others if r.until > now - patience.lapsed or makes_doubtful(r, now))
     return (*recent, addition)

@@ -129,8 +129,7 @@ def describe_request(attempt: Attempt, now: float) -> str:
         facts.append(_format_cost(attempt))
     elif attempt.releasing_at is None:
         facts.append(f"if granted, {_format_cost(attempt)}")
-    details = f": {'; '.join(facts)}" if facts else ""
-    return f"{attempt.name} ({attempt.zone}, {attempt.provisioning}){details}"
+    return f"{attempt.name} ({attempt.zone}, {attempt.provisioning}): {'; '.join(facts)}"
 
 
 def _format_cost(attempt: Attempt) -> str:

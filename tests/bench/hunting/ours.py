@@ -191,7 +191,9 @@ class _Hunt:
     def _save(self, record: Record, attempt: Attempt, refusal: Refusal | None) -> None:
         if refusal is not None:
             held = [a for a in record.attempts if a.name != attempt.name]
-            refusals = add_refusal(record.refusals, attempt, refusal, held=held, now=self._now, patience=PATIENCE)
+            refusals = add_refusal(
+                record.refusals, attempt, refusal, own_attempts=held, now=self._now, patience=PATIENCE
+            )
             record = replace(record, refusals=refusals)
         self._state = self._state.with_record(record)
 
