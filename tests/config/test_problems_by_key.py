@@ -197,6 +197,7 @@ UNDER_SERVING: list[tuple[str, str, str]] = [
     ("args: {reasoning_config: {reasoning_parser: gema4}}", "TPU1311 7:10+16", 'did you mean "gemma4"?'),
     ("args: {structured_outputs_config: {reasoning_parser: gema4}}", "TPU1311 7:10+25", 'did you mean "gemma4"?'),
     ("args: {show_hidden_metrics_for_version: soon}", "TPU1311 7:43+4", "0.31"),
+    ("args: {profiler_config: {capture_torch_profiler: true}}", "TPU1311 7:10+15", "profiler: torch"),
     ("args: {ubatch_size: many}", "TPU1311 7:23+4", ""),
     ("args: {ubatch_size: 7}", "TPU1334 7:10+11", "leave it out"),
     ("args: {enable_sleep_mode: true}", "TPU1334 7:10+17", "leave it out"),

@@ -229,6 +229,7 @@ def _profiler(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         names = [
             name for name in ("torch_profiler_dir", "torch_profiler_activities") if tree.get(name) not in (None, "")
         ]
+        names += ["capture_torch_profiler"] if _is_true(tree.get("capture_torch_profiler")) else []
         yield from ((f"{name} works only with profiler torch", "profiler: torch") for name in names)
     if profiler != "proton":
         off = (None, False, "")
