@@ -22,8 +22,8 @@ from tpudeploy.engine.session import open_session
 from tpudeploy.engine.verify import Verifier
 from tpudeploy.node.fingerprint import aim_print, server_print
 from tpudeploy.planning.drift import refreshed
-from tpudeploy.planning.seen import changed
-from tpudeploy.planning.targets import marked
+from tpudeploy.planning.plan_preconditions import changed_slices
+from tpudeploy.planning.targets import mark_replacements
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.cutover import mark_as_ending
 from tpudeploy.reconcile.placement import is_closed
@@ -189,7 +189,7 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
     with open_session(world, goal.name, "apply" if goal.deployment else "destroy") as session:
         fingerprint_of_all = aim_print(goal.deployment, None)
         own_fingerprints = {goal.fingerprint, fingerprint_of_all}
-        state = marked(with_adopted(world, goal, session.state), goal.replaces, own_fingerprints)
+        state = mark_replacements(with_adopted(world, goal, session.state), goal.replaces, own_fingerprints)
         current = _plan_again(world, goal, state)
         if source and _is_begun(goal, current):
             # An earlier run carried out a part of the file: what is left of it is what the world needs now.
@@ -259,7 +259,7 @@ def _check_holds(goal: Goal, state: State, current: Goal, source: str) -> None:
             f"(serial {goal.serial} then, {state.serial} now).",
             hint=hint,
         )
-    names = changed(goal.seen, current.seen)
+    names = changed_slices(goal.seen, current.seen)
     if names:
         raise errors.StalePlan(f"{source} is stale: {', '.join(names)} changed after the plan was made.", hint=hint)
 

@@ -23,14 +23,21 @@ from tpudeploy.engine.session import warnings_of_abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.orphans.adopt import adoptable
 from tpudeploy.orphans.lost import unremembered
-from tpudeploy.planning.deltas import weighed
+from tpudeploy.planning.change_estimates import with_estimates
 from tpudeploy.planning.diff import changes, removals
 from tpudeploy.planning.drift import drift, refreshed, told
 from tpudeploy.planning.headroom import headroom_problems, needs_headroom
+from tpudeploy.planning.plan_preconditions import preconditions
 from tpudeploy.planning.quota import QuotaTable
 from tpudeploy.planning.renamed import renamed
-from tpudeploy.planning.seen import seen
-from tpudeploy.planning.targets import Targets, marked, partial, replicas, to_go, within
+from tpudeploy.planning.targets import (
+    Targets,
+    mark_replacements,
+    only_targets,
+    partial_plan_warning,
+    replicas_by_deployment,
+    slices_to_replace,
+)
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.capacity_score import longest_recent_wait
 from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors
@@ -103,9 +110,9 @@ def plan(
     readable = [d for d in requested if d.name not in unreadable]
     targets: dict[str, Targets] = {d.name: None for d in readable}
     if scope.target:
-        targets = replicas(scope.target, readable, states)
+        targets = replicas_by_deployment(scope.target, readable, states)
     known = [d for d in readable if d.name in targets]
-    replacements = replicas(scope.replace, known, states)
+    replacements = replicas_by_deployment(scope.replace, known, states)
     new_deployments = [d for d in known if d.name not in states]
 
     orphans = search(world, new_deployments) if scope.refresh else Lost(found={})
@@ -142,7 +149,7 @@ def plan(
             *_joined(orphan_diagnostics),
             *orphans.diagnostics,
             *warnings_of_abandoned_locks(world, [d.name for d in known]),
-            *([partial()] if scope.target else []),
+            *([partial_plan_warning()] if scope.target else []),
             *_joined(headroom),
             *renames,
             *_joined(checks),
@@ -191,7 +198,7 @@ def _with_state(
     if state is None:
         return part
     records = [record for record in state.records if replacements is None or record.index in replacements]
-    return replace(part, state=state, replaces=tuple(name for r in records for name in to_go(r)))
+    return replace(part, state=state, replaces=tuple(name for r in records for name in slices_to_replace(r)))
 
 
 def _with_orphans(
@@ -365,13 +372,13 @@ def _planned_goals(world: World, parts: Sequence[_Part], *, refresh: bool) -> It
 def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Goal:
     deployment, targets = part.deployment, part.targets
     own_fingerprints = {aim_print(deployment, targets), aim_print(deployment, None)}
-    state = marked(part.state, part.replaces, own_fingerprints)
+    state = mark_replacements(part.state, part.replaces, own_fingerprints)
     if part.adopts:
         # Otherwise a slice that serves already would seem to be starting.
         state = remember(state, observed)
     moment = Moment(observed=observed, patience=world.patience)
     # A presumed observation is the state itself, which cannot differ from it.
-    outside_changes = within(targets, drift(state, moment)) if refresh else ()
+    outside_changes = only_targets(targets, drift(state, moment)) if refresh else ()
     state = refreshed(state, outside_changes)
     renews: tuple[str, ...] = ()
     if deployment is None:
@@ -382,7 +389,7 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
             renews = slices_needing_successors(deployment, state, moment)
             state = mark_as_ending(state, renews)
         all_changes = changes(deployment, state, moment)
-    own_changes = [_complete(change, part, outside_changes, world) for change in within(targets, all_changes)]
+    own_changes = [_complete(change, part, outside_changes, world) for change in only_targets(targets, all_changes)]
     approval = state.goal
     has_changes = any(change.action is not Action.NO_OP for change in own_changes)
     # A plan without changes needs no approval, but it ends what an earlier approval began.
@@ -394,7 +401,7 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
         resumes=resumes,
         changes=tuple(own_changes),
         adopts=part.adopts,
-        seen=seen(state, moment, own_changes) if refresh else (),
+        seen=preconditions(state, moment, own_changes) if refresh else (),
         drift=outside_changes,
         replaces=part.replaces,
         renews=renews,
@@ -411,7 +418,7 @@ def _complete(change: Change, part: _Part, outside_changes: Sequence[Drift], wor
         action = Action.UPDATE if change.action is Action.NO_OP else change.action
         change = replace(change, action=action, reason=Reason.ADOPTED)
     change = told(change, outside_changes)
-    return change if part.deployment is None else weighed(change, part.deployment, world.patience)
+    return change if part.deployment is None else with_estimates(change, part.deployment, world.patience)
 
 
 def _slices_to_verify(part: _Part, state: State) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the world is, beside what was applied: found by `-refresh-only`, and written down. Nothing is touched."""
+"""Refresh: the drift that `-refresh-only` shows and records. Nothing in the cloud is changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tpudeploy.engine.session import open_session
 from tpudeploy.engine.verify import Server, serving, verify_as_applied
 from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.planning.drift import drift, ineffective, missing, recorded
-from tpudeploy.planning.targets import Targets, within
+from tpudeploy.planning.targets import Targets, only_targets
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.fate import Moment
 
@@ -31,11 +31,11 @@ def observation(
     *,
     sources: VerifySources | None = None,
 ) -> Goal:
-    """Return the differences that one look shows; with `sources`, those between a server and its settings as well."""
+    """Return the drift that one observation shows, with `sources` also that of the servers' settings."""
     moment = Moment(observed=observed, patience=world.patience)
-    found = (*drift(state, moment), *missing(deployment, state, moment))
+    drifts = [*drift(state, moment), *missing(deployment, state, moment)]
     if sources is not None:
-        found = (*found, *_not_in_effect(world, sources, deployment, serving(state, observed)))
+        drifts += _settings_drift(world, sources, deployment, serving(state, observed))
     return Goal(
         name=deployment.name,
         deployment=deployment,
@@ -44,37 +44,33 @@ def observation(
         serial=state.serial,
         resumes=False,
         changes=(),
-        drift=within(targets, found),
+        drift=only_targets(targets, drifts),
         targets=targets,
     )
 
 
-def _not_in_effect(
+def _settings_drift(
     world: World, sources: VerifySources, deployment: Deployment, servers: Sequence[Server]
 ) -> Iterator[Drift]:
-    told = together(world.threads, lambda server: verify_as_applied(sources, deployment, server), servers)
-    for server, found in zip(servers, told, strict=True):
-        if found.broken:
-            yield ineffective(deployment.name, server.replica, server.attempt, found)
+    results = together(world.threads, lambda server: verify_as_applied(sources, deployment, server), servers)
+    for server, result in zip(servers, results, strict=True):
+        if result.broken:
+            yield ineffective(deployment.name, server.replica, server.attempt, result)
 
 
 def record(world: World, plan: Plan) -> Report:
-    """Write down what `plan` found. What goes wrong with one of several deployments is its outcome.
+    """Record the drift of `plan` in the states. The error of one of several deployments is its outcome.
 
-    Raise what goes wrong with a single one, `errors.StalePlan` where the world or a state has moved on since.
+    Raise the error of a single one, `errors.StalePlan` if the world or a state has changed since.
     """
-    goals = [g for g in plan.goals if g.errors or any(d.kind is not DriftKind.MISSING for d in g.drift)]
-    if len(plan.goals) == 1:
-        for goal in goals:
-            _record(world, goal, plan.source)
-        return Report(outcomes=())
+    goals = [goal for goal in plan.goals if goal.errors or any(d.kind is not DriftKind.MISSING for d in goal.drift)]
     failures: list[Outcome] = []
     for goal in goals:
         try:
             _record(world, goal, plan.source)
-        except errors.Interrupted:
-            raise
         except errors.TpudeployError as error:
+            if len(plan.goals) == 1 or isinstance(error, errors.Interrupted):
+                raise
             failures.append(Outcome(address=goal.name, action=Action.NO_OP, error=error))
     return Report(outcomes=tuple(failures))
 
@@ -85,13 +81,13 @@ def _record(world: World, goal: Goal, source: str) -> None:
     deployment = goal.deployment
     if deployment is None:
         return
-    with open_session(world, goal.name, "refresh") as held:
-        state, budget = held.state, world.patience.faults_at_plan
-        observed = retry_on_fault(world, goal.name, lambda: observe(world, state, deployment), budget=budget)
+    with open_session(world, goal.name, "refresh") as session:
+        state = session.state
+        observed = retry_on_fault(world, goal.name, lambda: observe(world, state, deployment))
         current = observation(world, deployment, state, goal.targets, observed)
         has_moved = (state.lineage, state.serial) != (goal.lineage, goal.serial)
         if current.drift != goal.drift or (source and has_moved):
             raise errors.StalePlan(
                 f"What was found of {goal.name} is no longer so.", hint="Run the command again to see what is."
             )
-        held.save(recorded(state, current.drift))
+        session.save(recorded(state, current.drift))

@@ -64,7 +64,7 @@ def plan(
     from tpudeploy.engine.pins import Found
     from tpudeploy.engine.plan import Scope
     from tpudeploy.pins.pins import not_pinned
-    from tpudeploy.planning.targets import parsed
+    from tpudeploy.planning.targets import parse_addresses
 
     replaced, targets = tuple(replace), tuple(target)
     is_used = {"destroy": destroy, "adopt": adopt, "refresh_only": refresh_only, "replace": bool(replaced)}
@@ -73,8 +73,8 @@ def plan(
         mode=Mode.REFRESH_ONLY if refresh_only else Mode.DESTROY if destroy else Mode.NORMAL,
         adopt=adopt,
         refresh=refresh,
-        replace=parsed(replaced),
-        target=parsed(targets),
+        replace=parse_addresses(replaced),
+        target=parse_addresses(targets),
     )
     loaded = loading.profiles(profiles)
     adapters = workspace.adapters

@@ -1,4 +1,4 @@
-"""What of its deployments a plan is about, and what it is to replace: the addresses that a person gave."""
+"""The addresses that limit a plan to a part of its deployments, or request replacements."""
 
 from __future__ import annotations
 
@@ -28,62 +28,71 @@ Targets = tuple[int, ...] | None
 T = TypeVar("T", Change, Drift)
 
 
-def parsed(texts: Iterable[str]) -> tuple[Address, ...]:
-    """Raise `errors.UsageError` for what has not the form of an address."""
-    return tuple(map(_parsed, texts))
+def parse_addresses(texts: Iterable[str]) -> tuple[Address, ...]:
+    """Raise `errors.UsageError` for a text that does not have the form of an address."""
+    try:
+        return tuple(map(Address.parse, texts))
+    except ValueError as cause:
+        raise UsageError(f"{cause}.") from cause
 
 
-def replicas(
+def replicas_by_deployment(
     addresses: Collection[Address], deployments: Collection[Deployment], states: Mapping[str, State]
 ) -> dict[str, Targets]:
-    """For each deployment that is meant, its replicas; None for all of them.
+    """Return the replicas that the addresses name, for each deployment among them; None for all of its replicas.
 
-    Raise `errors.UsageError` for an address that nothing has: left unsaid, it would be taken for "no changes".
+    Raise `errors.UsageError` for an address that does not exist: otherwise it would look like "no changes".
     """
-    by_name = {d.name: d for d in deployments}
-    found: dict[str, Targets] = {}
+    by_name = {deployment.name: deployment for deployment in deployments}
+    targets: dict[str, Targets] = {}
     for each in addresses:
-        known = by_name.get(each.deployment)
-        if known is None:
-            raise UsageError(f"There is no {each} in this plan.", hint=_there_are(sorted(by_name)))
+        deployment = by_name.get(each.deployment)
+        if deployment is None:
+            raise UsageError(f"There is no {each} in this plan.", hint=_existing(sorted(by_name)))
         state = states.get(each.deployment)
-        kept = {r.index for r in state.records if r.attempts} if state is not None else set()
-        indexes = {*range(known.replicas), *kept}
+        indexes = set(range(deployment.replicas))
+        if state is not None:
+            indexes |= {record.index for record in state.records if record.attempts}
         if each.replica is not None and each.replica not in indexes:
-            raise UsageError(
-                f"There is no {each} in this plan.", hint=_there_are([address(known.name, i) for i in sorted(indexes)])
-            )
-        found[known.name] = _with(found.get(known.name, ()), each.replica)
-    return found
+            names = [address(deployment.name, index) for index in sorted(indexes)]
+            raise UsageError(f"There is no {each} in this plan.", hint=_existing(names))
+        earlier = targets.get(deployment.name, ())
+        if earlier is None or each.replica is None:
+            targets[deployment.name] = None
+        else:
+            targets[deployment.name] = tuple(sorted({*earlier, each.replica}))
+    return targets
 
 
-def within(targets: Targets, found: Iterable[T]) -> tuple[T, ...]:
-    """Those of replicas that a plan is about."""
-    return tuple(each for each in found if targets is None or each.replica in targets)
+def only_targets(targets: Targets, items: Iterable[T]) -> tuple[T, ...]:
+    """Return the items of the replicas that the plan covers."""
+    return tuple(each for each in items if targets is None or each.replica in targets)
 
 
-def marked(state: State, names: Collection[str], aims: Collection[str]) -> State:
-    """`state` in which these slices, and no others, are to go once others stand in their place.
+def mark_replacements(state: State, names: Collection[str], fingerprints: Collection[str]) -> State:
+    """Return `state` in which exactly these slices are marked to be replaced.
 
-    What was marked before stays so where the approval that it belongs to is one of `aims`; another one ends it.
+    Earlier marks stay if the fingerprint of their approval is among `fingerprints`. Another approval ends them.
     """
-    stays = state.goal is not None and state.goal.fingerprint in aims
+    keeps_marks = state.goal is not None and state.goal.fingerprint in fingerprints
     for record in state.records:
         for attempt in record.attempts:
-            is_to_go = attempt.name in names or (stays and attempt.is_to_go)
+            is_to_go = attempt.name in names or (keeps_marks and attempt.is_to_go)
             if is_to_go != attempt.is_to_go:
-                known = state.record(record.index)
-                state = state.with_record(known.with_attempt(replace(attempt, is_to_go=is_to_go)))
+                marked_attempt = replace(attempt, is_to_go=is_to_go)
+                state = state.with_record(state.record(record.index).with_attempt(marked_attempt))
     return state
 
 
-def to_go(record: Record) -> tuple[str, ...]:
-    """The slices of a replica that another is to take the place of: not those that are on their way to do so."""
-    standing = [a for a in record.attempts if a.releasing_at is None]
-    return tuple(a.name for a in standing if a.is_to_go) or tuple(a.name for a in standing)
+def slices_to_replace(record: Record) -> tuple[str, ...]:
+    """Return the slices of a replica that a replacement concerns: not those that are the replacement already."""
+    current = [attempt for attempt in record.attempts if attempt.releasing_at is None]
+    marked = [attempt for attempt in current if attempt.is_to_go]
+    return tuple(attempt.name for attempt in marked or current)
 
 
-def partial() -> Diagnostic:
+def partial_plan_warning() -> Diagnostic:
+    """Return the warning of a plan with -target."""
     return Diagnostic(
         code=PARTIAL,
         message="This plan is about what -target names, and leaves the rest as it is.",
@@ -92,16 +101,5 @@ def partial() -> Diagnostic:
     )
 
 
-def _with(known: Targets, replica: int | None) -> Targets:
-    return None if known is None or replica is None else tuple(sorted({*known, replica}))
-
-
-def _parsed(text: str) -> Address:
-    try:
-        return Address.parse(text)
-    except ValueError as cause:
-        raise UsageError(f"{cause}.") from cause
-
-
-def _there_are(names: list[str]) -> str:
+def _existing(names: list[str]) -> str:
     return f"There {'is' if len(names) == 1 else 'are'} {', '.join(names)}." if names else "There is nothing in it."

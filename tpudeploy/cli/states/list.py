@@ -7,7 +7,7 @@ import argparse
 from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.states.words import address
-from tpudeploy.planning.memory import named
+from tpudeploy.planning.state_edits import select_addresses
 from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
@@ -16,7 +16,7 @@ def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int
     filters = [address(word) for word in args.words]
     all_states = {name: workspace.adapters.states.read(name).state for name in workspace.adapters.states.names()}
     states = {name: state for name, state in all_states.items() if state is not None}
-    addresses = tuple(named(states, filters))
+    addresses = tuple(select_addresses(states, filters))
     if args.json:
         context.reply.set(view.state_list(states, addresses))
     elif addresses:

@@ -13,7 +13,7 @@ from tpudeploy.cli.states.words import address, state_of
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address as replica_address
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.planning.memory import must_rest, records
+from tpudeploy.planning.state_edits import check_no_run, records_at
 from tpudeploy.ports import StateBackend
 from tpudeploy.reconcile.request_table import describe_request
 from tpudeploy.views import state as view
@@ -55,8 +55,8 @@ def _removals(states: StateBackend, args: argparse.Namespace) -> Iterator[_Remov
     """Yield every named slice. Raise `errors.StateError` for the first address that is not in a state."""
     for address_ in map(address, args.words):
         state = state_of(states, address_.deployment)
-        must_rest(state, force=args.force)
-        for record in records(state, address_):
+        check_no_run(state, force=args.force)
+        for record in records_at(state, address_):
             replica = replica_address(state.deployment, record.index)
             for attempt in record.attempts:
                 yield _Removal(deployment=state.deployment, address=replica, attempt=attempt)

@@ -7,7 +7,7 @@ import argparse
 from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.states.words import address, state_of
-from tpudeploy.planning.memory import records
+from tpudeploy.planning.state_edits import records_at
 from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
@@ -15,7 +15,7 @@ from tpudeploy.workspace import Workspace
 def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
     address_ = address(args.words[0])
     state = state_of(workspace.adapters.states, address_.deployment)
-    records_ = records(state, address_)
+    records_ = records_at(state, address_)
     if args.json:
         context.reply.set(view.state_document(state, records_))
     else:

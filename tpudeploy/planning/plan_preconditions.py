@@ -1,0 +1,52 @@
+"""The preconditions of a saved plan: what it observed of the slices that it touches, and whether that still holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from tpudeploy.domain.plan import Action, Change, Precondition
+from tpudeploy.domain.slices import BootReport
+from tpudeploy.domain.state import State
+from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
+
+# A request that still waits may be granted, or advance, without making the plan another one.
+_REQUESTED = "asked"
+
+
+def preconditions(state: State, moment: Moment, changes: Iterable[Change]) -> tuple[Precondition, ...]:
+    """Return the fingerprint of every slice of the replicas that `changes` touch."""
+    reports = moment.observed.reports
+    return tuple(
+        Precondition(name=attempt.name, print=_fingerprint(judge(attempt, moment), reports.get(attempt.name)))
+        for change in changes
+        if change.action is not Action.NO_OP
+        for attempt in state.record(change.replica).attempts
+    )
+
+
+def changed_slices(before: Iterable[Precondition], now: Iterable[Precondition]) -> tuple[str, ...]:
+    """Return the names of the slices that are no longer as they were."""
+    current = {each.name: each.print for each in now}
+    names: list[str] = []
+    for each in before:
+        fingerprint = current.get(each.name)
+        # A request may have been granted meanwhile. It may not have been refused or have disappeared.
+        is_granted_request = each.print == _REQUESTED and fingerprint not in {None, *Fate}
+        if fingerprint != each.print and not is_granted_request:
+            names.append(each.name)
+    return tuple(names)
+
+
+def _fingerprint(judged: Judged, report: BootReport | None) -> str:
+    """Return the fingerprint of a slice. Addresses and the progress of a boot are left out: they change by themselves."""
+    if judged.fate in {Fate.HIDDEN, Fate.WAITING}:
+        return _REQUESTED
+    if judged.fate is not Fate.UP or judged.slice is None:
+        return judged.fate
+    slice_ = judged.slice
+    server = "" if report is None else report.spec
+    facts = [slice_.accelerator_type, slice_.created_at, dict(slice_.labels), dict(slice_.metadata), server]
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
