@@ -228,9 +228,9 @@ def checked(profile: Checked) -> tuple[Deployment, tuple[Diagnostic, ...]]:
 
 def sized(profile: Checked) -> Deployment:
     """Return the deployment without its startup script and its project: for `size`, which is asked often."""
-    from tpudeploy.planning.resolve import without_script
+    from tpudeploy.planning.resolve import resolve_without_script
 
-    return without_script(profile, project=None, config_json=_config_json(profile))
+    return resolve_without_script(profile, project=None, config_json=_config_json(profile))
 
 
 def deployment(profile: Checked, *, project: str | None, script: bool = True, pins: Pins | None = None) -> Deployment:
@@ -240,12 +240,12 @@ def deployment(profile: Checked, *, project: str | None, script: bool = True, pi
     """
     from tpudeploy.domain.pins import NONE
     from tpudeploy.node import render
-    from tpudeploy.planning.resolve import resolve, without_script
+    from tpudeploy.planning.resolve import resolve, resolve_without_script
 
     active_pins = pins if pins is not None else NONE
     if script:
-        return resolve(profile, _templates(), project=project, config_json=_config_json(profile), held=active_pins)
-    resolved = without_script(profile, project=project, config_json=_config_json(profile), held=active_pins)
+        return resolve(profile, _templates(), project=project, config_json=_config_json(profile), lock=active_pins)
+    resolved = resolve_without_script(profile, project=project, config_json=_config_json(profile), lock=active_pins)
     render.check_size(resolved, _templates)
     return resolved
 

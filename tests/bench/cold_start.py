@@ -28,7 +28,7 @@ from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.machine import Machine
 from tpudeploy.emulator.storage_objects import Conditions, Objects, StoredObject
 from tpudeploy.node import render
-from tpudeploy.planning.resolve import without_script
+from tpudeploy.planning.resolve import resolve_without_script
 
 IMAGE_SECONDS, BOOT_SECONDS, BUCKET_SECONDS = 300.0, 652.0, 9.0
 PLAIN = """
@@ -135,7 +135,9 @@ def _script(folder: Path, profile: str, templates: Mapping[str, str]) -> str:
     folder.mkdir(parents=True)
     file = folder / "gemma.yaml"
     file.write_text(profile, encoding="utf-8")
-    deployment = without_script(parse(str(file), FileReader(), environment={}), project="demo", config_json=None)
+    deployment = resolve_without_script(
+        parse(str(file), FileReader(), environment={}), project="demo", config_json=None
+    )
     return render.startup_script(deployment, templates, "bench")
 
 

@@ -8,7 +8,7 @@ from tpudeploy.adapters import assets
 from tpudeploy.adapters.files import FileReader
 from tpudeploy.config.parse import parse
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.planning.readback import Served, served
+from tpudeploy.planning.readback import ScriptServer, read_script
 from tpudeploy.planning.resolve import resolve
 
 PROFILE = """\
@@ -76,7 +76,7 @@ def _resolved(folder: Path, profile: str) -> Deployment:
     return resolve(parse(str(file), FileReader(), environment={}), assets.templates(), project="p")
 
 
-def _read_back(of: Deployment) -> Served:
-    found = served(str(of.startup_script))
+def _read_back(of: Deployment) -> ScriptServer:
+    found = read_script(str(of.startup_script))
     assert found is not None
     return found

@@ -11,7 +11,7 @@ from tpudeploy.config.reader import Unreadable
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.planning.resolve import without_script
+from tpudeploy.planning.resolve import resolve_without_script
 from tpudeploy.sizing.checks import check
 
 BASE = """\
@@ -45,7 +45,7 @@ def deployment(settings: Mapping[str, Any] | None = None, config: Mapping[str, A
     """`settings` maps dotted paths to values; `config` is a Hugging Face config for the model."""
     sets = [f"{path}={json.dumps(value)}" for path, value in (settings or {}).items()]
     profile = parse("gemma.yaml", OneFile(), overlays=[], sets=sets, environment={})
-    return without_script(profile, project=None, config_json=None if config is None else json.dumps(config))
+    return resolve_without_script(profile, project=None, config_json=None if config is None else json.dumps(config))
 
 
 def found(settings: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None) -> list[Diagnostic]:

@@ -1,15 +1,15 @@
-"""The compile cache in a bucket: which folder of the machine it fills, and what its programs were compiled for.
+"""The compile cache in a bucket: the folder of the machine that it fills, and the key of what its programs depend on.
 
-Compiled programs depend on the software, which the image's digest stands for (jax and libtpu are in it) and the setup
-steps change; on the model; on the chips; and on every flag and variable but those that are known not to matter here.
-The engine looks each program up by its content: a key that is too narrow costs a compilation, none is ever wrong.
+Compiled programs depend on the software (the image's digest, which includes jax and libtpu, and the setup steps), on
+the model, on the chips, and on every flag and variable except those that are known not to matter. The engine looks up
+each program by its content, so a key that is too narrow costs a compilation, and a wrong program is never used.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.domain.accelerator import AcceleratorType
@@ -19,7 +19,7 @@ from tpudeploy.node.mounts import host_path
 VARIABLE = "VLLM_XLA_CACHE_PATH"
 # vLLM's own default, in its container: ~/.cache/vllm/xla_cache.
 DEFAULT = "/root/.cache/vllm/xla_cache"
-# Flags and variables of what is around the programs: the API, logs, where files lie.
+# Flags and variables that do not change the programs: those of the API, of logs and of paths.
 _AROUND = """
 api-key allowed-headers allowed-methods allowed-origins chat-template disable-log-stats download-dir
 enable-auto-tool-choice enable-log-requests host port reasoning-parser response-role root-path
@@ -33,12 +33,12 @@ _KEY = 20  # hexadecimal digits: 80 bits tell settings apart that one bucket eve
 
 
 def inside(container: Container) -> str:
-    """Where the container keeps what it compiles."""
+    """Return the folder of the compile cache in the container."""
     return container.environment.get(VARIABLE, DEFAULT)
 
 
 def compile_cache(spec: ProfileSpec, container: Container, kind: AcceleratorType) -> CompileCache | None:
-    """None where the profile names no bucket, or keeps the cache in no volume (a check tells of that)."""
+    """Return the cache, or None if the profile names no bucket or the cache is in no volume (a check reports that)."""
     folder = host_path(container, inside(container))
     if spec.serving.xla_cache_bucket is None or folder is None:
         return None
@@ -55,20 +55,16 @@ def _key(spec: ProfileSpec, container: Container, kind: AcceleratorType) -> str:
         "model": spec.model.id,
         "chips": kind.name,
         "flags": sorted(_flags(container.serve[3:])),
-        "variables": sorted(_variables(container.environment)),
+        "variables": sorted(pair for pair in container.environment.items() if pair[0] not in _AROUND_VARIABLES),
         "setup": container.setup,
     }
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:_KEY]
 
 
 def _flags(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Each flag with its values, without those around the programs."""
+    """Yield each flag that changes the programs, with its values."""
     starts = [n for n, word in enumerate(words) if word.startswith("--")]
     for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
         name = words[start].partition("=")[0].removeprefix("--")
         if name not in _AROUND_FLAGS and name.removeprefix("no-") not in _AROUND_FLAGS:
             yield tuple(words[start:end])
-
-
-def _variables(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    return ((name, value) for name, value in environment.items() if name not in _AROUND_VARIABLES)

@@ -1,4 +1,4 @@
-"""What a changed attribute costs, and the hashes that say whether two things are the same."""
+"""The effect of a changed attribute, and the fingerprints that show whether two things are the same."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tpudeploy.pins.pins import effective
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
-# The longest prefix wins. `placement.zones` and `.provisioning` say where to ask *next*: they cost a slice only when
-# the one that is held lies outside them (see diff.py).
+# The longest prefix wins. `placement.zones` and `.provisioning` say where the *next* slice may be: they cost a slice
+# only if the current one lies outside of them (see diff.py).
 EFFECTS: Mapping[str, Effect] = {
     "model": Effect.RESTART,
     "secrets": Effect.RESTART,
@@ -36,7 +36,7 @@ EFFECTS: Mapping[str, Effect] = {
 
 @lru_cache(maxsize=4096)
 def effect(path: str) -> Effect:
-    """What changing the attribute at `path` costs. Raise KeyError for a path no row covers: the table is complete."""
+    """Return the effect of a change of the attribute at `path`. Raise KeyError for a path that no row covers."""
     prefix = path
     while prefix not in EFFECTS:
         prefix, dot, _ = prefix.rpartition(".")
@@ -46,37 +46,37 @@ def effect(path: str) -> Effect:
 
 
 def slice_print(attributes: Mapping[str, Json]) -> str:
-    """The same for two slices that need not be replaced by one another."""
+    """Return a fingerprint that is equal for two slices if neither has to be replaced to become the other."""
     return _hash({p: v for p, v in attributes.items() if effect(p) is Effect.REPLACE})
 
 
 def server_print(attributes: Mapping[str, Json]) -> str:
-    """The same for two servers that need not be restarted to become one another.
+    """Return a fingerprint that is equal for two servers if neither has to be restarted to become the other.
 
-    A pin counts as if its digest or commit had been written: who writes it out restarts nothing.
+    A pin counts like a digest or commit in the profile, so writing it into the profile restarts nothing.
     """
     return _hash({p: v for p, v in effective(attributes).items() if effect(p) is Effect.RESTART})
 
 
 def live_attributes(attributes: Mapping[str, Json]) -> dict[str, Json]:
-    """The attributes that a running node carries and can be given anew: its labels and network tags."""
+    """Return the attributes that a running node can be given without a restart: its labels and network tags."""
     return {p: v for p, v in attributes.items() if p.startswith(("placement.labels.", "placement.network.tags"))}
 
 
 def fingerprint(deployment: Deployment) -> str:
-    """The whole of what a person approves."""
+    """Return the fingerprint of everything that a user approves."""
     return _hash({**deployment.attributes, "replicas": deployment.replicas})
 
 
 def aim_print(deployment: Deployment | None, targets: tuple[int, ...] | None) -> str:
-    """The same for two plans that one yes covers: "" to remove all of a deployment."""
+    """Return a fingerprint that is equal for two plans if one approval covers both; "" to delete the deployment."""
     whole = "" if deployment is None else fingerprint(deployment)
     return whole if targets is None else _hash({"whole": whole, "targets": list(targets)})
 
 
-@lru_cache(maxsize=2)  # a script is asked about by several in a row
+@lru_cache(maxsize=2)  # several callers in a row need the fingerprint of one script
 def text_print(text: str) -> str:
-    """The same for two equal texts, and short."""
+    """Return a short fingerprint of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""Where on the machine a path of the container is kept."""
+"""Where the paths of a container are stored on its machine."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _EMPTIED = (*_MEMORY, "/tmp")  # noqa: S108 - a path to warn of: on disk, and em
 
 
 def host_path(container: Container, inside: str) -> str | None:
-    """The host's path for `inside`, from the deepest volume that holds it; None where no volume does."""
+    """Return the host's path for `inside`, by the deepest volume that contains it, or None if none does."""
     path = inside.rstrip("/")
     mounts = [(host, at.rstrip("/")) for host, at in container.volumes]
-    holding = [(host, at) for host, at in mounts if path == at or path.startswith(f"{at}/")]
-    if not holding:
+    matching = [(host, at) for host, at in mounts if path == at or path.startswith(f"{at}/")]
+    if not matching:
         return None
-    host, at = max(holding, key=lambda mount: len(mount[1]))
+    host, at = max(matching, key=lambda mount: len(mount[1]))
     return host.rstrip("/") + path[len(at) :]
 
 
 def is_emptied(host: str) -> bool:
-    """Whether what is there is gone after a reboot."""
+    """Return whether a reboot empties this path of the host."""
     return _is_under(host, _EMPTIED)
 
 
 def is_memory(container: Container, inside: str) -> bool:
-    """Whether what the container writes there takes memory: the machine's, or in no volume the container's own."""
+    """Return whether files there take memory: the machine's, or without a volume that of the container."""
     host = host_path(container, inside)
     return _is_under(inside, (SHARED_MEMORY,)) if host is None else _is_under(host, _MEMORY)
 
 
 def hub_home(container: Container) -> str:
-    """Where the hub's client keeps its downloads."""
+    """Return the folder of the hub client's downloads."""
     return container.environment.get("HF_HOME", _HUB_HOME)
 
 

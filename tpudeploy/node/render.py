@@ -1,6 +1,6 @@
-"""A deployment and the texts of the templates become the startup script; adapters/assets.py reads the texts.
+"""Render a deployment and the templates into the startup script. adapters/assets.py reads the templates.
 
-Only `startup.sh.j2` is a template; the files of `boot/` are plain bash and go in as they are.
+Only `startup.sh.j2` is a jinja2 template. The files of `boot/` are plain bash, which is included as it is.
 """
 
 from __future__ import annotations
@@ -21,28 +21,35 @@ if TYPE_CHECKING:
 
 # A metadata value of Compute Engine holds 262,144 bytes (compute v1, `Metadata.items.value`).
 MAX_SCRIPT_BYTES = 262_144
-# Linux passes no longer argument or variable to a process (MAX_ARG_STRLEN, its end mark included).
+# Linux passes no longer argument or variable to a process (MAX_ARG_STRLEN includes a final NUL).
 MAX_WORD_BYTES = 131_071
-# What the templates together stay below, so that they need not be read to know that a script fits.
+# An upper bound of the templates' size, so that they need not be read to know that a script fits.
 TEMPLATE_BYTES = 49_152
-# Quoting, or JSON, makes at most six bytes of one, and no word of a profile stands in the script more than three times.
+# Quoting, or JSON, makes at most six bytes of one, and no word of a profile is in the script more than three times.
 _GROWTH = 18
 _PER_WORD = 8
 
 
 def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: str) -> str:
-    """The script Google runs at every boot. `spec` is the fingerprint of the server it starts.
+    """Return the script that Google runs at every boot. `spec` is the fingerprint of the server that it starts.
 
-    Raise `errors.ConfigError` where Google or Linux would refuse its size.
+    Raise `errors.ConfigError` for a size that Google or Linux would refuse.
     """
-    script = _template(tuple(templates.items())).render(templates=templates, **_words(deployment, spec))
-    _check_sizes(deployment, script)
+    script = _template(tuple(templates.items())).render(templates=templates, **_values(deployment, spec))
+    _check_words(deployment)
+    if _size(script) > MAX_SCRIPT_BYTES:
+        longest_words = sorted(_profile_words(deployment), key=lambda pair: _size(pair[1]), reverse=True)[:3]
+        sizes = ", ".join(f"`{key}` ({_size(word):,} bytes)" for key, word in longest_words)
+        raise errors.ConfigError(
+            f"The startup script takes {_size(script):,} bytes; Google takes at most {MAX_SCRIPT_BYTES:,}.",
+            hint=f"Shorten, or move into a file of the image or of a mounted volume: {sizes}.",
+        )
     return script
 
 
 @cache
 def _template(texts: tuple[tuple[str, str], ...]) -> Template:
-    """Compiled once: that takes ten times as long as rendering it, and a fleet renders hundreds."""
+    """Compile the template, once: that takes ten times as long as rendering it, and a fleet renders hundreds."""
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(
@@ -57,17 +64,19 @@ def _template(texts: tuple[tuple[str, str], ...]) -> Template:
 
 
 def check_size(deployment: Deployment, templates: Callable[[], Mapping[str, str]]) -> None:
-    """Raise as `startup_script` would, but sooner: only what may come near Google's limit is rendered."""
+    """Raise as `startup_script` does, but faster: a script that is certainly short enough is not rendered."""
     _check_words(deployment)
     if longest(deployment) > MAX_SCRIPT_BYTES:
         startup_script(deployment, templates(), "")
 
 
 def longest(deployment: Deployment) -> int:
-    """Bytes that the script cannot exceed."""
-    of, mirror, cache = deployment.container, deployment.mirror, deployment.compile_cache
-    texts = [of.name, of.image, deployment.model_id, deployment.health.prompt, of.shm_size or "", *of.serve, *of.setup]
-    for pair in (*of.environment.items(), *of.volumes, *((ref.variable, ref.secret) for ref in of.secrets)):
+    """Return an upper bound of the script's size in bytes."""
+    container, mirror, cache = deployment.container, deployment.mirror, deployment.compile_cache
+    texts = [container.name, container.image, container.shm_size or "", deployment.model_id, deployment.health.prompt]
+    texts += [*container.serve, *container.setup]
+    secrets = ((ref.variable, ref.secret) for ref in container.secrets)
+    for pair in (*container.environment.items(), *container.volumes, *secrets):
         texts += pair
     texts += [] if mirror is None else [mirror.bucket.name, mirror.bucket.prefix, mirror.folder]
     texts += [] if cache is None else [cache.bucket.name, cache.bucket.prefix, cache.key, cache.digest, cache.folder]
@@ -75,7 +84,7 @@ def longest(deployment: Deployment) -> int:
     return TEMPLATE_BYTES + _GROWTH * (_size("".join(texts)) + _PER_WORD * len(texts))
 
 
-def _words(deployment: Deployment, spec: str) -> dict[str, object]:
+def _values(deployment: Deployment, spec: str) -> dict[str, object]:
     container, mirror = deployment.container, deployment.mirror
     return {
         "spec": shlex.quote(spec),
@@ -89,18 +98,18 @@ def _words(deployment: Deployment, spec: str) -> dict[str, object]:
         "secret_resources": [shlex.quote(_resource(ref)) for ref in container.secrets],
         "host_paths": [shlex.quote(host) for host, _ in container.volumes],
         "docker_run": tuple(_docker_run(container)),
-        # What a deployment does not use stays out of its script.
+        # A script has only the parts that its deployment uses.
         "cached": deployment.compile_cache is not None,
         "mirrored": mirror is not None,
-        **_cache_words(deployment.compile_cache),
+        **_cache_values(deployment.compile_cache),
         "mirror_bucket": shlex.quote("" if mirror is None else mirror.bucket.name),
         "mirror_prefix": shlex.quote("" if mirror is None else mirror.bucket.prefix),
         "mirror_folder": shlex.quote("" if mirror is None else mirror.folder),
     }
 
 
-def _cache_words(cache: CompileCache | None) -> dict[str, object]:
-    """Of a deployment that keeps none, the bucket is empty."""
+def _cache_values(cache: CompileCache | None) -> dict[str, object]:
+    """Return the values of the compile cache. Without one they are empty."""
     return {
         "cache_bucket": shlex.quote("" if cache is None else cache.bucket.name),
         "cache_prefix": shlex.quote("" if cache is None else cache.bucket.prefix),
@@ -111,7 +120,7 @@ def _cache_words(cache: CompileCache | None) -> dict[str, object]:
 
 
 def _docker_run(container: Container) -> Iterator[str]:
-    """`serving.docker_run`, quoted, with `$root` before every host path."""
+    """Yield the words of `serving.docker_run`, quoted, with `$root` before every host path."""
     yield from map(shlex.quote, serving.before_volumes(container))
     for host, inside in container.volumes:
         yield '-v "$root"' + shlex.quote(f"{host}:{inside}")
@@ -123,33 +132,22 @@ def _ask(deployment: Deployment, key: str, prompt: object) -> str:
 
 
 def _resource(ref: SecretRef) -> str:
-    """The version to read; without a project, the script puts the machine's own before it."""
+    """Return the version of a secret. If it names no project, the script adds the machine's own."""
     resource = ref.secret if "/" in ref.secret else f"secrets/{ref.secret}"
     return resource if "/versions/" in resource else f"{resource}/versions/latest"
 
 
 def _check_words(deployment: Deployment) -> None:
-    for what, word in _written(deployment):
+    for key, word in _profile_words(deployment):
         if _size(word) > MAX_WORD_BYTES:
             raise errors.ConfigError(
-                f"`{what}` takes {_size(word):,} bytes; Linux passes at most {MAX_WORD_BYTES:,} in one word.",
+                f"`{key}` takes {_size(word):,} bytes; Linux passes at most {MAX_WORD_BYTES:,} in one word.",
                 hint="Put the text into a file of the image or of a mounted volume, and name the file.",
             )
 
 
-def _check_sizes(deployment: Deployment, script: str) -> None:
-    _check_words(deployment)
-    if _size(script) > MAX_SCRIPT_BYTES:
-        longest = sorted(_written(deployment), key=lambda pair: _size(pair[1]), reverse=True)[:3]
-        sizes = ", ".join(f"`{what}` ({_size(word):,} bytes)" for what, word in longest)
-        raise errors.ConfigError(
-            f"The startup script takes {_size(script):,} bytes; Google takes at most {MAX_SCRIPT_BYTES:,}.",
-            hint=f"Shorten, or move into a file of the image or of a mounted volume: {sizes}.",
-        )
-
-
-def _written(deployment: Deployment) -> Iterator[tuple[str, str]]:
-    """What a person can shorten, by the profile's own names."""
+def _profile_words(deployment: Deployment) -> Iterator[tuple[str, str]]:
+    """Yield the words of the script that a user can shorten, with the profile's keys."""
     container = deployment.container
     yield from ((f"serving.setup[{index}]", step) for index, step in enumerate(container.setup))
     yield from ((f"serving.env.{name}", f"{name}={value}") for name, value in container.environment.items())

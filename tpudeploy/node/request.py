@@ -1,8 +1,6 @@
-"""What a request for one slice says: its labels, its metadata, its place. Data for the cloud adapter."""
+"""The request for one slice: its labels, its metadata, its place. It is data for the cloud adapter."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.errors import ConfigError
@@ -14,13 +12,12 @@ from tpudeploy.node.node import AS_REQUESTED, CHANGE_KEY, SCRIPT_KEY, SPEC_KEY
 
 
 def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> SliceRequest:
-    """Raise `errors.ConfigError` where no project is known."""
+    """Return the request for a slice in this place. Raise `errors.ConfigError` if no project is known."""
     if deployment.project is None:
         raise ConfigError(
             "No Google Cloud project is known.",
             hint="Set placement.project in the profile, or GOOGLE_CLOUD_PROJECT.",
         )
-    reserved = place.provisioning is Provisioning.RESERVED
     return SliceRequest(
         name=str(name),
         project=deployment.project,
@@ -30,20 +27,21 @@ def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> 
         runtime_version=deployment.runtime_version,
         boot_disk_gib=deployment.boot_disk_gib,
         metadata=boot_metadata(deployment, server_print(deployment.attributes)),
-        labels=labels(deployment, name),
+        # Queued resources have no labels: these are the node's, the user's and ours.
+        labels={**deployment.labels, **labels_of(name)},
         network=deployment.network.network,
         subnetwork=deployment.network.subnetwork,
         external_ip=deployment.network.external_ip,
         tags=deployment.network.tags,
         service_account=deployment.service_account,
-        reservation=deployment.reservation if reserved else None,
+        reservation=deployment.reservation if place.provisioning is Provisioning.RESERVED else None,
         max_run_seconds=deployment.max_run_seconds,
         valid_until_seconds=deployment.valid_until_seconds,
     )
 
 
 def boot_metadata(deployment: Deployment, spec: str, change: str = AS_REQUESTED) -> dict[str, str]:
-    """What the machine reads at boot, and its watcher while it runs.
+    """Return the metadata that the machine reads at boot, and its watcher while it runs.
 
     Guest attributes need the switch on Compute Engine (unverified on TPU VMs).
     """
@@ -53,8 +51,3 @@ def boot_metadata(deployment: Deployment, spec: str, change: str = AS_REQUESTED)
         CHANGE_KEY: change,
         "enable-guest-attributes": "TRUE",
     }
-
-
-def labels(deployment: Deployment, name: SliceName) -> Mapping[str, str]:
-    """The person's labels and ours. Queued resources have none of their own: these stand on the node."""
-    return {**deployment.labels, **labels_of(name)}

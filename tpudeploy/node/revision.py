@@ -1,4 +1,4 @@
-"""One deployment as it stands and as it is wanted: what docker gets, what the machine boots, what its chips hold."""
+"""The revision of a deployment: its docker command, startup script and sizing, before and after a change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONTEXT = 2
 
 @frozen
 class Holding:
-    """What a deployment's chips hold, and in how many seconds it starts cold."""
+    """What a deployment's chips hold, and the seconds of a cold start."""
 
     kv_cache_tokens: int
     weights_bytes_per_chip: int
@@ -25,9 +25,9 @@ class Holding:
 
 @frozen
 class Revision:
-    """`docker` and `script` are lines of a unified diff, without its head; of a new deployment, `docker` is all new.
+    """`docker` and `script` are lines of a unified diff, without its head. A new deployment's `docker` lines are new.
 
-    `is_compared`: what stands could be rendered too. `before` and `after` are None where nobody can size it.
+    `is_compared`: the current deployment could be rendered too. `before` and `after` are None if it cannot be sized.
     """
 
     name: str
@@ -39,39 +39,38 @@ class Revision:
 
 
 def revision(name: str, before: Deployment | None, after: Deployment | None) -> Revision:
-    """Of two resolved deployments, scripts included. Either may be None: not there yet, or to be removed."""
+    """Compare two resolved deployments with their scripts. Either is None if it does not exist, or is to be deleted."""
     docker = _difference(_docker(before), _docker(after))
+    script: tuple[str, ...] = ()
+    if before is not None and after is not None:
+        script = _difference(str(before.startup_script).splitlines(), str(after.startup_script).splitlines())
     return Revision(
         name=name,
         is_compared=before is not None,
         docker=docker,
-        script=_difference(_script(before), _script(after)) if before is not None and after is not None else (),
+        script=script,
         before=_holding(before),
         after=_holding(after),
     )
 
 
 def shell_lines(words: Iterable[str]) -> tuple[str, ...]:
-    """A command as a person writes it over several lines: an option and its value on each."""
+    """Return a command over several lines, with an option and its value on each."""
     lines: list[list[str]] = []
     for word in words:
         last = lines[-1] if lines else []
-        takes = len(last) == 1 and last[0].startswith("-") and "=" not in last[0]
-        goes_on = takes or not any(w.startswith("-") for w in last)
-        if last and goes_on and not word.startswith("-"):
+        needs_value = len(last) == 1 and last[0].startswith("-") and "=" not in last[0]
+        has_option = any(each.startswith("-") for each in last)
+        if last and (needs_value or not has_option) and not word.startswith("-"):
             last.append(word)
         else:
             lines.append([word])
-    joined = [shlex.join(line) for line in lines]
-    return tuple(f"{'  ' if n else ''}{line}" for n, line in enumerate(joined))
+    first, *rest = (shlex.join(line) for line in lines)
+    return (first, *(f"  {line}" for line in rest))
 
 
-def _docker(of: Deployment | None) -> Sequence[str]:
-    return () if of is None else shell_lines(serving.docker_run(of.container))
-
-
-def _script(of: Deployment | None) -> Sequence[str]:
-    return () if of is None else str(of.startup_script).splitlines()
+def _docker(deployment: Deployment | None) -> Sequence[str]:
+    return () if deployment is None else shell_lines(serving.docker_run(deployment.container))
 
 
 def _difference(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
@@ -80,10 +79,10 @@ def _difference(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
     return tuple(unified_diff(before, after, lineterm="", n=_CONTEXT))[2:]  # the first two name files
 
 
-def _holding(of: Deployment | None) -> Holding | None:
-    if of is None or not isinstance(of.budget, HbmBudget):
+def _holding(deployment: Deployment | None) -> Holding | None:
+    if deployment is None or not isinstance(deployment.budget, HbmBudget):
         return None
-    budget = of.budget
+    budget = deployment.budget
     return Holding(
         kv_cache_tokens=budget.kv_cache_tokens,
         weights_bytes_per_chip=budget.weights_bytes_per_chip,

@@ -40,7 +40,7 @@ def changed_slices(before: Iterable[Precondition], now: Iterable[Precondition]) 
 
 
 def _fingerprint(judged: Judged, report: BootReport | None) -> str:
-    """Return the fingerprint of a slice. Addresses and the progress of a boot are left out: they change by themselves."""
+    """Return the fingerprint of a slice. Addresses and the progress of a boot are not in it: they change."""
     if judged.fate in {Fate.HIDDEN, Fate.WAITING}:
         return _REQUESTED
     if judged.fate is not Fate.UP or judged.slice is None:

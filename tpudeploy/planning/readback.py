@@ -1,6 +1,6 @@
-"""What a startup script of ours starts, read back out of it: the words of a profile that nobody kept.
+"""Read the server of a slice back from its startup script: the values of a profile that was not kept.
 
-A text of another form is not guessed at. Whether all was read shows in the fingerprint of what comes of it.
+A text of another form is not interpreted. The fingerprint of the result shows whether it is complete.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tpudeploy.catalog import flags
 from tpudeploy.config.owned import FLAG_OF_KEY, VARIABLE_OF_KEY
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.node.mirror import INSIDE
+from tpudeploy.node.arguments import MIRROR_FOLDER
 from tpudeploy.node.serving import AFTER_SETUP
 
-_BEGINS = ("docker", "run", "-d", "--name")
+_DOCKER_RUN = ("docker", "run", "-d", "--name")
 _ROOT = "$root"
 _KEYS = {flag: path for path, flag in FLAG_OF_KEY.items()}
 _VARIABLES = {variable: str(path[-1]) for path, variable in VARIABLE_OF_KEY.items()}
@@ -26,7 +26,7 @@ _SECRET = re.compile(r"(?:secrets/)?(?P<id>[^/]+)/versions/latest")
 
 
 @frozen
-class Served:
+class ScriptServer:
     """`model` and `serving` as a profile writes them; `secrets` by environment variable."""
 
     model: Mapping[str, Json]
@@ -34,136 +34,122 @@ class Served:
     secrets: Mapping[str, str]
 
 
-def served(script: str) -> Served | None:
-    """None for what is no script of ours."""
+def read_script(script: str) -> ScriptServer | None:
+    """Return the server that a startup script starts, or None for a script that tpudeploy did not render."""
     try:
-        return _served(script)
-    except (ValueError, IndexError):  # somebody else's words in the place of ours
+        return _read_script(script)
+    except (ValueError, IndexError):
+        # The text looks like a script of tpudeploy, but somebody has changed it.
         return None
 
 
-def _served(script: str) -> Served | None:
+def _read_script(script: str) -> ScriptServer | None:
     words = _array(script, "docker_run")
-    if words[:4] != _BEGINS:
+    if words[:4] != _DOCKER_RUN:
         return None
-    given, (image, *inside) = _options(words[7:])  # past the name, --privileged and --net=host
-    setup, (vllm, serve, model, *arguments) = _command(inside)
+    options, (image, *command) = _docker_options(words[7:])  # after the name, --privileged and --net=host
+    setup, (vllm, serve, model, *arguments) = _split_setup(command)
     if (vllm, serve) != ("vllm", "serve"):
         return None
-    sections: dict[str, dict[str, Json]] = {
-        "model": {"id": model},
-        "serving": {"image": image, "container_name": words[4]},
-        "args": {},
-    }
+    model_keys: dict[str, Json] = {"id": model}
+    serving: dict[str, Json] = {"image": image, "container_name": words[4]}
+    args: dict[str, Json] = {}
+    sections = {"model": model_keys, "serving": serving, "args": args}
     for flag, value in _flags(arguments):
         section, key = _KEYS.get(flag, ("args", flag.replace("-", "_")))
         sections[str(section)][str(key)] = value
-    if model == INSIDE:
-        sections["model"] |= {
-            "id": sections["args"].pop("served_model_name", model),
-            "mirror": _bucket(script, "mirror"),
-        }
-    around = _around(given, setup, sections["args"])
-    cache = _bucket(script, "cache")
+    if model == MIRROR_FOLDER:
+        model_keys |= {"id": args.pop("served_model_name", model), "mirror": _bucket(script, "mirror")}
+    environment = dict(text.split("=", 1) for text in options["-e"] if "=" in text)
+    serving |= {_VARIABLES[name]: _number(value) for name, value in environment.items() if name in _VARIABLES}
+    # No volume at all is a choice of the profile. Every other empty value is the default.
+    volumes = map(_volume, options["-v"])
+    serving["volumes"] = {host: path for host, path in volumes if path != MIRROR_FOLDER}
+    optional: dict[str, Json] = {
+        "shm_size": "".join(options["--shm-size"]),
+        "env": {name: value for name, value in environment.items() if name not in _VARIABLES},
+        "setup": list(setup),
+        "args": args,
+        "xla_cache_bucket": _bucket(script, "cache"),
+    }
+    serving |= {key: value for key, value in optional.items() if value}
     secrets = zip(_array(script, "secret_variables"), _array(script, "secret_resources"), strict=False)
-    return Served(
-        model=sections["model"],
-        serving={**sections["serving"], **dict(around), **({"xla_cache_bucket": cache} if cache else {})},
-        secrets={variable: _secret(resource) for variable, resource in secrets},
+    return ScriptServer(
+        model=model_keys, serving=serving, secrets={variable: _secret(resource) for variable, resource in secrets}
     )
 
 
-def _options(words: Sequence[str]) -> tuple[Mapping[str, list[str]], list[str]]:
-    """What docker is told of the container, and the words from its image on."""
-    given: dict[str, list[str]] = {"-v": [], "--shm-size": [], "-e": []}
+def _docker_options(words: Sequence[str]) -> tuple[Mapping[str, list[str]], list[str]]:
+    """Return docker's options for the container, and the words from its image on."""
+    options: dict[str, list[str]] = {"-v": [], "--shm-size": [], "-e": []}
     rest = list(words)
-    while rest[0] in given:
-        given[rest.pop(0)].append(rest.pop(0))
-    return given, rest
-
-
-def _around(
-    given: Mapping[str, list[str]], setup: tuple[str, ...], args: Mapping[str, Json]
-) -> Iterator[tuple[str, Json]]:
-    """The keys of `serving` that are no flags. No volume at all is a choice; whatever else is empty is left out."""
-    plain = dict(text.split("=", 1) for text in given["-e"] if "=" in text)
-    yield from ((_VARIABLES[name], _number(value)) for name, value in plain.items() if name in _VARIABLES)
-    yield "volumes", {host: inside for host, inside in map(_mount, given["-v"]) if inside != INSIDE}
-    if given["--shm-size"]:
-        yield "shm_size", given["--shm-size"][0]
-    more: dict[str, Json] = {
-        "env": {name: value for name, value in plain.items() if name not in _VARIABLES},
-        "setup": list(setup),
-        "args": dict(args),
-    }
-    yield from ((key, value) for key, value in more.items() if value)
+    while rest[0] in options:
+        options[rest.pop(0)].append(rest.pop(0))
+    return options, rest
 
 
 def _array(script: str, name: str) -> tuple[str, ...]:
-    """The words of a bash array that the template wrote; empty where there is none."""
-    _, begins, rest = script.partition(f"\n{name}=(")
+    """Return the words of a bash array of the template, or nothing if there is none."""
+    _, assignment, rest = script.partition(f"\n{name}=(")
     lexer = shlex.shlex(rest, posix=True, punctuation_chars=")")
     lexer.whitespace_split = True
     lexer.commenters = ""
-    return tuple(takewhile(lambda word: word != ")", lexer)) if begins else ()
+    return tuple(takewhile(lambda word: word != ")", lexer)) if assignment else ()
 
 
-def _bucket(script: str, what: str) -> str:
-    """The bucket's folder as a profile writes it; "" where the script names none."""
-    name, prefix = (_word_of(script, f"{what}_{part}") for part in ("bucket", "prefix"))
+def _bucket(script: str, kind: str) -> str:
+    """Return the bucket's folder as a profile writes it, or "" if the script names none."""
+    name, prefix = (_value_of(script, f"{kind}_{part}") for part in ("bucket", "prefix"))
     return f"gs://{name}/{prefix}".rstrip("/") if name else ""
 
 
-def _word_of(script: str, name: str) -> str:
-    """What a line of the template sets a variable to; "" where there is none."""
-    line = script.partition(f"\n{name}=")[2].partition("\n")[0]
+def _value_of(script: str, variable: str) -> str:
+    """Return the value that a line of the template sets a variable to, or ""."""
+    line = script.partition(f"\n{variable}=")[2].partition("\n")[0]
     return next(iter(shlex.split(line)), "")
 
 
-def _command(words: list[str]) -> tuple[tuple[str, ...], list[str]]:
-    """The setup steps, and the words from `vllm` on."""
+def _split_setup(words: list[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the setup steps, and the words from `vllm` on."""
     if words[:3] != ["/bin/bash", "-c", AFTER_SETUP]:
         return (), words
     count = int(words[4])
-    after = words[5 + count :]
-    return tuple(words[5 : 5 + count]), after[after.index("vllm") :] if "vllm" in after else []
+    rest = words[5 + count :]
+    return tuple(words[5 : 5 + count]), rest[rest.index("vllm") :] if "vllm" in rest else []
 
 
 def _flags(words: Sequence[str]) -> Iterator[tuple[str, Json]]:
-    """Each flag by its canonical name, with the value that a profile would give it."""
-    found: dict[str, Json] = {}
+    """Yield each flag by its canonical name, with the value that a profile would give it."""
+    values: dict[str, Json] = {}
     rest = list(words)
     while rest:
         name, _, joined = rest.pop(0).removeprefix("--").partition("=")
         flag = flags.find(name)
         if flag is None:
             positive = flags.find(name.removeprefix("no-"))
-            found[positive.name if positive is not None else name] = False
+            values[positive.name if positive is not None else name] = False
             continue
-        given = [joined] if joined else []
+        texts = [joined] if joined else []
         while rest and not rest[0].startswith("--"):
-            given.append(rest.pop(0))
-        value = _value(flag, given)
-        before = found.get(flag.name)
-        found[flag.name] = _both(before, value) if flag.style is flags.Style.REPEATED and before is not None else value
-    yield from found.items()
+            texts.append(rest.pop(0))
+        value = _value(flag, texts)
+        before = values.get(flag.name)
+        if flag.style is flags.Style.REPEATED and before is not None:
+            value = [*(before if isinstance(before, list) else [before]), value]
+        values[flag.name] = value
+    yield from values.items()
 
 
-def _both(before: Json, value: Json) -> Json:
-    return [*(before if isinstance(before, list) else [before]), value]
-
-
-def _value(flag: flags.Flag, given: Sequence[str]) -> Json:
-    if not given:
+def _value(flag: flags.Flag, texts: Sequence[str]) -> Json:
+    if not texts:
         return True
-    read = [_word(flag.value_type, word) for word in given]
-    return read if len(read) > 1 else read[0]
+    values = [_word(flag.value_type, text) for text in texts]
+    return values if len(values) > 1 else values[0]
 
 
 def _word(kind: flags.ValueType, word: str) -> Json:
-    if kind in {flags.ValueType.OBJECT, flags.ValueType.ARRAY} or (
-        kind is flags.ValueType.TEXT_OR_OBJECT and word.startswith("{")
-    ):
+    may_be_object = kind is flags.ValueType.TEXT_OR_OBJECT and word.startswith("{")
+    if may_be_object or kind in {flags.ValueType.OBJECT, flags.ValueType.ARRAY}:
         parsed: Json = json.loads(word)
         return parsed
     if kind is flags.ValueType.FLOAT:
@@ -176,12 +162,12 @@ def _number(word: str) -> Json:
     return int(word) if word.isdecimal() else word
 
 
-def _mount(text: str) -> tuple[str, Json]:
-    host, _, inside = text.removeprefix(_ROOT).rpartition(":")
-    return host, inside
+def _volume(text: str) -> tuple[str, Json]:
+    host, _, path = text.removeprefix(_ROOT).rpartition(":")
+    return host, path
 
 
 def _secret(resource: str) -> str:
-    """As a profile writes it: the id alone, unless a version or a project is named."""
-    found = _SECRET.fullmatch(resource)
-    return found["id"] if found else resource
+    """Return a secret as a profile writes it: its id alone, unless a version or a project is named."""
+    match = _SECRET.fullmatch(resource)
+    return match["id"] if match else resource

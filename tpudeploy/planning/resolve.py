@@ -1,7 +1,8 @@
-"""A profile and the catalogue become a Deployment: every default decided, once, here."""
+"""Resolve a profile and the catalogue into a Deployment. Every default is decided here, once."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -14,6 +15,7 @@ from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
 from tpudeploy.domain.deployment import (
+    BucketFolder,
     Candidate,
     Container,
     Deployment,
@@ -27,24 +29,25 @@ from tpudeploy.domain.deployment import (
     SecretRef,
     Via,
 )
-from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import NONE, Pins
 from tpudeploy.node import arguments, render
+from tpudeploy.node.arguments import MIRROR_FOLDER
 from tpudeploy.node.compile_cache import DEFAULT as GRAPHS
 from tpudeploy.node.compile_cache import compile_cache
-from tpudeploy.node.mirror import INSIDE, mirror
 from tpudeploy.pins import pins
 from tpudeploy.sizing import size
 
 _GIB = 1024**3
-# Room for a 20 GB image, the weights of the largest model that one host takes, twice, and both caches.
+# Enough for a 20 GB image, the weights of the largest model that one host takes, twice, and both caches.
 _BOOT_DISK_GIB = 200
 _VALID_UNTIL = Duration.parse("2h")
 _PORT = 8000
-# Where the hub's cache and the compiled graphs are kept, on the machine and (vLLM's own places) in the container.
+# The folders of the hub's cache and the compiled graphs, on the machine and (vLLM's own defaults) in the container.
 _HUB = ("/var/lib/tpudeploy/hf", "/root/.cache/huggingface")
 _GRAPHS = ("/var/lib/tpudeploy/xla", GRAPHS)
+_MIRROR = "/var/lib/tpudeploy/weights"
+_MIRROR_NAME = 12  # hexadecimal digits of a mirror's folder: each has its own, so that two are never mixed
 
 
 def resolve(
@@ -53,34 +56,37 @@ def resolve(
     *,
     project: str | None,
     config_json: str | None = None,
-    held: Pins = NONE,
+    lock: Pins = NONE,
 ) -> Deployment:
-    """What must be true. `project` is the fallback where the profile names none; `config_json` is model.config's text.
+    """Return the desired state that a profile describes.
 
-    `held` is what names are pinned to.
-
-    Raise `errors.ConfigError` where the startup script would be larger than Google takes.
+    `project` is used if the profile names none, `config_json` is the text of model.config, and `lock` are the pins of
+    the lock file. Raise `errors.ConfigError` if the startup script would be larger than Google accepts.
     """
-    known = without_script(profile, project=project, config_json=config_json, held=held)
-    render.check_size(known, lambda: templates)
+    deployment = resolve_without_script(profile, project=project, config_json=config_json, lock=lock)
+    render.check_size(deployment, lambda: templates)
 
-    def rendered() -> str:
-        from tpudeploy.node.fingerprint import server_print  # not for `validate`, which starts sooner without
+    def render_script() -> str:
+        from tpudeploy.node.fingerprint import server_print  # imported late: `validate` starts sooner without it
 
-        return render.startup_script(known, templates, server_print(known.attributes))
+        return render.startup_script(deployment, templates, server_print(deployment.attributes))
 
-    return replace(known, startup_script=Script(rendered))
+    return replace(deployment, startup_script=Script(render_script))
 
 
-def without_script(profile: Profile, *, project: str | None, config_json: str | None, held: Pins = NONE) -> Deployment:
-    """The same but for its startup script: enough to be sized and checked, and sooner."""
+def resolve_without_script(
+    profile: Profile, *, project: str | None, config_json: str | None, lock: Pins = NONE
+) -> Deployment:
+    """Return the deployment without its startup script, which is enough to size and check it, and faster."""
     spec = profile.spec
     kind = catalog.accelerator_type(spec.tpu.type)
     if kind is None:
         raise KeyError(spec.tpu.type)  # the parser has refused unknown types
     generation = catalog.generation(kind.generation)
-    weights = mirror(spec)
-    container = _container(spec, kind, held, weights)
+    mirror = _mirror(spec)
+    container = _container(spec, kind, lock, mirror)
+    max_run_duration = spec.placement.max_run_duration
+    pinned_origins = dict(pins.origins(spec, lock))
     deployment = Deployment(
         name=spec.name,
         replicas=spec.replicas,
@@ -92,7 +98,7 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
         candidates=tuple(_candidates(spec.placement, generation)),
         max_parallel_requests=spec.placement.max_parallel_requests,
         reservation=spec.placement.reservation,
-        max_run_seconds=_seconds(spec.placement.max_run_duration),
+        max_run_seconds=None if max_run_duration is None else float(max_run_duration),
         valid_until_seconds=float(spec.placement.valid_until or _VALID_UNTIL),
         network=Network(
             network=spec.placement.network.network,
@@ -114,23 +120,30 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
             renew=spec.lifecycle.on_run_end == "renew",
         ),
         compile_cache=compile_cache(spec, container, kind),
-        mirror=weights,
+        mirror=mirror,
         startup_script=Script(""),
         attributes={},
-        origins=_origins(profile, held),
+        origins=Joined(pinned_origins, profile.origins) if pinned_origins else profile.origins,
         budget=size(spec, config_json=config_json),
     )
-    return replace(deployment, attributes=dict(_attributes(spec, deployment, held)))
+    return replace(deployment, attributes=dict(_attributes(spec, deployment, lock)))
 
 
-def _origins(profile: Profile, held: Pins) -> Mapping[str, Location]:
-    pinned = dict(pins.origins(profile.spec, held))
-    return Joined(pinned, profile.origins) if pinned else profile.origins
+def _mirror(spec: ProfileSpec) -> Mirror | None:
+    """Return the bucket of mirrored weights and their folder on the machine, or None if the profile names no mirror."""
+    if spec.model.mirror is None:
+        return None
+    bucket = BucketFolder.parse(spec.model.mirror)
+    name = hashlib.sha256(f"{bucket.name}/{bucket.prefix}".encode()).hexdigest()[:_MIRROR_NAME]
+    return Mirror(bucket=bucket, folder=f"{_MIRROR}/{name}")
 
 
-def _container(spec: ProfileSpec, kind: AcceleratorType, held: Pins, weights: Mirror | None) -> Container:
+def _container(spec: ProfileSpec, kind: AcceleratorType, lock: Pins, mirror: Mirror | None) -> Container:
     serving = spec.serving
-    digest, commit = held.target_of(pins.image_of(spec)), held.target_of(pins.model_of(spec))
+    digest, commit = lock.target_of(pins.image_of(spec)), lock.target_of(pins.model_of(spec))
+    volumes = _volumes(serving)
+    if mirror is not None:
+        volumes = (*volumes, (mirror.folder, MIRROR_FOLDER))
     return Container(
         name=serving.container_name or spec.name,
         image=serving.image if digest is None else pins.at_digest(serving.image, digest),
@@ -138,30 +151,30 @@ def _container(spec: ProfileSpec, kind: AcceleratorType, held: Pins, weights: Mi
         setup=serving.setup,
         environment={**arguments.environment(serving), **serving.env},
         secrets=tuple(SecretRef(variable=v, secret=s) for v, s in spec.secrets.items()),
-        volumes=(*_volumes(serving), *(() if weights is None else ((weights.folder, INSIDE),))),
+        volumes=volumes,
         shm_size=serving.shm_size.text if serving.shm_size is not None else None,
         port=serving.port or _PORT,
     )
 
 
 def _volumes(serving: ServingSpec) -> tuple[tuple[str, str], ...]:
-    """The profile's, or both caches where the container will look for them: without a volume they die with it.
+    """Return the profile's volumes. The default is a volume for each cache, which would end with the container.
 
-    What a person puts into memory stays there: a folder of the disk over /dev/shm would undo it.
+    A cache that the profile puts into memory stays there: a folder of the disk over /dev/shm would undo that.
     """
     if serving.volumes is not None:
         return tuple(serving.volumes.items())
     hub, graphs = serving.env.get("HF_HOME", _HUB[1]), serving.xla_cache_path or _GRAPHS[1]
-    kept = {inside: host for host, inside in ((_HUB[0], hub), (_GRAPHS[0], graphs)) if _is_kept(inside)}
-    return tuple((host, inside) for inside, host in kept.items())
+    host_by_path = {hub: _HUB[0], graphs: _GRAPHS[0]}
+    return tuple((host, path) for path, host in host_by_path.items() if _is_on_disk(path))
 
 
-def _is_kept(inside: str) -> bool:
-    return inside.startswith("/") and not f"{inside}/".startswith("/dev/shm/")  # noqa: S108 - a path in the container
+def _is_on_disk(path: str) -> bool:
+    return path.startswith("/") and not f"{path}/".startswith("/dev/shm/")  # noqa: S108 - a path in the container
 
 
 def _tensor_parallel(serving: ServingSpec, kind: AcceleratorType) -> int:
-    """The chips that are left for one copy: of a slice, the stages and copies take their share."""
+    """Return the chips of one stage of one copy."""
     stages = math.prod(
         _stage_count(serving, name) for name in ("pipeline-parallel-size", "prefill-context-parallel-size")
     )
@@ -174,21 +187,20 @@ def _stage_count(serving: ServingSpec, flag_name: str) -> int:
 
 
 def _candidates(placement: PlacementSpec, generation: Generation) -> Iterator[Candidate]:
-    """Pairs in the order to ask: the first provisioning model everywhere, then the next; dearer ones left out.
+    """Yield the places in the order of the search: the first provisioning model in every zone, then the next.
 
-    Where no price is known, on-demand's is the most it can be; where that is not known either, a cap keeps it out.
+    Places above the price limit are left out. An unknown price is at most that of on-demand; if that is unknown too,
+    a limit excludes the place.
     """
     most = placement.max_price_per_chip_hour
     for model in map(Provisioning, placement.provisioning):
         for zone in _zones(placement, generation, model):
             price = catalog.usd_per_chip_hour(generation.name, zone.region, model)
-            dearest = price if price is not None else _on_demand(generation, zone)
-            if most is None or (dearest is not None and dearest <= most):
+            upper_bound = price
+            if price is None:
+                upper_bound = catalog.usd_per_chip_hour(generation.name, zone.region, Provisioning.ON_DEMAND)
+            if most is None or (upper_bound is not None and upper_bound <= most):
                 yield Candidate(zone=zone, provisioning=model, usd_per_chip_hour=price)
-
-
-def _on_demand(generation: Generation, zone: Zone) -> float | None:
-    return catalog.usd_per_chip_hour(generation.name, zone.region, Provisioning.ON_DEMAND)
 
 
 def _zones(placement: PlacementSpec, generation: Generation, model: Provisioning) -> tuple[Zone, ...]:
@@ -196,16 +208,16 @@ def _zones(placement: PlacementSpec, generation: Generation, model: Provisioning
         return tuple(map(Zone.parse, placement.zones))
     if model is Provisioning.RESERVED and placement.reservation is not None:
         return (Zone.parse(placement.reservation.split("/")[3]),)  # projects/P/locations/Z/reservations/R
-    known = generation.flex_start_zones if model is Provisioning.FLEX_START else generation.zones
-    return tuple(map(Zone.parse, known))
+    zones = generation.flex_start_zones if model is Provisioning.FLEX_START else generation.zones
+    return tuple(map(Zone.parse, zones))
 
 
-def _attributes(spec: ProfileSpec, deployment: Deployment, held: Pins) -> Iterator[tuple[str, Json]]:
-    """The resolved profile, flat, and its pins, each behind what it pins.
+def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterator[tuple[str, Json]]:
+    """Yield the attributes of one replica: the resolved profile, flat, and each pin after what it pins.
 
-    `replicas` is counted beside it; `version`, `name`, `extends` say nothing of one.
+    `replicas`, `version`, `name` and `extends` are not attributes of a replica.
     """
-    decided: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "placement.project": deployment.project,
         "placement.valid_until": (spec.placement.valid_until or _VALID_UNTIL).text,
         "serving.container_name": deployment.container.name,
@@ -215,14 +227,16 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, held: Pins) -> Iterat
         "tpu.runtime_version": deployment.runtime_version,
     }
     tree = spec.model_dump(mode="python", exclude={"version", "name", "extends", "replicas"})
-    pinned = {"serving.image": (pins.DIGEST, held.target_of(pins.image_of(spec)))}
-    pinned["model.revision"] = (pins.COMMIT, held.target_of(pins.model_of(spec)))
-    for path, value in {**_flat(tree), **decided}.items():
+    pinned = {
+        "serving.image": (pins.DIGEST, lock.target_of(pins.image_of(spec))),
+        "model.revision": (pins.COMMIT, lock.target_of(pins.model_of(spec))),
+    }
+    for path, value in {**_flat(tree), **defaults}.items():
         if value is not None and value not in ({}, []):
             yield path, value
-        pin, to = pinned.get(path, ("", None))
-        if to is not None:
-            yield pin, to
+        pin, target = pinned.get(path, ("", None))
+        if target is not None:
+            yield pin, target
 
 
 # Mappings whose entries are attributes of their own; any other mapping is one value (a JSON argument, say).
@@ -243,7 +257,7 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Json]:
 
 
 def _json(value: Any) -> Json:
-    """Quantities as they were written, tuples as lists."""
+    """Return a value as JSON: a quantity as its text in the profile, a tuple as a list."""
     if value is None or type(value) in _PLAIN:
         plain: Json = value
         return plain
@@ -256,7 +270,3 @@ def _json(value: Any) -> Json:
         return {str(k): _json(v) for k, v in value.items()}
     other: Json = value
     return other
-
-
-def _seconds(duration: float | None) -> float | None:
-    return None if duration is None else float(duration)

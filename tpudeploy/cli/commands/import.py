@@ -77,9 +77,9 @@ def _profile(where: Address, args: argparse.Namespace, context: Context) -> Prof
 
 def _write(path: Path, resource: CloudResource, where: Address, args: argparse.Namespace) -> None:
     """Write the profile of a slice. Raise `errors.UsageError` if the file exists or the model is unknown."""
-    from tpudeploy.planning.generated import profile
+    from tpudeploy.planning.profile_writer import write_profile
 
-    text = profile(resource, where, model=args.model)
+    text = write_profile(resource, where, model=args.model)
     if text is None:
         raise UsageError(
             f"The model of {resource.ref.name} is unknown: tpudeploy did not write its startup script.",
