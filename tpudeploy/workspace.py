@@ -222,9 +222,9 @@ class Workspace(Methods):
         Raise `errors.UsageError` for an invalid name, `errors.StateError` if there is none, or several.
         """
         from tpudeploy.domain.errors import ConfigError
-        from tpudeploy.engine.importing import Wanted, find
+        from tpudeploy.engine.importing import ResourceId, find_resource
 
-        query = Wanted.parse(id)
+        query = ResourceId.parse(id)
         deployment = None if profile is None else self.deployment(profile, script=False)
         project = query.project or (self.adapters.known_project if deployment is None else deployment.project)
         project = project or self.adapters.connection.project()
@@ -232,13 +232,13 @@ class Workspace(Methods):
             hint = "Set GOOGLE_CLOUD_PROJECT, or name it in full: projects/P/locations/Z/queuedResources/N."
             raise ConfigError("No Google Cloud project is known.", hint=hint)
         zones = () if deployment is None else [candidate.zone for candidate in deployment.candidates]
-        return find(self.adapters.world(), query, project, zones)
+        return find_resource(self.adapters.world(), query, project, zones)
 
     def check_import(self, address: Address, found: CloudResource, *, foreign: bool = False) -> None:
         """Raise `errors.StateError` where `import_slice` would."""
-        from tpudeploy.engine.importing import check
+        from tpudeploy.engine.importing import check_import
 
-        check(self.adapters.world(), address, found, foreign=foreign)
+        check_import(self.adapters.world(), address, found, foreign=foreign)
 
     def import_slice(
         self,
@@ -253,9 +253,11 @@ class Workspace(Methods):
 
         Raise `errors.StateError` if it cannot be imported, or belongs to another lineage and not `foreign`.
         """
-        from tpudeploy.engine.importing import bring_in
+        from tpudeploy.engine.importing import import_resource
 
-        return bring_in(self.adapters.world(on_event), address, self.deployment(profile), found, foreign=foreign)
+        return import_resource(
+            self.adapters.world(on_event), address, self.deployment(profile), found, foreign=foreign
+        )
 
     def addresses(self, name: str) -> Mapping[str, str]:
         """Return the address of the replica, such as gemma[1], by each slice in the deployment's state."""
