@@ -255,9 +255,7 @@ class Workspace(Methods):
         """
         from tpudeploy.engine.importing import import_resource
 
-        return import_resource(
-            self.adapters.world(on_event), address, self.deployment(profile), found, foreign=foreign
-        )
+        return import_resource(self.adapters.world(on_event), address, self.deployment(profile), found, foreign=foreign)
 
     def addresses(self, name: str) -> Mapping[str, str]:
         """Return the address of the replica, such as gemma[1], by each slice in the deployment's state."""
