@@ -362,7 +362,7 @@ def test_a_risky_flag_that_makes_answers_worse_is_never_kept_whatever_it_brings(
     assert said.code == 13, said.all
     assert "each arm also answers the questions of arithmetic (the first 150) once" in said.out
     assert re.search(r"A has 9\d\.\d% right, B [78]\d\.\d%: \d+ lost, 0 gained of 150", said.out)
-    assert "Quality fell with B: no figure makes up for that." in said.out
+    assert "Quality fell with B, and no figure outweighs that." in said.out
     assert "Keep A" in said.out
     assert "Keep B" not in said.out
     assert turns(at) == [(0, "A"), (1, "B")], "more repeats would change nothing"

@@ -36,6 +36,7 @@ _WITH_MODULE = frozenset(
     [
         "alerts",
         "apply",
+        "bench",
         "compare",
         "destroy",
         "gc",
