@@ -49,7 +49,7 @@ class Simulated:
         self._served: tuple[str, str] | None = None  # the spec and script that served last: on the disk
         self._undone = self._cause = ""  # the change that was undone, and why: on the disk too
         self._server: Server | None = None
-        self._engine: tuple[str, Engine | None] = ("", None)  # the engine of a script
+        self._engine: tuple[tuple[str, Behaviour], Engine | None] = (("", behaviour), None)  # what starts it, and the engine
         self._streams = Streams(facts.clock)
         self._lock = threading.RLock()  # guest attributes and server are read at the same time
 
@@ -141,8 +141,9 @@ class Simulated:
         self._take_over_change()
         if self._booted_at is None or self._phase()[0] != "serving":
             return Reply(http=503, body="")
-        if self._engine[0] != self._script:
-            self._engine = (self._script, engine_of(self._script, self._facts.accelerator_type, self._behaviour))
+        source = (self._script, self._behaviour)
+        if self._engine[0] != source:
+            self._engine = (source, engine_of(self._script, self._facts.accelerator_type, self._behaviour))
         engine = self._engine[1]
         pace = self._behaviour.token_seconds * (1.0 if engine is None else engine.pace)
         return answer(request, streams=self._streams, token_seconds=pace, engine=engine)
