@@ -49,7 +49,7 @@ class Simulated:
         self._served: tuple[str, str] | None = None  # the spec and script that served last: on the disk
         self._undone = self._cause = ""  # the change that was undone, and why: on the disk too
         self._server: Server | None = None
-        self._engine: tuple[tuple[str, Behaviour], Engine | None] = (("", behaviour), None)  # its source, and the engine
+        self._engine: tuple[tuple[str, Behaviour], Engine | None] = (("", behaviour), None)  # source, engine
         self._streams = Streams(facts.clock)
         self._lock = threading.RLock()  # guest attributes and server are read at the same time
 
