@@ -55,9 +55,8 @@ def main() -> int:
 
 
 def run_mutants(modules: list[str], jobs: str) -> None:
-    """Run mutmut with the tests of today: it copies no file over one that it has, and keeps what each test covers."""
-    shutil.rmtree(FOLDER / "tests", ignore_errors=True)
-    (FOLDER / "mutmut-stats.json").unlink(missing_ok=True)
+    """Run mutmut from nothing: it takes a copy that it has for a mutated file, and keeps what each test covers."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
     command = ["mutmut", "run", "--max-children", jobs, *(f"*.{module}.*" for module in modules)]
     run = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if run.returncode:
