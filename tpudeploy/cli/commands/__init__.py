@@ -6,13 +6,16 @@ has: approval, live output, streams, files; or for a command that is no operatio
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tpudeploy.cli.context import Context
 from tpudeploy.operations import OPERATIONS
+
+if TYPE_CHECKING:
+    import argparse
+
+    from tpudeploy.cli.context import Context
 
 # Commands that are no operation, before and after the operations.
 _FIRST = {
