@@ -102,7 +102,7 @@ def propose(forge: Forge, pipeline: Pipeline, pull: int, plan_proposal: Proposal
             signature = approval.sign_comment(key, pipeline.repository, merge, plan_proposal.marker.label, comment)
             summary = f"{_SIGNATURE} {signature}"
             status = Status(context=context, verdict=Verdict.SUCCESS, summary=summary, url=pipeline.run_url)
-        forge.judge(pipeline.commit, status)
+        forge.classify(pipeline.commit, status)
     return comment
 
 

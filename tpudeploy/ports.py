@@ -355,7 +355,7 @@ class Forge(Protocol):
         """Close an issue with a comment. A closed issue is success."""
         ...
 
-    def judge(self, commit: str, status: Status) -> None:
+    def classify(self, commit: str, status: Status) -> None:
         """Set a commit's status. The last one of a context counts."""
         ...
 

@@ -13,9 +13,9 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt, Boot, Record, Refused
 from tpudeploy.domain.step import Reclaim, Release, Request, Step
+from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.decide import decide
 from tpudeploy.reconcile.failed_landings import LASTING, PREEMPTED
-from tpudeploy.reconcile.fate import Moment
 
 SPOT, FLEX = Provisioning.SPOT, Provisioning.FLEX_START
 A, B, C, D = ZONES = tuple(Zone(f"xx-west{i}-a") for i in range(1, 5))
@@ -75,7 +75,7 @@ def steps(
         for a in attempts
     }
     record = Record(index=0, attempts=attempts, refusals=(FAILED_IN_A,) if failed else ())
-    return decide(AIM, record, Moment(observed=Observed(at=NOW, slices=slices), patience=PATIENCE))
+    return decide(AIM, record, DecisionContext(observed=Observed(at=NOW, slices=slices), patience=PATIENCE))
 
 
 def released(those: tuple[Step, ...]) -> list[str]:
@@ -151,5 +151,5 @@ def test_a_spare_that_was_taken_back_is_doubtful_until_its_deletion_is_seen_to_h
                 undeleted=undeleted,
             )
         }
-        moment = Moment(observed=Observed(at=NOW, slices=slices), patience=PATIENCE)
+        moment = DecisionContext(observed=Observed(at=NOW, slices=slices), patience=PATIENCE)
         assert len(requested(decide(AIM, Record(index=0, attempts=(taken_back,)), moment))) == asked_for

@@ -10,7 +10,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DECISIONS = [
     int(number)
-    for number in re.findall(r"^(\d+)\. \*\*", (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8"), re.MULTILINE)
+    for number in re.findall(
+        r"^(\d+)\. \*\*", (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
 ]
 _CITATION = re.compile(r"[Dd]ecisions? (\d+(?:(?:, | and )\d+)*)")
 

@@ -16,7 +16,14 @@ from tpudeploy.cli.commands import COMMANDS
 from tpudeploy.cli.main import main, parse, two_dashes
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/decisions.md", "CHANGELOG.md", "profiles/README.md")
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "ARCHITECTURE.md",
+    "docs/decisions.md",
+    "CHANGELOG.md",
+    "profiles/README.md",
+)
 _BLOCK = re.compile(r"^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")
 KINDS = ("", "console", "mermaid", "python", "sh", "sh needs-a-project", "text", "yaml")

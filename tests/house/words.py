@@ -37,7 +37,7 @@ PARTICIPLES = frozenset(
         "meant",
         "judged",
         "remembered",
-        "presumed",
+        "cached_observation",
         "weighed",
         "freed",
         "learnt",

@@ -26,7 +26,7 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.node.fingerprint import server_print
-from tpudeploy.reconcile.fate import Moment
+from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.serialization.flat_attempt import FlatAttempt, unflattened
 
 FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
@@ -144,7 +144,7 @@ def slice_of(one: Attempt, phase: Phase = Phase.UP, **fields: Any) -> Slice:
     return Slice(name=one.name, zone=one.zone, phase=phase, **values)
 
 
-def moment(*slices: Slice, **fields: Any) -> Moment:
+def moment(*slices: Slice, **fields: Any) -> DecisionContext:
     """Return an observation of these slices."""
     names = {field.name for field in dataclasses.fields(Observed)}
     observed = Observed(
@@ -153,7 +153,7 @@ def moment(*slices: Slice, **fields: Any) -> Moment:
         **{name: value for name, value in fields.items() if name in names},
     )
     others = {name: value for name, value in fields.items() if name not in names}
-    return Moment(observed=observed, patience=PATIENCE, **others)
+    return DecisionContext(observed=observed, patience=PATIENCE, **others)
 
 
 def refusal(scope: Scope = Scope.PAIR, remedy: Remedy = Remedy.NEXT_ZONE, **fields: Any) -> Refusal:

@@ -28,6 +28,7 @@ from reconcile.cases import (
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Health, Phase
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.reconcile.attempt_status import classify
 from tpudeploy.reconcile.cutover import (
     can_take_clients,
     drain_seconds_left,
@@ -39,8 +40,7 @@ from tpudeploy.reconcile.cutover import (
     run_end,
     slices_needing_successors,
 )
-from tpudeploy.reconcile.fate import judge
-from tpudeploy.reconcile.serve import Standing
+from tpudeploy.reconcile.rollout import ServerStatus
 
 BLUE_GREEN, RENEWED = {"blue_green": True}, {"renew": True}
 # A run of ten hours, and the slice that it is the run of.
@@ -115,7 +115,7 @@ UP = Health(serving=True, detail="")
 )
 def test_whether_clients_can_be_sent_there(one: Attempt, phase: Phase, health: Health | None, expected: bool) -> None:
     at = moment(slice_of(one, phase), health={} if health is None else {one.name: health})
-    assert can_take_clients(judge(one, at), at) is expected
+    assert can_take_clients(classify(one, at), at) is expected
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_what_is_said_of_a_cutover_that_failed(
     lifecycle: Mapping[str, bool], new: Attempt, cost: str, next_step: str
 ) -> None:
     old = serving(booted="other")
-    standing = Standing(
+    standing = ServerStatus(
         deployment=deployment(lifecycle=lifecycle), replica=3, attempt=new, moment=moment(slice_of(new))
     )
     error = failed_cutover(standing, old, cause="it broke")
@@ -230,5 +230,5 @@ def test_what_is_said_of_a_cutover_that_failed(
 
 def test_the_price_of_the_old_slice_may_be_the_unknown_one() -> None:
     new, old = granted(A, SPOT), serving(Zone("xx-west1-a"))
-    standing = Standing(deployment=deployment(), replica=0, attempt=new, moment=moment(slice_of(new)))
+    standing = ServerStatus(deployment=deployment(), replica=0, attempt=new, moment=moment(slice_of(new)))
     assert "Both are billed, at an unknown price." in failed_cutover(standing, old, cause="").hint

@@ -107,7 +107,7 @@ class GitHub:
         self._retry(lambda: self._call("PATCH", path, {"state": "closed", "state_reason": "completed"}))
         self._call("POST", f"{path}/comments", {"body": because})
 
-    def judge(self, commit: str, status: Status) -> None:
+    def classify(self, commit: str, status: Status) -> None:
         fields = {"state": status.verdict, "context": status.context, "description": _short(status.summary)}
         body = {**fields, "target_url": status.url} if status.url else fields
         self._retry(lambda: self._call("POST", f"statuses/{commit}", body))

@@ -53,7 +53,7 @@ def plan(args: argparse.Namespace, context: Context, run: Run) -> int:
     context.reply.set(documents.pipeline("plan", plan=planned))
     run.keep(planned, proposal)
     worst = planned.worst_error
-    run.judge("plan", *((Verdict.SUCCESS, _summary(planned)) if worst is None else (Verdict.FAILURE, worst.message)))
+    run.classify("plan", *((Verdict.SUCCESS, _summary(planned)) if worst is None else (Verdict.FAILURE, worst.message)))
     if run.forge is not None and run.pipeline.pull is not None:
         comment = gitops.propose(run.forge, run.pipeline, run.pipeline.pull, proposal, key=run.key)
         context.terminal.talk(f"Commented at {comment.url}")
@@ -80,7 +80,7 @@ def apply(args: argparse.Namespace, context: Context, run: Run) -> int:
         with interruptible(context, run.workspace, as_json=False) as emit:
             report = run.workspace.apply(planned, on_event=emit, timeout=args.timeout, reset=True)
     except errors.TpudeployError as error:
-        run.judge("apply", Verdict.FAILURE, error.message)
+        run.classify("apply", Verdict.FAILURE, error.message)
         raise
     return _end(context, run, planned, report)
 
@@ -185,7 +185,7 @@ def _end(context: Context, run: Run, planned: Plan, report: Report) -> int:
         context.terminal.data(f"\n{words}")
     context.reply.set(documents.pipeline("apply", plan=planned, report=report, message=words))
     run.end(code, (final or failures[0]).code if failures else "")
-    run.judge("apply", verdict, words)
+    run.classify("apply", verdict, words)
     comment = markdown.apply_result(words, failures)
     adapter.summarize(comment)
     run.tell_result(comment)

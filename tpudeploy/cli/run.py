@@ -84,19 +84,19 @@ class Run:
         forge, pull = self.forge, self.pipeline.pull
         if forge is not None and pull is not None:
             self._publish(lambda: gitops.propose(forge, self.pipeline, pull, refusal, key=self.key))
-        self.judge("plan", Verdict.FAILURE, error.message)
+        self.classify("plan", Verdict.FAILURE, error.message)
 
     def end(self, code: int, reason: str) -> None:
         adapter.outputs({"exit-code": str(code), "failure-reason": reason})
 
-    def judge(self, what: str, verdict: Verdict, summary: str) -> None:
+    def classify(self, what: str, verdict: Verdict, summary: str) -> None:
         """Set a status on the commit, and a neutral check if the verdict is pending."""
         forge, commit = self.forge, self.pipeline.commit
         if forge is None or not commit:
             return
         context = f"tpudeploy/{what}/{self.label}" if self.label else f"tpudeploy/{what}"
         status = Status(context=context, verdict=verdict, summary=summary, url=self.pipeline.run_url)
-        self._publish(lambda: forge.judge(commit, status))
+        self._publish(lambda: forge.classify(commit, status))
         if verdict is Verdict.PENDING:
             self._publish(lambda: forge.note(commit, status))
 

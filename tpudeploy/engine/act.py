@@ -18,7 +18,7 @@ from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
 from tpudeploy.node.node import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
 from tpudeploy.node.request import boot_metadata, slice_request
 from tpudeploy.ports import World
-from tpudeploy.reconcile.fate import REFUSED
+from tpudeploy.reconcile.attempt_status import REFUSED
 from tpudeploy.reconcile.refusals import add_refusal
 from tpudeploy.reconcile.wanted import wanted
 

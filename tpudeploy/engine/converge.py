@@ -41,10 +41,10 @@ from tpudeploy.engine.session import Session, open_session
 from tpudeploy.engine.verify import Verifier
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
+from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.decide import decide, matches, remove
 from tpudeploy.reconcile.failed_landings import add_failed_landings
-from tpudeploy.reconcile.fate import Moment
-from tpudeploy.reconcile.remember import remember
+from tpudeploy.reconcile.merge_observation import merge_observation
 from tpudeploy.reconcile.request_table import describe_request
 
 # The steps that a planned change may take. `apply` does nothing that the plan did not show: any other step makes the
@@ -232,10 +232,10 @@ class Convergence:
 
     def _save_observation(self, session: Session, observed: Observed) -> None:
         before = session.state
-        state = remember(before, observed)
+        state = merge_observation(before, observed)
         # A removal needs neither the losses nor the landings: it requests nothing.
         if self._goal.deployment is not None:
-            state = with_losses(state, Moment(observed=observed, patience=self._world.patience))
+            state = with_losses(state, DecisionContext(observed=observed, patience=self._world.patience))
             state = self._with_failed_landings(state, observed.at)
         # An observation without news costs no write: a watched fleet is observed every minute.
         if state is not before:
@@ -260,7 +260,7 @@ class Convergence:
             # The run ends before a grant, so it could not give a second slice back.
             deployment = replace(deployment, max_parallel_requests=1)
         creates = self._world.creates.available()
-        moment = Moment(
+        moment = DecisionContext(
             observed=observed,
             patience=self._world.patience,
             creates=creates,

@@ -20,7 +20,7 @@ from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import open_session
 from tpudeploy.orphans.adopt import adopted
 from tpudeploy.ports import World
-from tpudeploy.reconcile.remember import remember
+from tpudeploy.reconcile.merge_observation import merge_observation
 
 _FULL = re.compile(r"projects/(?P<project>[^/]+)/locations/(?P<zone>[^/]+)/queuedResources/(?P<name>[^/]+)")
 _SHORT = re.compile(r"(?:(?:(?P<project>[^/]+)/)?(?P<zone>[^/]+)/)?(?P<name>[^/]+)")
@@ -125,7 +125,7 @@ def _observe_alone(world: World, address: Address, deployment: Deployment, resou
     mark = Mark(deployment=address.deployment, lineage=resource.mark.lineage, replica=address.replica or 0)
     empty = State(deployment=address.deployment, lineage="")
     state = adopted(empty, deployment, [replace(resource, mark=mark)], reports, world.clock.now())
-    return remember(state, observe(world, state, deployment))
+    return merge_observation(state, observe(world, state, deployment))
 
 
 def _check_slice(resource: CloudResource) -> None:

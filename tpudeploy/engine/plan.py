@@ -39,12 +39,12 @@ from tpudeploy.planning.targets import (
     slices_to_replace,
 )
 from tpudeploy.ports import VerifySources, World
+from tpudeploy.reconcile.attempt_status import DecisionContext
+from tpudeploy.reconcile.cached_observation import cached_observation
 from tpudeploy.reconcile.capacity_score import longest_recent_wait
 from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors
-from tpudeploy.reconcile.fate import Moment
 from tpudeploy.reconcile.lifecycle import prevented
-from tpudeploy.reconcile.presume import presumed
-from tpudeploy.reconcile.remember import remember
+from tpudeploy.reconcile.merge_observation import merge_observation
 from tpudeploy.sizing.checks import check
 
 _MOST_OTHER_STATES = 20  # that are read to find one that was renamed
@@ -359,7 +359,7 @@ def _planned_goals(world: World, parts: Sequence[_Part], *, refresh: bool) -> It
     if not refresh:
         now = world.clock.now()
         for part in parts:
-            yield _planned_goal(world, part, presumed(part.state, now), refresh=False)
+            yield _planned_goal(world, part, cached_observation(part.state, now), refresh=False)
         return
     subjects = [Subject(state=part.state, deployment=part.deployment) for part in parts]
     for part, observed in zip(parts, observe_all_or_each(world, subjects, probe_again=False), strict=True):
@@ -375,9 +375,9 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
     state = mark_replacements(part.state, part.replaces, own_fingerprints)
     if part.adopts:
         # Otherwise a slice that serves already would seem to be starting.
-        state = remember(state, observed)
-    moment = Moment(observed=observed, patience=world.patience)
-    # A presumed observation is the state itself, which cannot differ from it.
+        state = merge_observation(state, observed)
+    moment = DecisionContext(observed=observed, patience=world.patience)
+    # A cached_observation observation is the state itself, which cannot differ from it.
     outside_changes = only_targets(targets, drift(state, moment)) if refresh else ()
     state = refreshed(state, outside_changes)
     renews: tuple[str, ...] = ()

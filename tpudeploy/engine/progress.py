@@ -16,7 +16,7 @@ from tpudeploy.domain.status import Stage
 from tpudeploy.domain.step import Step, Wait
 from tpudeploy.engine.about import about
 from tpudeploy.ports import World
-from tpudeploy.reconcile.fate import Moment
+from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.request_table import request_table
 
 # Seconds of silence before each "still waiting": an hour in a queue is a dozen lines, not three hundred.
@@ -58,7 +58,7 @@ class Progress:
         self, deployment: Deployment | None, state: State, observed: Observed, steps: Iterable[Step]
     ) -> None:
         """Report where requests are out after the steps, if that is new; and now and then that nothing is."""
-        moment = Moment(observed=observed, patience=self._world.patience)
+        moment = DecisionContext(observed=observed, patience=self._world.patience)
         replica_count = 0 if deployment is None else deployment.replicas
         for index in sorted({*range(replica_count), *(record.index for record in state.records)}):
             places = request_table(deployment if index < replica_count else None, state.record(index), moment)

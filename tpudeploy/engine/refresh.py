@@ -19,7 +19,7 @@ from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.planning.drift import drift, ineffective, missing, recorded
 from tpudeploy.planning.targets import Targets, only_targets
 from tpudeploy.ports import VerifySources, World
-from tpudeploy.reconcile.fate import Moment
+from tpudeploy.reconcile.attempt_status import DecisionContext
 
 
 def observation(
@@ -32,7 +32,7 @@ def observation(
     sources: VerifySources | None = None,
 ) -> Goal:
     """Return the drift that one observation shows, with `sources` also that of the servers' settings."""
-    moment = Moment(observed=observed, patience=world.patience)
+    moment = DecisionContext(observed=observed, patience=world.patience)
     drifts = [*drift(state, moment), *missing(deployment, state, moment)]
     if sources is not None:
         drifts += _settings_drift(world, sources, deployment, serving(state, observed))

@@ -21,8 +21,8 @@ from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import Session, open_session
 from tpudeploy.orphans.collect import as_attempt, goes
 from tpudeploy.ports import World
+from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.decide import remove
-from tpudeploy.reconcile.fate import Moment
 
 _SILENCE = 300.0  # seconds without news before each "still waiting"
 _WHY: Mapping[Claim, str] = {
@@ -70,7 +70,7 @@ class Removal:
             self._spare(held.state)
             observed = self._look()
             self._has_looked = True
-            moment = Moment(observed=observed, patience=self._world.patience)
+            moment = DecisionContext(observed=observed, patience=self._world.patience)
             for path, attempt in tuple(self._attempts.items()):
                 self._tell(path, observed.slices.get(path), observed.at)
                 record = Record(index=self._strays[path].found.mark.replica, attempts=(attempt,))

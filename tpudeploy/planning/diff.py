@@ -11,17 +11,17 @@ from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Goal, Record, State
 from tpudeploy.node.fingerprint import effect, server_print
 from tpudeploy.reconcile import prices
+from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 from tpudeploy.reconcile.cutover import is_blue_green_change, is_handed_over, run_end
 from tpudeploy.reconcile.decide import fits, matches
-from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
 from tpudeploy.reconcile.placement import allows
-from tpudeploy.reconcile.serve import Standing
+from tpudeploy.reconcile.rollout import ServerStatus
 from tpudeploy.reconcile.wanted import wanted
 
 _PLACES = {"placement.zones", "placement.provisioning"}
 
 
-def changes(deployment: Deployment, state: State, moment: Moment) -> tuple[Change, ...]:
+def changes(deployment: Deployment, state: State, moment: DecisionContext) -> tuple[Change, ...]:
     """One change for each replica that is wanted or remembered."""
     known = {r.index for r in state.records if r.attempts}
     wanted = [_wanted(deployment, state.record(index), moment, state.goal) for index in range(deployment.replicas)]
@@ -29,7 +29,7 @@ def changes(deployment: Deployment, state: State, moment: Moment) -> tuple[Chang
     return (*wanted, *(_unwanted(deployment.name, state.record(i), moment, Reason.SURPLUS) for i in surplus))
 
 
-def removals(name: str, state: State, moment: Moment) -> tuple[Change, ...]:
+def removals(name: str, state: State, moment: DecisionContext) -> tuple[Change, ...]:
     """What destroying the deployment means."""
     return tuple(_unwanted(name, record, moment, Reason.NONE) for record in state.records if record.attempts)
 
@@ -54,9 +54,9 @@ def field_changes(deployment: Deployment, attempt: Attempt) -> Iterator[FieldCha
         )
 
 
-def _wanted(deployment: Deployment, record: Record, moment: Moment, goal: Goal | None) -> Change:
-    judged = [judge(a, moment) for a in record.attempts]
-    alive = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING, Fate.HIDDEN}]
+def _wanted(deployment: Deployment, record: Record, moment: DecisionContext, goal: Goal | None) -> Change:
+    judged = [classify(a, moment) for a in record.attempts]
+    alive = [j for j in judged if j.status in {AttemptStatus.UP, AttemptStatus.WAITING, AttemptStatus.HIDDEN}]
     if not alive:
         return _create(deployment, record, _why_none_is_left(judged, goal), moment)
     current = min(alive, key=lambda j: _rank(deployment, j))
@@ -95,16 +95,16 @@ def _wanted(deployment: Deployment, record: Record, moment: Moment, goal: Goal |
 
 
 def _action(
-    deployment: Deployment, current: Judged, fields: tuple[FieldChange, ...], moment: Moment
+    deployment: Deployment, current: Classification, fields: tuple[FieldChange, ...], moment: DecisionContext
 ) -> tuple[Action, Reason]:
     effects = {f.effect for f in fields}
     if Effect.REPLACE in effects or not matches(deployment, current.attempt):
         return Action.REPLACE, _why_another(deployment, current)
-    if current.fate is not Fate.UP:
+    if current.status is not AttemptStatus.UP:
         return Action.CREATE, Reason.RESUMES
     if Effect.RESTART in effects:
         return Action.RESTART, Reason.NONE
-    standing = Standing(deployment=deployment, replica=0, attempt=current.attempt, moment=moment)
+    standing = ServerStatus(deployment=deployment, replica=0, attempt=current.attempt, moment=moment)
     if standing.must_restart:
         is_other = current.attempt.boot.server not in {standing.wanted, server_print(current.attempt.spec)}
         return Action.RESTART, Reason.DRIFTED if is_other else Reason.RESUMES
@@ -116,7 +116,7 @@ def _action(
     return (Action.NO_OP, Reason.NONE) if is_told else (Action.UPDATE, Reason.DRIFTED)
 
 
-def _why_another(deployment: Deployment, current: Judged) -> Reason:
+def _why_another(deployment: Deployment, current: Classification) -> Reason:
     if current.attempt.is_to_go:
         return Reason.REQUESTED
     if not fits(deployment, current.attempt):
@@ -124,15 +124,15 @@ def _why_another(deployment: Deployment, current: Judged) -> Reason:
     return Reason.BLUE_GREEN if is_blue_green_change(deployment, current.attempt) else Reason.RENEWS
 
 
-def _did_not_come_up(deployment: Deployment, judged: Judged, moment: Moment) -> bool:
+def _did_not_come_up(deployment: Deployment, judged: Classification, moment: DecisionContext) -> bool:
     """Whether it is what is wanted, and its server has failed as it is."""
-    if judged.fate is not Fate.UP or judged.attempt.is_announced or not matches(deployment, judged.attempt):
+    if judged.status is not AttemptStatus.UP or judged.attempt.is_announced or not matches(deployment, judged.attempt):
         return False
-    standing = Standing(deployment=deployment, replica=0, attempt=judged.attempt, moment=moment)
+    standing = ServerStatus(deployment=deployment, replica=0, attempt=judged.attempt, moment=moment)
     return not standing.must_restart and bool(standing.failure)
 
 
-def _why_none_is_left(judged: list[Judged], goal: Goal | None) -> Reason:
+def _why_none_is_left(judged: list[Classification], goal: Goal | None) -> Reason:
     """Return why a replica has to be asked for: whether its slice was taken away, or an earlier run gave it up."""
     granted = [j for j in judged if j.attempt.granted_at is not None]
     is_ours = all(j.attempt.releasing_at is not None for j in granted)
@@ -146,12 +146,12 @@ def _why_none_is_left(judged: list[Judged], goal: Goal | None) -> Reason:
     return Reason.GONE if all(map(_was_deleted, judged)) else Reason.LOST
 
 
-def _was_deleted(judged: Judged) -> bool:
+def _was_deleted(judged: Classification) -> bool:
     """Return whether somebody deleted a slice, or is deleting it at this moment: Google itself only suspends one."""
-    return judged.fate is Fate.GONE or (judged.slice is not None and judged.slice.phase is Phase.LEAVING)
+    return judged.status is AttemptStatus.GONE or (judged.slice is not None and judged.slice.phase is Phase.LEAVING)
 
 
-def _create(deployment: Deployment, record: Record, reason: Reason, moment: Moment) -> Change:
+def _create(deployment: Deployment, record: Record, reason: Reason, moment: DecisionContext) -> Change:
     after = deployment.attributes
     return Change(
         deployment=deployment.name,
@@ -170,9 +170,9 @@ def _create(deployment: Deployment, record: Record, reason: Reason, moment: Mome
     )
 
 
-def _unwanted(name: str, record: Record, moment: Moment, reason: Reason) -> Change:
-    judged = [judge(a, moment) for a in record.attempts]
-    current = min(judged, key=lambda j: list(Fate).index(j.fate) if j.fate is not Fate.UP else -1)
+def _unwanted(name: str, record: Record, moment: DecisionContext, reason: Reason) -> Change:
+    judged = [classify(a, moment) for a in record.attempts]
+    current = min(judged, key=lambda j: list(AttemptStatus).index(j.status) if j.status is not AttemptStatus.UP else -1)
     return Change(
         deployment=name,
         replica=record.index,
@@ -197,7 +197,7 @@ def _most(deployment: Deployment) -> float | None:
     return max(known, default=None)
 
 
-def _at_once(deployment: Deployment, moment: Moment, *, beside: Attempt | None = None) -> dict[str, Any]:
+def _at_once(deployment: Deployment, moment: DecisionContext, *, beside: Attempt | None = None) -> dict[str, Any]:
     """What may be billed at one time, beside a slice that goes only once another one serves, and for how long."""
     count, usd = prices.most_slices_at_once(deployment)
     if beside is not None and (deployment.lifecycle.create_before_destroy or is_handed_over(deployment, beside)):
@@ -207,7 +207,7 @@ def _at_once(deployment: Deployment, moment: Moment, *, beside: Attempt | None =
     return {"slices_at_once": count, "usd_per_hour_at_once": usd, "seconds_at_once": seconds}
 
 
-def _rank(deployment: Deployment, judged: Judged) -> tuple[bool, bool, bool, str]:
+def _rank(deployment: Deployment, judged: Classification) -> tuple[bool, bool, bool, str]:
     """The slice to speak of: one that would be given up first, then one that clients have not left, that stands."""
     has_left = judged.attempt.draining_at is not None
-    return (matches(deployment, judged.attempt), has_left, judged.fate is not Fate.UP, judged.attempt.name)
+    return (matches(deployment, judged.attempt), has_left, judged.status is not AttemptStatus.UP, judged.attempt.name)

@@ -12,14 +12,14 @@ from tpudeploy.domain.slices import Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.domain.verify import ReplicaVerification
 from tpudeploy.node.node import LABELS, TAGS, differing
-from tpudeploy.reconcile.fate import Fate, Moment, judge
+from tpudeploy.reconcile.attempt_status import AttemptStatus, DecisionContext, classify
 
 SERVER = "server"  # the fingerprint of what runs, by the machine's own word
 SERVING = "serving"
 ENGINE = "engine."  # before what an engine says of itself
 
 
-def drift(state: State, moment: Moment) -> tuple[Drift, ...]:
+def drift(state: State, moment: DecisionContext) -> tuple[Drift, ...]:
     """Of every slice that was granted, and that nobody here gave up."""
     return tuple(
         found
@@ -30,7 +30,7 @@ def drift(state: State, moment: Moment) -> tuple[Drift, ...]:
     )
 
 
-def missing(deployment: Deployment, state: State, moment: Moment) -> tuple[Drift, ...]:
+def missing(deployment: Deployment, state: State, moment: DecisionContext) -> tuple[Drift, ...]:
     """Return the replicas that were applied and have no slice now, where `drift` has nothing new to say of them.
 
     An earlier run may have written the loss down, may be looking for another slice, or may have been a `destroy`. What
@@ -51,10 +51,10 @@ def missing(deployment: Deployment, state: State, moment: Moment) -> tuple[Drift
     )
 
 
-def _missing(state: State, record: Record, moment: Moment) -> tuple[str, str] | None:
+def _missing(state: State, record: Record, moment: DecisionContext) -> tuple[str, str] | None:
     """The slice that one replica had, "" where its name is forgotten, and what has become of it."""
-    judged = [judge(a, moment) for a in record.attempts]
-    if any(j.fate is Fate.UP and j.attempt.releasing_at is None for j in judged):
+    judged = [classify(a, moment) for a in record.attempts]
+    if any(j.status is AttemptStatus.UP and j.attempt.releasing_at is None for j in judged):
         return None
     granted = [j.attempt for j in judged if j.attempt.granted_at is not None]
     if any(a.releasing_at is None and not a.is_lost for a in granted):
@@ -72,7 +72,7 @@ def _missing(state: State, record: Record, moment: Moment) -> tuple[str, str] | 
     return None
 
 
-def with_losses(state: State, moment: Moment) -> State:
+def with_losses(state: State, moment: DecisionContext) -> State:
     """Return `state` in which each replica names the slice that was taken from it, until another one serves."""
     for record in state.records:
         lost = _lost(record, moment)
@@ -81,14 +81,16 @@ def with_losses(state: State, moment: Moment) -> State:
     return state
 
 
-def _lost(record: Record, moment: Moment) -> str:
-    judged = [judge(a, moment) for a in record.attempts]
-    if any(j.fate is Fate.UP and j.attempt.is_announced and j.attempt.releasing_at is None for j in judged):
+def _lost(record: Record, moment: DecisionContext) -> str:
+    judged = [classify(a, moment) for a in record.attempts]
+    if any(j.status is AttemptStatus.UP and j.attempt.is_announced and j.attempt.releasing_at is None for j in judged):
         return ""
     taken = (
         j.attempt.name
         for j in judged
-        if j.attempt.is_announced and j.attempt.holds_slice and j.fate in {Fate.GONE, Fate.DEAD, Fate.LEAVING}
+        if j.attempt.is_announced
+        and j.attempt.holds_slice
+        and j.status in {AttemptStatus.GONE, AttemptStatus.DEAD, AttemptStatus.LEAVING}
     )
     return next(taken, record.lost)
 
@@ -149,19 +151,19 @@ def told(change: Change, found: Iterable[Drift]) -> Change:
     return replace(change, fields=tuple(fields))
 
 
-def _of_slice(deployment: str, replica: int, attempt: Attempt, moment: Moment) -> Iterator[Drift]:
-    judged = judge(attempt, moment)
+def _of_slice(deployment: str, replica: int, attempt: Attempt, moment: DecisionContext) -> Iterator[Drift]:
+    judged = classify(attempt, moment)
     kind, detail = DriftKind.CHANGED, judged.reason
     fields: tuple[Drifted, ...] = ()
-    match judged.fate:
-        case Fate.GONE:
+    match judged.status:
+        case AttemptStatus.GONE:
             kind = DriftKind.DELETED
-        case Fate.DEAD | Fate.LEAVING:
+        case AttemptStatus.DEAD | AttemptStatus.LEAVING:
             kind = DriftKind.LOST
             if judged.slice is not None and judged.slice.phase is Phase.LEAVING:
                 detail = f"{judged.slice.raw_state}: somebody deletes it outside tpudeploy"
             detail = detail or (judged.slice.raw_state if judged.slice is not None else "")
-        case Fate.UP if judged.slice is not None:
+        case AttemptStatus.UP if judged.slice is not None:
             fields = tuple(_fields(attempt, judged.slice, moment))
             if not fields:
                 return
@@ -182,7 +184,7 @@ def _of_slice(deployment: str, replica: int, attempt: Attempt, moment: Moment) -
     )
 
 
-def _fields(attempt: Attempt, found: Slice, moment: Moment) -> Iterator[Drifted]:
+def _fields(attempt: Attempt, found: Slice, moment: DecisionContext) -> Iterator[Drifted]:
     updated_at = 0.0 if attempt.update is None else attempt.update.at
     if moment.now - updated_at >= moment.patience.update_again:  # a patch takes seconds to show
         yield from differing(attempt, found)
@@ -192,7 +194,7 @@ def _fields(attempt: Attempt, found: Slice, moment: Moment) -> Iterator[Drifted]
         yield Drifted(path=SERVING, applied=True, live=False)
 
 
-def _server(attempt: Attempt, moment: Moment) -> Iterator[Drifted]:
+def _server(attempt: Attempt, moment: DecisionContext) -> Iterator[Drifted]:
     """What the machine says it runs. Right after a reboot it may still be the word of the boot before.
 
     What it made of a change that it was told here is none of it.

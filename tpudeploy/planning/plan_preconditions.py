@@ -9,17 +9,17 @@ from collections.abc import Iterable
 from tpudeploy.domain.plan import Action, Change, Precondition
 from tpudeploy.domain.slices import BootReport
 from tpudeploy.domain.state import State
-from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
+from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 
 # A request that still waits may be granted, or advance, without making the plan another one.
 _REQUESTED = "asked"
 
 
-def preconditions(state: State, moment: Moment, changes: Iterable[Change]) -> tuple[Precondition, ...]:
+def preconditions(state: State, moment: DecisionContext, changes: Iterable[Change]) -> tuple[Precondition, ...]:
     """Return the fingerprint of every slice of the replicas that `changes` touch."""
     reports = moment.observed.reports
     return tuple(
-        Precondition(name=attempt.name, print=_fingerprint(judge(attempt, moment), reports.get(attempt.name)))
+        Precondition(name=attempt.name, print=_fingerprint(classify(attempt, moment), reports.get(attempt.name)))
         for change in changes
         if change.action is not Action.NO_OP
         for attempt in state.record(change.replica).attempts
@@ -33,18 +33,18 @@ def changed_slices(before: Iterable[Precondition], now: Iterable[Precondition]) 
     for each in before:
         fingerprint = current.get(each.name)
         # A request may have been granted meanwhile. It may not have been refused or have disappeared.
-        is_granted_request = each.print == _REQUESTED and fingerprint not in {None, *Fate}
+        is_granted_request = each.print == _REQUESTED and fingerprint not in {None, *AttemptStatus}
         if fingerprint != each.print and not is_granted_request:
             names.append(each.name)
     return tuple(names)
 
 
-def _fingerprint(judged: Judged, report: BootReport | None) -> str:
+def _fingerprint(judged: Classification, report: BootReport | None) -> str:
     """Return the fingerprint of a slice. Addresses and the progress of a boot are not in it: they change."""
-    if judged.fate in {Fate.HIDDEN, Fate.WAITING}:
+    if judged.status in {AttemptStatus.HIDDEN, AttemptStatus.WAITING}:
         return _REQUESTED
-    if judged.fate is not Fate.UP or judged.slice is None:
-        return judged.fate
+    if judged.status is not AttemptStatus.UP or judged.slice is None:
+        return judged.status
     slice_ = judged.slice
     server = "" if report is None else report.spec
     facts = [slice_.accelerator_type, slice_.created_at, dict(slice_.labels), dict(slice_.metadata), server]

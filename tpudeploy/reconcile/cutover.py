@@ -18,8 +18,8 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile import prices
-from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
-from tpudeploy.reconcile.serve import Standing, remedy
+from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
+from tpudeploy.reconcile.rollout import ServerStatus, remedy
 from tpudeploy.reconcile.wanted import wanted
 
 _HOUR = 3600.0
@@ -41,7 +41,7 @@ def is_blue_green_change(deployment: Deployment, attempt: Attempt) -> bool:
     return not attempt.boot.is_sent or attempt.boot.server != server_print(wanted(deployment, attempt))
 
 
-def drain_seconds_left(attempt: Attempt, moment: Moment) -> float:
+def drain_seconds_left(attempt: Attempt, moment: DecisionContext) -> float:
     """Return the seconds until a slice that clients were sent away from may go, at most; 0 once no client can miss it.
 
     After `Patience.drain` no client uses its endpoint any more. Requests that it still runs then get more time.
@@ -52,13 +52,13 @@ def drain_seconds_left(attempt: Attempt, moment: Moment) -> float:
     return max(0.0, max(limit, patience.drain) - seconds_drained)
 
 
-def can_take_clients(judged: Judged, moment: Moment) -> bool:
+def can_take_clients(judged: Classification, moment: DecisionContext) -> bool:
     """Return whether clients can be sent there: it is up, was published before, and answers."""
     health = moment.observed.health.get(judged.attempt.name)
-    return judged.fate is Fate.UP and judged.attempt.is_announced and health is not None and health.serving
+    return judged.status is AttemptStatus.UP and judged.attempt.is_announced and health is not None and health.serving
 
 
-def run_end(attempt: Attempt, moment: Moment) -> float | None:
+def run_end(attempt: Attempt, moment: DecisionContext) -> float | None:
     """Return when Google ends the run of a slice, in seconds since the epoch, or None for a run without an end."""
     current = moment.observed.slices.get(attempt.name)
     if current is not None and current.ends_at is not None:
@@ -68,7 +68,7 @@ def run_end(attempt: Attempt, moment: Moment) -> float | None:
     return None if hours is None or attempt.granted_at is None else attempt.granted_at + hours * _HOUR
 
 
-def needs_successor(deployment: Deployment, attempt: Attempt, moment: Moment) -> bool:
+def needs_successor(deployment: Deployment, attempt: Attempt, moment: DecisionContext) -> bool:
     """Return whether a successor has to be requested now, to take over before the run ends."""
     ends, hours = run_end(attempt, moment), prices.run_hours(attempt)
     # Renewal is off, no client uses the slice, or its run does not end.
@@ -77,7 +77,7 @@ def needs_successor(deployment: Deployment, attempt: Attempt, moment: Moment) ->
     return moment.now >= ends - min(_lead_seconds(deployment, moment), _LONGEST_LEAD * hours * _HOUR)
 
 
-def _lead_seconds(deployment: Deployment, moment: Moment) -> float:
+def _lead_seconds(deployment: Deployment, moment: DecisionContext) -> float:
     """Return the seconds that a cutover takes: the wait for a slice, the start and the drain."""
     budget = deployment.budget
     start = budget.start.cold_seconds if isinstance(budget, HbmBudget) else deployment.health.timeout_seconds
@@ -85,7 +85,7 @@ def _lead_seconds(deployment: Deployment, moment: Moment) -> float:
     return wait + start + moment.patience.drained
 
 
-def failed_cutover(standing: Standing, old: Attempt, *, cause: str) -> ServingError:
+def failed_cutover(standing: ServerStatus, old: Attempt, *, cause: str) -> ServingError:
     """Return the error for a slice that does not serve, while the slice that it should replace still does.
 
     Both are kept: the chips of the new one are as scarce as any, and the next apply continues with them.
@@ -112,9 +112,9 @@ def failed_cutover(standing: Standing, old: Attempt, *, cause: str) -> ServingEr
     )
 
 
-def slices_needing_successors(deployment: Deployment, state: State, moment: Moment) -> tuple[str, ...]:
+def slices_needing_successors(deployment: Deployment, state: State, moment: DecisionContext) -> tuple[str, ...]:
     """Return the names of the slices for which a successor has to be requested now."""
-    serving = [a for a in state.attempts if judge(a, moment).fate is Fate.UP and a.draining_at is None]
+    serving = [a for a in state.attempts if classify(a, moment).status is AttemptStatus.UP and a.draining_at is None]
     return tuple(a.name for a in serving if a.is_ending or needs_successor(deployment, a, moment))
 
 

@@ -14,6 +14,7 @@ from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Record
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Reclaim, Release, Renew, Request, Step, Wait
 from tpudeploy.node.fingerprint import slice_print
+from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 from tpudeploy.reconcile.cutover import (
     can_take_clients,
     drain_seconds_left,
@@ -22,19 +23,18 @@ from tpudeploy.reconcile.cutover import (
     needs_successor,
 )
 from tpudeploy.reconcile.failed_landings import LASTING, doubtful_places, pair
-from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
 from tpudeploy.reconcile.keep import seniority
 from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_opening, next_places
 from tpudeploy.reconcile.refusals import standing_refusals
-from tpudeploy.reconcile.serve import Standing, serve
+from tpudeploy.reconcile.rollout import ServerStatus, serve
 from tpudeploy.reconcile.wanted import wanted
 
 _MADE = frozenset({Phase.PROVISIONING, Phase.LOST})
 
 
-def decide(deployment: Deployment, record: Record, moment: Moment) -> tuple[Step, ...]:
+def decide(deployment: Deployment, record: Record, moment: DecisionContext) -> tuple[Step, ...]:
     """The steps towards `deployment` for one replica. Never empty."""
-    judged = [judge(a, moment) for a in record.attempts]
+    judged = [classify(a, moment) for a in record.attempts]
     spare = _needed_spare(deployment, record, judged, moment)
     if spare is not None:
         # Nothing else is sure to land: keep what was given up for it, and decide anew with that.
@@ -45,11 +45,11 @@ def decide(deployment: Deployment, record: Record, moment: Moment) -> tuple[Step
     return (*_clear(record, judged, moment), *_aim(deployment, record, judged, moment))
 
 
-def remove(record: Record, moment: Moment) -> tuple[Step, ...]:
+def remove(record: Record, moment: DecisionContext) -> tuple[Step, ...]:
     """The steps towards nothing; empty once nothing is left."""
-    judged = [judge(a, moment) for a in record.attempts]
-    unwanted = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING}]
-    waits = [j for j in judged if j.fate is not Fate.GONE]
+    judged = [classify(a, moment) for a in record.attempts]
+    unwanted = [j for j in judged if j.status in {AttemptStatus.UP, AttemptStatus.WAITING}]
+    waits = [j for j in judged if j.status is not AttemptStatus.GONE]
     return (
         *_clear(record, judged, moment),
         *(_release(record, j, "no longer wanted") for j in unwanted),
@@ -71,31 +71,37 @@ def fits(deployment: Deployment, attempt: Attempt) -> bool:
     return same and allows(deployment, attempt)
 
 
-def _clear(record: Record, judged: Iterable[Judged], moment: Moment) -> Iterator[Step]:
+def _clear(record: Record, judged: Iterable[Classification], moment: DecisionContext) -> Iterator[Step]:
     """Forget what is gone, release what is dead (it eats quota), ask again for deletions that did not take."""
     for j in judged:
-        match j.fate:
-            case Fate.GONE:
+        match j.status:
+            case AttemptStatus.GONE:
                 yield Forget(replica=record.index, name=j.attempt.name, reason=j.reason, refusal=j.refusal)
-            case Fate.DEAD:
+            case AttemptStatus.DEAD:
                 yield _release(record, j, j.reason)
-            case Fate.LEAVING if _did_not_take(j, moment):
+            case AttemptStatus.LEAVING if _did_not_take(j, moment):
                 yield replace(_release(record, j, j.attempt.release_reason), is_spare=j.attempt.is_spare)
             case _:
                 pass
 
 
-def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Iterator[Step]:
-    fitting: list[Judged] = []
-    outdated: list[Judged] = []
+def _aim(
+    deployment: Deployment, record: Record, judged: list[Classification], moment: DecisionContext
+) -> Iterator[Step]:
+    fitting: list[Classification] = []
+    outdated: list[Classification] = []
     for j in judged:
         if matches(deployment, j.attempt):
             fitting.append(j)
-        elif j.fate in {Fate.UP, Fate.WAITING}:
+        elif j.status in {AttemptStatus.UP, AttemptStatus.WAITING}:
             outdated.append(j)
     doubtful = doubtful_places(record, moment.now)
-    up = sorted((j for j in fitting if j.fate is Fate.UP), key=lambda j: seniority(j.attempt, doubtful))
-    waiting = [j for j in fitting if j.fate in {Fate.HIDDEN, Fate.WAITING} and j.attempt.releasing_at is None]
+    up = sorted((j for j in fitting if j.status is AttemptStatus.UP), key=lambda j: seniority(j.attempt, doubtful))
+    waiting = [
+        j
+        for j in fitting
+        if j.status in {AttemptStatus.HIDDEN, AttemptStatus.WAITING} and j.attempt.releasing_at is None
+    ]
     if up:
         keep, *surplus = up
         outdated += [j for j in surplus if j.attempt.is_announced]  # clients may hold it
@@ -107,12 +113,12 @@ def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: M
             yield from steps
             yield from _hunt(deployment, record, judged, waiting, moment, beside=(keep.attempt,))
             return
-        yield from (_spare(record, j, "another slice is kept") for j in fitting if j.fate is Fate.WAITING)
+        yield from (_spare(record, j, "another slice is kept") for j in fitting if j.status is AttemptStatus.WAITING)
         yield from steps
         return
     # A waiting request for what is no longer wanted holds nothing that serves; neither does a slice that
     # must go first.
-    first = [j for j in outdated if j.fate is Fate.WAITING or _goes_first(deployment, j.attempt)]
+    first = [j for j in outdated if j.status is AttemptStatus.WAITING or _goes_first(deployment, j.attempt)]
     yield from (_release(record, j, "the profile asks for another slice") for j in first)
     leaving = [j for j in outdated if j not in first and j.attempt.draining_at is not None]
     if any(can_take_clients(j, moment) for j in outdated if j.attempt.draining_at is None):
@@ -131,14 +137,14 @@ def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: M
 def _keep(  # noqa: PLR0917 - one replica's slices, told apart
     deployment: Deployment,
     record: Record,
-    keep: Judged,
-    judged: list[Judged],
-    outdated: list[Judged],
-    moment: Moment,
+    keep: Classification,
+    judged: list[Classification],
+    outdated: list[Classification],
+    moment: DecisionContext,
 ) -> Iterator[Step]:
     """Bring up the slice that is kept; once it serves, let go of those that it takes over from."""
     replica = record.index
-    standing = Standing(deployment=deployment, replica=replica, attempt=keep.attempt, moment=moment)
+    standing = ServerStatus(deployment=deployment, replica=replica, attempt=keep.attempt, moment=moment)
     step = _told(standing, outdated)
     yield step
     if isinstance(step, Done):
@@ -153,13 +159,13 @@ def _keep(  # noqa: PLR0917 - one replica's slices, told apart
         yield from (Drain(replica=replica, name=name, begins=False) for name in back)
     # The end is reached only when nothing else of ours is left, or can still appear: Google may yet grant it.
     # What a slice that failed was to replace stays, though.
-    others = [j for j in judged if j is not keep and j.fate is not Fate.GONE]
+    others = [j for j in judged if j is not keep and j.status is not AttemptStatus.GONE]
     left = [j for j in others if isinstance(step, Done) or j not in outdated]
     if left and isinstance(step, Done | GiveUp):
         yield _hold(record, left[0], moment)
 
 
-def _told(standing: Standing, outdated: list[Judged]) -> Step:
+def _told(standing: ServerStatus, outdated: list[Classification]) -> Step:
     """Its next step; where it gives up, and another slice serves on, its error says so."""
     step = serve(standing)
     old = next((j.attempt for j in outdated if can_take_clients(j, standing.moment)), None)
@@ -173,10 +179,10 @@ def _told(standing: Standing, outdated: list[Judged]) -> Step:
     return step
 
 
-def _retire(record: Record, outdated: Iterable[Judged], moment: Moment) -> Iterator[Step]:
+def _retire(record: Record, outdated: Iterable[Classification], moment: DecisionContext) -> Iterator[Step]:
     """Let go of what another one has taken over from: what nobody was given at once, the rest once it is drained."""
     for j in outdated:
-        if j.fate is Fate.UP and j.attempt.is_announced and j.attempt.draining_at is None:
+        if j.status is AttemptStatus.UP and j.attempt.is_announced and j.attempt.draining_at is None:
             yield Drain(replica=record.index, name=j.attempt.name)
         elif j.attempt.draining_at is None or drain_seconds_left(j.attempt, moment) <= 0:
             running = moment.observed.running.get(j.attempt.name)
@@ -187,9 +193,9 @@ def _retire(record: Record, outdated: Iterable[Judged], moment: Moment) -> Itera
 def _hunt(
     deployment: Deployment,
     record: Record,
-    judged: list[Judged],
-    waiting: list[Judged],
-    moment: Moment,
+    judged: list[Classification],
+    waiting: list[Classification],
+    moment: DecisionContext,
     *,
     beside: tuple[Attempt, ...] = (),
 ) -> Iterator[Step]:
@@ -198,7 +204,7 @@ def _hunt(
     A landing in a doubtful place is one request among others: it ends nothing. `beside` is a slice that is up there.
     """
     # What this very look refused is written down first, then counts.
-    if any(j.fate in {Fate.GONE, Fate.DEAD} and j.refusal is not None for j in judged):
+    if any(j.status in {AttemptStatus.GONE, AttemptStatus.DEAD} and j.refusal is not None for j in judged):
         yield Wait(replica=record.index, why="choosing the next place", seconds=0.0)
         return
     if any(_is_landing(j, moment) and not _is_unproven(record, j, moment) for j in waiting):
@@ -208,14 +214,14 @@ def _hunt(
         yield from (_hold(record, j, moment) for j in (*made, *queued[:1]))
         return
     # What is gone holds nothing: it makes room in this very look.
-    record = replace(record, attempts=tuple(j.attempt for j in judged if j.fate is not Fate.GONE))
+    record = replace(record, attempts=tuple(j.attempt for j in judged if j.status is not AttemptStatus.GONE))
     most = deployment.max_parallel_requests - len(beside)
     kept = sorted(waiting, key=_place_in_queue)[:most]
     yield from (_spare(record, j, "more are asked for than may be") for j in waiting if j not in kept)
     waiting = [j for j in waiting if j in kept]
     yield from (_hold(record, j, moment) for j in waiting)
     denied = _denied(deployment, record, moment)
-    left = [j for j in judged if j.fate is not Fate.GONE]
+    left = [j for j in judged if j.status is not AttemptStatus.GONE]
     if denied is not None:
         yield _hold(record, left[0], moment) if left else GiveUp(replica=record.index, error=denied)
         return
@@ -244,7 +250,7 @@ def _hunt(
             yield _hold(record, left[0], moment)
 
 
-def _denied(deployment: Deployment, record: Record, moment: Moment) -> Denied | None:
+def _denied(deployment: Deployment, record: Record, moment: DecisionContext) -> Denied | None:
     """Why waiting is no use, or None."""
     if not deployment.candidates:
         hint = "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour."
@@ -260,7 +266,9 @@ def _denied(deployment: Deployment, record: Record, moment: Moment) -> Denied | 
     return None
 
 
-def _needed_spare(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Judged | None:
+def _needed_spare(
+    deployment: Deployment, record: Record, judged: list[Classification], moment: DecisionContext
+) -> Classification | None:
     """Return a slice to keep after all: a released spare that Google still has, where nothing else is sure to land.
 
     Google takes a deletion while a slice is PROVISIONING, and its operation fails (cloud_tpu: the delete is refused,
@@ -269,7 +277,9 @@ def _needed_spare(deployment: Deployment, record: Record, judged: list[Judged], 
     yet be carried out; then the slice is as doubtful as one in a doubtful place, and goes like a preempted one.
     """
     others = [j for j in judged if j.attempt.releasing_at is None and matches(deployment, j.attempt)]
-    if any(j.fate is Fate.UP and (j.attempt.is_announced or not _is_unproven(record, j, moment)) for j in others):
+    if any(
+        j.status is AttemptStatus.UP and (j.attempt.is_announced or not _is_unproven(record, j, moment)) for j in others
+    ):
         return None
     is_sure = any(_is_landing(j, moment) and not _is_unproven(record, j, moment) for j in others)
     spares = [j for j in judged if j.attempt.is_spare and _is_alive(j) and matches(deployment, j.attempt)]
@@ -279,12 +289,12 @@ def _needed_spare(deployment: Deployment, record: Record, judged: list[Judged], 
     return min(spares, key=lambda j: seniority(j.attempt, doubtful), default=None)
 
 
-def _is_alive(judged: Judged) -> bool:
+def _is_alive(judged: Classification) -> bool:
     """Whether Google makes it or has made it, and does not delete it."""
     return judged.slice is not None and judged.slice.phase in {Phase.PROVISIONING, Phase.UP}
 
 
-def _is_unproven(record: Record, judged: Judged, moment: Moment) -> bool:
+def _is_unproven(record: Record, judged: Classification, moment: DecisionContext) -> bool:
     """Whether a slice may be gone in minutes: by the last landings of its place, or by a deletion still under way."""
     attempt, found = judged.attempt, judged.slice
     if attempt.is_announced or (attempt.granted_at is not None and moment.now - attempt.granted_at >= LASTING):
@@ -293,42 +303,42 @@ def _is_unproven(record: Record, judged: Judged, moment: Moment) -> bool:
     return may_be_deleted or pair(attempt) in doubtful_places(record, moment.now)
 
 
-def _is_provisioning(judged: Judged) -> bool:
+def _is_provisioning(judged: Classification) -> bool:
     """Whether Google has chosen it: a machine is being made."""
-    return judged.fate is Fate.WAITING and judged.slice is not None and judged.slice.phase in _MADE
+    return judged.status is AttemptStatus.WAITING and judged.slice is not None and judged.slice.phase in _MADE
 
 
-def _is_landing(judged: Judged, moment: Moment) -> bool:
+def _is_landing(judged: Classification, moment: DecisionContext) -> bool:
     """Whether it can be expected to be usable within minutes. One that takes longer may loop for ever."""
     since = judged.attempt.provisioning_at
     return _is_provisioning(judged) and (since is None or moment.now - since < moment.patience.landing)
 
 
-def _hold(record: Record, judged: Judged, moment: Moment) -> Wait:
-    if judged.fate in {Fate.HIDDEN, Fate.REFUSED}:
+def _hold(record: Record, judged: Classification, moment: DecisionContext) -> Wait:
+    if judged.status in {AttemptStatus.HIDDEN, AttemptStatus.REFUSED}:
         left = judged.attempt.asked_at + moment.patience.grace - moment.now
         return Wait(replica=record.index, why=judged.reason, seconds=max(0.0, left))
-    if judged.fate is Fate.UP and judged.attempt.draining_at is not None:
+    if judged.status is AttemptStatus.UP and judged.attempt.draining_at is not None:
         left, still = drain_seconds_left(judged.attempt, moment), moment.observed.running.get(judged.attempt.name, 0)
         what = f"{still} requests that {judged.attempt.name} still runs" if still else "clients that may still hold"
         return Wait(replica=record.index, why=f"for {what}{'' if still else f' {judged.attempt.name}'}", seconds=left)
     state = judged.slice.raw_state if judged.slice is not None else judged.reason
     if judged.slice is not None and judged.slice.undeleted is not None:
         state = f"{state}; its deletion failed: {judged.slice.undeleted.message}"
-    going = judged.fate in {Fate.LEAVING, Fate.DEAD}
+    going = judged.status in {AttemptStatus.LEAVING, AttemptStatus.DEAD}
     return Wait(replica=record.index, why=f"for {judged.attempt.name} to be gone ({state})" if going else state)
 
 
-def _spare(record: Record, judged: Judged, reason: str) -> Release:
+def _spare(record: Record, judged: Classification, reason: str) -> Release:
     """Give it up because another one is expected to do."""
     return replace(_release(record, judged, reason), is_spare=True)
 
 
-def _release(record: Record, judged: Judged, reason: str) -> Release:
+def _release(record: Record, judged: Classification, reason: str) -> Release:
     return Release(replica=record.index, name=judged.attempt.name, reason=reason, refusal=judged.refusal)
 
 
-def _did_not_take(judged: Judged, moment: Moment) -> bool:
+def _did_not_take(judged: Classification, moment: DecisionContext) -> bool:
     """Whether a deletion must be asked for again. Never while Google itself is deleting (AXLearn was told so)."""
     asked, found = judged.attempt.releasing_at, judged.slice
     if asked is None or found is None or found.phase in {Phase.SUSPENDING, Phase.LEAVING}:
@@ -336,17 +346,17 @@ def _did_not_take(judged: Judged, moment: Moment) -> bool:
     return moment.now - asked >= moment.patience.release_again
 
 
-def _goes_by_itself(judged: Judged) -> bool:
+def _goes_by_itself(judged: Classification) -> bool:
     """Whether Google ends it, which says why only at the end."""
-    return judged.fate is Fate.LEAVING and judged.attempt.releasing_at is None
+    return judged.status is AttemptStatus.LEAVING and judged.attempt.releasing_at is None
 
 
-def _blocks(deployment: Deployment, judged: Judged, moment: Moment) -> bool:
+def _blocks(deployment: Deployment, judged: Classification, moment: DecisionContext) -> bool:
     """Whether to wait until a slice that was granted is gone: it holds quota, and goes within a minute.
 
     Where it must go first, it is waited for as long as it takes.
     """
-    if judged.fate not in {Fate.DEAD, Fate.LEAVING}:
+    if judged.status not in {AttemptStatus.DEAD, AttemptStatus.LEAVING}:
         return False
     if _goes_first(deployment, judged.attempt):
         return True
@@ -359,6 +369,6 @@ def _goes_first(deployment: Deployment, attempt: Attempt) -> bool:
     return not deployment.lifecycle.create_before_destroy and not fits(deployment, attempt)
 
 
-def _place_in_queue(judged: Judged) -> tuple[bool, float]:
+def _place_in_queue(judged: Classification) -> tuple[bool, float]:
     """The best spare first: one that queues, and has for longest."""
     return (judged.attempt.provisioning not in QUEUED, judged.attempt.asked_at)

@@ -9,9 +9,9 @@ from tpudeploy.domain.request_table import Place, PlaceState
 from tpudeploy.domain.slices import Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.reconcile import prices
+from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 from tpudeploy.reconcile.decide import matches
 from tpudeploy.reconcile.failed_landings import pair
-from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
 from tpudeploy.reconcile.placement import sweep_resumes_at
 from tpudeploy.reconcile.refusals import closes, standing_refusals
 
@@ -21,19 +21,23 @@ _LONGEST_IN_MINUTES = 2 * _HOUR
 _WAITING = {Phase.CREATING: PlaceState.ASKED, Phase.QUEUED: PlaceState.QUEUED}
 
 
-def request_table(deployment: Deployment | None, record: Record, moment: Moment) -> tuple[Place, ...]:
+def request_table(deployment: Deployment | None, record: Record, moment: DecisionContext) -> tuple[Place, ...]:
     """Return the places of a replica's requests and, while it has no slice, the places that may be requested next.
 
     Without a deployment, nothing more is requested.
     """
-    judged = [j for a in record.attempts if (j := judge(a, moment)).fate not in {Fate.GONE, Fate.REFUSED}]
+    judged = [
+        j
+        for a in record.attempts
+        if (j := classify(a, moment)).status not in {AttemptStatus.GONE, AttemptStatus.REFUSED}
+    ]
     places = tuple(_requested_place(j, moment.observed) for j in judged)
-    if deployment is None or any(j.fate is Fate.UP and matches(deployment, j.attempt) for j in judged):
+    if deployment is None or any(j.status is AttemptStatus.UP and matches(deployment, j.attempt) for j in judged):
         return places
     return (*places, *_other_places(deployment, record, judged, moment))
 
 
-def _requested_place(judged: Judged, observed: Observed) -> Place:
+def _requested_place(judged: Classification, observed: Observed) -> Place:
     attempt, state = judged.attempt, _state(judged)
     since, until = _interval(state, attempt, judged.slice)
     return Place(
@@ -47,25 +51,25 @@ def _requested_place(judged: Judged, observed: Observed) -> Place:
     )
 
 
-def _last_message(judged: Judged, observed: Observed) -> str:
+def _last_message(judged: Classification, observed: Observed) -> str:
     """Return the last message of the machine, else of Google; "" for a request that is not visible yet."""
     report = observed.reports.get(judged.attempt.name)
-    if judged.fate is Fate.UP and report is not None:
+    if judged.status is AttemptStatus.UP and report is not None:
         return report.detail or report.phase
     if judged.slice is not None:
         return judged.slice.raw_state
-    return "" if judged.fate is Fate.HIDDEN else judged.reason
+    return "" if judged.status is AttemptStatus.HIDDEN else judged.reason
 
 
-def _state(judged: Judged) -> PlaceState:
-    match judged.fate:
-        case Fate.HIDDEN:
+def _state(judged: Classification) -> PlaceState:
+    match judged.status:
+        case AttemptStatus.HIDDEN:
             return PlaceState.ASKED
-        case Fate.WAITING if judged.slice is not None:
+        case AttemptStatus.WAITING if judged.slice is not None:
             return _WAITING.get(judged.slice.phase, PlaceState.PROVISIONING)
-        case Fate.WAITING:  # Its zone does not answer, so the state decides.
+        case AttemptStatus.WAITING:  # Its zone does not answer, so the state decides.
             return PlaceState.QUEUED if judged.attempt.provisioning_at is None else PlaceState.PROVISIONING
-        case Fate.UP:
+        case AttemptStatus.UP:
             return PlaceState.UP
     return PlaceState.LEAVING
 
@@ -82,16 +86,18 @@ def _interval(state: PlaceState, attempt: Attempt, current: Slice | None) -> tup
     return attempt.asked_at, attempt.expires_at
 
 
-def _other_places(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Iterator[Place]:
+def _other_places(
+    deployment: Deployment, record: Record, judged: list[Classification], moment: DecisionContext
+) -> Iterator[Place]:
     requested_places = {pair(j.attempt) for j in judged}
-    waiting = [j.attempt for j in judged if j.fate in {Fate.HIDDEN, Fate.WAITING}]
+    waiting = [j.attempt for j in judged if j.status in {AttemptStatus.HIDDEN, AttemptStatus.WAITING}]
     for place in deployment.candidates:
         if pair(place) not in requested_places:
             refused = _last_refusal(deployment, record, place, moment)
             yield _other_place(place, refused, sweep_resumes_at(place, record, waiting))
 
 
-def _last_refusal(deployment: Deployment, record: Record, place: Candidate, moment: Moment) -> Refused | None:
+def _last_refusal(deployment: Deployment, record: Record, place: Candidate, moment: DecisionContext) -> Refused | None:
     """Return the last active refusal that closes a place, else the last one of the place itself that has lapsed."""
     chips = deployment.accelerator.chips
     active = standing_refusals(deployment.candidates, record, moment.now, moment.patience)

@@ -25,10 +25,10 @@ from tpudeploy.emulator import VirtualClock
 from tpudeploy.engine.budget import CreateBudget
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.node.node import SPEC_KEY
+from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.decide import decide
-from tpudeploy.reconcile.fate import Moment
+from tpudeploy.reconcile.merge_observation import merge_observation
 from tpudeploy.reconcile.refusals import add_refusal
-from tpudeploy.reconcile.remember import remember
 
 PROFILE = Path(__file__).parents[3] / "profiles" / "gemma4-e2b-v6e1.yaml"
 MODELS = (Provisioning.FLEX_START, Provisioning.SPOT)
@@ -95,10 +95,10 @@ class _Hunt:
     def _tick(self) -> float | None:
         """Look, decide, act; seconds until that is due again, infinite until something changes, None at the end."""
         observed = self._look()
-        self._state = remember(self._state, observed)
+        self._state = merge_observation(self._state, observed)
         self._clock.sleep(self._now - self._clock.now())
         creates, creates_in = self._creates.available(), self._creates.opens_in()
-        moment = Moment(observed=observed, patience=PATIENCE, creates=creates, creates_in=creates_in)
+        moment = DecisionContext(observed=observed, patience=PATIENCE, creates=creates, creates_in=creates_in)
         steps = decide(self._aim, self._record, moment)
         for step in steps:
             self._tell(self._now, self._record, step)

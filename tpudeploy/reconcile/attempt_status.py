@@ -1,4 +1,4 @@
-"""What one attempt has come to, given one look: the first half of every decision.
+"""Classify one attempt by one observation: the first half of every decision to reconcile.
 
            ┌── hidden    asked, not visible yet: it may still appear
            ├── refused   its create operation failed, and it never showed: it is watched a little longer
@@ -27,7 +27,7 @@ from tpudeploy.reconcile.failed_landings import early_preemption
 REFUSED = "refused"
 
 
-class Fate(StrEnum):
+class AttemptStatus(StrEnum):
     HIDDEN = "hidden"
     REFUSED = "refused"
     WAITING = "waiting"
@@ -38,7 +38,7 @@ class Fate(StrEnum):
 
 
 @frozen
-class Moment:
+class DecisionContext:
     """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had.
 
     `creates_in`: seconds until it has one more. `renews`: a run that ends may be taken over, though no plan showed it.
@@ -63,35 +63,35 @@ class Moment:
 
 
 @frozen
-class Judged:
+class Classification:
     attempt: Attempt
-    fate: Fate
+    status: AttemptStatus
     slice: Slice | None
     reason: str = ""
     refusal: Refusal | None = None
 
 
-def judge(attempt: Attempt, moment: Moment) -> Judged:
+def classify(attempt: Attempt, moment: DecisionContext) -> Classification:
     found = moment.observed.slices.get(attempt.name)
     if attempt.name in moment.observed.unseen:
-        fate = Fate.WAITING if attempt.releasing_at is None else Fate.LEAVING
-        return Judged(attempt=attempt, fate=fate, slice=None, reason=f"{attempt.zone} does not answer")
+        status = AttemptStatus.WAITING if attempt.releasing_at is None else AttemptStatus.LEAVING
+        return Classification(attempt=attempt, status=status, slice=None, reason=f"{attempt.zone} does not answer")
     if found is None:
         return _absent(attempt, moment)
     if found.phase is Phase.REFUSED:
         return _refused(attempt, found, moment)
     if attempt.releasing_at is not None or found.phase in {Phase.SUSPENDING, Phase.LEAVING}:
-        return Judged(attempt=attempt, fate=Fate.LEAVING, slice=found, reason=attempt.release_reason)
+        return Classification(attempt=attempt, status=AttemptStatus.LEAVING, slice=found, reason=attempt.release_reason)
     match found.phase:
         case Phase.UP:
-            return Judged(attempt=attempt, fate=Fate.UP, slice=found)
+            return Classification(attempt=attempt, status=AttemptStatus.UP, slice=found)
         case Phase.LOST if attempt.granted_at is None:
             # Granted, but the node is not visible yet: late, not lost.
             return _waiting(attempt, found, moment)
         case Phase.HUSK | Phase.LOST:
-            return Judged(
+            return Classification(
                 attempt=attempt,
-                fate=Fate.DEAD,
+                status=AttemptStatus.DEAD,
                 slice=found,
                 reason=f"{found.raw_state}: nothing runs there, but it uses quota",
                 refusal=found.refusal or early_preemption(attempt, found, moment.now),
@@ -100,15 +100,15 @@ def judge(attempt: Attempt, moment: Moment) -> Judged:
             return _waiting(attempt, found, moment)
 
 
-def _absent(attempt: Attempt, moment: Moment) -> Judged:
+def _absent(attempt: Attempt, moment: DecisionContext) -> Classification:
     """A 404. Final once the cloud has shown the name; before that only after the grace (late visibility)."""
     if attempt.is_listed or moment.now >= attempt.asked_at + moment.patience.grace:
         reason = "gone" if attempt.is_listed else "never appeared"
-        return Judged(attempt=attempt, fate=Fate.GONE, slice=None, reason=reason)
-    return Judged(attempt=attempt, fate=Fate.HIDDEN, slice=None, reason="asked; not visible yet")
+        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason=reason)
+    return Classification(attempt=attempt, status=AttemptStatus.HIDDEN, slice=None, reason="asked; not visible yet")
 
 
-def _refused(attempt: Attempt, found: Slice, moment: Moment) -> Judged:
+def _refused(attempt: Attempt, found: Slice, moment: DecisionContext) -> Classification:
     """The create operation failed, and nothing shows. Where it says no in words that are known, that is certain.
 
     Else the next place is asked at once, but this one is forgotten only after the grace: what failed in an unknown way
@@ -118,20 +118,24 @@ def _refused(attempt: Attempt, found: Slice, moment: Moment) -> Judged:
     is_certain = first and found.refusal is not None and found.refusal.is_known
     if is_certain or attempt.is_listed or moment.now >= attempt.asked_at + moment.patience.grace:
         refusal = found.refusal if first else None
-        return Judged(attempt=attempt, fate=Fate.GONE, slice=found, reason=REFUSED, refusal=refusal)
-    fate = Fate.DEAD if first else Fate.REFUSED
-    return Judged(attempt=attempt, fate=fate, slice=found, reason=REFUSED, refusal=found.refusal if first else None)
+        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=found, reason=REFUSED, refusal=refusal)
+    status = AttemptStatus.DEAD if first else AttemptStatus.REFUSED
+    return Classification(
+        attempt=attempt, status=status, slice=found, reason=REFUSED, refusal=found.refusal if first else None
+    )
 
 
-def _waiting(attempt: Attempt, found: Slice, moment: Moment) -> Judged:
+def _waiting(attempt: Attempt, found: Slice, moment: DecisionContext) -> Classification:
     """A queued request keeps its place; yet no state may last for ever."""
     late = _overdue(attempt, found, moment)
     if late is not None:
-        return Judged(attempt=attempt, fate=Fate.DEAD, slice=found, reason=late.message, refusal=late)
-    return Judged(attempt=attempt, fate=Fate.WAITING, slice=found, reason=found.raw_state)
+        return Classification(
+            attempt=attempt, status=AttemptStatus.DEAD, slice=found, reason=late.message, refusal=late
+        )
+    return Classification(attempt=attempt, status=AttemptStatus.WAITING, slice=found, reason=found.raw_state)
 
 
-def _overdue(attempt: Attempt, found: Slice, moment: Moment) -> Refusal | None:
+def _overdue(attempt: Attempt, found: Slice, moment: DecisionContext) -> Refusal | None:
     """Which deadline has passed: Google did not take the request, did not end it, or does not land it.
 
     PROVISIONING can loop for ever, and a node can go before it was seen.

@@ -18,7 +18,7 @@ from tpudeploy.domain.step import Adopt, Done, GiveUp, PatchMetadata, PushChange
 from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
 from tpudeploy.node.node import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, differing
 from tpudeploy.reconcile import prices
-from tpudeploy.reconcile.fate import Moment
+from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.wanted import wanted
 
 # Times health.timeout until a node that took over a change, and says nothing of its end, is given up from here.
@@ -26,13 +26,13 @@ _NODE_DECIDES = 2.0
 
 
 @frozen
-class Standing:
+class ServerStatus:
     """A slice that is up and fits, in one moment."""
 
     deployment: Deployment
     replica: int
     attempt: Attempt
-    moment: Moment
+    moment: DecisionContext
 
     @property
     def attributes(self) -> dict[str, Json]:
@@ -179,7 +179,7 @@ class Standing:
         return began + self.start_timeout - self.moment.now
 
 
-def serve(standing: Standing) -> Step:
+def serve(standing: ServerStatus) -> Step:
     """The next step for a slice that fits."""
     attempt, replica, name = standing.attempt, standing.replica, standing.attempt.name
     if live_attributes(attempt.spec) != live_attributes(standing.attributes) or not standing.has_current_metadata:
@@ -199,7 +199,7 @@ def serve(standing: Standing) -> Step:
     return _wait(standing)
 
 
-def _change(standing: Standing) -> Step:
+def _change(standing: ServerStatus) -> Step:
     attempt, replica, moment = standing.attempt, standing.replica, standing.moment
     if standing.undone:
         return _follow_undo(standing)
@@ -218,7 +218,7 @@ def _change(standing: Standing) -> Step:
     return GiveUp(replica=replica, error=_unheard(standing))
 
 
-def _follow_undo(standing: Standing) -> Step:
+def _follow_undo(standing: ServerStatus) -> Step:
     """Wait until the server before serves again, or has failed as well: the change has an end only then."""
     attempt, replica, report = standing.attempt, standing.replica, standing.report
     if report is not None and report.phase is BootPhase.SERVING:
@@ -234,14 +234,14 @@ def _follow_undo(standing: Standing) -> Step:
     return GiveUp(replica=replica, error=_failed(standing, failure, endpoint), name=attempt.name)
 
 
-def _wait(standing: Standing) -> Step:
+def _wait(standing: ServerStatus) -> Step:
     failure = standing.failure
     if failure:
         return GiveUp(replica=standing.replica, error=_failed(standing, failure), name=standing.attempt.name)
     return Wait(replica=standing.replica, why="it boots", seconds=standing.seconds_left)
 
 
-def _failed(standing: Standing, cause: str, endpoint: str = "") -> ServingError:
+def _failed(standing: ServerStatus, cause: str, endpoint: str = "") -> ServingError:
     """The slice is kept: a chip is too scarce to give back because a flag was wrong."""
     deployment, attempt = standing.deployment, standing.attempt
     price = prices.usd_per_hour(attempt)
@@ -254,7 +254,7 @@ def _failed(standing: Standing, cause: str, endpoint: str = "") -> ServingError:
     )
 
 
-def _rolled_back(standing: Standing) -> TpudeployError:
+def _rolled_back(standing: ServerStatus) -> TpudeployError:
     """Return the error that ends a run whose change was undone. Only for a node whose server before serves again."""
     where = address(standing.deployment.name, standing.replica)
     return RolledBack(
@@ -264,7 +264,7 @@ def _rolled_back(standing: Standing) -> TpudeployError:
     )
 
 
-def _unheard(standing: Standing) -> TpudeployError:
+def _unheard(standing: ServerStatus) -> TpudeployError:
     attempt, patience = standing.attempt, standing.moment.patience
     where = address(standing.deployment.name, standing.replica)
     what = f"{where} runs on as it was: its node did not take over the change in {patience.acknowledge / 60:.0f} min."

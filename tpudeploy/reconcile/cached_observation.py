@@ -9,7 +9,7 @@ from tpudeploy.node.node import SPEC_KEY
 _RAW = "not looked at"
 
 
-def presumed(state: State, now: float) -> Observed:
+def cached_observation(state: State, now: float) -> Observed:
     """Every slice is where it was when it was last seen."""
     return Observed(at=now, slices={a.name: _slice(a) for a in state.attempts})
 

@@ -13,7 +13,7 @@ from tpudeploy.reconcile.failed_landings import doubtful_places, drop_forgiven_l
 from tpudeploy.reconcile.keep import seniority
 
 
-def remember(state: State, observed: Observed) -> State:
+def merge_observation(state: State, observed: Observed) -> State:
     """The state with what was seen written into it; the same object where nothing is new."""
     for record in state.records:
         known = _remembered(record, observed)
