@@ -12,13 +12,13 @@ from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
 from tpudeploy.domain.forge import Comment, Issue, PullRequest, Status
-from tpudeploy.domain.found import Listing
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.load import Offer
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.metrics import Figures
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.orphans import Listing
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.pins import Name, Pins
 from tpudeploy.domain.project_facts import ProjectFacts

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.errors import CloudError, ConfigError
     from tpudeploy.domain.facts import Unknown
-    from tpudeploy.domain.found import CloudResource
-    from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.names import Address
+    from tpudeploy.domain.orphans import CloudResource, Orphans
     from tpudeploy.domain.patience import Patience
     from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.state import Attempt, State
@@ -174,12 +173,12 @@ class Workspace(Methods):
         goals = (renewal(world, goal, loading.applied) or goal for goal in plan.goals)
         return dataclasses.replace(plan, goals=tuple(goals))
 
-    def collect(self, garbage: Garbage, *, on_event: Listener | None = None) -> Report:
+    def collect(self, orphans: Orphans, *, on_event: Listener | None = None) -> Report:
         """Delete the orphans that `gc` listed, and wait until they are gone. One that is needed meanwhile stays."""
-        from tpudeploy.engine.gc import collect
+        from tpudeploy.engine.orphan_removal import collect
         from tpudeploy.plans import Report
 
-        return Report.from_domain(collect(self.adapters.world(on_event), garbage))
+        return Report.from_domain(collect(self.adapters.world(on_event), orphans))
 
     def states(self) -> tuple[State, ...]:
         """Return the states here, without a look at the cloud. Raise `errors.StateUnreadable`."""
@@ -193,6 +192,7 @@ class Workspace(Methods):
         Raise `errors.StateError` if the state does not allow it, ValueError for an invalid address.
         """
         from tpudeploy.domain.names import Address
+    from tpudeploy.domain.orphans import CloudResource, Orphans
         from tpudeploy.engine.memory import move
 
         move(self.adapters.world(on_event), Address.parse(source), Address.parse(target), force=force)

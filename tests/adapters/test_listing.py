@@ -16,8 +16,8 @@ from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.catalog.generations import V6E
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.found import CloudResource, Mark, labels_of
 from tpudeploy.domain.names import SliceName, Zone
+from tpudeploy.domain.orphans import CloudResource, Mark, labels_of
 from tpudeploy.domain.slices import Phase, SliceRequest
 
 OURS = labels_of(SliceName(deployment="gemma", lineage="0123abcd", replica=0, attempt=0))
@@ -51,13 +51,13 @@ def test_what_carries_our_mark_is_found_in_every_zone_and_nothing_else_is() -> N
         ask(w, "half-a-mark", labels={"tpudeploy-deployment": "gemma"})
         w.create("elsewhere-0123abcd-0-0", project="another", node={"acceleratorType": "v6e-1"})
         listing = cloud.list_marked("p", ())
-        marks = {f.ref.name: f.mark for f in listing.found}
+        marks = {f.ref.name: f.mark for f in listing.resources}
         assert marks == {
             "gemma-0123abcd-0-0": Mark(deployment="gemma", lineage="0123abcd", replica=0),
             "gemma-0123abcd-1-3": Mark(deployment="gemma", lineage="0123abcd", replica=1),
             "by-labels-alone": Mark(deployment="gemma", lineage="0123abcd", replica=0),
         }
-        assert all(f.is_signed for f in listing.found)
+        assert all(f.is_signed for f in listing.resources)
         assert (listing.unreachable, listing.looked_in) == ((), ())
 
 
@@ -65,7 +65,7 @@ def test_a_name_that_only_looks_like_ours_is_found_as_such() -> None:
     with project() as (w, cloud):
         ask(w, "train-deadbeef-0-1", labels={})
         ask(w, "gemma-0123abcd-0-0", labels={}, metadata={"tpudeploy-spec": "f" * 16})
-        signed = {f.ref.name: f.is_signed for f in cloud.list_marked("p", ()).found}
+        signed = {f.ref.name: f.is_signed for f in cloud.list_marked("p", ()).resources}
         assert signed == {"train-deadbeef-0-1": False, "gemma-0123abcd-0-0": True}
 
 
@@ -73,14 +73,14 @@ def test_a_name_that_only_looks_like_ours_is_found_as_such() -> None:
 def test_a_name_of_another_form_is_nobodys(name: str) -> None:
     with project() as (w, cloud):
         ask(w, name, labels={})
-        assert cloud.list_marked("p", ()).found == ()
+        assert cloud.list_marked("p", ()).resources == ()
 
 
 def test_every_page_is_read() -> None:
     with project(creates_per_minute=1000, page_most=100) as (w, cloud):
         for attempt in range(205):
             ask(w, f"gemma-0123abcd-0-{attempt}")
-        assert len(cloud.list_marked("p", (), machines=False).found) == 205
+        assert len(cloud.list_marked("p", (), machines=False).resources) == 205
         lists = [r for r in w.emulator.requests if "locations/-/queuedResources" in r.path]
         assert len(lists) == 3
 
@@ -92,7 +92,7 @@ def test_where_all_zones_cannot_be_listed_at_once_they_are_one_by_one(refusal: M
         ask(w, "gemma-0123abcd-0-1", "us-west4-a")
         w.grow("gemma-0123abcd-0-0")
         listing = cloud.list_marked("p", [Zone("us-west4-a")])
-        assert names(listing.found) == {(EAST, "gemma-0123abcd-0-0"), ("us-west4-a", "gemma-0123abcd-0-1")}
+        assert names(listing.resources) == {(EAST, "gemma-0123abcd-0-0"), ("us-west4-a", "gemma-0123abcd-0-1")}
         assert set(listing.looked_in) == {"us-west4-a", *V6E.zones}
         assert listing.unreachable == ()
 
@@ -105,7 +105,7 @@ def test_one_by_one_a_zone_is_empty_only_where_google_says_that_it_has_no_tpus(f
         ask(w, "gemma-0123abcd-0-0")
         ask(w, "gemma-0123abcd-0-1", WEST)
         listing = cloud.list_marked("p", ())
-        assert names(listing.found) == {(EAST, "gemma-0123abcd-0-0")}
+        assert names(listing.resources) == {(EAST, "gemma-0123abcd-0-0")}
         assert listing.unreachable == ((WEST,) if is_silent else ())
 
 
@@ -114,7 +114,7 @@ def test_a_zone_that_did_not_answer_is_named_and_not_taken_for_empty() -> None:
         ask(w, "gemma-0123abcd-0-0")
         ask(w, "gemma-0123abcd-0-1", WEST)
         listing = cloud.list_marked("p", ())
-        assert names(listing.found) == {(WEST, "gemma-0123abcd-0-1")}
+        assert names(listing.resources) == {(WEST, "gemma-0123abcd-0-1")}
         assert listing.unreachable == ("us-east5-a", "us-east5-b", "us-east5-c")
 
 
@@ -125,15 +125,15 @@ def test_a_node_is_bare_only_where_its_queued_resource_is_known_to_be_gone() -> 
             w.grow(name)
         w.delete("gemma-0123abcd-0-0", force=True)
         w.grow("gemma-0123abcd-0-0", until="ABSENT")
-        bare = {f.ref.name: f.ref.is_bare for f in cloud.list_marked("p", ()).found}
+        bare = {f.ref.name: f.ref.is_bare for f in cloud.list_marked("p", ()).resources}
         assert bare == {"gemma-0123abcd-0-0": True, "gemma-0123abcd-0-1": False}
-        (alone,) = (f for f in cloud.list_marked("p", ()).found if f.ref.is_bare)
+        (alone,) = (f for f in cloud.list_marked("p", ()).resources if f.ref.is_bare)
         assert (alone.slice.phase, alone.slice.raw_state) == (Phase.UP, "node READY")
         assert alone.asked.provisioning is Provisioning.SPOT
         # Silent about queued resources, the zone says nothing about its nodes either.
         w.emulator.script({"fault": "unreachable", "method": "queuedResources.list", "zones": EAST})
         listing = cloud.list_marked("p", ())
-        assert (listing.found, listing.unreachable) == ((), (EAST,))
+        assert (listing.resources, listing.unreachable) == ((), (EAST,))
 
 
 def test_a_bare_node_is_deleted_and_looked_at_until_it_is_gone() -> None:
@@ -142,7 +142,7 @@ def test_a_bare_node_is_deleted_and_looked_at_until_it_is_gone() -> None:
         w.grow("gemma-0123abcd-0-0")
         w.delete("gemma-0123abcd-0-0", force=True)
         w.grow("gemma-0123abcd-0-0", until="ABSENT")
-        (bare,) = cloud.list_marked("p", ()).found
+        (bare,) = cloud.list_marked("p", ()).resources
         (shown,) = cloud.slices([bare.ref])
         assert shown.phase is Phase.UP
         cloud.release(bare.ref)
@@ -158,9 +158,9 @@ def test_an_active_slice_without_its_node_is_shown_as_lost() -> None:
     with project({"fault": "vanish", "after": 5}) as (w, cloud):
         ask(w, "gemma-0123abcd-0-0")
         w.grow("gemma-0123abcd-0-0")
-        (there,) = cloud.list_marked("p", ()).found
+        (there,) = cloud.list_marked("p", ()).resources
         w.clock.sleep(10)
-        (lost,) = cloud.list_marked("p", ()).found
+        (lost,) = cloud.list_marked("p", ()).resources
         assert (there.slice.phase, lost.slice.phase) == (Phase.UP, Phase.LOST)
         assert lost.slice.raw_state == "ACTIVE, no node"
 

@@ -86,7 +86,7 @@ LIMITS = {
     "metrics": Limit(participles=0.0, functions=0, phrases=0),
     "node": Limit(participles=18.6, functions=1, phrases=2),
     "operations": Limit(participles=0.0, functions=0, phrases=0),
-    "orphans": Limit(participles=198.2, functions=1, phrases=4),
+    "orphans": Limit(participles=0.0, functions=0, phrases=0),
     "pins": Limit(participles=120.7, functions=1, phrases=0),
     "planning": Limit(participles=89.4, functions=9, phrases=14),
     "reconcile": Limit(participles=63.0, functions=6, phrases=9),

@@ -237,7 +237,7 @@ def test_what_has_come_to_be_needed_while_the_question_stood_stays(cli: Open) ->
     heard: list[str] = []
     with Workspace.open(at.folder, clock=at.clock) as workspace:
         found = workspace.gc(foreign=True)
-        assert [stray.found.ref.name for stray in found.going] == [name]
+        assert [stray.resource.ref.name for stray in found.going] == [name]
         kept.rename(state_file(at))
         report = workspace.collect(found, on_event=lambda event: heard.append(repr(event)))
     assert report.error is None
@@ -261,7 +261,7 @@ def test_leftovers_become_foreign_with_another_state_and_stay(cli: Open) -> None
     rewritten(at, records=[])
     with Workspace.open(at.folder, clock=at.clock) as workspace:
         found = workspace.gc()
-        assert [stray.found.ref.name for stray in found.going] == [name]
+        assert [stray.resource.ref.name for stray in found.going] == [name]
         rewritten(at, lineage="f" * 32)
         assert workspace.collect(found).outcomes == ()
     assert at.slices == {name: "ACTIVE"}

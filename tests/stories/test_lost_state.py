@@ -311,7 +311,7 @@ def test_a_colleague_of_another_folder_is_not_bought_beside(
     hers = replace(at, folder=tmp_path_factory.mktemp("hers"))
     told = hers.run("apply", "-auto-approve", hers.write())
     assert told.code == 13
-    assert "If it is somebody else's, use their state, or another name." in told.err
+    assert "If it is someone else's, use their state, or another name." in told.err
     assert len(at.slices) == 1
 
 

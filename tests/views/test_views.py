@@ -13,9 +13,8 @@ from jsonschema import Draft7Validator
 from tpudeploy.domain import events
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
-from tpudeploy.domain.found import CloudResource, Mark, ResourceRequest
-from tpudeploy.domain.garbage import Claim, Garbage, Stray
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.orphans import Claim, CloudResource, Mark, Orphan, Orphans, ResourceRequest
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.request_table import Place, PlaceState
 from tpudeploy.domain.slices import BootPhase, Phase, Slice, SliceRef
@@ -131,7 +130,7 @@ def test_no_text_of_others_commands_the_terminal(text: str) -> None:
     assert told.replace("\n", "").isprintable()
 
 
-def _stray(**known: Any) -> Stray:
+def _stray(**known: Any) -> Orphan:
     """Something of a type that the catalogue does not know, and `known` over it."""
     ref = SliceRef(name="gemma-aaaaaaaa-0-0", project="p", zone=Zone("us-east5-a"))
     found = CloudResource(
@@ -142,20 +141,20 @@ def _stray(**known: Any) -> Stray:
         asked=ResourceRequest(accelerator_type="", provisioning=Provisioning.SPOT),
         asked_at=None,
     )
-    stray = Stray(
-        found=found, deployment="gemma", claim=Claim.LEFTOVER, goes=True, age=None, usd_per_hour=None, chips=None
+    stray = Orphan(
+        resource=found, deployment="gemma", claim=Claim.LEFTOVER, goes=True, age=None, usd_per_hour=None, chips=None
     )
     return replace(stray, **known)
 
 
 def test_what_nobody_knows_of_a_leftover_is_said_to_be_unknown() -> None:
     strays = (_stray(), _stray(usd_per_hour=1.5, chips=4, age=60.0))
-    told = gc(Garbage(projects=("p",), strays=strays, needed=0, foreign=False), PLAIN)
+    told = gc(Orphans(projects=("p",), strays=strays, needed=0, foreign=False), PLAIN)
     assert "unknown type" in told
     assert "age unknown  price unknown" in told
     assert "Plan: 2 to remove; saves $1.50/h and more at list price, gives 4 chips of quota back." in told
     assert "\x1b" not in told
-    assert "\x1b[31m-" in gc(Garbage(projects=("p",), strays=strays, needed=0, foreign=False), COLOUR)
+    assert "\x1b[31m-" in gc(Orphans(projects=("p",), strays=strays, needed=0, foreign=False), COLOUR)
 
 
 def test_a_value_stays_on_one_line_of_a_screen() -> None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.errors import TpudeployError
-    from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.metrics import Metrics
+    from tpudeploy.domain.orphans import Orphans
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.recommendation import OperatingPoint, Recommendation
     from tpudeploy.domain.report import Report
@@ -175,7 +175,7 @@ def answer(completion: Completion) -> Document:
     }
 
 
-def gc(garbage: Garbage, report: Report | None, error: TpudeployError | None) -> Document:
+def gc(garbage: Orphans, report: Report | None, error: TpudeployError | None) -> Document:
     """Return the orphans, the report of their removal, and the error that stopped it; either may be null."""
     report_document = None if report is None else report.to_dict()
     return {**garbage.to_dict(), "report": report_document, "error": None if error is None else error.to_dict()}

@@ -15,7 +15,7 @@ from tpudeploy.domain.state import Goal as Approval
 from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.announce import EndpointPublisher
 from tpudeploy.engine.converge import Convergence, without_approval
-from tpudeploy.engine.lost import tell_adopted, with_adopted
+from tpudeploy.engine.orphans import report_adopted, with_adopted
 from tpudeploy.engine.plan import plan_deployment
 from tpudeploy.engine.schedule import run_all
 from tpudeploy.engine.session import open_session
@@ -219,7 +219,7 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
             begun += 0 if goal.is_renewal else 1
         state = _with_restarts(goal, replace(state, goal=approval, begun=begun))
         session.save(_without_fixable_refusals(world, goal, state))
-        tell_adopted(world, goal, session.state)
+        report_adopted(world, goal, session.state)
         return replace(goal, serial=session.state.serial, lineage=session.state.lineage)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.found import CloudResource, Mark
+from tpudeploy.domain.orphans import CloudResource, Mark
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Address, Zone
 from tpudeploy.domain.slices import Phase
@@ -18,7 +18,7 @@ from tpudeploy.engine.about import about
 from tpudeploy.engine.look import observe
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import open_session
-from tpudeploy.orphans.adopt import adopted
+from tpudeploy.orphans.adoption import adopt
 from tpudeploy.ports import World
 from tpudeploy.reconcile.merge_observation import merge_observation
 
@@ -59,16 +59,16 @@ def find_resource(world: World, id_: ResourceId, project: str, zones: Iterable[Z
     listing = retry_on_fault(
         world, project, partial(world.cloud.list_named, project, id_.name, tuple(zones), zone=id_.zone)
     )
-    if not listing.found:
+    if not listing.resources:
         unreachable = f"No answer from {', '.join(listing.unreachable)}. " if listing.unreachable else ""
         raise errors.StateError(
             f"There is no queued resource {id_.name} in {id_.zone or 'any zone'} of {project}.",
             hint=f"{unreachable}See: gcloud compute tpus queued-resources list --project={project} --zone=ZONE",
         )
-    if len(listing.found) > 1:
-        paths = ", ".join(resource.path for resource in listing.found)
+    if len(listing.resources) > 1:
+        paths = ", ".join(resource.path for resource in listing.resources)
         raise errors.StateError(f"{id_.name} stands in several zones: {paths}.", hint="Name one of these.")
-    (resource,) = listing.found
+    (resource,) = listing.resources
     slices = retry_on_fault(world, project, lambda: world.cloud.slices([resource.ref]))
     return replace(resource, slice=slices[0]) if slices else resource
 
@@ -124,7 +124,7 @@ def _observe_alone(world: World, address: Address, deployment: Deployment, resou
     reports = {} if report is None else {resource.ref.name: report}
     mark = Mark(deployment=address.deployment, lineage=resource.mark.lineage, replica=address.replica or 0)
     empty = State(deployment=address.deployment, lineage="")
-    state = adopted(empty, deployment, [replace(resource, mark=mark)], reports, world.clock.now())
+    state = adopt(empty, deployment, [replace(resource, mark=mark)], reports, world.clock.now())
     return merge_observation(state, observe(world, state, deployment))
 
 

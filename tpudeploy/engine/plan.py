@@ -9,7 +9,7 @@ from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.errors import CloudError, ConfigError, StateError, TpudeployError
 from tpudeploy.domain.facts import Facts
-from tpudeploy.domain.found import CloudResource
+from tpudeploy.domain.orphans import CloudResource
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Address
 from tpudeploy.domain.plan import Action, Change, Drift, Goal, Mode, Plan, Reason
@@ -21,8 +21,8 @@ from tpudeploy.engine.lost import Lost, remembered, search
 from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.session import warnings_of_abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
-from tpudeploy.orphans.adopt import adoptable
-from tpudeploy.orphans.lost import unremembered
+from tpudeploy.orphans.adoption import adoptable
+from tpudeploy.orphans.claims import untracked
 from tpudeploy.planning.change_estimates import with_estimates
 from tpudeploy.planning.diff import changes, removals
 from tpudeploy.planning.drift import drift, refreshed, told
@@ -115,15 +115,15 @@ def plan(
     replacements = replicas_by_deployment(scope.replace, known, states)
     new_deployments = [d for d in known if d.name not in states]
 
-    orphans = search(world, new_deployments) if scope.refresh else Lost(found={})
+    orphans = search(world, new_deployments) if scope.refresh else SearchResult(resources={})
     parts: list[_Part] = []
     orphan_diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
     for deployment in known:
         name = deployment.name
         part = replace(_part(deployment, scope), targets=targets[name])
-        part = _with_state(world, part, states.get(name), orphans.found.get(name, ()), replacements.get(name, ()))
+        part = _with_state(world, part, states.get(name), orphans.resources.get(name, ()), replacements.get(name, ()))
         if not part.state.lineage and scope.mode is not Mode.REFRESH_ONLY:
-            resources = orphans.found.get(name, ())
+            resources = orphans.resources.get(name, ())
             part, orphan_diagnostics[name] = _with_orphans(world, part, deployment, resources, scope)
         parts.append(part)
     if scope.mode is Mode.REFRESH_ONLY:
@@ -208,7 +208,7 @@ def _with_orphans(
     is_removal = scope.mode is Mode.DESTROY
     chosen = adoptable(resources) if scope.adopt and not is_removal else ()
     rest = [resource for resource in resources if resource not in chosen]
-    diagnostics = tuple(unremembered(deployment, rest, destroy=is_removal))
+    diagnostics = tuple(untracked(deployment, rest, destroy=is_removal))
     if chosen:
         state = remembered(world, part.state, deployment, chosen)
         part = replace(part, state=state, adopts=tuple(resource.ref.name for resource in chosen))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.found import is_label_of_ours, labels_of
 from tpudeploy.domain.names import SliceName
+from tpudeploy.domain.orphans import is_label_of_ours, labels_of
 from tpudeploy.domain.plan import Drifted
 from tpudeploy.domain.slices import NodeUpdate, Slice
 from tpudeploy.domain.state import Attempt

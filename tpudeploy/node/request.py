@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.domain.found import labels_of
 from tpudeploy.domain.names import SliceName
+from tpudeploy.domain.orphans import labels_of
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.node.node import AS_REQUESTED, CHANGE_KEY, SCRIPT_KEY, SPEC_KEY

@@ -50,7 +50,7 @@ def groups() -> dict[str, dict[str, str]]:
     from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
     from tpudeploy.boot_log.signatures import GROUPS as BOOTS
     from tpudeploy.config.codes import EXPLANATIONS
-    from tpudeploy.orphans import lost
+    from tpudeploy.orphans import claims
     from tpudeploy.pins import pins
     from tpudeploy.planning import headroom, renamed, targets
     from tpudeploy.sizing.checks import CHECKS
@@ -59,7 +59,7 @@ def groups() -> dict[str, dict[str, str]]:
     boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
     refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
     checks = {row.code: row.explanation for row in CHECKS}
-    plans = [part.EXPLANATIONS for part in (lost, targets, headroom, renamed, pins)]
+    plans = [part.EXPLANATIONS for part in (claims, targets, headroom, renamed, pins)]
     return {
         "Profiles": _pages(EXPLANATIONS),
         "Checks": {code: text for rows in (checks, *plans) for code, text in _pages(rows).items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tpudeploy.domain.garbage import Claim, Garbage, Stray
+from tpudeploy.domain.orphans import Claim, Orphan, Orphans
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import Report
 from tpudeploy.views import words
@@ -24,67 +24,67 @@ _UNSIGNED_NOTE = (
 )
 
 
-def gc(garbage: Garbage, paint: Paint) -> str:
+def gc(orphans: Orphans, paint: Paint) -> str:
     """Return all groups, ending with the cost and quota that removal would free."""
-    groups = ("\n".join(_group(heading, strays, garbage, paint)) for heading, strays in _groups(garbage) if strays)
-    return "\n\n".join([_scope(garbage), *groups, paint.bold(_summary(garbage.going))])
+    groups = ("\n".join(_group(heading, strays, orphans, paint)) for heading, strays in _groups(orphans) if strays)
+    return "\n\n".join([_scope(orphans), *groups, paint.bold(_summary(orphans.going))])
 
 
 def summary_line(report: Report, paint: Paint) -> str:
     return paint.green(f"\nDone! {report.count(Action.DESTROY)} removed.")
 
 
-def _scope(garbage: Garbage) -> str:
-    where = f"project{'s' if len(garbage.projects) > 1 else ''} {', '.join(garbage.projects)}"
-    if garbage.looked_in:
-        zones = f"{len(garbage.looked_in)} zones in the catalog"
+def _scope(orphans: Orphans) -> str:
+    where = f"project{'s' if len(orphans.projects) > 1 else ''} {', '.join(orphans.projects)}"
+    if orphans.looked_in:
+        zones = f"{len(orphans.looked_in)} zones in the catalog"
         where = f"{where}, in the {zones}, because listing all zones at once was refused"
-    count = len(garbage.strays) + garbage.needed
-    return f"Looked through {where}. Found {count} with tpudeploy's mark, {garbage.needed} of them needed."
+    count = len(orphans.strays) + orphans.needed
+    return f"Looked through {where}. Found {count} with tpudeploy's mark, {orphans.needed} of them needed."
 
 
-def _groups(garbage: Garbage) -> Iterator[tuple[str, list[Stray]]]:
-    groups: dict[str, list[Stray]] = {f"{owner} {_REMOVED_NOTE}": [] for owner in _OWNERS.values()}
+def _groups(orphans: Orphans) -> Iterator[tuple[str, list[Orphan]]]:
+    groups: dict[str, list[Orphan]] = {f"{owner} {_REMOVED_NOTE}": [] for owner in _OWNERS.values()}
     groups |= {f"{owner}\n{_KEPT_NOTE}": [] for owner in _OWNERS.values()}
     groups[_UNSIGNED_NOTE] = []
-    for stray in garbage.strays:
-        groups[_heading(stray)].append(stray)
+    for orphan in orphans.strays:
+        groups[_heading(orphan)].append(orphan)
     yield from groups.items()
 
 
-def _heading(stray: Stray) -> str:
-    if stray.goes:
-        return f"{_OWNERS[stray.claim]} {_REMOVED_NOTE}"
-    return f"{_OWNERS[stray.claim]}\n{_KEPT_NOTE}" if stray.found.is_signed else _UNSIGNED_NOTE
+def _heading(orphan: Orphan) -> str:
+    if orphan.goes:
+        return f"{_OWNERS[orphan.claim]} {_REMOVED_NOTE}"
+    return f"{_OWNERS[orphan.claim]}\n{_KEPT_NOTE}" if orphan.resource.is_signed else _UNSIGNED_NOTE
 
 
-def _group(heading: str, strays: Sequence[Stray], garbage: Garbage, paint: Paint) -> Iterator[str]:
+def _group(heading: str, strays: Sequence[Orphan], orphans: Orphans, paint: Paint) -> Iterator[str]:
     yield heading
     yield ""
-    rows = [tuple(_columns(s, with_project=len(garbage.projects) > 1)) for s in strays]
-    for stray, line in zip(strays, aligned(rows), strict=True):
-        yield f"  {paint.red('-') if stray.goes else ' '} {words.plain(line)}"
+    rows = [tuple(_columns(s, with_project=len(orphans.projects) > 1)) for s in strays]
+    for orphan, line in zip(strays, aligned(rows), strict=True):
+        yield f"  {paint.red('-') if orphan.goes else ' '} {words.plain(line)}"
 
 
-def _columns(stray: Stray, *, with_project: bool) -> Iterator[str]:
-    yield stray.found.ref.name
+def _columns(orphan: Orphan, *, with_project: bool) -> Iterator[str]:
+    yield orphan.resource.ref.name
     if with_project:
-        yield stray.found.ref.project
-    yield stray.found.ref.zone
-    yield stray.found.asked.accelerator_type or "unknown type"
-    yield stray.found.asked.provisioning
-    yield stray.found.slice.raw_state
-    yield "age unknown" if stray.age is None else f"{words.duration(stray.age)} old"
-    yield "no cost" if stray.usd_per_hour == 0 else words.hourly(stray.usd_per_hour)
-    yield "" if stray.chips is None else words.plural(stray.chips, "chip")
+        yield orphan.resource.ref.project
+    yield orphan.resource.ref.zone
+    yield orphan.resource.asked.accelerator_type or "unknown type"
+    yield orphan.resource.asked.provisioning
+    yield orphan.resource.slice.raw_state
+    yield "age unknown" if orphan.age is None else f"{words.duration(orphan.age)} old"
+    yield "no cost" if orphan.usd_per_hour == 0 else words.hourly(orphan.usd_per_hour)
+    yield "" if orphan.chips is None else words.plural(orphan.chips, "chip")
 
 
-def _summary(going: Iterable[Stray]) -> str:
+def _summary(going: Iterable[Orphan]) -> str:
     strays = tuple(going)
     if not strays:
         return "Nothing to remove."
     priced = [s.usd_per_hour for s in strays if s.usd_per_hour is not None]
     more = "" if len(priced) == len(strays) else " and more"
     saved = f"saves {words.hourly(sum(priced))}{more} at list price, " if sum(priced) or more else ""
-    chips = words.plural(sum(stray.chips or 0 for stray in strays), "chip")
+    chips = words.plural(sum(orphan.chips or 0 for orphan in strays), "chip")
     return f"Plan: {len(strays)} to remove; {saved}gives {chips} of quota back."

@@ -13,7 +13,7 @@ from dataclasses import asdict
 
 from tpudeploy.domain.errors import ConfigError, TpudeployError
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.garbage import Garbage
+from tpudeploy.domain.orphans import Orphans
 from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.serialization import to_json
@@ -63,5 +63,5 @@ def document(document: Mapping[str, object]) -> str:
     return json.dumps({"v": VERSION, **document}, ensure_ascii=False)
 
 
-def result(result: Plan | Report | Garbage) -> str:
+def result(result: Plan | Report | Orphans) -> str:
     return json.dumps(result.to_dict(), ensure_ascii=False)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 from tpudeploy.domain.accuracy import Verdict
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.garbage import Garbage, Stray
+from tpudeploy.domain.orphans import Orphan, Orphans
 from tpudeploy.domain.plan import Change, Drift, Goal, Plan
 from tpudeploy.domain.report import Report, Summary
 
@@ -112,8 +112,8 @@ PRINTED_AS: Mapping[type, As] = {
         checks=_rows("address", "status", "instances", "problems"),
     ),
     Report: _result("report", "unchanged", deployments=tuple[Summary, ...]),
-    Garbage: _result("gc"),
-    Stray: As(
+    Orphans: _result("gc"),
+    Orphan: As(
         adds={
             **dict.fromkeys(("address", "name", "project", "zone", "lineage"), TEXT),
             **dict.fromkeys(("accelerator_type", "provisioning", "state"), TEXT),

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.found import ResourceRequest
+from tpudeploy.domain.orphans import ResourceRequest
 from tpudeploy.domain.slices import SliceRequest
 
 _CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"

@@ -19,8 +19,8 @@ from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, tr
 from tpudeploy.adapters.google.verdicts import classify, hint_for
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.found import Listing
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.orphans import Listing
 from tpudeploy.domain.slices import (
     BootReport,
     NodeUpdate,

@@ -19,9 +19,9 @@ from tpudeploy.adapters.google.translate import Absent, Precondition, translate_
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.found import UNMARKED, CloudResource, Listing, Mark, ResourceRequest, mark_in, mark_of
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.orphans import UNMARKED, CloudResource, Listing, Mark, ResourceRequest, mark_in, mark_of
 from tpudeploy.domain.slices import Phase, Slice, SliceRef
 from tpudeploy.node.node import SPEC_KEY
 
@@ -66,7 +66,7 @@ def list_marked(connection: Connection, project: str, zones: Iterable[Zone], *, 
         unreachable = sweep.unreachable | machine_sweep.unreachable
     return Listing(
         project=project,
-        found=tuple(resource for resource in resources if resource is not None),
+        resources=tuple(resource for resource in resources if resource is not None),
         unreachable=tuple(sorted(unreachable)),
         looked_in=sweep.looked_in,
     )
@@ -83,7 +83,7 @@ def list_named(connection: Connection, project: str, name: str, zones: Iterable[
         silent_zones, looked_in = set(), (zone,)
     marks = (mark_of(name, read_back(resource).labels) or UNMARKED for resource in items)
     resources = tuple(_unobserved(project, resource, mark) for resource, mark in zip(items, marks, strict=True))
-    return Listing(project=project, found=resources, unreachable=tuple(sorted(silent_zones)), looked_in=looked_in)
+    return Listing(project=project, resources=resources, unreachable=tuple(sorted(silent_zones)), looked_in=looked_in)
 
 
 def _get(connection: Connection, path: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_arguments, prepare
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain.errors import CloudError, NotApproved
-from tpudeploy.domain.garbage import Garbage
+from tpudeploy.domain.orphans import Orphans
 from tpudeploy.operations.gc import OPERATION
 from tpudeploy.plans import Report
 from tpudeploy.views import gc as view
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return exits.SUCCESS if worst is None else worst.exit_code
 
 
-def _remove(args: argparse.Namespace, context: Context, workspace: Workspace, garbage: Garbage) -> Report:
+def _remove(args: argparse.Namespace, context: Context, workspace: Workspace, garbage: Orphans) -> Report:
     """Remove the orphans after approval. Raise `errors.NotApproved` without it."""
     terminal = context.terminal
     if not args.auto_approve:
@@ -63,7 +63,7 @@ def _remove(args: argparse.Namespace, context: Context, workspace: Workspace, ga
     return report
 
 
-def _unanswered(garbage: Garbage) -> CloudError:
+def _unanswered(garbage: Orphans) -> CloudError:
     """Return the error for places that did not answer; the command exits with its code."""
     places = ", ".join(garbage.unreachable)
     return CloudError(

@@ -14,7 +14,7 @@ from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.domain.names import Address
 
 if TYPE_CHECKING:
-    from tpudeploy.domain.found import CloudResource
+    from tpudeploy.domain.orphans import CloudResource
     from tpudeploy.domain.state import Attempt
     from tpudeploy.loading import Profile
 

@@ -1,0 +1,188 @@
+"""Find what no state needs in whole projects, and remove it, under the lock of its deployment, until it is gone.
+
+What an apply has come to need meanwhile stays. Nothing is written down, and nothing need be: after a kill, the next run
+begins with what the cloud still lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from tpudeploy.domain import errors, events
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.life import ReleaseBegan
+from tpudeploy.domain.orphans import Claim, Orphan, Orphans
+from tpudeploy.domain.plan import Action
+from tpudeploy.domain.report import Outcome, Report
+from tpudeploy.domain.slices import Observed, Slice
+from tpudeploy.domain.state import Record, State
+from tpudeploy.domain.step import Forget, Release, Step, Wait
+from tpudeploy.engine.about import About, about
+from tpudeploy.engine.retry import retry_on_fault
+from tpudeploy.engine.session import Session, open_session
+from tpudeploy.orphans.claims import as_attempt, find_orphans, is_removable
+from tpudeploy.ports import World
+from tpudeploy.reconcile.attempt_status import DecisionContext
+from tpudeploy.reconcile.decide import remove
+
+_SILENCE = 300.0  # seconds without news before each "still waiting"
+_WHY: Mapping[Claim, str] = {
+    Claim.LEFTOVER: "its state does not name it",
+    Claim.NO_STATE: "no state here remembers it",
+    Claim.OTHER_LINEAGE: "the state here is of another lineage",
+}
+
+
+def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[str], *, foreign: bool) -> Orphans:
+    """Return what no state needs of these deployments, or of all where none is given. Changes nothing.
+
+    Searches `projects` and those that the states name. Raise `errors.Fault` or `errors.Denied` where one cannot be
+    listed, `errors.StateError` for a state that cannot be read, because what it needs is not known.
+    """
+    names = {d.name for d in deployments}
+    attempts = [attempt for state in _states(world, names).values() for attempt in state.attempts]
+    searched = sorted({*projects, *(attempt.project for attempt in attempts)})
+    if not searched:
+        hint = "Set GOOGLE_CLOUD_PROJECT, or name a profile that has placement.project."
+        raise errors.ConfigError("No Google Cloud project is known.", hint=hint)
+    zones = sorted({*(c.zone for d in deployments for c in d.candidates), *(attempt.zone for attempt in attempts)})
+    listings = []
+    for project in searched:
+        list_zones = partial(world.cloud.list_marked, project, zones)
+        listing = retry_on_fault(world, project, list_zones, budget=world.patience.faults_at_plan)
+        own = (r for r in listing.resources if not names or r.mark.deployment in names)
+        listings.append(replace(listing, resources=tuple(own)))
+    # The states are read again: an intent is written before its request, so each listed resource is in them by now. All
+    # of them are read, because a deployment that was renamed still has slices of its old name.
+    return find_orphans(listings, _states(world, ()), foreign=foreign, now=world.clock.now())
+
+
+def _states(world: World, names: Iterable[str]) -> dict[str, State]:
+    """Return the states by deployment; all of them where no name is given."""
+    states = {name: world.state.read(name).state for name in names or world.state.names()}
+    return {name: state for name, state in states.items() if state is not None}
+
+
+def collect(world: World, orphans: Orphans) -> Report:
+    """Remove what goes, and observe until it is gone. An error of one deployment stops no other."""
+    began, quiet = world.clock.now(), 0
+    by_deployment: dict[str, list[Orphan]] = {}
+    for orphan in orphans.going:
+        by_deployment.setdefault(orphan.deployment, []).append(orphan)
+    removals = [Removal(world, name, own, foreign=orphans.foreign) for name, own in by_deployment.items()]
+    while pending := [removal for removal in removals if removal.is_pending]:
+        news = [removal.step() for removal in pending]
+        quiet = 0 if any(news) else quiet + 1
+        elapsed = world.clock.now() - began
+        if elapsed >= world.patience.removal:
+            for removal in pending:
+                removal.give_up(elapsed)
+        elif any(removal.is_pending for removal in pending):
+            world.clock.sleep(world.patience.poll(quiet))
+    return Report(outcomes=tuple(outcome for removal in removals for outcome in removal.outcomes))
+
+
+class Removal:
+    """The removal of one deployment's orphans. `outcomes` has those that ended: gone, or failed.
+
+    Everything goes by its path, because a name can exist in two zones.
+    """
+
+    def __init__(self, world: World, deployment: str, orphans: Iterable[Orphan], *, foreign: bool) -> None:
+        self._world = world
+        self._deployment = deployment
+        self._foreign = foreign
+        self._began = self._last_news = world.clock.now()
+        self._orphans = {orphan.resource.path: orphan for orphan in orphans}
+        self._attempts = {path: as_attempt(o.resource, path, self._began) for path, o in self._orphans.items()}
+        self._raw_states = {path: o.resource.slice.raw_state for path, o in self._orphans.items()}
+        self._is_observed = False
+        self.outcomes: list[Outcome] = []
+
+    @property
+    def is_pending(self) -> bool:
+        return bool(self._attempts)
+
+    def step(self) -> bool:
+        """Observe once, and do what is right then. Return whether there was any news."""
+        patience, last_news = self._world.patience, self._last_news
+        budget = patience.faults if self._is_observed else patience.faults_at_plan
+        try:
+            retry_on_fault(self._world, self._deployment, self._tick, budget=budget)
+        except errors.TpudeployError as error:
+            self._fail(error)
+        return self._last_news != last_news
+
+    def give_up(self, elapsed: float) -> None:
+        rest = ", ".join(f"{path} ({self._raw_states[path]})" for path in self._attempts)
+        hint = "Google deletes nothing that it is just providing. Run `tpudeploy gc` again: it takes up what is left."
+        self._fail(errors.CloudError(f"Not gone after {elapsed / 60:.0f} minutes: {rest}.", hint=hint))
+
+    def _tick(self) -> None:
+        with open_session(self._world, self._deployment, "gc") as session:
+            self._spare(session.state)
+            slices = {path: self._world.cloud.slices([self._orphans[path].resource.ref]) for path in self._attempts}
+            present = {path: each[0] for path, each in slices.items() if each}
+            observed = Observed(at=self._world.clock.now(), slices=present)
+            self._is_observed = True
+            context = DecisionContext(observed=observed, patience=self._world.patience)
+            for path, attempt in tuple(self._attempts.items()):
+                self._report(path, present.get(path), observed.at)
+                record = Record(index=self._orphans[path].resource.mark.replica, attempts=(attempt,))
+                for step in remove(record, context):
+                    self._execute(session, path, step, observed.at)
+
+    def _spare(self, state: State) -> None:
+        """Leave alone what an apply has come to need since. Without a state, `state` is a fresh one."""
+        for path in tuple(self._attempts):
+            orphan = self._orphans[path]
+            if not is_removable(orphan.resource, {self._deployment: state}, foreign=self._foreign):
+                del self._attempts[path]
+                message = f"{orphan.resource.ref.name} has come to be needed, and stays."
+                now = self._world.clock.now()
+                self._world.emit(events.Warned(at=now, address=orphan.address, message=message, hint=""))
+
+    def _report(self, path: str, slice_: Slice | None, now: float) -> None:
+        if slice_ is None or self._raw_states[path] == slice_.raw_state:
+            return
+        self._raw_states[path], self._last_news = slice_.raw_state, now
+        elapsed = now - self._began
+        self._world.emit(
+            events.PhaseChanged(**self._about(path, now), phase=slice_.phase, detail=slice_.raw_state, elapsed=elapsed)
+        )
+
+    def _execute(self, session: Session, path: str, step: Step, now: float) -> None:
+        match step:
+            case Release():
+                self._release(session, path, now)
+            case Forget():
+                self._world.emit(events.Gone(**self._about(path, now), reason="gone"))
+                del self._attempts[path]
+                self._last_news = now
+                self.outcomes.append(Outcome(address=path, action=Action.DESTROY))
+            case Wait() if now - self._last_news >= _SILENCE:
+                self._last_news = now
+                where = self._orphans[path].address
+                self._world.emit(events.Waiting(at=now, address=where, why=step.why, elapsed=now - self._began))
+
+    def _release(self, session: Session, path: str, now: float) -> None:
+        """Request the deletion as often as it takes, and report it once. Raise as `Session.asking` does."""
+        orphan, attempt = self._orphans[path], self._attempts[path]
+        why = _WHY[orphan.claim]
+        self._attempts[path] = attempt.after(ReleaseBegan(releasing_at=now, reason=why))
+        with session.asking():  # a run that paused for longer than its lease cannot know that an apply needs it by now
+            self._world.cloud.release(orphan.resource.ref)
+        if attempt.releasing_at is None:
+            self._last_news = now
+            self._world.emit(events.Released(**self._about(path, now), reason=why))
+
+    def _about(self, path: str, now: float) -> About:
+        orphan = self._orphans[path]
+        attempt = replace(self._attempts[path], name=orphan.resource.ref.name)
+        return about(attempt, orphan.address, at=now)
+
+    def _fail(self, error: errors.TpudeployError) -> None:
+        self.outcomes += [Outcome(address=path, action=Action.DESTROY, error=error) for path in self._attempts]
+        self._attempts.clear()

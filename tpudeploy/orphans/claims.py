@@ -1,0 +1,144 @@
+"""Which resources of ours no state needs, and what is reported of those that a deployment without a state has.
+
+What a state names is needed, whatever else is known about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tpudeploy import catalog
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
+from tpudeploy.domain.life import Queued
+from tpudeploy.domain.orphans import Claim, CloudResource, Listing, Orphan, Orphans
+from tpudeploy.domain.slices import Phase
+from tpudeploy.domain.state import Attempt, Boot, State
+from tpudeploy.reconcile import prices
+
+UNTRACKED = "TPU3010"
+NOT_SEARCHED = "TPU3011"
+EXPLANATIONS: Mapping[str, Explanation] = {
+    UNTRACKED: Explanation(
+        "Slices of this deployment that no state tracks",
+        "The deployment has no state here, but the project has slices that carry its name: the state was lost, or "
+        "it is in another folder, in a bucket or with a colleague. An apply would create more slices beside them, "
+        "so it stops. Adopt them (apply -adopt), which writes a new state; remove them (gc -foreign); work with "
+        "the state that tracks them (--chdir, or backend in tpudeploy.toml); or choose another name in the profile "
+        "if they belong to someone else.",
+        "tpudeploy apply -adopt PROFILE\ntpudeploy gc -foreign PROFILE",
+    ),
+    NOT_SEARCHED: Explanation(
+        "Slices without a state could not be searched for",
+        "A deployment without a state may have slices all the same, if its state was lost. Google Cloud did not "
+        "answer the search for them, or left out a zone. The plan continues as if there were none. `tpudeploy gc` "
+        "searches again.",
+        "tpudeploy gc PROFILE",
+    ),
+}
+_DEAD = {Phase.HUSK, Phase.SUSPENDING, Phase.LEAVING, Phase.REFUSED}
+_REMOVE = "`tpudeploy gc -foreign`, with this profile, removes what is found."
+_ADOPT = """This plan would buy another beside it. `tpudeploy apply -adopt` takes over what is found;
+`tpudeploy gc -foreign`, with this profile, removes it. If it is someone else's, use their state, or another name."""
+
+
+def find_orphans(listings: Iterable[Listing], states: Mapping[str, State], *, foreign: bool, now: float) -> Orphans:
+    """Return what no state needs. `states` by deployment, read after the listings: intents precede requests."""
+    searched = tuple(listings)
+    resources = [resource for listing in searched for resource in listing.resources]
+    every = (_orphan(resource, states, foreign=foreign, now=now) for resource in resources)
+    orphans = [orphan for orphan in every if orphan.claim is not Claim.NEEDED]
+    return Orphans(
+        projects=tuple(listing.project for listing in searched),
+        strays=tuple(sorted(orphans, key=lambda orphan: (list(Claim).index(orphan.claim), orphan.resource.path))),
+        needed=len(resources) - len(orphans),
+        foreign=foreign,
+        unreachable=tuple(f"{listing.project}/{zone}" for listing in searched for zone in listing.unreachable),
+        looked_in=tuple(dict.fromkeys(zone for listing in searched for zone in listing.looked_in)),
+    )
+
+
+def _orphan(resource: CloudResource, states: Mapping[str, State], *, foreign: bool, now: float) -> Orphan:
+    kind = catalog.accelerator_type(resource.asked.accelerator_type)
+    is_billed = resource.slice.phase is Phase.UP  # neither before the grant, nor once the node is gone
+    return Orphan(
+        resource=resource,
+        deployment=_owner(resource, states) or resource.mark.deployment,
+        claim=_claim(resource, states),
+        goes=is_removable(resource, states, foreign=foreign),
+        age=None if resource.asked_at is None else max(0.0, now - resource.asked_at),
+        usd_per_hour=prices.usd_per_hour(as_attempt(resource, resource.ref.name, now)) if is_billed else 0.0,
+        chips=None if kind is None else kind.chips,
+    )
+
+
+def _claim(resource: CloudResource, states: Mapping[str, State]) -> Claim:
+    ref = resource.ref
+    places = ((a.project, a.zone, a.name) for state in states.values() for a in state.attempts)
+    if (ref.project, ref.zone, ref.name) in places:
+        return Claim.NEEDED
+    if _owner(resource, states) is not None:
+        return Claim.LEFTOVER
+    return Claim.NO_STATE if resource.mark.deployment not in states else Claim.OTHER_LINEAGE
+
+
+def _owner(resource: CloudResource, states: Mapping[str, State]) -> str | None:
+    """Return the deployment whose state has its lineage: that of its name, or the present name of a renamed one."""
+    return next((name for name, state in states.items() if state.lineage[:8] == resource.mark.lineage), None)
+
+
+def is_removable(resource: CloudResource, states: Mapping[str, State], *, foreign: bool) -> bool:
+    """Return whether it may be removed. A resource that is ours by its name alone may be a stranger's: never."""
+    claim = _claim(resource, states)
+    return claim is Claim.LEFTOVER or (foreign and claim is not Claim.NEEDED and resource.is_signed)
+
+
+def as_attempt(resource: CloudResource, name: str, now: float) -> Attempt:
+    """Return it as a state would track it under `name`, so that the same decisions serve for it."""
+    return Attempt(
+        name=name,
+        project=resource.ref.project,
+        zone=resource.ref.zone,
+        provisioning=resource.asked.provisioning,
+        spec={"tpu.type": resource.asked.accelerator_type},
+        asked_at=resource.asked_at if resource.asked_at is not None else now,
+        boot=Boot(server=""),
+        life=Queued(),
+    )
+
+
+def untracked(deployment: Deployment, resources: Sequence[CloudResource], *, destroy: bool) -> Iterator[Diagnostic]:
+    """Yield an error where one of them lives or may yet; a warning where all they do is use quota."""
+    alive = [resource for resource in resources if resource.slice.phase not in _DEAD]
+    descriptions = ", ".join(map(_describe, alive or resources))
+    if alive:
+        noun = "slice exists" if len(alive) == 1 else "slices exist"
+        yield Diagnostic(
+            code=UNTRACKED,
+            message=f"{len(alive)} {noun} of {deployment.name} that no state here remembers: {descriptions}.",
+            hint=_REMOVE if destroy else _ADOPT,
+        )
+    elif resources:
+        yield Diagnostic(
+            code=UNTRACKED,
+            message=f"No state here remembers what uses quota for {deployment.name}, dead or going: {descriptions}.",
+            severity=Severity.WARNING,
+            hint=_REMOVE,
+        )
+
+
+def not_searched(names: Iterable[str], because: str) -> Diagnostic:
+    return Diagnostic(
+        code=NOT_SEARCHED,
+        message=f"{', '.join(names)} may have slices that no state here remembers: {because}",
+        severity=Severity.WARNING,
+        hint="`tpudeploy gc` looks again.",
+    )
+
+
+def _describe(resource: CloudResource) -> str:
+    cost = ""
+    if resource.slice.phase is Phase.UP:
+        usd = prices.usd_per_hour(as_attempt(resource, resource.ref.name, 0.0))
+        cost = ", price unknown" if usd is None else f", ${usd:.2f}/h"
+    return f"{resource.ref.name} ({resource.ref.zone}, {resource.slice.raw_state}{cost})"
