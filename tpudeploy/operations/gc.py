@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
-from tpudeploy.domain.garbage import Garbage
+from tpudeploy.domain import orphans
 from tpudeploy.operations.declaration import Operation, flag, some_profiles
 from tpudeploy.results import Result, document
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
 
 
-class Orphans(Garbage, Result):
+class Orphans(orphans.Orphans, Result):
     """The resources with our mark, and which of them no deployment needs."""
 
     __slots__ = ()
@@ -25,20 +25,20 @@ class Orphans(Garbage, Result):
     FORMAT = "gc"
 
     @classmethod
-    def from_domain(cls, garbage: Garbage) -> Self:
+    def from_domain(cls, garbage: orphans.Orphans) -> Self:
         """Return the domain's list as this class."""
         return cls(**{spec.name: getattr(garbage, spec.name) for spec in fields(garbage)})
 
     def to_dict(self) -> dict[str, object]:
         """Return the document without the report of a removal."""
-        return Garbage.to_dict(self)
+        return orphans.Orphans.to_dict(self)
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
         from tpudeploy.domain.errors import TpudeployError
         from tpudeploy.domain.report import Report
 
-        return document("gc", {"report": Report | None, "error": TpudeployError | None}, Garbage)
+        return document("gc", {"report": Report | None, "error": TpudeployError | None}, orphans.Orphans)
 
     @classmethod
     def promised_keys(cls) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def gc(
     Raise `errors.Fault`, `errors.Denied` or `errors.StateError` if they cannot be found out.
     """
     from tpudeploy import loading
-    from tpudeploy.engine.gc import survey
+    from tpudeploy.engine.orphan_removal import survey
 
     adapters = workspace.adapters
     deployments = [workspace.deployment(profile, script=False) for profile in loading.profiles(profiles)]
