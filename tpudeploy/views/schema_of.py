@@ -120,7 +120,7 @@ PRINTED_AS: Mapping[type, As] = {
             "kind": {"enum": ["queued-resource", "node"]},
             "is_signed": TRUTH,
         },
-        drops=frozenset({"found"}),
+        drops=frozenset({"resource"}),
     ),
     Verdict: As(adds=dict.fromkeys(("questions", "before", "after", "changed"), NUMBER)),
     TpudeployError: As(adds={"code": TEXT, "exit_code": WHOLE, "message": TEXT, "hint": TEXT}),
