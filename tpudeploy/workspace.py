@@ -192,7 +192,6 @@ class Workspace(Methods):
         Raise `errors.StateError` if the state does not allow it, ValueError for an invalid address.
         """
         from tpudeploy.domain.names import Address
-    from tpudeploy.domain.orphans import CloudResource, Orphans
         from tpudeploy.engine.memory import move
 
         move(self.adapters.world(on_event), Address.parse(source), Address.parse(target), force=force)

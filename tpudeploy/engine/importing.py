@@ -9,9 +9,9 @@ from functools import partial
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.orphans import CloudResource, Mark
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Address, Zone
+from tpudeploy.domain.orphans import CloudResource, Mark
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.about import about

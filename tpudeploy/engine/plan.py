@@ -9,15 +9,15 @@ from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.errors import CloudError, ConfigError, StateError, TpudeployError
 from tpudeploy.domain.facts import Facts
-from tpudeploy.domain.orphans import CloudResource
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Address
+from tpudeploy.domain.orphans import CloudResource
 from tpudeploy.domain.plan import Action, Change, Drift, Goal, Mode, Plan, Reason
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.look import Subject, observe_all_or_each, readable_states
-from tpudeploy.engine.lost import Lost, remembered, search
+from tpudeploy.engine.orphans import SearchResult, adopt_all, search
 from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.session import warnings_of_abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
@@ -210,7 +210,7 @@ def _with_orphans(
     rest = [resource for resource in resources if resource not in chosen]
     diagnostics = tuple(untracked(deployment, rest, destroy=is_removal))
     if chosen:
-        state = remembered(world, part.state, deployment, chosen)
+        state = adopt_all(world, part.state, deployment, chosen)
         part = replace(part, state=state, adopts=tuple(resource.ref.name for resource in chosen))
     return part, diagnostics
 

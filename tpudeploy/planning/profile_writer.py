@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from tpudeploy import catalog
 from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.domain.deployment import Json, Provisioning
-from tpudeploy.domain.orphans import CloudResource, is_label_of_ours
 from tpudeploy.domain.names import Address
+from tpudeploy.domain.orphans import CloudResource, is_label_of_ours
 from tpudeploy.node.node import SCRIPT_KEY, SPEC_KEY
 from tpudeploy.planning.readback import ScriptServer, read_script
 
