@@ -192,7 +192,7 @@ class Workspace(Methods):
         Raise `errors.StateError` if the state does not allow it, ValueError for an invalid address.
         """
         from tpudeploy.domain.names import Address
-        from tpudeploy.engine.memory import move
+        from tpudeploy.engine.state_ops import move
 
         move(self.adapters.world(on_event), Address.parse(source), Address.parse(target), force=force)
 
@@ -200,7 +200,7 @@ class Workspace(Methods):
         self, deployment: str, slices: Iterable[str], *, force: bool = False, on_event: Listener | None = None
     ) -> State:
         """Remove slices from the state without deleting them: they continue to run and to be billed, untracked."""
-        from tpudeploy.engine.memory import forget
+        from tpudeploy.engine.state_ops import forget
 
         return forget(self.adapters.world(on_event), deployment, slices, force=force)
 
@@ -211,7 +211,7 @@ class Workspace(Methods):
 
         Raise `errors.StateError` for another lineage or an older serial, unless forced.
         """
-        from tpudeploy.engine.memory import push
+        from tpudeploy.engine.state_ops import push
 
         return push(self.adapters.world(on_event), state, force=force)
 

@@ -15,7 +15,7 @@ from tpudeploy.domain.events import Event
 from tpudeploy.domain.names import Address
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import VirtualClock
-from tpudeploy.engine.memory import move
+from tpudeploy.engine.state_ops import move
 from tpudeploy.ports import StateBackend, World
 
 GEMMA, CHAT = Address(deployment="gemma"), Address(deployment="chat")

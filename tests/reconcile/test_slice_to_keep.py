@@ -9,7 +9,7 @@ from reconcile.cases import FLEX, NOW, ON_DEMAND, SPOT, A, B, attempt, granted
 
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.state import Attempt
-from tpudeploy.reconcile.keep import seniority
+from tpudeploy.reconcile.preference import seniority
 
 LATER: dict[str, Any] = {"minutes_ago": 1}
 

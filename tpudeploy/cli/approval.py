@@ -11,7 +11,7 @@ from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.cli.progress import event_printing
-from tpudeploy.cli.unheard import ask_for_resets
+from tpudeploy.cli.unacknowledged import ask_for_resets
 from tpudeploy.domain import events
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.plan import Action, Mode, Plan

@@ -13,10 +13,10 @@ from tpudeploy.domain.report import Endpoint, Outcome, Report
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Approval
 from tpudeploy.domain.wait import Wait
-from tpudeploy.engine.announce import EndpointPublisher
 from tpudeploy.engine.converge import Convergence, without_approval
 from tpudeploy.engine.orphans import report_adopted, with_adopted
 from tpudeploy.engine.plan import plan_deployment
+from tpudeploy.engine.publish import EndpointPublisher
 from tpudeploy.engine.schedule import run_all
 from tpudeploy.engine.session import open_session
 from tpudeploy.engine.verify import Verifier
@@ -26,8 +26,8 @@ from tpudeploy.planning.plan_preconditions import changed_slices
 from tpudeploy.planning.targets import mark_replacements
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.cutover import mark_as_ending
+from tpudeploy.reconcile.desired import wanted
 from tpudeploy.reconcile.placement import is_closed
-from tpudeploy.reconcile.wanted import wanted
 
 
 def apply(

@@ -31,11 +31,11 @@ from tpudeploy.domain.step import (
     Step,
     Wait,
 )
-from tpudeploy.engine.act import StepExecutor
-from tpudeploy.engine.announce import EndpointPublisher
-from tpudeploy.engine.chronicle import CapacityHistory
-from tpudeploy.engine.look import observe
+from tpudeploy.engine.capacity_history import CapacityHistory
+from tpudeploy.engine.execute import StepExecutor
+from tpudeploy.engine.observe import observe
 from tpudeploy.engine.progress import Progress
+from tpudeploy.engine.publish import EndpointPublisher
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import Session, open_session
 from tpudeploy.engine.verify import Verifier

@@ -16,7 +16,7 @@ from tpudeploy.domain.plan import Action, Change, Drift, Goal, Mode, Plan, Reaso
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
-from tpudeploy.engine.look import Subject, observe_all_or_each, readable_states
+from tpudeploy.engine.observe import Subject, observe_all_or_each, readable_states
 from tpudeploy.engine.orphans import SearchResult, adopt_all, search
 from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.session import warnings_of_abandoned_locks
@@ -27,9 +27,10 @@ from tpudeploy.planning.change_estimates import with_estimates
 from tpudeploy.planning.diff import changes, removals
 from tpudeploy.planning.drift import drift, refreshed, told
 from tpudeploy.planning.headroom import headroom_problems, needs_headroom
+from tpudeploy.planning.lifecycle_rules import prevented
 from tpudeploy.planning.plan_preconditions import preconditions
 from tpudeploy.planning.quota import QuotaTable
-from tpudeploy.planning.renamed import renamed
+from tpudeploy.planning.renames import renamed
 from tpudeploy.planning.targets import (
     Targets,
     mark_replacements,
@@ -43,7 +44,6 @@ from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.cached_observation import cached_observation
 from tpudeploy.reconcile.capacity_score import longest_recent_wait
 from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors
-from tpudeploy.reconcile.lifecycle import prevented
 from tpudeploy.reconcile.merge_observation import merge_observation
 from tpudeploy.sizing.checks import check
 

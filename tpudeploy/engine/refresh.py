@@ -11,7 +11,7 @@ from tpudeploy.domain.report import Outcome, Report
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
-from tpudeploy.engine.look import observe
+from tpudeploy.engine.observe import observe
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import open_session
 from tpudeploy.engine.verify import Server, serving, verify_as_applied

@@ -13,7 +13,7 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Attempt, Goal, State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, Stage
-from tpudeploy.engine.look import Subject, observe_all_or_each, readable_states
+from tpudeploy.engine.observe import Subject, observe_all_or_each, readable_states
 from tpudeploy.engine.session import abandoned_locks
 from tpudeploy.ports import World
 from tpudeploy.reconcile import prices

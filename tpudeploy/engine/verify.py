@@ -17,7 +17,7 @@ from tpudeploy.domain.step import Done
 from tpudeploy.domain.together import together
 from tpudeploy.domain.verify import Details, EngineReport, ReplicaVerification, Verdict
 from tpudeploy.engine.about import about
-from tpudeploy.engine.look import observe
+from tpudeploy.engine.observe import observe
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import open_session
 from tpudeploy.node.fingerprint import server_print

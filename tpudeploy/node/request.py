@@ -8,7 +8,7 @@ from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.orphans import labels_of
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.node.fingerprint import server_print
-from tpudeploy.node.node import AS_REQUESTED, CHANGE_KEY, SCRIPT_KEY, SPEC_KEY
+from tpudeploy.node.node_facts import AS_REQUESTED, CHANGE_KEY, SCRIPT_KEY, SPEC_KEY
 
 
 def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> SliceRequest:

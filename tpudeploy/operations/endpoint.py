@@ -11,7 +11,7 @@ from tpudeploy.domain.errors import QueryFailed, UsageError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node.fingerprint import server_print
-from tpudeploy.reconcile.wanted import wanted
+from tpudeploy.reconcile.desired import wanted
 from tpudeploy.workspace import Workspace
 
 

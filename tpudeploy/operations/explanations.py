@@ -52,7 +52,8 @@ def groups() -> dict[str, dict[str, str]]:
     from tpudeploy.config.codes import EXPLANATIONS
     from tpudeploy.orphans import claims
     from tpudeploy.pins import pins
-    from tpudeploy.planning import headroom, renamed, targets
+    from tpudeploy.planning import headroom, targets
+    from tpudeploy.planning import renames as renamed
     from tpudeploy.sizing.checks import CHECKS
 
     classes = {cls.code: _error_page(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}

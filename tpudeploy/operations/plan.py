@@ -117,7 +117,7 @@ def _check_combination(used: set[str], *, refresh: bool) -> None:
 
 def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> Found:
     """Return the pins of the names in profiles. Only names without a pin are looked up, first in the states."""
-    from tpudeploy.engine.look import readable_states
+    from tpudeploy.engine.observe import readable_states
     from tpudeploy.engine.pins import Found, complete
     from tpudeploy.pins.pins import names
 

@@ -18,7 +18,7 @@ from tpudeploy.domain.plan import Effect
 from tpudeploy.domain.slices import BootReport, Phase
 from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.node.fingerprint import effect, server_print
-from tpudeploy.node.node import SPEC_KEY
+from tpudeploy.node.node_facts import SPEC_KEY
 from tpudeploy.orphans.claims import as_attempt
 from tpudeploy.pins.pins import unpinned
 from tpudeploy.reconcile.placement import allows

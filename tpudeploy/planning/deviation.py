@@ -8,7 +8,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Drift, DriftKind, Goal, Reason
 from tpudeploy.domain.slices import BootPhase
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
-from tpudeploy.reconcile.wanted import covers
+from tpudeploy.reconcile.desired import covers
 
 
 class Kind(StrEnum):

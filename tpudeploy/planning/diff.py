@@ -14,9 +14,9 @@ from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 from tpudeploy.reconcile.cutover import is_blue_green_change, is_handed_over, run_end
 from tpudeploy.reconcile.decide import fits, matches
+from tpudeploy.reconcile.desired import wanted
 from tpudeploy.reconcile.placement import allows
 from tpudeploy.reconcile.rollout import ServerStatus
-from tpudeploy.reconcile.wanted import wanted
 
 _PLACES = {"placement.zones", "placement.provisioning"}
 

@@ -11,7 +11,7 @@ from tpudeploy.domain.plan import Change, Drift, Drifted, DriftKind
 from tpudeploy.domain.slices import Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.domain.verify import ReplicaVerification
-from tpudeploy.node.node import LABELS, TAGS, differing
+from tpudeploy.node.node_facts import LABELS, TAGS, differing
 from tpudeploy.reconcile.attempt_status import AttemptStatus, DecisionContext, classify
 
 SERVER = "server"  # the fingerprint of what runs, by the machine's own word

@@ -10,7 +10,7 @@ from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.names import Address
 from tpudeploy.domain.orphans import CloudResource, is_label_of_ours
-from tpudeploy.node.node import SCRIPT_KEY, SPEC_KEY
+from tpudeploy.node.node_facts import SCRIPT_KEY, SPEC_KEY
 from tpudeploy.planning.readback import ScriptServer, read_script
 
 _IMAGE = f"vllm/vllm-tpu:v{VLLM_VERSION}"

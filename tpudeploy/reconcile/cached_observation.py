@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpudeploy.domain.slices import Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.node.node import SPEC_KEY
+from tpudeploy.node.node_facts import SPEC_KEY
 
 _RAW = "not looked at"
 

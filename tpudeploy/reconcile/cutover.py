@@ -19,8 +19,8 @@ from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
+from tpudeploy.reconcile.desired import wanted
 from tpudeploy.reconcile.rollout import ServerStatus, remedy
-from tpudeploy.reconcile.wanted import wanted
 
 _HOUR = 3600.0
 # The share of a run that a successor may cut short. With more, a short run would have a successor from its start on.

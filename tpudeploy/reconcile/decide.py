@@ -22,12 +22,12 @@ from tpudeploy.reconcile.cutover import (
     is_handed_over,
     needs_successor,
 )
+from tpudeploy.reconcile.desired import wanted
 from tpudeploy.reconcile.failed_landings import LASTING, doubtful_places, pair
-from tpudeploy.reconcile.keep import seniority
 from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_opening, next_places
+from tpudeploy.reconcile.preference import seniority
 from tpudeploy.reconcile.refusals import standing_refusals
 from tpudeploy.reconcile.rollout import ServerStatus, serve
-from tpudeploy.reconcile.wanted import wanted
 
 _MADE = frozenset({Phase.PROVISIONING, Phase.LOST})
 

@@ -10,7 +10,7 @@ from tpudeploy.domain.life import Listed, MachineListed, ServerAnswered, ServerS
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Boot, Record, Refused, State
 from tpudeploy.reconcile.failed_landings import doubtful_places, drop_forgiven_landings
-from tpudeploy.reconcile.keep import seniority
+from tpudeploy.reconcile.preference import seniority
 
 
 def merge_observation(state: State, observed: Observed) -> State:

@@ -16,10 +16,10 @@ from tpudeploy.domain.slices import BootPhase, BootReport, Health
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.step import Adopt, Done, GiveUp, PatchMetadata, PushChange, Reset, Step, Wait
 from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
-from tpudeploy.node.node import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, differing
+from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, differing
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import DecisionContext
-from tpudeploy.reconcile.wanted import wanted
+from tpudeploy.reconcile.desired import wanted
 
 # Times health.timeout until a node that took over a change, and says nothing of its end, is given up from here.
 _NODE_DECIDES = 2.0

@@ -24,7 +24,7 @@ from tpudeploy.domain.step import Done, Forget, GiveUp, Reclaim, Release, Reques
 from tpudeploy.emulator import VirtualClock
 from tpudeploy.engine.budget import CreateBudget
 from tpudeploy.node.fingerprint import server_print
-from tpudeploy.node.node import SPEC_KEY
+from tpudeploy.node.node_facts import SPEC_KEY
 from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.decide import decide
 from tpudeploy.reconcile.merge_observation import merge_observation

@@ -23,7 +23,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import UNMARKED, CloudResource, Listing, Mark, ResourceRequest, mark_in, mark_of
 from tpudeploy.domain.slices import Phase, Slice, SliceRef
-from tpudeploy.node.node import SPEC_KEY
+from tpudeploy.node.node_facts import SPEC_KEY
 
 _EVERYWHERE = "-"
 _NO_TPUS = "zone-unsupported"

@@ -14,7 +14,7 @@ from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Pha
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import retry_on_fault
-from tpudeploy.node.node import SPEC_KEY
+from tpudeploy.node.node_facts import SPEC_KEY
 from tpudeploy.ports import World
 
 T = TypeVar("T")

@@ -12,15 +12,15 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Refusal, Remedy
 from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, Refused
 from tpudeploy.engine.about import About, about
-from tpudeploy.engine.chronicle import CapacityHistory
+from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.session import Session
 from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
-from tpudeploy.node.node import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
+from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
 from tpudeploy.node.request import boot_metadata, slice_request
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import REFUSED
+from tpudeploy.reconcile.desired import wanted
 from tpudeploy.reconcile.refusals import add_refusal
-from tpudeploy.reconcile.wanted import wanted
 
 
 class StepExecutor:
