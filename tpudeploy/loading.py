@@ -93,7 +93,7 @@ class Profile(Checked):
             allow_env=allowed,
             folder=folder,
         )
-        return cls._of(checked, source)
+        return cls._from_checked(checked, source)
 
     @classmethod
     def from_text(
@@ -116,7 +116,7 @@ class Profile(Checked):
         reader = Remembered(text, beside="", name="profile.yaml")
         environment = os.environ if environment is None else environment
         checked = parse(reader.name, reader, sets=_settings(set), environment=environment)
-        return cls._of(replace(checked, reader=FileReader()), text)
+        return cls._from_checked(replace(checked, reader=FileReader()), text)
 
     @classmethod
     def from_mapping(cls, profile: Mapping[str, object], *, environment: Mapping[str, str] | None = None) -> Self:
@@ -144,7 +144,7 @@ class Profile(Checked):
                 raise ValueError("this profile was not loaded from a file or a text")
 
     @classmethod
-    def _of(cls, checked: Checked, source: Source | str) -> Self:
+    def _from_checked(cls, checked: Checked, source: Source | str) -> Self:
         return cls(
             spec=checked.spec,
             origins=checked.origins,

@@ -151,5 +151,5 @@ def test_a_spare_that_was_taken_back_is_doubtful_until_its_deletion_is_seen_to_h
                 undeleted=undeleted,
             )
         }
-        moment = DecisionContext(observed=Observed(at=NOW, slices=slices), patience=PATIENCE)
-        assert len(requested(decide(AIM, Record(index=0, attempts=(taken_back,)), moment))) == asked_for
+        context = DecisionContext(observed=Observed(at=NOW, slices=slices), patience=PATIENCE)
+        assert len(requested(decide(AIM, Record(index=0, attempts=(taken_back,)), context))) == asked_for

@@ -144,7 +144,7 @@ def slice_of(one: Attempt, phase: Phase = Phase.UP, **fields: Any) -> Slice:
     return Slice(name=one.name, zone=one.zone, phase=phase, **values)
 
 
-def moment(*slices: Slice, **fields: Any) -> DecisionContext:
+def context(*slices: Slice, **fields: Any) -> DecisionContext:
     """Return an observation of these slices."""
     names = {field.name for field in dataclasses.fields(Observed)}
     observed = Observed(

@@ -17,9 +17,9 @@ from reconcile.cases import (
     B,
     attempt,
     budget,
+    context,
     deployment,
     granted,
-    moment,
     record,
     serving,
     slice_of,
@@ -90,14 +90,14 @@ def test_whether_a_second_slice_takes_over(
 )
 def test_how_long_a_slice_drains(since: float | None, running: int, seconds: float) -> None:
     one = serving(draining_at=None if since is None else NOW - since)
-    assert drain_seconds_left(one, moment(running={one.name: running, "other": 9})) == seconds
+    assert drain_seconds_left(one, context(running={one.name: running, "other": 9})) == seconds
 
 
 def test_a_slice_drains_for_as_long_as_clients_keep_its_endpoint_though_its_requests_would_get_less() -> None:
     one = serving(draining_at=NOW)
-    at = moment(running={one.name: 1})
+    at = context(running={one.name: 1})
     assert drain_seconds_left(one, replace(at, patience=replace(at.patience, drained=5.0))) == 60
-    assert drain_seconds_left(one, replace(moment(), patience=replace(at.patience, held=0.0))) == 0
+    assert drain_seconds_left(one, replace(context(), patience=replace(at.patience, held=0.0))) == 0
 
 
 UP = Health(serving=True, detail="")
@@ -114,7 +114,7 @@ UP = Health(serving=True, detail="")
     ],
 )
 def test_whether_clients_can_be_sent_there(one: Attempt, phase: Phase, health: Health | None, expected: bool) -> None:
-    at = moment(slice_of(one, phase), health={} if health is None else {one.name: health})
+    at = context(slice_of(one, phase), health={} if health is None else {one.name: health})
     assert can_take_clients(classify(one, at), at) is expected
 
 
@@ -129,9 +129,9 @@ def test_whether_clients_can_be_sent_there(one: Attempt, phase: Phase, health: H
 )
 def test_when_a_run_ends(one: Attempt, shown: float | None, hours: float | None) -> None:
     end = None if hours is None else NOW + hours * HOUR
-    assert run_end(one, moment(slice_of(one, ends_at=shown))) == end
+    assert run_end(one, context(slice_of(one, ends_at=shown))) == end
     if shown is None:
-        assert run_end(one, moment()) == end
+        assert run_end(one, context()) == end
 
 
 # The lead of a cutover: an hour for a slice, fifteen minutes for a start, fifteen for the drain.
@@ -151,19 +151,19 @@ def test_when_a_run_ends(one: Attempt, shown: float | None, hours: float | None)
 def test_whether_a_successor_is_due(
     one: Attempt, lifecycle: Mapping[str, bool], longest_wait: float, expected: bool
 ) -> None:
-    at = moment(slice_of(one), acquisition=longest_wait)
+    at = context(slice_of(one), acquisition=longest_wait)
     assert needs_successor(deployment(lifecycle=lifecycle), one, at) is expected
 
 
 def test_the_start_that_the_sizing_predicts_is_a_part_of_the_lead() -> None:
     target = deployment(lifecycle=RENEWED, budget=budget(cold_seconds=HOUR))
-    due = [needs_successor(target, one, moment()) for one in (limited(hours_ago=7.75), limited(hours_ago=7.74))]
+    due = [needs_successor(target, one, context()) for one in (limited(hours_ago=7.75), limited(hours_ago=7.74))]
     assert due == [True, False]
 
 
 def test_no_successor_is_due_where_the_profile_set_no_limit_whatever_google_shows() -> None:
     one = serving()
-    assert not needs_successor(deployment(lifecycle=RENEWED), one, moment(slice_of(one, ends_at=NOW)))
+    assert not needs_successor(deployment(lifecycle=RENEWED), one, context(slice_of(one, ends_at=NOW)))
 
 
 def state(*attempts: Attempt) -> State:
@@ -181,7 +181,7 @@ def state(*attempts: Attempt) -> State:
     ],
 )
 def test_the_slices_that_need_successors(one: Attempt, phase: Phase, due: bool) -> None:
-    names = slices_needing_successors(deployment(lifecycle=RENEWED), state(one), moment(slice_of(one, phase)))
+    names = slices_needing_successors(deployment(lifecycle=RENEWED), state(one), context(slice_of(one, phase)))
     assert names == ((one.name,) if due else ())
 
 
@@ -218,7 +218,7 @@ def test_what_is_said_of_a_cutover_that_failed(
 ) -> None:
     old = serving(booted="other")
     standing = ServerStatus(
-        deployment=deployment(lifecycle=lifecycle), replica=3, attempt=new, moment=moment(slice_of(new))
+        deployment=deployment(lifecycle=lifecycle), replica=3, attempt=new, context=context(slice_of(new))
     )
     error = failed_cutover(standing, old, cause="it broke")
     assert error.message == (
@@ -230,5 +230,5 @@ def test_what_is_said_of_a_cutover_that_failed(
 
 def test_the_price_of_the_old_slice_may_be_the_unknown_one() -> None:
     new, old = granted(A, SPOT), serving(Zone("xx-west1-a"))
-    standing = ServerStatus(deployment=deployment(), replica=0, attempt=new, moment=moment(slice_of(new)))
+    standing = ServerStatus(deployment=deployment(), replica=0, attempt=new, context=context(slice_of(new)))
     assert "Both are billed, at an unknown price." in failed_cutover(standing, old, cause="").hint

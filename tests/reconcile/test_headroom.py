@@ -316,6 +316,6 @@ def test_the_table_of_a_generation() -> None:
     rows = (limit(8), limit(9, generation="v5e")), (use(1), use(2, generation="v5e"))
     unknown = Unknown(because="nobody asked")
     facts = Facts(offers=unknown, limits=rows[0], uses=rows[1], prices=unknown)
-    assert QuotaTable.of(facts, "v6e") == table(limit(8), use(1))
+    assert QuotaTable.from_facts(facts, "v6e") == table(limit(8), use(1))
     nothing = Facts(offers=unknown, limits=unknown, uses=unknown, prices=unknown)
-    assert QuotaTable.of(nothing, "v6e") == QuotaTable(limits=(), uses=None)
+    assert QuotaTable.from_facts(nothing, "v6e") == QuotaTable(limits=(), uses=None)

@@ -18,9 +18,9 @@ from reconcile.cases import (
     C,
     attempt,
     candidate,
+    context,
     deployment,
     granted,
-    moment,
     queued,
     record,
     refusal,
@@ -100,7 +100,7 @@ def seen(one: Attempt, phase: Phase, **fields: Any) -> tuple[Attempt, Slice]:
     ],
 )
 def test_the_row_of_a_request(one: Attempt, shown: Slice | None, expected: Place) -> None:
-    at = moment(*([] if shown is None else [shown]))
+    at = context(*([] if shown is None else [shown]))
     assert request_table(None, record(one), at) == (expected,)
 
 
@@ -114,7 +114,7 @@ def test_the_row_of_a_request(one: Attempt, shown: Slice | None, expected: Place
 )
 def test_a_request_in_a_zone_that_does_not_answer(one: Attempt, state: PlaceState, since: float) -> None:
     expected = row(state, why=f"{A} does not answer", since=since)
-    assert request_table(None, record(one), moment(unseen={one.name: "503"})) == (expected,)
+    assert request_table(None, record(one), context(unseen={one.name: "503"})) == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_a_request_in_a_zone_that_does_not_answer(one: Attempt, state: PlaceStat
 )
 def test_a_machine_that_reports_speaks_for_itself(report: BootReport, why: str) -> None:
     one = granted()
-    (place,) = request_table(None, record(one), moment(slice_of(one), reports={one.name: report}))
+    (place,) = request_table(None, record(one), context(slice_of(one), reports={one.name: report}))
     assert place.why == why
     waiting = attempt(**CREATED)
     (place,) = request_table(
-        None, record(waiting), moment(slice_of(waiting, Phase.QUEUED), reports={waiting.name: report})
+        None, record(waiting), context(slice_of(waiting, Phase.QUEUED), reports={waiting.name: report})
     )
     assert place.why == "QUEUED"
 
@@ -144,7 +144,7 @@ def test_a_machine_that_reports_speaks_for_itself(report: BootReport, why: str) 
 )
 def test_what_is_over_has_no_row(shown: Slice | None) -> None:
     one = releasing(asked_at=NOW - 5) if shown is not None else releasing(seen=True)
-    assert not request_table(None, record(one), moment(*([] if shown is None else [shown])))
+    assert not request_table(None, record(one), context(*([] if shown is None else [shown])))
 
 
 FREE = Place(zone=B, provisioning=SPOT, state=PlaceState.FREE)
@@ -161,10 +161,10 @@ FREE = Place(zone=B, provisioning=SPOT, state=PlaceState.FREE)
 )
 def test_other_places_are_shown_while_a_slice_is_searched(one: Attempt, phase: Phase, is_searching: bool) -> None:
     places = [candidate(A, one.provisioning), candidate(B)]
-    table = request_table(deployment(places), record(one), moment(slice_of(one, phase)))
+    table = request_table(deployment(places), record(one), context(slice_of(one, phase)))
     assert [place.zone for place in table] == ([A, B] if is_searching else [A])
     assert FREE in table or not is_searching
-    assert len(request_table(None, record(one), moment(slice_of(one, phase)))) == 1
+    assert len(request_table(None, record(one), context(slice_of(one, phase)))) == 1
 
 
 def closed(last: Refused, **fields: Any) -> Place:
@@ -199,7 +199,7 @@ def test_the_row_of_a_place_without_a_request(
 ) -> None:
     state = record(*attempts, refusals=refusals)
     shown = [slice_of(a, Phase.HUSK) for a in attempts]
-    assert request_table(deployment([candidate(B)]), state, moment(*shown))[-1] == expected
+    assert request_table(deployment([candidate(B)]), state, context(*shown))[-1] == expected
 
 
 @pytest.mark.parametrize(
@@ -213,18 +213,18 @@ def test_the_row_of_a_place_without_a_request(
 def test_a_place_that_a_queue_watches_opens_when_the_sweep_resumes(refusals: list[Refused], minutes: float) -> None:
     places, one = [candidate(B, FLEX), candidate(B)], queued(B)
     state = record(one, refusals=refusals)
-    table = request_table(deployment(places), state, moment(slice_of(one, Phase.QUEUED)))
+    table = request_table(deployment(places), state, context(slice_of(one, Phase.QUEUED)))
     assert (table[-1].provisioning, table[-1].until) == (SPOT, NOW + minutes * MINUTE)
 
 
 def test_a_request_that_is_not_visible_yet_watches_its_zone_too() -> None:
-    table = request_table(deployment([candidate(B)]), record(queued(B, minutes_ago=1)), moment())
+    table = request_table(deployment([candidate(B)]), record(queued(B, minutes_ago=1)), context())
     assert table[-1].until == NOW + 19 * MINUTE
 
 
 def test_a_slice_that_leaves_watches_no_zone() -> None:
     one = releasing(B, FLEX)
-    table = request_table(deployment([candidate(B)]), record(one), moment(slice_of(one, Phase.QUEUED)))
+    table = request_table(deployment([candidate(B)]), record(one), context(slice_of(one, Phase.QUEUED)))
     assert table[-1] == FREE
 
 

@@ -9,7 +9,7 @@ from reconcile.cases import FLEX, NOW, ON_DEMAND, SPOT, A, B, attempt, granted
 
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.state import Attempt
-from tpudeploy.reconcile.preference import seniority
+from tpudeploy.reconcile.preference import preference_key
 
 LATER: dict[str, Any] = {"minutes_ago": 1}
 
@@ -36,9 +36,9 @@ LATER: dict[str, Any] = {"minutes_ago": 1}
 def test_the_slice_that_is_kept(kept: Attempt, other: Attempt) -> None:
     """Only landings in A, spot, have failed before."""
     for pair in ((kept, other), (other, kept)):
-        assert min(pair, key=lambda one: seniority(one, {(A, SPOT)})) is kept
+        assert min(pair, key=lambda one: preference_key(one, {(A, SPOT)})) is kept
 
 
 def test_without_doubtful_places_the_first_grant_counts() -> None:
     first, second = granted(A), granted(B, **LATER)
-    assert min((second, first), key=seniority) is first
+    assert min((second, first), key=preference_key) is first

@@ -72,7 +72,7 @@ def judge_zones(
         query=query,
         facts=facts,
         generation=generation,
-        book=QuotaTable.of(facts, generation.name),
+        book=QuotaTable.from_facts(facts, generation.name),
         entries=entries,
         doubtful=doubtful_places_of_history(entries, query.type.name, now),
         now=now,

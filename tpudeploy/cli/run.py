@@ -41,7 +41,7 @@ class Run:
     key: str
 
     @classmethod
-    def of(cls, args: argparse.Namespace, context: Context, workspace: Workspace, *, key: str) -> Run:
+    def from_arguments(cls, args: argparse.Namespace, context: Context, workspace: Workspace, *, key: str) -> Run:
         """Return the current run. Raise `errors.UsageError` if a fork's profiles would run with our credentials."""
         pipeline = adapter.pipeline(os.environ)
         if pipeline.event == _PRIVILEGED_EVENT and pipeline.is_fork:

@@ -26,7 +26,7 @@ from tpudeploy.planning.plan_preconditions import changed_slices
 from tpudeploy.planning.targets import mark_replacements
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.cutover import mark_as_ending
-from tpudeploy.reconcile.desired import wanted
+from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.placement import is_closed
 
 
@@ -408,7 +408,7 @@ def _with_restarts(goal: Goal, state: State) -> State:
             change = restarts.get(attempt.name)
             if change is None:
                 continue
-            is_same_server = attempt.boot.server == server_print(wanted(deployment, attempt))
+            is_same_server = attempt.boot.server == server_print(desired_attributes(deployment, attempt))
             if _needs_new_change(attempt, change, is_same_server=is_same_server):
                 boot = replace(attempt.boot, is_sent=attempt.boot.is_sent and not is_same_server)
                 marked_attempt = replace(attempt, boot=boot, change=None, is_failed=False)

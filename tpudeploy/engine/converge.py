@@ -78,7 +78,7 @@ class Tick:
     was_refused: bool
 
     @property
-    def done(self) -> tuple[Done, ...]:
+    def served_steps(self) -> tuple[Done, ...]:
         return tuple(step for step in self.steps if isinstance(step, Done))
 
     @property
@@ -144,7 +144,7 @@ class Convergence:
         budget = world.patience.faults if self._reached_at is None else inf
         tick = retry_on_fault(world, goal.name, self._tick, budget=budget)
         self._last = tick
-        self._verifier.verify_new(tick.state, tick.observed, tick.done)
+        self._verifier.verify_new(tick.state, tick.observed, tick.served_steps)
         failures = [step for step in tick.steps if isinstance(step, GiveUp)]
         for failure in failures:
             if not self._may_recover(failure) and not tick.waits_for(failure.replica):
@@ -180,7 +180,7 @@ class Convergence:
         """Return whether nothing but replaced slices was waited for, and for longer than any deletion takes."""
         deployment, now = self._goal.deployment, self._world.clock.now()
         replica_count = 0 if deployment is None else len(self._goal.replicas)
-        if self._keep or len(tick.done) < replica_count:
+        if self._keep or len(tick.served_steps) < replica_count:
             self._only_leaving_since = None
             return False
         if self._only_leaving_since is None:
@@ -260,7 +260,7 @@ class Convergence:
             # The run ends before a grant, so it could not give a second slice back.
             deployment = replace(deployment, max_parallel_requests=1)
         creates = self._world.creates.available()
-        moment = DecisionContext(
+        context = DecisionContext(
             observed=observed,
             patience=self._world.patience,
             creates=creates,
@@ -277,11 +277,11 @@ class Convergence:
             for index in self._goal.replicas:
                 # Each request of this tick leaves one create less for the replicas after it.
                 request_count = sum(isinstance(step, Request) for step in steps)
-                own_moment = replace(moment, creates=max(0, creates - request_count), may_ask=self._may_request(index))
+                own_moment = replace(context, creates=max(0, creates - request_count), may_ask=self._may_request(index))
                 steps += decide(deployment, state.record(index), own_moment)
         for record in state.records:
             if record.index >= replica_count and self._goal.covers(record.index):
-                steps += remove(record, moment)
+                steps += remove(record, context)
         return tuple(steps)
 
     def _may_request(self, replica: int) -> bool:
@@ -386,7 +386,7 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         "".join(f"\n  {describe_request(attempt, tick.observed.at)}" for attempt in state.attempts) or " nothing."
     )
     hint = f"Still outstanding:{requests}\n{_CONTINUE}"
-    if len(tick.done) == len(goal.replicas):
+    if len(tick.served_steps) == len(goal.replicas):
         draining = [a.name for a in state.attempts if a.draining_at is not None and a.releasing_at is None]
         # Clients may hold a connection to a replaced slice, so it is kept for as long as they may.
         if draining:

@@ -19,7 +19,7 @@ from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_cha
 from tpudeploy.node.request import boot_metadata, slice_request
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import REFUSED
-from tpudeploy.reconcile.desired import wanted
+from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.refusals import add_refusal
 
 
@@ -61,7 +61,7 @@ class StepExecutor:
                 self._reset(action)
             case step.Adopt():
                 attempt = self._attempt(action.replica, action.name)
-                self._save(action.replica, replace(attempt, spec=wanted(self._target(), attempt)))
+                self._save(action.replica, replace(attempt, spec=desired_attributes(self._target(), attempt)))
             case step.Reclaim():
                 self._reclaim(action)
             case step.GiveUp():
@@ -194,7 +194,7 @@ class StepExecutor:
             metadata[CHANGE_KEY] = attempt.change.name
         elif CHANGE_KEY in current:
             metadata[CHANGE_KEY] = current[CHANGE_KEY]
-        live = live_attributes(wanted(deployment, attempt))
+        live = live_attributes(desired_attributes(deployment, attempt))
         with self._session.asking():
             name = self._session.state.slice_name(action.replica)
             self._world.cloud.update(attempt.ref, node_update(metadata, live, name))

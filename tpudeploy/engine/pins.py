@@ -1,4 +1,4 @@
-"""What names are pinned to: held by the lock file, else by what stands, else asked for."""
+"""Find the pin of each name: in the lock file, else in a state, else by a look-up at its source."""
 
 from __future__ import annotations
 
@@ -11,112 +11,116 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.pins import FILE, Name, Pin, Pins, is_emulated
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
-from tpudeploy.pins.pins import in_attributes, new, unused, with_pins, written
+from tpudeploy.pins.pins import in_attributes, names_with_pins, new, unused, with_pins
 from tpudeploy.ports import PinStore, Sources, World
 
 _AT_ONCE = 8
 
 
 @frozen
-class Found:
-    """`pins` hold every name that could be; `unknown` says why the others could not."""
+class PinLookup:
+    """`pins` has every name whose pin is known; `unknown` gives the reason for each of the others."""
 
     pins: Pins
     unknown: Mapping[Name, Unknown]
 
 
-def complete(held: Pins, wanted: Iterable[Name], states: Iterable[State], sources: Sources, *, emulated: bool) -> Found:
-    """`held`, and what `wanted` names beyond it.
+def complete(
+    pins: Pins, names: Iterable[Name], states: Iterable[State], sources: Sources, *, emulated: bool
+) -> PinLookup:
+    """Return `pins` with a pin for each of `names` (decision 34).
 
-    What a slice of these deployments was given counts before what its name means today: a lock file that was never
-    committed, or that a pipeline threw away, changes no image. What a run began without pins, it ends without.
+    The pin that a slice of these deployments was given counts before what its name means today, so a lock file that was
+    never committed, or that a pipeline threw away, changes no image. A run that began without pins ends without them.
     """
-    known = tuple(states)
-    given = (pin for pin in _given(known) if emulated or not is_emulated(pin.to))
-    held = with_pins(held, (pin for pin in given if held.target_of(pin.name) is None))
-    begun = set(_begun_without(known))
-    return asked(held, (name for name in wanted if held.target_of(name) is None and name not in begun), sources)
+    all_states = tuple(states)
+    state_pins = (pin for pin in _pins_of_states(all_states) if emulated or not is_emulated(pin.to))
+    pins = with_pins(pins, (pin for pin in state_pins if pins.target_of(pin.name) is None))
+    unpinned_names = set(_unpinned_names(all_states))
+    missing = (name for name in names if pins.target_of(name) is None and name not in unpinned_names)
+    return look_up_pins(pins, missing, sources)
 
 
-def asked(held: Pins, names: Iterable[Name], sources: Sources) -> Found:
-    """`held` with these names as they are today; what nobody tells stays as it was held."""
+def look_up_pins(pins: Pins, names: Iterable[Name], sources: Sources) -> PinLookup:
+    """Return `pins` with these names as their sources have them today. A name without an answer keeps its pin."""
     each = tuple(dict.fromkeys(names))
     answers = dict(zip(each, together(_AT_ONCE, sources.look_up, each), strict=True))
-    pins = [Pin(name=name, to=to) for name, to in answers.items() if not isinstance(to, Unknown)]
+    new_pins = [Pin(name=name, to=to) for name, to in answers.items() if not isinstance(to, Unknown)]
     unknown = {name: why for name, why in answers.items() if isinstance(why, Unknown)}
-    return Found(pins=with_pins(held, pins), unknown=unknown)
+    return PinLookup(pins=with_pins(pins, new_pins), unknown=unknown)
 
 
 def hold(world: World, store: PinStore, pins: Iterable[Pin]) -> None:
-    """Write down those whose names are held to nothing yet. What is held is never changed by this.
+    """Write the pins of names that the lock file does not have yet. It never changes a pin that is there.
 
-    Where it cannot be written, that is said and no more: a slice remembers its own pins.
+    A file that cannot be written is only a warning, because a slice keeps its own pins in the state.
     """
-    asked = tuple(pins)
-    if not new(store.read(), asked):
+    candidates = tuple(pins)
+    if not new(store.read(), candidates):
         return
     try:
-        before = store.update(lambda held: with_pins(held, new(held, asked)))
+        before = store.update(lambda current: with_pins(current, new(current, candidates)))
     except StateError as error:
         hint = "The slices remember what they are given. The next run that may write the file writes it."
         world.emit(events.Warned(at=world.clock.now(), address="", message=error.message, hint=hint))
         return
-    tell(world, before, new(before, asked))
+    report(world, before, new(before, candidates))
 
 
 def renew(
     world: World, store: PinStore, names: Iterable[Name], sources: Sources, *, states: Iterable[State]
 ) -> tuple[Pin, ...]:
-    """Look all of them up anew and hold what they are now; those that are new or have moved.
+    """Look up all names again, write their pins, and return those that are new or have moved.
 
-    What nobody tells stays as it was, which is said. What neither they nor `states` name is told, and stays too: it may
-    be of a profile that was not named, and reviewed together with it. Raise `errors.StateError` where it cannot be
-    written down.
+    A name without an answer keeps its pin, with a warning. A pin that neither the names nor `states` use is reported
+    and kept, because it may belong to a profile that was not named. Raise `errors.StateError` if the file cannot be
+    written.
     """
     each = tuple(names)
-    found = asked(store.read(), each, sources)
-    for name, why in found.unknown.items():
-        kept = store.read().target_of(name)
-        said = f"{name.text} {f'stays pinned to {kept}' if kept else 'is not pinned'}: {why.because}"
-        world.emit(events.Warned(at=world.clock.now(), address="", message=said, hint=why.hint))
+    lookup = look_up_pins(store.read(), each, sources)
+    for name, why in lookup.unknown.items():
+        target = store.read().target_of(name)
+        outcome = f"stays pinned to {target}" if target else "is not pinned"
+        _warn(world, f"{name.text} {outcome}: {why.because}", why.hint)
     pins = [
         Pin(name=name, to=to)
         for name in dict.fromkeys(each)
-        if name not in found.unknown and (to := found.pins.target_of(name))
+        if name not in lookup.unknown and (to := lookup.pins.target_of(name))
     ]
-    before = store.update(lambda held: with_pins(held, pins))
-    moved = tuple(pin for pin in pins if before.target_of(pin.name) != pin.to)
-    tell(world, before, moved)
-    _tell_unused(world, store.read(), (*each, *(n for s in states for a in s.attempts for n, _ in written(a.spec))))
-    return moved
+    before = store.update(lambda current: with_pins(current, pins))
+    moved_pins = tuple(pin for pin in pins if before.target_of(pin.name) != pin.to)
+    report(world, before, moved_pins)
+    attempts = (attempt for state in states for attempt in state.attempts)
+    names_in_use = [*each, *(name for attempt in attempts for name, _ in names_with_pins(attempt.spec))]
+    if unused_names := unused(store.read(), names_in_use):
+        texts = ", ".join(name.text for name in unused_names)
+        message = f"{FILE} also holds what neither these profiles nor any state names: {texts}."
+        _warn(world, message, "If no profile is left that does, take it out.")
+    return moved_pins
 
 
-def _tell_unused(world: World, held: Pins, used: Iterable[Name]) -> None:
-    left = unused(held, used)
-    if left:
-        named = ", ".join(name.text for name in left)
-        said = f"{FILE} also holds what neither these profiles nor any state names: {named}."
-        hint = "If no profile is left that does, take it out."
-        world.emit(events.Warned(at=world.clock.now(), address="", message=said, hint=hint))
-
-
-def tell(world: World, before: Pins, pins: Iterable[Pin]) -> None:
-    """Each that is new, or not what it was."""
+def report(world: World, before: Pins, pins: Iterable[Pin]) -> None:
+    """Emit an event for each pin that is new or has moved."""
     for pin in pins:
-        was = before.target_of(pin.name) or ""
-        if was != pin.to:
-            of = {"kind": pin.name.kind, "name": pin.name.text, "to": pin.to, "before": was}
-            world.emit(events.Pinned(at=world.clock.now(), address="", **of))
+        previous = before.target_of(pin.name) or ""
+        if previous != pin.to:
+            fields = {"kind": pin.name.kind, "name": pin.name.text, "to": pin.to, "before": previous}
+            world.emit(events.Pinned(at=world.clock.now(), address="", **fields))
 
 
-def _given(states: Iterable[State]) -> Iterator[Pin]:
-    """The newest last, which counts."""
-    attempts = [a for state in states for a in state.attempts]
-    for attempt in sorted(attempts, key=lambda a: a.asked_at):
+def _warn(world: World, message: str, hint: str) -> None:
+    world.emit(events.Warned(at=world.clock.now(), address="", message=message, hint=hint))
+
+
+def _pins_of_states(states: Iterable[State]) -> Iterator[Pin]:
+    """Yield the pins of all attempts. The newest attempt is last, so that its pins count."""
+    attempts = [attempt for state in states for attempt in state.attempts]
+    for attempt in sorted(attempts, key=lambda each: each.asked_at):
         yield from in_attributes(attempt.spec)
 
 
-def _begun_without(states: Iterable[State]) -> Iterator[Name]:
+def _unpinned_names(states: Iterable[State]) -> Iterator[Name]:
+    """Yield the names that a run in progress began without a pin."""
     for state in states:
         for attempt in state.attempts if state.goal is not None else ():
-            yield from (name for name, to in written(attempt.spec) if to is None)
+            yield from (name for name, to in names_with_pins(attempt.spec) if to is None)

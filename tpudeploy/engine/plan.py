@@ -25,7 +25,7 @@ from tpudeploy.orphans.adoption import adoptable
 from tpudeploy.orphans.claims import untracked
 from tpudeploy.planning.change_estimates import with_estimates
 from tpudeploy.planning.diff import changes, removals
-from tpudeploy.planning.drift import drift, refreshed, told
+from tpudeploy.planning.drift import drift, mark_outside_changes, refreshed
 from tpudeploy.planning.headroom import headroom_problems, needs_headroom
 from tpudeploy.planning.lifecycle_rules import prevented
 from tpudeploy.planning.plan_preconditions import preconditions
@@ -253,7 +253,7 @@ def _headroom_diagnostics(
     facts_by_project = {project: facts(project) for project in dict.fromkeys(d.project for d, _ in pairs)}
     diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
     for deployment, goal in pairs:
-        book = QuotaTable.of(facts_by_project[deployment.project], deployment.accelerator.generation)
+        book = QuotaTable.from_facts(facts_by_project[deployment.project], deployment.accelerator.generation)
         diagnostics[goal.name] = tuple(headroom_problems(deployment, goal, states[goal.name], book, now))
     return diagnostics
 
@@ -376,19 +376,19 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
     if part.adopts:
         # Otherwise a slice that serves already would seem to be starting.
         state = merge_observation(state, observed)
-    moment = DecisionContext(observed=observed, patience=world.patience)
+    context = DecisionContext(observed=observed, patience=world.patience)
     # A cached_observation observation is the state itself, which cannot differ from it.
-    outside_changes = only_targets(targets, drift(state, moment)) if refresh else ()
+    outside_changes = only_targets(targets, drift(state, context)) if refresh else ()
     state = refreshed(state, outside_changes)
     renews: tuple[str, ...] = ()
     if deployment is None:
-        all_changes = removals(part.name, state, moment)
+        all_changes = removals(part.name, state, context)
     else:
         if deployment.lifecycle.renew:
-            moment = replace(moment, acquisition=_longest_grant(world, deployment))
-            renews = slices_needing_successors(deployment, state, moment)
+            context = replace(context, acquisition=_longest_grant(world, deployment))
+            renews = slices_needing_successors(deployment, state, context)
             state = mark_as_ending(state, renews)
-        all_changes = changes(deployment, state, moment)
+        all_changes = changes(deployment, state, context)
     own_changes = [_complete(change, part, outside_changes, world) for change in only_targets(targets, all_changes)]
     approval = state.goal
     has_changes = any(change.action is not Action.NO_OP for change in own_changes)
@@ -401,7 +401,7 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
         resumes=resumes,
         changes=tuple(own_changes),
         adopts=part.adopts,
-        seen=preconditions(state, moment, own_changes) if refresh else (),
+        seen=preconditions(state, context, own_changes) if refresh else (),
         drift=outside_changes,
         replaces=part.replaces,
         renews=renews,
@@ -417,7 +417,7 @@ def _complete(change: Change, part: _Part, outside_changes: Sequence[Drift], wor
         # To be tracked is a change, if nothing else is.
         action = Action.UPDATE if change.action is Action.NO_OP else change.action
         change = replace(change, action=action, reason=Reason.ADOPTED)
-    change = told(change, outside_changes)
+    change = mark_outside_changes(change, outside_changes)
     return change if part.deployment is None else with_estimates(change, part.deployment, world.patience)
 
 

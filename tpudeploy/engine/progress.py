@@ -58,10 +58,10 @@ class Progress:
         self, deployment: Deployment | None, state: State, observed: Observed, steps: Iterable[Step]
     ) -> None:
         """Report where requests are out after the steps, if that is new; and now and then that nothing is."""
-        moment = DecisionContext(observed=observed, patience=self._world.patience)
+        context = DecisionContext(observed=observed, patience=self._world.patience)
         replica_count = 0 if deployment is None else deployment.replicas
         for index in sorted({*range(replica_count), *(record.index for record in state.records)}):
-            places = request_table(deployment if index < replica_count else None, state.record(index), moment)
+            places = request_table(deployment if index < replica_count else None, state.record(index), context)
             if places != self._places.get(index, ()):
                 self._places[index] = places
                 self._world.emit(events.Outlook(at=observed.at, address=address(self._name, index), places=places))

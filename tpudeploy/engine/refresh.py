@@ -32,8 +32,8 @@ def observation(
     sources: VerifySources | None = None,
 ) -> Goal:
     """Return the drift that one observation shows, with `sources` also that of the servers' settings."""
-    moment = DecisionContext(observed=observed, patience=world.patience)
-    drifts = [*drift(state, moment), *missing(deployment, state, moment)]
+    context = DecisionContext(observed=observed, patience=world.patience)
+    drifts = [*drift(state, context), *missing(deployment, state, context)]
     if sources is not None:
         drifts += _settings_drift(world, sources, deployment, serving(state, observed))
     return Goal(

@@ -51,7 +51,7 @@ class Session:
             serial=max(self.state.serial, state.serial) + 1,
             written=Written(at=began, by=self._world.who, operation=self._operation),
         )
-        self.put(state)
+        self.write(state)
         seconds = self._world.clock.now() - began
         is_intent = any(attempt.name not in earlier_names for attempt in state.attempts)
         if is_intent and seconds > self._world.patience.grace * _SAVE_SHARE:
@@ -59,7 +59,7 @@ class Session:
                 f"The state of {state.deployment} took {seconds:.0f} s to be saved; nothing was asked for."
             )
 
-    def put(self, state: State) -> None:
+    def write(self, state: State) -> None:
         """Write `state` with the serial that it has. Raise `errors.StateConflict` if another run wrote in between."""
         began = self._world.clock.now()
         try:
@@ -142,7 +142,7 @@ def _fence(world: World, session: Session, operation: str, lease: Lease) -> Sess
     # Without a state there is no version to make stale: such a write is a conflict later, which `Session.put` explains.
     while not session.is_new:
         try:
-            session.put(session.state)
+            session.write(session.state)
             break
         except errors.StateConflict:
             conflicts += 1

@@ -69,7 +69,7 @@ def push(world: World, state: State, *, force: bool = False) -> tuple[Attempt, .
         new = replacement_state(current, state, force=force)
         if new is None:
             return None
-        session.put(new)
+        session.write(new)
     names = {attempt.name for attempt in new.attempts}
     return () if current is None else tuple(attempt for attempt in current.attempts if attempt.name not in names)
 

@@ -88,7 +88,7 @@ def _continuation(state: State, approval: Goal) -> str:
 
 
 def _replicas(world: World, state: State, observed: Observed, deployment: Deployment | None) -> Iterator[ReplicaStatus]:
-    moment = DecisionContext(observed=observed, patience=world.patience)
+    context = DecisionContext(observed=observed, patience=world.patience)
     replica_count = 0 if deployment is None else deployment.replicas
     budget = _UNKNOWN if deployment is None else deployment.budget
     for index in sorted({record.index for record in state.records if record.attempts} | set(range(replica_count))):
@@ -96,7 +96,7 @@ def _replicas(world: World, state: State, observed: Observed, deployment: Deploy
         if not attempts:
             yield ReplicaStatus(address=address(state.deployment, index), state=_NOTHING)
         for attempt in attempts:
-            status = _replica_status(address(state.deployment, index), classify(attempt, moment), observed, budget)
+            status = _replica_status(address(state.deployment, index), classify(attempt, context), observed, budget)
             yield replace(status, undo=_undo(state, attempt, observed))
 
 
@@ -109,26 +109,26 @@ def _undo(state: State, attempt: Attempt, observed: Observed) -> str:
 
 
 def _replica_status(
-    replica_address: str, judged: Classification, observed: Observed, budget: HbmBudget | Unsized
+    replica_address: str, classification: Classification, observed: Observed, budget: HbmBudget | Unsized
 ) -> ReplicaStatus:
-    attempt, slice_ = judged.attempt, judged.slice
+    attempt, slice_ = classification.attempt, classification.slice
     status = ReplicaStatus(
         address=replica_address,
-        state=_state_word(judged),
+        state=_state_word(classification),
         slice_name=attempt.name,
         zone=attempt.zone,
         provisioning=attempt.provisioning,
         accelerator_type=str(attempt.spec.get("tpu.type", "")),
         cloud="not found" if slice_ is None else slice_.raw_state,
-        stage=_stage(judged, observed, budget),
+        stage=_stage(classification, observed, budget),
         age=observed.at - (attempt.asked_at if attempt.granted_at is None else attempt.granted_at),
-        lapses_in=_lapses_in(judged, observed),
+        lapses_in=_lapses_in(classification, observed),
     )
     if slice_ is not None and slice_.ends_at is not None:
         status = replace(status, ends_in=slice_.ends_at - observed.at)
-    if judged.status in _BILLED:
+    if classification.status in _BILLED:
         status = replace(status, usd_per_hour=prices.usd_per_hour(attempt))
-    if judged.status in _WAITING:
+    if classification.status in _WAITING:
         most = prices.usd_per_run(attempt)
         status = replace(status, usd_per_hour_granted=prices.usd_per_hour(attempt), usd_most=most)
     report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
@@ -141,27 +141,27 @@ def _replica_status(
     return status
 
 
-def _stage(judged: Classification, observed: Observed, budget: HbmBudget | Unsized) -> Stage | None:
+def _stage(classification: Classification, observed: Observed, budget: HbmBudget | Unsized) -> Stage | None:
     """Return how far its boot is: as it reports, or as planned for as long as it does not serve."""
-    attempt = judged.attempt
+    attempt = classification.attempt
     report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
     if report is not None:
         return stage(report, budget, now=observed.at)
-    if judged.status is not AttemptStatus.UP or attempt.granted_at is None or health is None or health.serving:
+    if classification.status is not AttemptStatus.UP or attempt.granted_at is None or health is None or health.serving:
         return None
     return unreported(budget, granted_at=attempt.granted_at, now=observed.at)
 
 
-def _lapses_in(judged: Classification, observed: Observed) -> float | None:
+def _lapses_in(classification: Classification, observed: Observed) -> float | None:
     """Return the seconds until a request lapses. One that Google has begun to fulfil does not lapse."""
-    is_queued = judged.slice is None or judged.slice.phase in {Phase.CREATING, Phase.QUEUED}
-    expires_at = judged.attempt.expires_at
-    if expires_at is None or not is_queued or judged.status not in _WAITING:
+    is_queued = classification.slice is None or classification.slice.phase in {Phase.CREATING, Phase.QUEUED}
+    expires_at = classification.attempt.expires_at
+    if expires_at is None or not is_queued or classification.status not in _WAITING:
         return None
     return expires_at - observed.at
 
 
-def _state_word(judged: Classification) -> str:
-    if judged.status is AttemptStatus.UP and judged.attempt.draining_at is not None:
+def _state_word(classification: Classification) -> str:
+    if classification.status is AttemptStatus.UP and classification.attempt.draining_at is not None:
         return "draining"
-    return "up" if judged.status is AttemptStatus.UP else judged.status
+    return "up" if classification.status is AttemptStatus.UP else classification.status

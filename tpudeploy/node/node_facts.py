@@ -44,7 +44,7 @@ def node_update(metadata: Mapping[str, str], live: Mapping[str, Json], name: Sli
 def differing(attempt: Attempt, found: Slice) -> Iterator[Drifted]:
     """All in which it shows something else than it was last given."""
     applied = live_attributes(attempt.spec)
-    live = _shown(found, applied)
+    live = _live_attributes(found, applied)
     for path in sorted(p for p in {*applied, *live} if not p.startswith(_GOOGLES)):
         if _sorted(applied.get(path)) != _sorted(live.get(path)):
             yield Drifted(path=path, applied=applied.get(path), live=live.get(path))
@@ -56,7 +56,7 @@ def differing(attempt: Attempt, found: Slice) -> Iterator[Drifted]:
         yield Drifted(path=f"{_METADATA}{SCRIPT_KEY}", applied=attempt.script, live=script)
 
 
-def _shown(found: Slice, applied: Mapping[str, Json]) -> dict[str, Json]:
+def _live_attributes(found: Slice, applied: Mapping[str, Json]) -> dict[str, Json]:
     live: dict[str, Json] = {f"{LABELS}{k}": v for k, v in found.labels.items() if not is_label_of_ours(k)}
     if found.tags:
         live[TAGS] = list(found.tags)

@@ -11,7 +11,7 @@ from tpudeploy.domain.errors import QueryFailed, UsageError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node.fingerprint import server_print
-from tpudeploy.reconcile.desired import wanted
+from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.workspace import Workspace
 
 
@@ -63,7 +63,7 @@ def serving_attempt(state: State | None) -> Attempt | None:
 
 def runs_as_declared(deployment: Deployment, attempt: Attempt) -> bool:
     """Return whether the slice's server is the one that the profile declares now."""
-    return attempt.boot.server == server_print(wanted(deployment, attempt))
+    return attempt.boot.server == server_print(desired_attributes(deployment, attempt))
 
 
 def no_answer(url: str, cause: NoAnswer | BadAnswer, *, hint: str = "") -> QueryFailed:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.domain.events import Event
     from tpudeploy.domain.facts import Facts
-    from tpudeploy.engine.pins import Found
+    from tpudeploy.engine.pins import PinLookup
     from tpudeploy.loading import Profiles
     from tpudeploy.ports import World
     from tpudeploy.wiring import Adapters
@@ -61,7 +61,7 @@ def plan(
     from tpudeploy import loading
     from tpudeploy.domain.plan import Mode
     from tpudeploy.engine import plan as engine
-    from tpudeploy.engine.pins import Found
+    from tpudeploy.engine.pins import PinLookup
     from tpudeploy.engine.plan import Scope
     from tpudeploy.pins.pins import not_pinned
     from tpudeploy.planning.targets import parse_addresses
@@ -82,7 +82,7 @@ def plan(
     if scope.mode is Mode.NORMAL:
         pins = _pins(workspace, world, loaded)
     else:
-        pins = Found(pins=adapters.pins.read(), unknown={})
+        pins = PinLookup(pins=adapters.pins.read(), unknown={})
     deployments, unusable = workspace.resolve(loaded, invalid, pins.pins)
     new_plan = engine.plan(
         world,
@@ -115,10 +115,10 @@ def _check_combination(used: set[str], *, refresh: bool) -> None:
             raise UsageError(f"{option} needs to read the cloud.", hint="Leave out -refresh=false.")
 
 
-def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> Found:
+def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> PinLookup:
     """Return the pins of the names in profiles. Only names without a pin are looked up, first in the states."""
     from tpudeploy.engine.observe import readable_states
-    from tpudeploy.engine.pins import Found, complete
+    from tpudeploy.engine.pins import PinLookup, complete
     from tpudeploy.pins.pins import names
 
     adapters = workspace.adapters
@@ -129,7 +129,7 @@ def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> Fo
         if missing:
             unpinned[profile.spec.name] = missing
     if not unpinned:
-        return Found(pins=pins, unknown={})
+        return PinLookup(pins=pins, unknown={})
     states = [state for state in readable_states(world, list(unpinned))[0].values() if state is not None]
     missing_names = (name for missing in unpinned.values() for name in missing)
     return complete(pins, missing_names, states, adapters.sources, emulated=adapters.is_emulated)

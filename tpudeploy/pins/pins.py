@@ -54,26 +54,26 @@ def model_of(spec: ProfileSpec) -> Name | None:
 
 
 def names(spec: ProfileSpec) -> tuple[Name, ...]:
-    """All of a profile that can be pinned."""
+    """Return the names in a profile that can be pinned."""
     return tuple(name for name in (image_of(spec), model_of(spec)) if name is not None)
 
 
-def origins(spec: ProfileSpec, held: Pins) -> Iterator[tuple[str, Location]]:
-    """Attribute of each pin, and its line in the lock file."""
+def origins(spec: ProfileSpec, pins: Pins) -> Iterator[tuple[str, Location]]:
+    """Yield the attribute of each pin, and its line in the lock file."""
     for path, name in ((DIGEST, image_of(spec)), (COMMIT, model_of(spec))):
-        at = None if name is None else held.lines.get(name)
+        at = None if name is None else pins.lines.get(name)
         if at is not None:
             yield path, at
 
 
 def at_digest(image: str, digest: str) -> str:
-    """The word for docker. Its documented form has a tag or a digest: what it does with both is not promised."""
+    """Return the image for docker, which documents a tag or a digest and not both (decision 35)."""
     head, colon, tag = image.rpartition(":")
     return f"{head if colon and '/' not in tag else image}@{digest}"
 
 
-def written(attributes: Mapping[str, Json]) -> Iterator[tuple[Name, str | None]]:
-    """The image and the model of a deployment, or of a slice, each with what it was pinned to, if it was."""
+def names_with_pins(attributes: Mapping[str, Json]) -> Iterator[tuple[Name, str | None]]:
+    """Yield the image and the model of a deployment or a slice, each with its pin or None."""
     image, digest = attributes.get("serving.image"), attributes.get(DIGEST)
     if isinstance(image, str):
         yield Name(kind=Kind.IMAGE, text=image), None if digest is None else str(digest)
@@ -85,66 +85,66 @@ def written(attributes: Mapping[str, Json]) -> Iterator[tuple[Name, str | None]]
 
 
 def in_attributes(attributes: Mapping[str, Json]) -> Iterator[Pin]:
-    """The pins among them."""
-    return (Pin(name=name, to=to) for name, to in written(attributes) if to is not None)
+    """Yield the pins in the attributes of a deployment or a slice."""
+    return (Pin(name=name, to=to) for name, to in names_with_pins(attributes) if to is not None)
 
 
 def effective(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
-    """The same with each pin in the place of the name that was written: what docker and vLLM get."""
-    known = {pin.name.kind: pin.to for pin in in_attributes(attributes)}
-    if not known:
+    """Return the attributes with each name replaced by its pin: what docker and vLLM get."""
+    pins_by_kind = {pin.name.kind: pin.to for pin in in_attributes(attributes)}
+    if not pins_by_kind:
         return attributes
     plain = unpinned(attributes)
-    if Kind.IMAGE in known:
-        plain["serving.image"] = at_digest(str(plain["serving.image"]), known[Kind.IMAGE])
-    if Kind.MODEL in known:
-        plain["model.revision"] = known[Kind.MODEL]
+    if Kind.IMAGE in pins_by_kind:
+        plain["serving.image"] = at_digest(str(plain["serving.image"]), pins_by_kind[Kind.IMAGE])
+    if Kind.MODEL in pins_by_kind:
+        plain["model.revision"] = pins_by_kind[Kind.MODEL]
     return plain
 
 
 def unpinned(attributes: Mapping[str, Json]) -> dict[str, Json]:
-    """The same without its pins: what a version that knew none would say."""
+    """Return the attributes without pins, as versions before there were pins wrote them."""
     return {path: value for path, value in attributes.items() if path not in FOLLOWS}
 
 
-def with_pins(held: Pins, found: Iterable[Pin]) -> Pins:
-    """`held` with these in it, in the place of those of the same names. `lines` is as it was."""
-    images, models = dict(held.images), dict(held.models)
-    for pin in found:
+def with_pins(pins: Pins, new_pins: Iterable[Pin]) -> Pins:
+    """Return `pins` with `new_pins`, which replace those of the same names. `lines` is unchanged."""
+    images, models = dict(pins.images), dict(pins.models)
+    for pin in new_pins:
         (images if pin.name.kind is Kind.IMAGE else models)[pin.name.text] = pin.to
-    return replace(held, images=images, models=models)
+    return replace(pins, images=images, models=models)
 
 
-def real(held: Pins) -> Pins:
-    """Without what came from the emulator."""
-    images = {name: to for name, to in held.images.items() if not is_emulated(to)}
-    models = {name: to for name, to in held.models.items() if not is_emulated(to)}
-    return replace(held, images=images, models=models)
+def real(pins: Pins) -> Pins:
+    """Return the pins without those of the emulator."""
+    images = {name: to for name, to in pins.images.items() if not is_emulated(to)}
+    models = {name: to for name, to in pins.models.items() if not is_emulated(to)}
+    return replace(pins, images=images, models=models)
 
 
-def new(held: Pins, found: Iterable[Pin]) -> tuple[Pin, ...]:
-    """Those whose names are held to nothing yet, each name once."""
-    return tuple({pin.name: pin for pin in found if held.target_of(pin.name) is None}.values())
+def new(pins: Pins, candidates: Iterable[Pin]) -> tuple[Pin, ...]:
+    """Return the candidates whose names have no pin yet, each name once."""
+    return tuple({pin.name: pin for pin in candidates if pins.target_of(pin.name) is None}.values())
 
 
-def unused(held: Pins, used: Iterable[Name]) -> tuple[Name, ...]:
-    """Names that are held and that none of `used` is: of profiles that are gone, or that were not named."""
-    known = set(used)
-    every = [Name(kind=Kind.IMAGE, text=text) for text in held.images]
-    every += [Name(kind=Kind.MODEL, text=text) for text in held.models]
-    return tuple(name for name in every if name not in known)
+def unused(pins: Pins, used: Iterable[Name]) -> tuple[Name, ...]:
+    """Return the pinned names that are not in `used`: of deleted profiles, or of profiles that were not named."""
+    used_names = set(used)
+    every = [Name(kind=Kind.IMAGE, text=text) for text in pins.images]
+    every += [Name(kind=Kind.MODEL, text=text) for text in pins.models]
+    return tuple(name for name in every if name not in used_names)
 
 
 def not_pinned(unknown: Mapping[Name, Unknown], deployments: Iterable[Deployment]) -> Iterator[Diagnostic]:
-    """A warning for each name, where it is written first."""
-    left = dict(unknown)
-    for deployment in deployments if left else ():
-        for name, _ in written(deployment.attributes):
-            if name in left:
-                yield _not_pinned(name, left.pop(name), deployment)
+    """Yield a warning for each name without a pin, at the first place that has it."""
+    unreported = dict(unknown)
+    for deployment in deployments if unreported else ():
+        for name, _ in names_with_pins(deployment.attributes):
+            if name in unreported:
+                yield _not_pinned(name, unreported.pop(name), deployment)
 
 
-def _not_pinned(name: Name, why: Unknown, of: Deployment) -> Diagnostic:
+def _not_pinned(name: Name, why: Unknown, deployment: Deployment) -> Diagnostic:
     path = "serving.image" if name.kind is Kind.IMAGE else "model.id"
     meanwhile = "its tag" if name.kind is Kind.IMAGE else "its revision"
     return Diagnostic(
@@ -152,6 +152,6 @@ def _not_pinned(name: Name, why: Unknown, of: Deployment) -> Diagnostic:
         message=f"{name.text} is not pinned: {why.because}",
         severity=Severity.WARNING,
         path=path,
-        location=of.origin(path),
+        location=deployment.origin(path),
         hint=why.hint or f"What {meanwhile} means may change until the next apply. Write it in full to be sure.",
     )

@@ -19,24 +19,24 @@ SERVING = "serving"
 ENGINE = "engine."  # before what an engine says of itself
 
 
-def drift(state: State, moment: DecisionContext) -> tuple[Drift, ...]:
-    """Of every slice that was granted, and that nobody here gave up."""
+def drift(state: State, context: DecisionContext) -> tuple[Drift, ...]:
+    """Return the drift of every slice that is granted and not being released."""
     return tuple(
-        found
+        each
         for record in state.records
         for attempt in record.attempts
         if attempt.holds_slice and not attempt.is_lost
-        for found in _of_slice(state.deployment, record.index, attempt, moment)
+        for each in _of_slice(state.deployment, record.index, attempt, context)
     )
 
 
-def missing(deployment: Deployment, state: State, moment: DecisionContext) -> tuple[Drift, ...]:
+def missing(deployment: Deployment, state: State, context: DecisionContext) -> tuple[Drift, ...]:
     """Return the replicas that were applied and have no slice now, where `drift` has nothing new to say of them.
 
     An earlier run may have written the loss down, may be looking for another slice, or may have been a `destroy`. What
     was never applied is not missing, nor is a replica that only the profile has by now.
     """
-    found = ((index, _missing(state, state.record(index), moment)) for index in range(deployment.replicas))
+    losses = ((index, _missing(state, state.record(index), context)) for index in range(deployment.replicas))
     return tuple(
         Drift(
             deployment=state.deployment,
@@ -46,17 +46,17 @@ def missing(deployment: Deployment, state: State, moment: DecisionContext) -> tu
             zone=str(state.record(index).home or ""),
             detail=what[1],
         )
-        for index, what in found
+        for index, what in losses
         if what is not None
     )
 
 
-def _missing(state: State, record: Record, moment: DecisionContext) -> tuple[str, str] | None:
+def _missing(state: State, record: Record, context: DecisionContext) -> tuple[str, str] | None:
     """The slice that one replica had, "" where its name is forgotten, and what has become of it."""
-    judged = [classify(a, moment) for a in record.attempts]
-    if any(j.status is AttemptStatus.UP and j.attempt.releasing_at is None for j in judged):
+    classifications = [classify(a, context) for a in record.attempts]
+    if any(j.status is AttemptStatus.UP and j.attempt.releasing_at is None for j in classifications):
         return None
-    granted = [j.attempt for j in judged if j.attempt.granted_at is not None]
+    granted = [j.attempt for j in classifications if j.attempt.granted_at is not None]
     if any(a.releasing_at is None and not a.is_lost for a in granted):
         return None  # `drift` tells of it
     written_down = next((a.name for a in granted if a.is_lost), "")
@@ -72,32 +72,35 @@ def _missing(state: State, record: Record, moment: DecisionContext) -> tuple[str
     return None
 
 
-def with_losses(state: State, moment: DecisionContext) -> State:
+def with_losses(state: State, context: DecisionContext) -> State:
     """Return `state` in which each replica names the slice that was taken from it, until another one serves."""
     for record in state.records:
-        lost = _lost(record, moment)
-        if lost != record.lost:
-            state = state.with_record(replace(record, lost=lost))
+        slice_name = _loss(record, context)
+        if slice_name != record.lost:
+            state = state.with_record(replace(record, lost=slice_name))
     return state
 
 
-def _lost(record: Record, moment: DecisionContext) -> str:
-    judged = [classify(a, moment) for a in record.attempts]
-    if any(j.status is AttemptStatus.UP and j.attempt.is_announced and j.attempt.releasing_at is None for j in judged):
+def _loss(record: Record, context: DecisionContext) -> str:
+    classifications = [classify(a, context) for a in record.attempts]
+    if any(
+        j.status is AttemptStatus.UP and j.attempt.is_announced and j.attempt.releasing_at is None
+        for j in classifications
+    ):
         return ""
-    taken = (
+    lost_names = (
         j.attempt.name
-        for j in judged
+        for j in classifications
         if j.attempt.is_announced
         and j.attempt.holds_slice
         and j.status in {AttemptStatus.GONE, AttemptStatus.DEAD, AttemptStatus.LEAVING}
     )
-    return next(taken, record.lost)
+    return next(lost_names, record.lost)
 
 
-def ineffective(deployment: str, replica: int, attempt: Attempt, found: ReplicaVerification) -> Drift:
+def ineffective(deployment: str, replica: int, attempt: Attempt, verification: ReplicaVerification) -> Drift:
     """Of a server that does not do what was applied, by its own word."""
-    fields = tuple(Drifted(path=f"{ENGINE}{s.name}", applied=s.declared, live=s.value) for s in found.broken)
+    fields = tuple(Drifted(path=f"{ENGINE}{s.name}", applied=s.declared, live=s.value) for s in verification.broken)
     return Drift(
         deployment=deployment,
         replica=replica,
@@ -110,9 +113,9 @@ def ineffective(deployment: str, replica: int, attempt: Attempt, found: ReplicaV
     )
 
 
-def refreshed(state: State, found: Iterable[Drift]) -> State:
+def refreshed(state: State, drifts: Iterable[Drift]) -> State:
     """`state` with what is live in it: what it is to be planned from."""
-    for each in found:
+    for each in drifts:
         record = state.record(each.replica)
         attempt = record.attempt(each.slice_name)
         if attempt is not None and each.kind is DriftKind.CHANGED:
@@ -120,9 +123,9 @@ def refreshed(state: State, found: Iterable[Drift]) -> State:
     return state
 
 
-def recorded(state: State, found: Iterable[Drift]) -> State:
+def recorded(state: State, drifts: Iterable[Drift]) -> State:
     """`state` as the world is, dead slices and silent servers too: what `-refresh-only` writes down."""
-    drifts = tuple(found)
+    drifts = tuple(drifts)
     state = refreshed(state, drifts)
     for each in drifts:
         record = state.record(each.replica)
@@ -140,9 +143,9 @@ def recorded(state: State, found: Iterable[Drift]) -> State:
     return state
 
 
-def told(change: Change, found: Iterable[Drift]) -> Change:
+def mark_outside_changes(change: Change, drifts: Iterable[Drift]) -> Change:
     """`change` whose fields say where what they change came from outside."""
-    outside = {f.path: f for d in found if d.slice_name == change.slice_name for f in d.fields}
+    outside = {f.path: f for d in drifts if d.slice_name == change.slice_name for f in d.fields}
     if not outside:
         return change
     fields = (
@@ -151,25 +154,25 @@ def told(change: Change, found: Iterable[Drift]) -> Change:
     return replace(change, fields=tuple(fields))
 
 
-def _of_slice(deployment: str, replica: int, attempt: Attempt, moment: DecisionContext) -> Iterator[Drift]:
-    judged = classify(attempt, moment)
-    kind, detail = DriftKind.CHANGED, judged.reason
+def _of_slice(deployment: str, replica: int, attempt: Attempt, context: DecisionContext) -> Iterator[Drift]:
+    classification = classify(attempt, context)
+    kind, detail = DriftKind.CHANGED, classification.reason
     fields: tuple[Drifted, ...] = ()
-    match judged.status:
+    match classification.status:
         case AttemptStatus.GONE:
             kind = DriftKind.DELETED
         case AttemptStatus.DEAD | AttemptStatus.LEAVING:
             kind = DriftKind.LOST
-            if judged.slice is not None and judged.slice.phase is Phase.LEAVING:
-                detail = f"{judged.slice.raw_state}: somebody deletes it outside tpudeploy"
-            detail = detail or (judged.slice.raw_state if judged.slice is not None else "")
-        case AttemptStatus.UP if judged.slice is not None:
-            fields = tuple(_fields(attempt, judged.slice, moment))
+            if classification.slice is not None and classification.slice.phase is Phase.LEAVING:
+                detail = f"{classification.slice.raw_state}: somebody deletes it outside tpudeploy"
+            detail = detail or (classification.slice.raw_state if classification.slice is not None else "")
+        case AttemptStatus.UP if classification.slice is not None:
+            fields = tuple(_fields(attempt, classification.slice, context))
             if not fields:
                 return
             if all(f.path == SERVING for f in fields):
                 kind = DriftKind.UNHEALTHY
-            detail = moment.observed.health[attempt.name].detail if any(f.path == SERVING for f in fields) else ""
+            detail = context.observed.health[attempt.name].detail if any(f.path == SERVING for f in fields) else ""
         case _:
             return
     yield Drift(
@@ -184,23 +187,23 @@ def _of_slice(deployment: str, replica: int, attempt: Attempt, moment: DecisionC
     )
 
 
-def _fields(attempt: Attempt, found: Slice, moment: DecisionContext) -> Iterator[Drifted]:
+def _fields(attempt: Attempt, slice_: Slice, context: DecisionContext) -> Iterator[Drifted]:
     updated_at = 0.0 if attempt.update is None else attempt.update.at
-    if moment.now - updated_at >= moment.patience.update_again:  # a patch takes seconds to show
-        yield from differing(attempt, found)
-    yield from _server(attempt, moment)
-    health = moment.observed.health.get(attempt.name)
+    if context.now - updated_at >= context.patience.update_again:  # a patch takes seconds to show
+        yield from differing(attempt, slice_)
+    yield from _server(attempt, context)
+    health = context.observed.health.get(attempt.name)
     if attempt.is_announced and health is not None and not health.serving:
         yield Drifted(path=SERVING, applied=True, live=False)
 
 
-def _server(attempt: Attempt, moment: DecisionContext) -> Iterator[Drifted]:
+def _server(attempt: Attempt, context: DecisionContext) -> Iterator[Drifted]:
     """What the machine says it runs. Right after a reboot it may still be the word of the boot before.
 
     What it made of a change that it was told here is none of it.
     """
-    report = moment.observed.reports.get(attempt.name)
-    is_fresh = attempt.boot.at is not None and moment.now - attempt.boot.at < moment.patience.restart_again
+    report = context.observed.reports.get(attempt.name)
+    is_fresh = attempt.boot.at is not None and context.now - attempt.boot.at < context.patience.restart_again
     if report is None or not report.spec or is_fresh or attempt.is_answered_by(report) or not attempt.is_announced:
         return
     if attempt.boot.server and report.spec != attempt.boot.server:

@@ -15,11 +15,11 @@ from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, De
 _REQUESTED = "asked"
 
 
-def preconditions(state: State, moment: DecisionContext, changes: Iterable[Change]) -> tuple[Precondition, ...]:
+def preconditions(state: State, context: DecisionContext, changes: Iterable[Change]) -> tuple[Precondition, ...]:
     """Return the fingerprint of every slice of the replicas that `changes` touch."""
-    reports = moment.observed.reports
+    reports = context.observed.reports
     return tuple(
-        Precondition(name=attempt.name, print=_fingerprint(classify(attempt, moment), reports.get(attempt.name)))
+        Precondition(name=attempt.name, print=_fingerprint(classify(attempt, context), reports.get(attempt.name)))
         for change in changes
         if change.action is not Action.NO_OP
         for attempt in state.record(change.replica).attempts
@@ -39,13 +39,13 @@ def changed_slices(before: Iterable[Precondition], now: Iterable[Precondition]) 
     return tuple(names)
 
 
-def _fingerprint(judged: Classification, report: BootReport | None) -> str:
+def _fingerprint(classification: Classification, report: BootReport | None) -> str:
     """Return the fingerprint of a slice. Addresses and the progress of a boot are not in it: they change."""
-    if judged.status in {AttemptStatus.HIDDEN, AttemptStatus.WAITING}:
+    if classification.status in {AttemptStatus.HIDDEN, AttemptStatus.WAITING}:
         return _REQUESTED
-    if judged.status is not AttemptStatus.UP or judged.slice is None:
-        return judged.status
-    slice_ = judged.slice
+    if classification.status is not AttemptStatus.UP or classification.slice is None:
+        return classification.status
+    slice_ = classification.slice
     server = "" if report is None else report.spec
     facts = [slice_.accelerator_type, slice_.created_at, dict(slice_.labels), dict(slice_.metadata), server]
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))

@@ -16,7 +16,7 @@ class QuotaTable:
     uses: tuple[Use, ...] | None
 
     @classmethod
-    def of(cls, facts: Facts, generation: str) -> QuotaTable:
+    def from_facts(cls, facts: Facts, generation: str) -> QuotaTable:
         limits = () if isinstance(facts.limits, Unknown) else facts.limits
         uses = None if isinstance(facts.uses, Unknown) else facts.uses
         return cls(

@@ -71,15 +71,15 @@ class Classification:
     refusal: Refusal | None = None
 
 
-def classify(attempt: Attempt, moment: DecisionContext) -> Classification:
-    found = moment.observed.slices.get(attempt.name)
-    if attempt.name in moment.observed.unseen:
+def classify(attempt: Attempt, context: DecisionContext) -> Classification:
+    found = context.observed.slices.get(attempt.name)
+    if attempt.name in context.observed.unseen:
         status = AttemptStatus.WAITING if attempt.releasing_at is None else AttemptStatus.LEAVING
         return Classification(attempt=attempt, status=status, slice=None, reason=f"{attempt.zone} does not answer")
     if found is None:
-        return _absent(attempt, moment)
+        return _absent(attempt, context)
     if found.phase is Phase.REFUSED:
-        return _refused(attempt, found, moment)
+        return _refused(attempt, found, context)
     if attempt.releasing_at is not None or found.phase in {Phase.SUSPENDING, Phase.LEAVING}:
         return Classification(attempt=attempt, status=AttemptStatus.LEAVING, slice=found, reason=attempt.release_reason)
     match found.phase:
@@ -87,28 +87,28 @@ def classify(attempt: Attempt, moment: DecisionContext) -> Classification:
             return Classification(attempt=attempt, status=AttemptStatus.UP, slice=found)
         case Phase.LOST if attempt.granted_at is None:
             # Granted, but the node is not visible yet: late, not lost.
-            return _waiting(attempt, found, moment)
+            return _waiting(attempt, found, context)
         case Phase.HUSK | Phase.LOST:
             return Classification(
                 attempt=attempt,
                 status=AttemptStatus.DEAD,
                 slice=found,
                 reason=f"{found.raw_state}: nothing runs there, but it uses quota",
-                refusal=found.refusal or early_preemption(attempt, found, moment.now),
+                refusal=found.refusal or early_preemption(attempt, found, context.now),
             )
         case Phase.CREATING | Phase.QUEUED | Phase.PROVISIONING:
-            return _waiting(attempt, found, moment)
+            return _waiting(attempt, found, context)
 
 
-def _absent(attempt: Attempt, moment: DecisionContext) -> Classification:
+def _absent(attempt: Attempt, context: DecisionContext) -> Classification:
     """A 404. Final once the cloud has shown the name; before that only after the grace (late visibility)."""
-    if attempt.is_listed or moment.now >= attempt.asked_at + moment.patience.grace:
+    if attempt.is_listed or context.now >= attempt.asked_at + context.patience.grace:
         reason = "gone" if attempt.is_listed else "never appeared"
         return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason=reason)
     return Classification(attempt=attempt, status=AttemptStatus.HIDDEN, slice=None, reason="asked; not visible yet")
 
 
-def _refused(attempt: Attempt, found: Slice, moment: DecisionContext) -> Classification:
+def _refused(attempt: Attempt, found: Slice, context: DecisionContext) -> Classification:
     """The create operation failed, and nothing shows. Where it says no in words that are known, that is certain.
 
     Else the next place is asked at once, but this one is forgotten only after the grace: what failed in an unknown way
@@ -116,7 +116,7 @@ def _refused(attempt: Attempt, found: Slice, moment: DecisionContext) -> Classif
     """
     first = attempt.releasing_at is None
     is_certain = first and found.refusal is not None and found.refusal.is_known
-    if is_certain or attempt.is_listed or moment.now >= attempt.asked_at + moment.patience.grace:
+    if is_certain or attempt.is_listed or context.now >= attempt.asked_at + context.patience.grace:
         refusal = found.refusal if first else None
         return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=found, reason=REFUSED, refusal=refusal)
     status = AttemptStatus.DEAD if first else AttemptStatus.REFUSED
@@ -125,9 +125,9 @@ def _refused(attempt: Attempt, found: Slice, moment: DecisionContext) -> Classif
     )
 
 
-def _waiting(attempt: Attempt, found: Slice, moment: DecisionContext) -> Classification:
+def _waiting(attempt: Attempt, found: Slice, context: DecisionContext) -> Classification:
     """A queued request keeps its place; yet no state may last for ever."""
-    late = _overdue(attempt, found, moment)
+    late = _overdue(attempt, found, context)
     if late is not None:
         return Classification(
             attempt=attempt, status=AttemptStatus.DEAD, slice=found, reason=late.message, refusal=late
@@ -135,12 +135,12 @@ def _waiting(attempt: Attempt, found: Slice, moment: DecisionContext) -> Classif
     return Classification(attempt=attempt, status=AttemptStatus.WAITING, slice=found, reason=found.raw_state)
 
 
-def _overdue(attempt: Attempt, found: Slice, moment: DecisionContext) -> Refusal | None:
+def _overdue(attempt: Attempt, found: Slice, context: DecisionContext) -> Refusal | None:
     """Which deadline has passed: Google did not take the request, did not end it, or does not land it.
 
     PROVISIONING can loop for ever, and a node can go before it was seen.
     """
-    patience = moment.patience
+    patience = context.patience
     match found.phase:
         case Phase.CREATING:
             kind, since, most = "creating-stuck", attempt.asked_at, patience.creating
@@ -150,8 +150,8 @@ def _overdue(attempt: Attempt, found: Slice, moment: DecisionContext) -> Refusal
         case Phase.QUEUED:
             return None
         case _:
-            kind, since, most = "provisioning-stuck", attempt.provisioning_at or moment.now, patience.provisioning
-    waited = moment.now - since
+            kind, since, most = "provisioning-stuck", attempt.provisioning_at or context.now, patience.provisioning
+    waited = context.now - since
     if waited <= most:
         return None
     return Refusal(

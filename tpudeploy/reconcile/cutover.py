@@ -19,7 +19,7 @@ from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
-from tpudeploy.reconcile.desired import wanted
+from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.rollout import ServerStatus, remedy
 
 _HOUR = 3600.0
@@ -38,29 +38,34 @@ def is_blue_green_change(deployment: Deployment, attempt: Attempt) -> bool:
     if not deployment.lifecycle.blue_green or not attempt.is_announced:
         return False
     # A restart that was saved and not requested has not ended the previous server.
-    return not attempt.boot.is_sent or attempt.boot.server != server_print(wanted(deployment, attempt))
+    return not attempt.boot.is_sent or attempt.boot.server != server_print(desired_attributes(deployment, attempt))
 
 
-def drain_seconds_left(attempt: Attempt, moment: DecisionContext) -> float:
+def drain_seconds_left(attempt: Attempt, context: DecisionContext) -> float:
     """Return the seconds until a slice that clients were sent away from may go, at most; 0 once no client can miss it.
 
     After `Patience.drain` no client uses its endpoint any more. Requests that it still runs then get more time.
     """
-    patience = moment.patience
-    seconds_drained = 0.0 if attempt.draining_at is None else moment.now - attempt.draining_at
-    limit = patience.drained if moment.observed.running.get(attempt.name) else 0.0
+    patience = context.patience
+    seconds_drained = 0.0 if attempt.draining_at is None else context.now - attempt.draining_at
+    limit = patience.drained if context.observed.running.get(attempt.name) else 0.0
     return max(0.0, max(limit, patience.drain) - seconds_drained)
 
 
-def can_take_clients(judged: Classification, moment: DecisionContext) -> bool:
+def can_take_clients(classification: Classification, context: DecisionContext) -> bool:
     """Return whether clients can be sent there: it is up, was published before, and answers."""
-    health = moment.observed.health.get(judged.attempt.name)
-    return judged.status is AttemptStatus.UP and judged.attempt.is_announced and health is not None and health.serving
+    health = context.observed.health.get(classification.attempt.name)
+    return (
+        classification.status is AttemptStatus.UP
+        and classification.attempt.is_announced
+        and health is not None
+        and health.serving
+    )
 
 
-def run_end(attempt: Attempt, moment: DecisionContext) -> float | None:
+def run_end(attempt: Attempt, context: DecisionContext) -> float | None:
     """Return when Google ends the run of a slice, in seconds since the epoch, or None for a run without an end."""
-    current = moment.observed.slices.get(attempt.name)
+    current = context.observed.slices.get(attempt.name)
     if current is not None and current.ends_at is not None:
         return current.ends_at
     # Google does not say it. The look that found the grant may have been late, and so is this end.
@@ -68,21 +73,21 @@ def run_end(attempt: Attempt, moment: DecisionContext) -> float | None:
     return None if hours is None or attempt.granted_at is None else attempt.granted_at + hours * _HOUR
 
 
-def needs_successor(deployment: Deployment, attempt: Attempt, moment: DecisionContext) -> bool:
+def needs_successor(deployment: Deployment, attempt: Attempt, context: DecisionContext) -> bool:
     """Return whether a successor has to be requested now, to take over before the run ends."""
-    ends, hours = run_end(attempt, moment), prices.run_hours(attempt)
+    ends, hours = run_end(attempt, context), prices.run_hours(attempt)
     # Renewal is off, no client uses the slice, or its run does not end.
     if not deployment.lifecycle.renew or not attempt.is_announced or ends is None or hours is None:
         return False
-    return moment.now >= ends - min(_lead_seconds(deployment, moment), _LONGEST_LEAD * hours * _HOUR)
+    return context.now >= ends - min(_lead_seconds(deployment, context), _LONGEST_LEAD * hours * _HOUR)
 
 
-def _lead_seconds(deployment: Deployment, moment: DecisionContext) -> float:
+def _lead_seconds(deployment: Deployment, context: DecisionContext) -> float:
     """Return the seconds that a cutover takes: the wait for a slice, the start and the drain."""
     budget = deployment.budget
     start = budget.start.cold_seconds if isinstance(budget, HbmBudget) else deployment.health.timeout_seconds
-    wait = max(moment.patience.acquisition, moment.acquisition)
-    return wait + start + moment.patience.drained
+    wait = max(context.patience.acquisition, context.acquisition)
+    return wait + start + context.patience.drained
 
 
 def failed_cutover(standing: ServerStatus, old: Attempt, *, cause: str) -> ServingError:
@@ -112,10 +117,10 @@ def failed_cutover(standing: ServerStatus, old: Attempt, *, cause: str) -> Servi
     )
 
 
-def slices_needing_successors(deployment: Deployment, state: State, moment: DecisionContext) -> tuple[str, ...]:
+def slices_needing_successors(deployment: Deployment, state: State, context: DecisionContext) -> tuple[str, ...]:
     """Return the names of the slices for which a successor has to be requested now."""
-    serving = [a for a in state.attempts if classify(a, moment).status is AttemptStatus.UP and a.draining_at is None]
-    return tuple(a.name for a in serving if a.is_ending or needs_successor(deployment, a, moment))
+    serving = [a for a in state.attempts if classify(a, context).status is AttemptStatus.UP and a.draining_at is None]
+    return tuple(a.name for a in serving if a.is_ending or needs_successor(deployment, a, context))
 
 
 def mark_as_ending(state: State, names: Collection[str]) -> State:

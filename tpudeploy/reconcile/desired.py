@@ -11,7 +11,7 @@ from tpudeploy.pins.pins import FOLLOWS
 CONTAINER_NAME = "serving.container_name"
 
 
-def wanted(deployment: Deployment, attempt: Attempt) -> dict[str, Json]:
+def desired_attributes(deployment: Deployment, attempt: Attempt) -> dict[str, Json]:
     """The attributes this slice should have: the profile's, but ignored ones as the slice has them.
 
     A pin that the slice was not given, or that is not known any more, is ignored too: what it runs may well be just

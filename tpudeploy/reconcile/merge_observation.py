@@ -10,32 +10,32 @@ from tpudeploy.domain.life import Listed, MachineListed, ServerAnswered, ServerS
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Boot, Record, Refused, State
 from tpudeploy.reconcile.failed_landings import doubtful_places, drop_forgiven_landings
-from tpudeploy.reconcile.preference import seniority
+from tpudeploy.reconcile.preference import preference_key
 
 
 def merge_observation(state: State, observed: Observed) -> State:
     """The state with what was seen written into it; the same object where nothing is new."""
     for record in state.records:
-        known = _remembered(record, observed)
+        known = _merge_record(record, observed)
         if known != record:
             state = state.with_record(known)
     return state
 
 
-def _remembered(record: Record, observed: Observed) -> Record:
-    reckoned = (_reckoned(a, observed.at) for a in record.attempts)
-    attempts = [_learn(a, observed.slices.get(a.name), observed) for a in reckoned]
-    refusals = tuple(_reckoned_refusal(r, observed.at) for r in record.refusals)
+def _merge_record(record: Record, observed: Observed) -> Record:
+    plausible = (_without_future_times(a, observed.at) for a in record.attempts)
+    attempts = [_learn(a, observed.slices.get(a.name), observed) for a in plausible]
+    refusals = tuple(_refusal_without_future_times(r, observed.at) for r in record.refusals)
     up = [a for a in attempts if (found := observed.slices.get(a.name)) is not None and found.phase is Phase.UP]
     refusals = drop_forgiven_landings(refusals, up, observed.at)
-    prefer = partial(seniority, doubtful=doubtful_places(replace(record, refusals=refusals), observed.at))
+    prefer = partial(preference_key, doubtful=doubtful_places(replace(record, refusals=refusals), observed.at))
     served = _first_served(attempts, observed, prefer)
     standing = [a for a in served if a.holds_slice]
     home = min(standing, key=prefer).zone if standing else record.home
     return replace(record, attempts=served, refusals=refusals, home=home)
 
 
-def _reckoned(attempt: Attempt, now: float) -> Attempt:
+def _without_future_times(attempt: Attempt, now: float) -> Attempt:
     """Its times, none later than now: where the clock went back, every wait begins anew, and none lasts until then."""
     life, boot, change = not_later_than(attempt.life, now), attempt.boot, attempt.change
     if boot.at is not None and boot.at > now:
@@ -49,7 +49,7 @@ def _reckoned(attempt: Attempt, now: float) -> Attempt:
     return replace(attempt, asked_at=asked_at, expires_at=expires_at, life=life, boot=boot, change=change)
 
 
-def _reckoned_refusal(refused: Refused, now: float) -> Refused:
+def _refusal_without_future_times(refused: Refused, now: float) -> Refused:
     ahead = refused.at - now
     if ahead <= 0:
         return refused

@@ -10,7 +10,9 @@ from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.failed_landings import Pair, pair
 
 
-def seniority(attempt: Attempt, doubtful: Collection[Pair] = ()) -> tuple[bool, bool, bool, float, float, float, str]:
+def preference_key(
+    attempt: Attempt, doubtful: Collection[Pair] = ()
+) -> tuple[bool, bool, bool, float, float, float, str]:
     """The least is kept: one that clients were not sent away from; one that has served; one whose place is not
     doubtful (reconcile/failed_landings.py); the first that was granted.
 

@@ -21,54 +21,56 @@ _LONGEST_IN_MINUTES = 2 * _HOUR
 _WAITING = {Phase.CREATING: PlaceState.ASKED, Phase.QUEUED: PlaceState.QUEUED}
 
 
-def request_table(deployment: Deployment | None, record: Record, moment: DecisionContext) -> tuple[Place, ...]:
+def request_table(deployment: Deployment | None, record: Record, context: DecisionContext) -> tuple[Place, ...]:
     """Return the places of a replica's requests and, while it has no slice, the places that may be requested next.
 
     Without a deployment, nothing more is requested.
     """
-    judged = [
+    classifications = [
         j
         for a in record.attempts
-        if (j := classify(a, moment)).status not in {AttemptStatus.GONE, AttemptStatus.REFUSED}
+        if (j := classify(a, context)).status not in {AttemptStatus.GONE, AttemptStatus.REFUSED}
     ]
-    places = tuple(_requested_place(j, moment.observed) for j in judged)
-    if deployment is None or any(j.status is AttemptStatus.UP and matches(deployment, j.attempt) for j in judged):
+    places = tuple(_requested_place(j, context.observed) for j in classifications)
+    if deployment is None or any(
+        j.status is AttemptStatus.UP and matches(deployment, j.attempt) for j in classifications
+    ):
         return places
-    return (*places, *_other_places(deployment, record, judged, moment))
+    return (*places, *_other_places(deployment, record, classifications, context))
 
 
-def _requested_place(judged: Classification, observed: Observed) -> Place:
-    attempt, state = judged.attempt, _state(judged)
-    since, until = _interval(state, attempt, judged.slice)
+def _requested_place(classification: Classification, observed: Observed) -> Place:
+    attempt, state = classification.attempt, _state(classification)
+    since, until = _interval(state, attempt, classification.slice)
     return Place(
         zone=attempt.zone,
         provisioning=attempt.provisioning,
         state=state,
         name=attempt.name,
-        why=attempt.release_reason or _last_message(judged, observed),
+        why=attempt.release_reason or _last_message(classification, observed),
         since=since,
         until=until,
     )
 
 
-def _last_message(judged: Classification, observed: Observed) -> str:
+def _last_message(classification: Classification, observed: Observed) -> str:
     """Return the last message of the machine, else of Google; "" for a request that is not visible yet."""
-    report = observed.reports.get(judged.attempt.name)
-    if judged.status is AttemptStatus.UP and report is not None:
+    report = observed.reports.get(classification.attempt.name)
+    if classification.status is AttemptStatus.UP and report is not None:
         return report.detail or report.phase
-    if judged.slice is not None:
-        return judged.slice.raw_state
-    return "" if judged.status is AttemptStatus.HIDDEN else judged.reason
+    if classification.slice is not None:
+        return classification.slice.raw_state
+    return "" if classification.status is AttemptStatus.HIDDEN else classification.reason
 
 
-def _state(judged: Classification) -> PlaceState:
-    match judged.status:
+def _state(classification: Classification) -> PlaceState:
+    match classification.status:
         case AttemptStatus.HIDDEN:
             return PlaceState.ASKED
-        case AttemptStatus.WAITING if judged.slice is not None:
-            return _WAITING.get(judged.slice.phase, PlaceState.PROVISIONING)
+        case AttemptStatus.WAITING if classification.slice is not None:
+            return _WAITING.get(classification.slice.phase, PlaceState.PROVISIONING)
         case AttemptStatus.WAITING:  # Its zone does not answer, so the state decides.
-            return PlaceState.QUEUED if judged.attempt.provisioning_at is None else PlaceState.PROVISIONING
+            return PlaceState.QUEUED if classification.attempt.provisioning_at is None else PlaceState.PROVISIONING
         case AttemptStatus.UP:
             return PlaceState.UP
     return PlaceState.LEAVING
@@ -87,20 +89,20 @@ def _interval(state: PlaceState, attempt: Attempt, current: Slice | None) -> tup
 
 
 def _other_places(
-    deployment: Deployment, record: Record, judged: list[Classification], moment: DecisionContext
+    deployment: Deployment, record: Record, classifications: list[Classification], context: DecisionContext
 ) -> Iterator[Place]:
-    requested_places = {pair(j.attempt) for j in judged}
-    waiting = [j.attempt for j in judged if j.status in {AttemptStatus.HIDDEN, AttemptStatus.WAITING}]
+    requested_places = {pair(j.attempt) for j in classifications}
+    waiting = [j.attempt for j in classifications if j.status in {AttemptStatus.HIDDEN, AttemptStatus.WAITING}]
     for place in deployment.candidates:
         if pair(place) not in requested_places:
-            refused = _last_refusal(deployment, record, place, moment)
+            refused = _last_refusal(deployment, record, place, context)
             yield _other_place(place, refused, sweep_resumes_at(place, record, waiting))
 
 
-def _last_refusal(deployment: Deployment, record: Record, place: Candidate, moment: DecisionContext) -> Refused | None:
+def _last_refusal(deployment: Deployment, record: Record, place: Candidate, context: DecisionContext) -> Refused | None:
     """Return the last active refusal that closes a place, else the last one of the place itself that has lapsed."""
     chips = deployment.accelerator.chips
-    active = standing_refusals(deployment.candidates, record, moment.now, moment.patience)
+    active = standing_refusals(deployment.candidates, record, context.now, context.patience)
     closing = [r for r in active if closes(r, place, chips, record.attempts)]
     own = [r for r in record.refusals if pair(r) == pair(place)]
     return max(closing or own, key=lambda r: r.until, default=None)

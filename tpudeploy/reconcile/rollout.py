@@ -19,7 +19,7 @@ from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
 from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, differing
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import DecisionContext
-from tpudeploy.reconcile.desired import wanted
+from tpudeploy.reconcile.desired import desired_attributes
 
 # Times health.timeout until a node that took over a change, and says nothing of its end, is given up from here.
 _NODE_DECIDES = 2.0
@@ -32,25 +32,25 @@ class ServerStatus:
     deployment: Deployment
     replica: int
     attempt: Attempt
-    moment: DecisionContext
+    context: DecisionContext
 
     @property
     def attributes(self) -> dict[str, Json]:
         """What the slice should be."""
-        return wanted(self.deployment, self.attempt)
+        return desired_attributes(self.deployment, self.attempt)
 
     @property
-    def wanted(self) -> str:
+    def desired_server(self) -> str:
         """The fingerprint of the server that must run."""
         return server_print(self.attributes)
 
     @property
     def report(self) -> BootReport | None:
-        return self.moment.observed.reports.get(self.attempt.name)
+        return self.context.observed.reports.get(self.attempt.name)
 
     @property
     def health(self) -> Health | None:
-        return self.moment.observed.health.get(self.attempt.name)
+        return self.context.observed.health.get(self.attempt.name)
 
     @property
     def has_current_metadata(self) -> bool:
@@ -59,32 +59,32 @@ class ServerStatus:
     @property
     def knows_server(self) -> bool:
         """Whether the node's metadata name the server that must run."""
-        return self.moment.observed.slices[self.attempt.name].metadata.get(SPEC_KEY) == self.wanted
+        return self.context.observed.slices[self.attempt.name].metadata.get(SPEC_KEY) == self.desired_server
 
     @property
     def has_other_script(self) -> bool:
         """Whether somebody else gave the node another startup script than it was given here."""
-        shown = self.moment.observed.slices[self.attempt.name].metadata.get(SCRIPT_KEY)
+        shown = self.context.observed.slices[self.attempt.name].metadata.get(SCRIPT_KEY)
         return bool(self.attempt.script) and shown is not None and text_print(shown) != self.attempt.script
 
     @property
     def is_updating(self) -> bool:
         """Whether the node was told a moment ago: a patch takes seconds to show."""
         update = self.attempt.update
-        if update is None or update.server != self.wanted:
+        if update is None or update.server != self.desired_server:
             return False
-        return self.moment.now - update.at < self.moment.patience.update_again
+        return self.context.now - update.at < self.context.patience.update_again
 
     @property
     def shows_update(self) -> bool:
         """Whether the node shows what it was told a moment ago. One that never does is told of as drift."""
-        found = self.moment.observed.slices[self.attempt.name]
+        found = self.context.observed.slices[self.attempt.name]
         return not self.is_updating or not any(differing(self.attempt, found))
 
     @property
     def is_told(self) -> bool:
         """Whether the node shows the change that it is to take over."""
-        shown = self.moment.observed.slices[self.attempt.name].metadata.get(CHANGE_KEY)
+        shown = self.context.observed.slices[self.attempt.name].metadata.get(CHANGE_KEY)
         return self.knows_server and self.attempt.change is not None and shown == self.attempt.change.name
 
     @property
@@ -108,7 +108,7 @@ class ServerStatus:
         again within half a minute.
         """
         sent_at = 0.0 if self.attempt.change is None else self.attempt.change.sent_at
-        return sent_at + self.moment.patience.acknowledge - self.moment.now
+        return sent_at + self.context.patience.acknowledge - self.context.now
 
     @property
     def is_current(self) -> bool:
@@ -117,12 +117,12 @@ class ServerStatus:
         The machine's own word decides. Where it gives none (guest attributes are unverified on TPU VMs), the time
         that a reboot takes must have passed.
         """
-        if self.attempt.boot.server != self.wanted or not self.attempt.boot.is_sent:
+        if self.attempt.boot.server != self.desired_server or not self.attempt.boot.is_sent:
             return False
         if self.report is not None and self.report.spec:
-            return self.report.spec == self.wanted
+            return self.report.spec == self.desired_server
         rebooted = self.attempt.boot.at
-        return rebooted is None or self.moment.now - rebooted >= self.moment.patience.restart
+        return rebooted is None or self.context.now - rebooted >= self.context.patience.restart
 
     @property
     def is_serving(self) -> bool:
@@ -130,24 +130,24 @@ class ServerStatus:
 
     @property
     def must_restart(self) -> bool:
-        if self.attempt.boot.server != self.wanted or not self.attempt.boot.is_sent:
+        if self.attempt.boot.server != self.desired_server or not self.attempt.boot.is_sent:
             return True
-        stale = self.report is not None and self.report.spec not in {"", self.wanted}
+        stale = self.report is not None and self.report.spec not in {"", self.desired_server}
         rebooted = self.attempt.boot.at
         # Asked, yet the machine still runs the old server: that request was lost.
-        return stale and rebooted is not None and self.moment.now - rebooted >= self.moment.patience.restart_again
+        return stale and rebooted is not None and self.context.now - rebooted >= self.context.patience.restart_again
 
     @property
     def failure(self) -> str:
         """Why this server will not come up by itself, "" while it may, or has."""
         if self.is_serving:
             return ""
-        attempt, now, patience = self.attempt, self.moment.now, self.moment.patience
-        is_ours = self.report is not None and (self.answers_change or self.report.spec in {"", self.wanted})
+        attempt, now, patience = self.attempt, self.context.now, self.context.patience
+        is_ours = self.report is not None and (self.answers_change or self.report.spec in {"", self.desired_server})
         current = self.report if is_ours else None
         # Right after a restart into the same server, a failure may still be the word of the boot before.
         is_settled = attempt.boot.at is None or now - attempt.boot.at >= patience.restart
-        is_fresh = self.answers_change or attempt.boot.previous != self.wanted or is_settled
+        is_fresh = self.answers_change or attempt.boot.previous != self.desired_server or is_settled
         if current is not None and current.phase is BootPhase.FAILED and is_fresh:
             return current.detail
         if self.seconds_left > 0:
@@ -175,8 +175,8 @@ class ServerStatus:
     @property
     def seconds_left(self) -> float:
         """Seconds until the start that is under way has taken `start_timeout`."""
-        began = self.attempt.boot.at or self.attempt.granted_at or self.moment.now
-        return began + self.start_timeout - self.moment.now
+        began = self.attempt.boot.at or self.attempt.granted_at or self.context.now
+        return began + self.start_timeout - self.context.now
 
 
 def serve(standing: ServerStatus) -> Step:
@@ -186,8 +186,8 @@ def serve(standing: ServerStatus) -> Step:
         if standing.is_updating:
             return Wait(replica=replica, why="the node takes its metadata")
         if standing.must_restart:
-            return PushChange(replica=replica, name=name, boot=standing.wanted)
-        return PatchMetadata(replica=replica, name=name, boot=standing.wanted)
+            return PushChange(replica=replica, name=name, boot=standing.desired_server)
+        return PatchMetadata(replica=replica, name=name, boot=standing.desired_server)
     if not standing.shows_update:
         return Wait(replica=replica, why="the node takes its labels and tags")
     if standing.must_restart:
@@ -200,21 +200,21 @@ def serve(standing: ServerStatus) -> Step:
 
 
 def _change(standing: ServerStatus) -> Step:
-    attempt, replica, moment = standing.attempt, standing.replica, standing.moment
+    attempt, replica, context = standing.attempt, standing.replica, standing.context
     if standing.undone:
         return _follow_undo(standing)
     if not standing.is_told:
-        if attempt.change is not None and moment.now - attempt.change.sent_at < moment.patience.update_again:
+        if attempt.change is not None and context.now - attempt.change.sent_at < context.patience.update_again:
             return Wait(replica=replica, why="the node takes its metadata")
-        return PushChange(replica=replica, name=attempt.name, boot=standing.wanted)
+        return PushChange(replica=replica, name=attempt.name, boot=standing.desired_server)
     if standing.report is None and standing.is_taken_over and standing.seconds_left > 0:
         # A report can be lost. This node took the change over and was undoing it: a reset would cut that short.
         return Wait(replica=replica, why="the node says nothing for now", seconds=standing.seconds_left)
     left = standing.hearing_left
     if left > 0:
         return Wait(replica=replica, why="the node has yet to take over the change", seconds=left)
-    if moment.may_reset:
-        return Reset(replica=replica, name=attempt.name, boot=standing.wanted)
+    if context.may_reset:
+        return Reset(replica=replica, name=attempt.name, boot=standing.desired_server)
     return GiveUp(replica=replica, error=_unheard(standing))
 
 
@@ -265,7 +265,7 @@ def _rolled_back(standing: ServerStatus) -> TpudeployError:
 
 
 def _unheard(standing: ServerStatus) -> TpudeployError:
-    attempt, patience = standing.attempt, standing.moment.patience
+    attempt, patience = standing.attempt, standing.context.patience
     where = address(standing.deployment.name, standing.replica)
     what = f"{where} runs on as it was: its node did not take over the change in {patience.acknowledge / 60:.0f} min."
     if standing.report is None:

@@ -23,7 +23,7 @@ def loads(of: type[T], text: str, form: str) -> T:
         content = json.loads(text)
         written, stamp = content.pop("format"), content.pop("hash")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as cause:
-        raise _told(cause) from cause
+        raise _as_value_error(cause) from cause
     if written != form:
         raise ValueError(f"its format is `{written}`, and this tpudeploy reads `{form}`")
     if stamp != _hash(content):
@@ -31,7 +31,7 @@ def loads(of: type[T], text: str, form: str) -> T:
     try:
         return read(of, content)
     except (ValueError, KeyError, TypeError) as cause:
-        raise _told(cause) from cause
+        raise _as_value_error(cause) from cause
 
 
 def _hash(content: Any) -> str:
@@ -39,5 +39,5 @@ def _hash(content: Any) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _told(cause: Exception) -> ValueError:
+def _as_value_error(cause: Exception) -> ValueError:
     return ValueError(f"{type(cause).__name__}: {cause}")

@@ -53,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     with approval_key() as key:
         workspace = context.workspace(args.profiles, lock_timeout=args.lock_timeout)
-        here = Run.of(args, context, workspace, key=key)
+        here = Run.from_arguments(args, context, workspace, key=key)
         try:
             return _DOES[args.what](args, context, here)
         except TpudeployError as error:

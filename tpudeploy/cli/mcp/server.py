@@ -47,7 +47,7 @@ def server(session: Session, *, allow_writes: bool) -> MCPServer[Session]:
 
 
 def _strict_tool(tool: Tool) -> StrictTool:
-    return StrictTool.of(
+    return StrictTool.wrap(
         as_tool_result(tool.does, tool.answers),
         name=tool.name,
         title=tool.title,

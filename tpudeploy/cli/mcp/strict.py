@@ -18,7 +18,7 @@ class StrictTool(Tool):
     """A tool of the SDK whose input schema is closed. The server checks too, because a client need not validate."""
 
     @classmethod
-    def of(cls, function: Any, *, name: str, title: str, description: str, annotations: ToolAnnotations) -> Self:
+    def wrap(cls, function: Any, *, name: str, title: str, description: str, annotations: ToolAnnotations) -> Self:
         """Return the tool that calls `function`, whose signature says what it takes."""
         tool = cls.from_function(function, name=name, title=title, description=description, annotations=annotations)
         assert isinstance(tool, cls)
