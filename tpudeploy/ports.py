@@ -1,4 +1,7 @@
-"""The ports: every contact with the outside as a Protocol. Adapters satisfy them, and contract tests check that."""
+"""The ports: every contact with the outside as a Protocol. Adapters satisfy them, and contract tests check that.
+
+Why: decision 7 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@
 
 Each row: the fixture, the log that it comes from, and the lines of it, from and to, counted from 1 and both included.
 `SUMS` are of the fixtures as they were cut: a test holds them, so that one that is edited by hand is found.
+
+Why: decision 56 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A repeat is the unit, not a request: requests of one run share its server, its m
 figure is fitted by least squares to the arm and to the place in the order, so that a linear drift is not an effect; the
 interval is Student's, with as many degrees of freedom as repeats remain (Draper and Smith, Applied Regression Analysis,
 ch. 1 and 14). In complete A/Bs the fitted effect is the plain difference of the arms' means.
+
+Why: decision 47 in docs/decisions.md.
 """
 
 from __future__ import annotations

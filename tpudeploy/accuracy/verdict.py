@@ -3,6 +3,8 @@
 The answers are paired, because both servers answer most questions alike: only changed answers carry information, and a
 comparison of two independent shares would need twice as many questions. The test is McNemar's, exact and one-sided:
 if nothing became worse, a changed question is lost or gained with equal probability.
+
+Why: decision 38 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The templates and profiles that ship with the package, read from a wheel, a zip file or a checkout."""
+"""The templates and profiles that ship with the package, read from a wheel, a zip file or a checkout.
+
+Why: decision 17 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Read files for profiles within their limits, and logs from disk or stdin."""
+"""Read files for profiles within their limits, and logs from disk or stdin.
+
+Why: decision 54 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

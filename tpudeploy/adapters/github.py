@@ -2,6 +2,8 @@
 
 It uses `requests`, which Google's clients require anyway; a GitHub client library would be larger than this module.
 Calls that are not idempotent are not repeated blindly: before a retry, a comment whose reply was lost is searched for.
+
+Why: decision 29 in docs/decisions.md.
 """
 
 from __future__ import annotations

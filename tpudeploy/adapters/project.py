@@ -1,4 +1,7 @@
-"""The project folder of a command, which holds the states of its profiles, wherever the command is run."""
+"""The project folder of a command, which holds the states of its profiles, wherever the command is run.
+
+Why: decision 15 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

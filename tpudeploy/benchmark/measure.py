@@ -3,6 +3,8 @@
 Requests do not end where the window does. One that lies partly in it counts by that part, so that a rate is right
 whether or not streams move in step, and however long a request is; counting only what ends within a window of fixed
 length reads up to a third too low.
+
+Why: decision 36 in docs/decisions.md.
 """
 
 from __future__ import annotations

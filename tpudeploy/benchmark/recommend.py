@@ -1,4 +1,7 @@
-"""Recommendation of a slice for a workload: measured runs, cheapest first, or else slices with enough memory."""
+"""Recommendation of a slice for a workload: measured runs, cheapest first, or else slices with enough memory.
+
+Why: decision 37 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

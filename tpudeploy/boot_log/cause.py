@@ -1,4 +1,7 @@
-"""The first real cause among the lines of a start, never the wrapper around it."""
+"""The first real cause among the lines of a start, never the wrapper around it.
+
+Why: decision 31 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

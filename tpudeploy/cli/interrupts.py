@@ -1,6 +1,8 @@
 """Handle Ctrl-C and SIGTERM during a run: the first stops it gracefully within seconds, the second at once.
 
 Only the console script handles signals: a library leaves them to its caller.
+
+Why: decision 27 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Parse the command line and run its command."""
+"""Parse the command line and run its command.
+
+Why: decision 12 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Define how far a profile's author is trusted: which environment variables and files the profile may read."""
+"""Define how far a profile's author is trusted: which environment variables and files the profile may read.
+
+Why: decision 53 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

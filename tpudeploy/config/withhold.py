@@ -3,6 +3,8 @@
 The rules check a tree twice: as it is, and with a stand-in for each such value. The stand-in of text is the reference
 in the source. A diagnostic of both checks does not depend on the values. A diagnostic of the first check alone gets the
 wording of the second, or a wording without any value. So a rule may quote, cut, convert or compare what it reads.
+
+Why: decision 52 in docs/decisions.md.
 """
 
 from __future__ import annotations

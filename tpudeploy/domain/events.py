@@ -1,4 +1,7 @@
-"""Event: the closed union of everything that happens during a run. Events hold facts; the views write the text."""
+"""Event: the closed union of everything that happens during a run. Events hold facts; the views write the text.
+
+Why: decision 10 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@
 was a sixth of the time of `validate` and of `plan`. A class with many instances gets an `__init__` of its own, which is
 compiled once and takes a third of the time per call. `fields`, `replace`, `asdict` and `match` treat these classes as
 any dataclass.
+
+Why: decision 11 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """An emulated Cloud TPU: a server behind Google's real clients. `running()` is the door.
 
 Each name is imported when it is asked for: every stand-in process passes through here, and needs none of them.
+
+Why: decision 1 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How many creates the project has left this minute: a token bucket that all runs of one process share."""
+"""How many creates the project has left this minute: a token bucket that all runs of one process share.
+
+Why: decision 32 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

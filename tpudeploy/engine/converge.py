@@ -1,6 +1,8 @@
 """Reconcile one deployment: observe, decide, execute, until it has the desired state.
 
 Waiting for capacity and waiting for a cloud that does not answer have two separate time limits.
+
+Why: decisions 14 and 23 in docs/decisions.md.
 """
 
 from __future__ import annotations

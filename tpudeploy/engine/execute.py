@@ -1,4 +1,7 @@
-"""Execute one step: save the intent, then send the request. Nothing here waits, and nothing here decides."""
+"""Execute one step: save the intent, then send the request. Nothing here waits, and nothing here decides.
+
+Why: decision 3 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One observation of the world: every slice that a state tracks, what its machine reports, and whether it serves."""
+"""One observation of the world: every slice that a state tracks, what its machine reports, and whether it serves.
+
+Why: decisions 24, 30 and 57 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

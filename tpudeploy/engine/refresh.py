@@ -1,4 +1,7 @@
-"""Refresh: the drift that `-refresh-only` shows and records. Nothing in the cloud is changed."""
+"""Refresh: the drift that `-refresh-only` shows and records. Nothing in the cloud is changed.
+
+Why: decision 26 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Retries, in one place: after a fault the whole observation is repeated, never the call that failed."""
+"""Retries, in one place: after a fault the whole observation is repeated, never the call that failed.
+
+Why: decision 2 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

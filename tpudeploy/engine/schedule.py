@@ -1,4 +1,7 @@
-"""A scheduler for many runs in one process: a few threads step each run when it is due."""
+"""A scheduler for many runs in one process: a few threads step each run when it is due.
+
+Why: decision 9 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A session holds the lock of a deployment and its state. It lasts for a step, never for a wait."""
+"""A session holds the lock of a deployment and its state. It lasts for a step, never for a wait.
+
+Why: decision 5 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Verify engines that serve: read what they report, and compare it with what was declared."""
+"""Verify engines that serve: read what they report, and compare it with what was declared.
+
+Why: decision 33 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

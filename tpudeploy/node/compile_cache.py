@@ -3,6 +3,8 @@
 Compiled programs depend on the software (the image's digest, which includes jax and libtpu, and the setup steps), on
 the model, on the chips, and on every flag and variable except those that are known not to matter. The engine looks up
 each program by its content, so a key that is too narrow costs a compilation, and a wrong program is never used.
+
+Why: decision 45 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Render a deployment and the templates into the startup script. adapters/assets.py reads the templates.
 
 Only `startup.sh.j2` is a jinja2 template. The files of `boot/` are plain bash, which is included as it is.
+
+Why: decision 50 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A/B tests of a workspace: two values of one flag, deployed in turns on the existing slice, measured, compared."""
+"""A/B tests of a workspace: two values of one flag, deployed in turns on the existing slice, measured, compared.
+
+Why: decision 48 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Google shows the request and the fingerprint of the server. The rest of the slice is taken to be as the profile has it,
 because a wrong guess would give chips back. What is not known of the server is left out, because a wrong guess would
 leave another server running: it is restarted in place.
+
+Why: decision 22 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ two machines agree. The start of an apply or a destroy changes the count, so no 
 The comment itself proves nothing: everyone with write access can edit it, and every workflow of the repository writes
 as the same bot. An approval requires a signature with a key that only protected jobs have. It covers the comment (id,
 text, time of the last edit) and the merge (repository, pull request, base branch, head commit).
+
+Why: decisions 28 and 51 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The preconditions of a saved plan: what it observed of the slices that it touches, and whether that still holds."""
+"""The preconditions of a saved plan: what it observed of the slices that it touches, and whether that still holds.
+
+Why: decision 25 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Resolve a profile and the catalogue into a Deployment. Every default is decided here, once."""
+"""Resolve a profile and the catalogue into a Deployment. Every default is decided here, once.
+
+Why: decision 39 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

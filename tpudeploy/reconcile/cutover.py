@@ -4,6 +4,8 @@
 
 `update: blue-green` does this for a serving change, `on_run_end: renew` for a run that ends. A slice that is replaced
 drains likewise.
+
+Why: decisions 42, 43 and 44 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """One replica, one moment: every step that is right now, in an order that is safe to stop after any of them.
 
 `decide` aims at a deployment, `remove` at nothing. Both see only data.
+
+Why: decisions 4 and 13 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ round is over.
 A grant is worth what it lasts. A place whose landings failed is held back for growing times and comes last
 (reconcile/failed_landings.py). A slice there is one request among others until it serves: the search continues around
 it, and no place in another queue is given up for it.
+
+Why: decision 18 in docs/decisions.md.
 """
 
 from __future__ import annotations

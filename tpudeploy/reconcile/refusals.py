@@ -1,4 +1,7 @@
-"""Refusals: the places that each one covers, and how long it holds."""
+"""Refusals: the places that each one covers, and how long it holds.
+
+Why: decisions 19 and 20 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 told ──▶ the metadata show it ──▶ taken over ──▶ serving
 │                                     └▶ failed: the server before is started again ──▶ it serves, or it failed too
 └▶ not heard in time ──▶ reset, where that is approved
+
+Why: decision 46 in docs/decisions.md.
 """
 
 from __future__ import annotations

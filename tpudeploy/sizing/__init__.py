@@ -1,4 +1,7 @@
-"""Sizing: the content of a chip, what that serves, and how long it takes to start. Pure arithmetic with its sources."""
+"""Sizing: the content of a chip, what that serves, and how long it takes to start. Pure arithmetic with its sources.
+
+Why: decision 16 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""TpuCloud over Cloud TPU queued resources. It observes and executes; decisions are made elsewhere."""
+"""TpuCloud over Cloud TPU queued resources. It observes and executes; decisions are made elsewhere.
+
+Why: decision 6 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ Only this module repeats a mutating call to Google. That is safe, because each c
 still has the generation that the sender read: a call that already took effect gets a 412 (or a 404) the second time,
 and a mark in the metadata identifies our own write. The library's own retries are off, because they would take that
 412 for the write of another client.
+
+Why: decision 21 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Google allows about ten queries of a VM's guest attributes per minute, writes and reads together; above that, it may
 drop what is being written. The machine itself makes four per minute, six at worst (templates/boot/report.sh). The
 other four are for readers. A run of ours is one reader: it reads each machine at most every 15 s.
+
+Why: decision 55 in docs/decisions.md.
 """
 
 from __future__ import annotations

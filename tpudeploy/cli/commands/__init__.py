@@ -2,6 +2,8 @@
 
 A module (`_` for `-`) has `arguments(parser)` and `run(args, context)`. It is for what only a terminal or a pipeline
 has: approval, live output, streams, files; or for a command that is no operation.
+
+Why: decision 8 in docs/decisions.md.
 """
 
 from __future__ import annotations

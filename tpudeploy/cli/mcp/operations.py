@@ -1,4 +1,7 @@
-"""Hold the background operations of a server by id, at most one at a time for each deployment."""
+"""Hold the background operations of a server by id, at most one at a time for each deployment.
+
+Why: decision 41 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

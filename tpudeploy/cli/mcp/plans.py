@@ -1,4 +1,7 @@
-"""Store the plans that a server showed, so that exactly the shown plan can be applied by its id."""
+"""Store the plans that a server showed, so that exactly the shown plan can be applied by its id.
+
+Why: decision 40 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 

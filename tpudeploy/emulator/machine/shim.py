@@ -1,6 +1,8 @@
 """The program of every command of an emulated node: it sends its words to the node's server and prints the answer.
 
 Started by path, with the standard library alone: `shim.py PORT KEY NAME ARGUMENT…`. It decides nothing.
+
+Why: decision 49 in docs/decisions.md.
 """
 
 from __future__ import annotations
