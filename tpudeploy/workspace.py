@@ -125,7 +125,7 @@ class Workspace(Methods):
         """
         from tpudeploy.domain.errors import ConfigError
 
-        unique, errors = _unique_names(profiles)
+        unique, errors = unique_names(profiles)
         unusable = {**(invalid or {}), **errors}
         deployments: list[Deployment] = []
         for profile in unique:
@@ -378,7 +378,7 @@ class Workspace(Methods):
             return None
 
 
-def _unique_names(profiles: Iterable[config.Profile]) -> tuple[tuple[config.Profile, ...], Mapping[str, ConfigError]]:
+def unique_names(profiles: Iterable[config.Profile]) -> tuple[tuple[config.Profile, ...], Mapping[str, ConfigError]]:
     """Return the profiles whose names are their own, and an error for each name that several have."""
     from tpudeploy.domain.errors import ConfigError
 

@@ -161,7 +161,7 @@ def test_a_bug_of_ours_says_so_with_a_report_to_paste(cli: Open, monkeypatch: py
         raise ZeroDivisionError("provoked")
 
     at = cli()
-    monkeypatch.setattr("tpudeploy.cli.commands.version.run", broken)
+    monkeypatch.setattr("tpudeploy.cli.operation_command.OperationCommand.run", broken)
     monkeypatch.setattr(tempfile, "tempdir", str(at.folder))
     told = at.run("version")
     assert told.code == 70

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from command_line import PROFILE, Open
 from stories.canaries import CANARY, NUMBER, VARIABLES, Payload, of_environment, of_files, plant
 from workflow import Both
 
-from tpudeploy.cli.commands import COMMANDS
+from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.main import Parser
 from tpudeploy.domain.errors import ProfileInvalid
 from tpudeploy.loading import Profile
@@ -113,7 +112,7 @@ def test_a_hostile_profile_carries_nothing_out_through_any_command(
 def test_every_command_that_reads_profiles_is_attacked() -> None:
     def takes_profiles(name: str) -> bool:
         parser = Parser(prog=name)
-        import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}").arguments(parser)
+        command(name).arguments(parser)
         return "--untrusted" in parser.option_names
 
     assert {name for name in COMMANDS if takes_profiles(name)} == set(WORDS)

@@ -65,6 +65,7 @@ def plan(
     from tpudeploy.engine.plan import Scope
     from tpudeploy.pins.pins import not_pinned
     from tpudeploy.planning.targets import parse_addresses
+    from tpudeploy.workspace import unique_names
 
     replaced, targets = tuple(replace), tuple(target)
     is_used = {"destroy": destroy, "adopt": adopt, "refresh_only": refresh_only, "replace": bool(replaced)}
@@ -76,14 +77,14 @@ def plan(
         replace=parse_addresses(replaced),
         target=parse_addresses(targets),
     )
-    loaded = loading.profiles(profiles)
+    unique, ambiguous = unique_names(loading.profiles(profiles))  # before pins are looked up for a name of several
     adapters = workspace.adapters
     world = adapters.world(on_event)
     if scope.mode is Mode.NORMAL:
-        pins = _pins(workspace, world, loaded)
+        pins = _pins(workspace, world, unique)
     else:
         pins = PinLookup(pins=adapters.pins.read(), unknown={})
-    deployments, unusable = workspace.resolve(loaded, invalid, pins.pins)
+    deployments, unusable = workspace.resolve(unique, {**(invalid or {}), **ambiguous}, pins.pins)
     new_plan = engine.plan(
         world,
         deployments,

@@ -14,7 +14,9 @@ from pydantic import Field, create_model
 
 from tpudeploy.cli.mcp.answers import Answer
 from tpudeploy.cli.mcp.session import Call, session
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.loading import is_name
+from tpudeploy.operations.declaration import PROFILE_KINDS, Access, Argument, Kind, Operation
 
 if TYPE_CHECKING:
     from tpudeploy.results import Result
@@ -47,6 +49,7 @@ def tool_function(operation: Operation) -> Callable[..., dict[str, Any]]:
         with ExitStack() as closing:
             for argument in offered:
                 value = values[argument.name]
+                _check_name(argument, value)
                 if kind_for_agents(argument) is Kind.PROFILE and value is not None:
                     paths.append(value)
                     values[argument.name] = closing.enter_context(project.opened(value)).profile
@@ -64,6 +67,17 @@ def tool_function(operation: Operation) -> Callable[..., dict[str, Any]]:
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what `inspect` looks for
     call.__annotations__ = {"ctx": Call}
     return call
+
+
+def _check_name(argument: Argument, value: object) -> None:
+    """Raise `errors.UsageError` for a path where an agent may only name a deployment.
+
+    The operation would load a path as the user's own profile, and quote it. Profiles of an agent are untrusted, and are
+    loaded by the project alone.
+    """
+    is_name_only = argument.kind in PROFILE_KINDS and kind_for_agents(argument) not in PROFILE_KINDS
+    if is_name_only and value is not None and not is_name(str(value)):
+        raise UsageError(f"`{value}` is not the name of a deployment.", hint="A name has neither a dot nor a slash.")
 
 
 def kind_for_agents(argument: Argument) -> Kind:
