@@ -13,6 +13,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field, create_model
 
 from tpudeploy.cli.mcp.answers import Answer
+from tpudeploy.cli.mcp.project import Opened
 from tpudeploy.cli.mcp.session import Call, session
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.loading import is_name
@@ -45,18 +46,21 @@ def tool_function(operation: Operation) -> Callable[..., dict[str, Any]]:
 
     def call(ctx: Call, **values: Any) -> dict[str, Any]:
         project = session(ctx).project
+        opened: Opened | None = None
         paths: list[str] = []
         with ExitStack() as closing:
             for argument in offered:
                 value = values[argument.name]
                 _check_name(argument, value)
                 if kind_for_agents(argument) is Kind.PROFILE and value is not None:
-                    paths.append(value)
-                    values[argument.name] = closing.enter_context(project.opened(value)).profile
+                    one = closing.enter_context(project.opened(value))
+                    values[argument.name] = one.profile
+                    opened = opened or one  # the workspace is that of the first profile
                 elif kind_for_agents(argument) in _SEVERAL_PROFILES:
                     paths += value
                     values[argument.name] = closing.enter_context(project.opened(*value)).profiles
-            opened = closing.enter_context(project.opened(*paths[:1]))
+            if opened is None:
+                opened = closing.enter_context(project.opened(*paths[:1]))
             document: dict[str, Any] = operation.run(opened.workspace, **values).to_dict()
             return document
 
