@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import select
@@ -125,8 +126,19 @@ class Server:
             connection.close()
 
 
+class _RequestReader(io.BufferedReader):
+    """Keeps the last line read: a block of headers that does not end in an empty line was cut off."""
+
+    last_line = b""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        self.last_line = super().readline(size)
+        return self.last_line
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    rbufsize = 0  # the buffer is that of `_RequestReader`
     server_version = "tpudeploy-emulator"
     sys_version = ""
     disable_nagle_algorithm = True
@@ -137,10 +149,15 @@ class _Handler(BaseHTTPRequestHandler):
         """Return the `Date` of a reply: time is the emulator's, as it is in the replies themselves."""
         return super().date_time_string(self.server.now() if timestamp is None else timestamp)
 
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = _RequestReader(self.rfile)  # unbuffered: the raw stream
+
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
+        has_all_headers = self.rfile.last_line in (b"\r\n", b"\n")  # type: ignore[attr-defined]
         body = self.rfile.read(length)
-        if len(body) < length:  # the client was killed while it sent its request
+        if not has_all_headers or len(body) < length:  # the client was killed while it sent its request
             self.close_connection = True
             return
         request = Request(
