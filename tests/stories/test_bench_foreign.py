@@ -157,6 +157,19 @@ def test_a_result_of_vllm_bench_is_a_cell(bench: Bench, tmp_path: Path) -> None:
     assert 0 < cell["evidence"]["peak_share"] < 0.01
 
 
+def test_counts_and_times_that_a_file_does_not_have_are_null_and_never_0(bench: Bench, tmp_path: Path) -> None:
+    absent = {"benchmark_duration", "request_count", "error_request_count"}
+    tree = {name: value for name, value in AIPERF.items() if name not in absent}
+    run = imported(bench, tmp_path, tree, "--usd-per-hour", "1.50")
+    (cell,) = run["cells"]
+    figures = cell["figures"]
+    assert (figures["requests"], figures["requests_failed"], cell["seconds"]) == (None, None, None)
+    assert cell["status"] == "ok", "nothing says that a request failed"
+    assert "$0.00" not in bench("show", run["id"]).out + bench("list").out
+    assert bench("report", run["id"], "-o", "r.html").code == 0
+    assert (tmp_path / "r.csv").read_text().splitlines()[1].endswith(",,,no")
+
+
 def test_a_result_that_cannot_be_is_called_so_whoever_measured_it(bench: Bench, tmp_path: Path) -> None:
     """26B on four chips, 475,553 prompt tokens a second: published."""
     tree = VLLM | {"total_input_tokens": 475_553 * 50, "completed": 1_451, "total_output_tokens": 1_451}

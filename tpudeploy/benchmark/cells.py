@@ -122,11 +122,12 @@ def judge_cell(cell: Cell, roofline: Roofline | None, verdict: Verdict | None = 
 
 
 def _doubts(point: Point, figures: Figures, evidence: Evidence, verdict: Verdict | None) -> Iterator[Doubt]:
-    total = (figures.requests or 0) + figures.requests_failed
+    failed = figures.requests_failed or 0  # without a count, no doubt follows from it
+    total = (figures.requests or 0) + failed
     if figures.requests == 0:
         yield CellStatus.FAILED, f"not one of {total} requests was answered after the warm-up"
-    elif figures.requests_failed > _FAILED * total:
-        yield CellStatus.FAILED, f"{figures.requests_failed} of {total} requests failed"
+    elif failed > _FAILED * total:
+        yield CellStatus.FAILED, f"{failed} of {total} requests failed"
     if evidence.cached_share is not None and evidence.cached_share > _CACHED:
         yield CellStatus.CACHE_SUSPECT, f"{evidence.cached_share:.0%} of the prompt tokens came from the prefix cache"
     yield from _impossible(evidence)

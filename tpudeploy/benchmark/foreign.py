@@ -48,7 +48,7 @@ class Result:
     why: str = ""
     evidence: Evidence = Evidence()
     model: str = ""
-    seconds: float = 0.0
+    seconds: float | None = None
     errors: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -85,7 +85,7 @@ def _read_vllm(tree: Tree) -> Sequence[Result]:
     e2e = latency("e2el", completed)
     figures = Figures(
         requests=completed,
-        requests_failed=int(_number(tree, "failed") or 0),
+        requests_failed=_count(_number(tree, "failed")),
         window_seconds=seconds,
         requests_per_second=_number(tree, "request_throughput"),
         goodput_requests_per_second=_number(tree, "request_goodput"),
@@ -136,8 +136,8 @@ def _read_guidellm_cell(tree: Tree) -> Result:
 
     rate, prompt, answer = mean("requests_per_second"), mean("prompt_token_count"), mean("output_token_count")
     figures = Figures(
-        requests=int(_number(totals, "successful") or 0),
-        requests_failed=int(_number(totals, "errored") or 0),
+        requests=_count(_number(totals, "successful")),
+        requests_failed=_count(_number(totals, "errored")),
         window_seconds=_number(tree, "duration"),
         requests_per_second=rate,
         input_tokens_per_second=_product(rate, prompt),
@@ -154,7 +154,7 @@ def _read_guidellm_cell(tree: Tree) -> Result:
         figures=figures,
         evidence=Evidence(streams_mean=mean("request_concurrency")),
         model=str((config.get("backend") or {}).get("model") or ""),
-        seconds=_number(tree, "duration") or 0.0,
+        seconds=_number(tree, "duration"),
     )
 
 
@@ -189,8 +189,8 @@ def _read_aiperf(tree: Tree) -> Sequence[Result]:
     prompt, answer = average("input_sequence_length"), average("output_sequence_length")
     seconds = _product(average("benchmark_duration"), scale("benchmark_duration"))
     figures = Figures(
-        requests=int(average("request_count") or 0),
-        requests_failed=int(average("error_request_count") or 0),
+        requests=_count(average("request_count")),
+        requests_failed=_count(average("error_request_count")),
         window_seconds=seconds,
         requests_per_second=rate,
         goodput_requests_per_second=average("goodput"),
@@ -213,7 +213,7 @@ def _read_aiperf(tree: Tree) -> Sequence[Result]:
             figures=figures,
             evidence=Evidence(streams_mean=streams),
             model=str(names[0]) if isinstance(names, list) and names else "",
-            seconds=seconds or 0.0,
+            seconds=seconds,
         ),
     )
 
@@ -233,7 +233,7 @@ def _configured_concurrency(config: Any) -> int | None:
 def _read_grid(text: str) -> Sequence[Result]:
     """Read a grid as people write it down: CSV with `_GRID_COLUMNS` and `status`.
 
-    It holds neither the number of requests nor the length of their answers: both are unknown.
+    It holds neither the number of requests and failures, nor the duration, nor the length of answers: all are unknown.
     """
     rows = list(csv.DictReader(text.splitlines()))
     missing = [name for name in _GRID_COLUMNS if not rows or name not in rows[0]]
@@ -257,7 +257,7 @@ def _read_grid_cell(row: Mapping[str, str], line: int) -> Result:
         return Result(point=point, figures=Figures(requests=0, requests_failed=1), errors={quoted: 1})
     figures = Figures(
         requests=None,
-        requests_failed=0,
+        requests_failed=None,
         requests_per_second=rate,
         input_tokens_per_second=rate * context,
         prompt_tokens_mean=context,
@@ -324,6 +324,11 @@ def _point(streams: int | None, prompt: float | None, answer: float | None) -> P
 def _whole(mean: float | None) -> int | None:
     """Return a mean number of tokens or streams, rounded; None where it is unknown, or 0: then nothing was measured."""
     return None if mean is None else round(mean) or None
+
+
+def _count(number: float | None) -> int | None:
+    """Return a number of requests; None where the file has none, because unknown is not 0."""
+    return None if number is None else int(number)
 
 
 def _product(one: float | None, other: float | None) -> float | None:

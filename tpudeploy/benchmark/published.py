@@ -51,7 +51,7 @@ def _run(baseline: Baseline) -> Run:
 def _cell(baseline: Baseline, claim: Claim, limits: Roofline | None) -> Cell:
     figures = Figures(
         requests=None,
-        requests_failed=0,
+        requests_failed=None,
         requests_per_second=claim.requests_per_second,
         input_tokens_per_second=claim.input_tokens_per_second,
         output_tokens_mean=claim.output_tokens,

@@ -90,14 +90,15 @@ class Spread:
 class Figures:
     """What a cell came to. Latencies of every request but each stream's first, rates of the window alone.
 
-    `requests` is how many were measured, None where nobody tells. `window_seconds` is how long it was. TTFT is from the
+    `requests` is how many were measured. It is None, as `requests_failed` is, where an imported file does not say.
+    `window_seconds` is how long the window was. TTFT is from the
     write of the request to the first piece; ITL between pieces, which hold several tokens where the engine speculates;
     TPOT is the time after the first token over the tokens after it. `goodput_requests_per_second` counts the requests
     that kept the SLO.
     """
 
     requests: int | None
-    requests_failed: int
+    requests_failed: int | None
     window_seconds: float | None = None
     requests_per_second: float | None = None
     goodput_requests_per_second: float | None = None
@@ -149,8 +150,8 @@ class Measured:
 class Cell:
     """`at_once` is how many such requests the engine can run together, where that is known.
 
-    `began_at` is in seconds since the epoch; `seconds` is all that the cell took, warm-up included. `errors` is the
-    text of each failure with how often it came.
+    `began_at` is in seconds since the epoch. `seconds` is all that the cell took, warm-up included; None where an
+    imported file does not say. `errors` has the number of failures by their text.
     """
 
     point: Point
@@ -158,7 +159,7 @@ class Cell:
     reasons: tuple[str, ...] = ()
     at_once: int | None = None
     began_at: float | None = None
-    seconds: float = 0.0
+    seconds: float | None = 0.0
     figures: Figures | None = None
     evidence: Evidence | None = None
     errors: Mapping[str, int] = field(default_factory=dict)
@@ -291,10 +292,12 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        return sum(cell.seconds for cell in self.cells)
+        return sum(cell.seconds or 0.0 for cell in self.cells)
 
     @property
     def usd(self) -> float | None:
-        """What the slice cost while it was measured; None where its price is not known."""
+        """The cost of the slice while it was measured; None where its price, or the time of a cell, is unknown."""
         price = self.subject.usd_per_hour
-        return None if price is None else price * self.seconds / _HOUR
+        if price is None or any(cell.seconds is None for cell in self.cells):
+            return None
+        return price * self.seconds / _HOUR

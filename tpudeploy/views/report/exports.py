@@ -42,7 +42,7 @@ def _figures(cell: Cell) -> Iterator[str]:
     yield from (_quantile(figures.ttft_seconds, name) for name in ("p50", "p95", "p99"))
     yield from (_quantile(spread, "p50") for spread in (figures.itl_seconds, figures.tpot_seconds, figures.e2e_seconds))
     yield "" if figures.requests is None else str(figures.requests)
-    yield str(figures.requests_failed)
+    yield "" if figures.requests_failed is None else str(figures.requests_failed)
 
 
 def to_csv(run: Run) -> str:
