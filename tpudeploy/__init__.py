@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tpudeploy.domain import errors, events
     from tpudeploy.domain.wait import Wait
-    from tpudeploy.loading import Profile, size
+    from tpudeploy.loading import Profile
     from tpudeploy.operations.ab import AbResult
     from tpudeploy.operations.alerts import AlertFile
     from tpudeploy.operations.benchmark_run import BenchmarkRun
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.render import Rendered
     from tpudeploy.operations.show import States
     from tpudeploy.operations.size import Size
+    from tpudeploy.operations.size import predict_size as size
     from tpudeploy.operations.status import Status
     from tpudeploy.operations.validate import Validation
     from tpudeploy.operations.verify import Verified
@@ -78,7 +79,7 @@ _HOMES = {
     "Workspace": ("tpudeploy.workspace", "Workspace"),
     "errors": ("tpudeploy.domain.errors", None),
     "events": ("tpudeploy.domain.events", None),
-    "size": ("tpudeploy.loading", "size"),
+    "size": ("tpudeploy.operations.size", "predict_size"),
     "AbResult": ("tpudeploy.operations.ab", "AbResult"),
     "AlertFile": ("tpudeploy.operations.alerts", "AlertFile"),
     "Answer": ("tpudeploy.operations.query", "Answer"),

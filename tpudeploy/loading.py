@@ -15,7 +15,6 @@ from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.domain.accelerator import AcceleratorType
-    from tpudeploy.domain.budget import HbmBudget, Unsized
     from tpudeploy.domain.deployment import Deployment, Json
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.pins import Pins
@@ -209,16 +208,11 @@ def is_name(one: OneProfile) -> bool:
     return isinstance(one, str) and "." not in one and "/" not in one
 
 
-def size(profile: Checked) -> HbmBudget | Unsized:
-    """Return what the profile's chips would hold, or why that is not known. It never fits where a check says no.
-
-    Raise `errors.ConfigError` for `model.config`.
-    """
-    return checked(profile)[0].budget
-
-
 def checked(profile: Checked) -> tuple[Deployment, tuple[Diagnostic, ...]]:
-    """Return the deployment, its budget judged by every check, and what the checks and the profile's rules say."""
+    """Return the deployment, its budget judged by every check, and what the checks and the profile's rules say.
+
+    The budget never fits where a check says no. Raise `errors.ConfigError` for `model.config`.
+    """
     from tpudeploy.sizing.checks import check, with_verdict
 
     deployment = sized(profile)

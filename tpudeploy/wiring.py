@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from tpudeploy import loading
 from tpudeploy.adapters.project import STATES
@@ -27,6 +27,16 @@ if TYPE_CHECKING:
     from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, VerifySources, World
 
 _NAME_TIMEOUT = 10.0  # seconds: without an answer from a registry, the run continues unpinned
+
+
+class Options(TypedDict, total=False):
+    """The options of a workspace, each as `Workspace` describes it."""
+
+    backend: str | None
+    project: str | None
+    parallelism: int
+    clock: Clock | None
+    patience: Patience | None
 
 
 class Adapters:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from tpudeploy import loading
-from tpudeploy.domain.together import PARALLELISM
 from tpudeploy.operations import Methods
-from tpudeploy.wiring import Adapters
+from tpudeploy.wiring import Adapters, Options
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
@@ -27,14 +26,12 @@ if TYPE_CHECKING:
     from tpudeploy.domain.facts import Unknown
     from tpudeploy.domain.names import Address
     from tpudeploy.domain.orphans import CloudResource, Orphans
-    from tpudeploy.domain.patience import Patience
     from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import Timeline
     from tpudeploy.domain.verify import Verification
     from tpudeploy.loading import Profiles
     from tpudeploy.plans import Plan, Report
-    from tpudeploy.ports import Clock
 
 T = TypeVar("T")
 Listener = Callable[["events.Event"], None]
@@ -45,16 +42,7 @@ class Workspace(Methods):
 
     adapters_class = Adapters
 
-    def __init__(
-        self,
-        folder: str | Path = ".",
-        *,
-        backend: str | None = None,
-        project: str | None = None,
-        parallelism: int = PARALLELISM,
-        clock: Clock | None = None,
-        patience: Patience | None = None,
-    ) -> None:
+    def __init__(self, folder: str | Path = ".", **options: Unpack[Options]) -> None:
         """Open the workspace of a folder, without I/O; clients are made when they are first needed.
 
         `backend` is another place for the states: a folder, or gs://bucket/prefix. `project` is used where a profile
@@ -63,23 +51,12 @@ class Workspace(Methods):
 
         Raise `errors.ConfigError` for an invalid backend, `errors.UsageError` for a parallelism below 1.
         """
-        self.adapters = self.adapters_class(
-            Path(folder), backend=backend, project=project, parallelism=parallelism, clock=clock, patience=patience
-        )
+        self.adapters = self.adapters_class(Path(folder), **options)
 
     @classmethod
-    def open(
-        cls,
-        folder: str | Path = ".",
-        *,
-        backend: str | None = None,
-        project: str | None = None,
-        parallelism: int = PARALLELISM,
-        clock: Clock | None = None,
-        patience: Patience | None = None,
-    ) -> Self:
-        """Return the workspace of a folder. The arguments are those of the constructor."""
-        return cls(folder, backend=backend, project=project, parallelism=parallelism, clock=clock, patience=patience)
+    def open(cls, folder: str | Path = ".", **options: Unpack[Options]) -> Self:
+        """Return the workspace of a folder. The options are those of the constructor."""
+        return cls(folder, **options)
 
     def __enter__(self) -> Self:
         return self

@@ -75,7 +75,7 @@ def test_a_code_is_explained_and_a_wrong_one_is_an_error_with_what_was_meant(cli
         wrong = agent.call("explain", code="stockoux")
     assert wrong.is_error
     assert wrong.document["exit_code"] == 1
-    assert wrong.text == "Error: No code `stockoux`. [TPU0002]\nDid you mean `stockout`?"
+    assert wrong.text == "Error: No code `stockoux`. [TPU0002]\n  Did you mean `stockout`?"
 
 
 def test_every_problem_of_a_profile_comes_with_its_line(cli: Open) -> None:

@@ -12,10 +12,10 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.config.trust import Trust
 from tpudeploy.domain import errors
+from tpudeploy.domain.excerpt import describe_diagnostics, describe_error
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.together import PARALLELISM
 from tpudeploy.version import VERSION
-from tpudeploy.views.words import plain
 
 if TYPE_CHECKING:
     from tpudeploy.ports import Clock
@@ -97,15 +97,11 @@ def _print_document(terminal: Terminal, error: errors.TpudeployError, *, streams
 
 def report(terminal: Terminal, error: errors.TpudeployError) -> None:
     """Print an error: what happened, why, and what to do. Diagnostics show their lines of YAML."""
-    paint = terminal.paint
+    paint = terminal.paint.styled
     if isinstance(error, errors.ConfigError) and error.diagnostics:
-        from tpudeploy.views.excerpt import diagnostics
-
-        terminal.talk(diagnostics(error.diagnostics, paint))
-        return
-    terminal.talk(f"{paint.red('Error')}: {plain(error.message)} {paint.dim(f'[{error.code}]')}")
-    for line in error.hint.splitlines():
-        terminal.talk(f"  {plain(line)}")
+        terminal.talk(describe_diagnostics(error.diagnostics, paint))
+    else:
+        terminal.talk(describe_error(error.message, error.code, error.hint, paint))
 
 
 def interrupted() -> errors.Interrupted:

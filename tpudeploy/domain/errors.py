@@ -71,7 +71,9 @@ class TpudeployError(Exception):
 
     def __str__(self) -> str:
         """Return what the command line prints, without color: the message, the code and the hint."""
-        return "\n".join([f"Error: {self.message} [{self.code}]", *(f"  {line}" for line in self.hint.splitlines())])
+        from tpudeploy.domain.excerpt import describe_error
+
+        return describe_error(self.message, self.code, self.hint)
 
     def to_dict(self) -> dict[str, object]:
         return {"code": self.code, "exit_code": self.exit_code, "message": self.message, "hint": self.hint}
@@ -97,15 +99,10 @@ class ConfigError(TpudeployError):
         self.diagnostics = tuple(diagnostics)
 
     def __str__(self) -> str:
-        """Return each problem with its place, or the message and the hint without problems."""
-        if not self.diagnostics:
-            return super().__str__()
-        blocks = []
-        for problem in self.diagnostics:
-            lines = [f"{problem.severity.capitalize()}: {problem.message} [{problem.code}]"]
-            lines += [] if problem.location is None else [f"  on {problem.location}, at {problem.path}"]
-            blocks.append("\n".join([*lines, *(f"  {line}" for line in problem.hint.splitlines())]))
-        return "\n\n".join(blocks)
+        """Return each problem with its line, or the message and the hint without problems."""
+        from tpudeploy.domain.excerpt import describe_diagnostics
+
+        return describe_diagnostics(self.diagnostics) if self.diagnostics else super().__str__()
 
 
 class ProfileInvalid(ConfigError):

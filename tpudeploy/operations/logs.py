@@ -120,7 +120,7 @@ def read(
     from tpudeploy.boot_log.read import read as reading
     from tpudeploy.domain.budget import HbmBudget
 
-    predicted = None if profile is None else loading.size(loading.profile(profile))
+    predicted = None if profile is None else loading.checked(loading.profile(profile))[0].budget
     budget = predicted if isinstance(predicted, HbmBudget) else None
     readings = {name: reading(text, budget=budget) for name, text in texts.items()}
     return LogReadings(texts=texts, readings=readings, addresses=addresses or {}, draft=None)

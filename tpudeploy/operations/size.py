@@ -73,9 +73,14 @@ def size(workspace: Workspace, profile: OneProfile, *, sweep: bool = False) -> S
 
     With `sweep`, try other slices too. Raise `errors.ConfigError` for `model.config`.
     """
+    del workspace
+    return predict_size(profile, sweep=sweep)
+
+
+def predict_size(profile: OneProfile, *, sweep: bool = False) -> Size:
+    """Return what `Workspace.size` returns, without a workspace: this is `tpudeploy.size`."""
     from tpudeploy import loading
 
-    del workspace
     profile = loading.profile(profile)
     deployment, diagnostics = loading.checked(profile)
     return Size(

@@ -11,6 +11,7 @@ from itertools import accumulate
 from unicodedata import east_asian_width
 
 from tpudeploy.domain.deployment import Json
+from tpudeploy.domain.excerpt import plain as plain  # noqa: PLC0414 - one of the words of the views
 from tpudeploy.domain.plan import Action, Change, FieldChange
 from tpudeploy.pins.pins import FOLLOWS
 
@@ -18,13 +19,6 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
 _NARROWEST = 40
 _COLOUR = re.compile(r"\033\[\d*m")
-# Control characters of terminals, characters that XML forbids, and invisible line breaks; tabs and line feeds stay.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
-
-
-def plain(text: str) -> str:
-    """Return untrusted text that is safe to show: each control character becomes a replacement character."""
-    return _CONTROL.sub("\ufffd", text)
 
 
 def visible_fields(change: Change) -> list[FieldChange]:

@@ -12,11 +12,8 @@ from mcp.types import CallToolResult, TextContent
 
 from tpudeploy.cli.documents import Document
 from tpudeploy.cli.mcp.answers import Answer
-from tpudeploy.domain.errors import ConfigError, TpudeployError
+from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.views import jsonl
-from tpudeploy.views.excerpt import diagnostics
-from tpudeploy.views.paint import Paint
-from tpudeploy.views.words import plain
 
 P = ParamSpec("P")
 
@@ -40,8 +37,5 @@ def as_tool_result(tool: Callable[P, Document], shape: type[Answer]) -> Callable
 
 def error_result(error: TpudeployError) -> CallToolResult:
     """Return an error as text, and as the document that `--json` prints for it."""
-    lines = [plain(f"Error: {error.message} [{error.code}]"), *map(plain, error.hint.splitlines())]
-    if isinstance(error, ConfigError) and error.diagnostics:
-        lines = [diagnostics(error.diagnostics, Paint())]
     tree = json.loads(jsonl.error(error))
-    return CallToolResult(content=[TextContent(text="\n".join(lines))], structured_content=tree, is_error=True)
+    return CallToolResult(content=[TextContent(text=str(error))], structured_content=tree, is_error=True)
