@@ -1,0 +1,193 @@
+"""Each capability through the library: its result prints as its command does, and is the document of `--json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from command_line import PROFILE, REAL_BOOT, Result
+
+import tpudeploy as td
+from tpudeploy.cli.main import main
+from tpudeploy.emulator import VirtualClock, running
+from tpudeploy.operations import OPERATIONS
+
+VLLM = json.dumps(
+    {
+        "date": "20260801-120000",
+        "backend": "vllm",
+        "model_id": "google/gemma-4-E2B-it",
+        "num_prompts": 20,
+        "max_concurrency": 4,
+        "duration": 10.0,
+        "completed": 20,
+        "total_input_tokens": 20480,
+        "total_output_tokens": 2560,
+        "request_throughput": 2.0,
+        "output_throughput": 256.0,
+        "mean_ttft_ms": 100.0,
+        "median_ttft_ms": 90.0,
+        "p99_ttft_ms": 200.0,
+        "mean_tpot_ms": 10.0,
+        "median_tpot_ms": 9.0,
+        "p99_tpot_ms": 20.0,
+    }
+)
+RUNS = ("agent-e2b-v6e-1", "agent-e2b-v6e-4")
+G = "gemma.yaml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """How a capability is called. `part`: the command prints more than this result; `moves`: its figures vary."""
+
+    words: tuple[str, ...]
+    args: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    part: bool = False
+    moves: bool = False
+
+
+ROWS: Mapping[str, Row] = {
+    "validate": Row(words=("validate", G), args=(G,), part=True),
+    "size": Row(words=("size", G, "-sweep"), args=(G,), options={"sweep": True}),
+    "render": Row(words=("render", G, "request"), args=(G, "request")),
+    "doctor": Row(words=("doctor", G), args=(G,)),
+    "zones": Row(words=("zones", "-type", "v6e-4"), options={"type": "v6e-4"}),
+    "plan": Row(words=("plan", G, "-set", "serving.max_model_len=8192"), args=("shorter.yaml",), moves=True),
+    "gc": Row(words=("gc",), part=True),
+    "drift": Row(words=("drift", G), args=(G,)),
+    "status": Row(words=("status", G, "-details", "-timeline"), args=(G,), options={"details": True, "timeline": True}),
+    "details": Row(words=("status", G, "-details"), args=(G,), part=True),
+    "show": Row(words=("show",)),
+    "output": Row(words=("output", "gemma"), args=("gemma",)),
+    "logs": Row(words=("logs", G, "-explain"), args=(G,)),
+    "diagnose": Row(words=("logs", G, "-explain", "-ask"), args=(G,)),
+    "verify": Row(words=("verify", G), args=(G,)),
+    "metrics": Row(words=("metrics", G), args=(G,), moves=True),
+    "query": Row(words=("query", G, "Hello"), args=(G, "Hello"), moves=True),
+    "benchmark_runs": Row(words=("bench", "list")),
+    "benchmark_run": Row(words=("bench", "show", "RUN"), args=("RUN",)),
+    "compare": Row(words=("compare", *RUNS), args=(RUNS,)),
+    "operating_points": Row(words=("recommend", "-run", RUNS[0]), args=(RUNS[0],)),
+    "recommend": Row(
+        words=("recommend", G, "-users", "4", "-context", "1024", "-output", "128"),
+        args=(G,),
+        options={"users": 4, "context": 1024, "output": 128},
+        part=True,
+    ),
+    "alerts": Row(words=("alerts", G), args=(G,)),
+    "explain": Row(words=("explain", "TPU1201"), args=("TPU1201",)),
+    "version": Row(words=("version",)),
+}
+TAKES_SEVERAL = {"validate", "drift", "status", "alerts"}
+ELSEWHERE = {"apply", "destroy"}  # below: each call needs a deployment of its own
+IN_OTHER_STORIES = {"bench", "ab"}  # test_bench_deployments.py, test_ab.py
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder in which gemma serves, and one benchmark result was imported."""
+
+    folder: Path
+    clock: VirtualClock
+
+    def workspace(self) -> td.Workspace:
+        return td.Workspace.open(self.folder, clock=self.clock)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder, clock = tmp_path_factory.mktemp("library"), VirtualClock()
+    scenario = {"nodes": "real", "timings": {"boot": REAL_BOOT}}
+    with running(clock=clock, scenario=scenario) as emulator, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TPU_EMULATOR_HOST", emulator.host)
+        patch.chdir(folder)
+        for name, text in {G: PROFILE, "shorter.yaml": PROFILE.replace("16384", "8192"), "run.json": VLLM}.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        assert main(["apply", "--auto-approve", G], clock=clock) == 0
+        assert main(["bench", "import", "run.json", "--type", "v6e-1"], clock=clock) == 0
+        yield Place(folder, clock)
+
+
+def command(place: Place, capture: pytest.CaptureFixture[str], *words: str) -> Result:
+    capture.readouterr()
+    code = main(words, clock=place.clock)
+    output = capture.readouterr()
+    return Result(code=code, out=output.out, err=output.err)
+
+
+def test_every_capability_has_its_row_here() -> None:
+    assert ROWS.keys() | ELSEWHERE | IN_OTHER_STORIES == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_result_prints_as_its_command_and_is_the_document_of_json(
+    name: str, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    row = ROWS[name]
+    with place.workspace() as workspace:
+        run_id = workspace.benchmark_runs().runs[0].id
+        words, args = ([run_id if each == "RUN" else each for each in some] for some in (row.words, row.args))
+        result = getattr(workspace, name)(*args, **row.options)
+    printed = command(place, capfd, *words)
+    document = json.loads(command(place, capfd, *words, "--json").out)
+    if row.moves:
+        assert len(str(result).splitlines()) == len(printed.out.strip("\n").splitlines())
+        assert result.to_dict().keys() == document.keys()
+    elif row.part:
+        assert " ".join(str(result).split()) in " ".join((printed.err + printed.out).split())
+        assert result.to_dict().items() <= document.items()
+    else:
+        assert str(result).strip("\n") == printed.out.strip("\n")
+        assert result.to_dict() == document
+    assert result.exit_code == printed.code
+    assert len(repr(result)) < 200
+    assert len(repr(result).splitlines()) == 1
+    assert result._repr_html_().startswith("<")
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.args == (G,)])
+def test_a_profile_is_taken_in_any_form(name: str, place: Place) -> None:
+    profile = td.Profile.load(place.folder / G)
+    mapping = td.Profile.from_mapping(yaml.safe_load(PROFILE))
+    forms: list[Any] = [G, place.folder / G, profile, td.Profile.from_text(PROFILE), mapping]
+    if name in TAKES_SEVERAL:
+        forms += [[G], (profile,)]
+    with place.workspace() as workspace:
+        for form in forms:
+            assert str(getattr(workspace, name)(form, **ROWS[name].options)), form
+
+
+def test_a_run_prints_its_summary_as_apply_and_destroy_do(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    (place.folder / "other.yaml").write_text(PROFILE.replace("name: gemma", "name: other"), encoding="utf-8")
+    with place.workspace() as workspace:
+        report = workspace.apply(workspace.plan("other.yaml"))
+        gone = workspace.destroy("other.yaml")
+    printed = command(place, capfd, "apply", "other.yaml", "--auto-approve")
+    summary, *outputs = str(report).splitlines()
+    assert summary == "Done! Resources: 1 added, 0 changed, 0 destroyed."
+    assert summary in printed.out
+    assert [line.partition(" = ")[0] for line in outputs] == ["other[0] endpoint"]
+    assert f"\n{outputs[0].partition(' = ')[0]} = " in printed.out
+    assert repr(report) == f"<Report: {summary}>"
+    assert summary in report._repr_html_()
+    assert str(gone) == "Done! Resources: 0 added, 0 changed, 1 destroyed."
+    assert str(gone) in command(place, capfd, "destroy", "other.yaml", "--auto-approve").out
+
+
+def test_an_error_prints_as_the_command_prints_it(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    (place.folder / "broken.yaml").write_text("version: 1\nnmae: x\n", encoding="utf-8")
+    with place.workspace() as workspace:
+        with pytest.raises(td.errors.TpudeployError) as invalid:
+            workspace.plan("broken.yaml")
+        with pytest.raises(td.errors.TpudeployError) as unknown:
+            workspace.explain("TPU9999")
+    assert command(place, capfd, "plan", "broken.yaml").err == f"{invalid.value}\n"
+    assert "   2 | nmae: x\n" in str(invalid.value)
+    assert command(place, capfd, "explain", "TPU9999").err == f"{unknown.value}\n"
