@@ -9,14 +9,14 @@ from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.life import Starting
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope
-from tpudeploy.domain.state import Attempt, Boot, Goal, Record, Refused, State
+from tpudeploy.domain.state import Approval, Attempt, Boot, Record, Refused, State
 
 EMPTY = State(deployment="gemma", lineage="a" * 32)
 FULL = replace(
     EMPTY,
     serial=7,
     next_attempt=3,
-    goal=Goal(fingerprint="f" * 16, since=1.5, who="me@here"),
+    goal=Approval(fingerprint="f" * 16, since=1.5, who="me@here"),
     records=(
         Record(
             index=0,

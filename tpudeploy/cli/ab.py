@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import accuracy, documents, exits, options, sweeping
-from tpudeploy.cli.boundary import interrupted, report
+from tpudeploy.cli import accuracy, documents, exits, options, sweep_options
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.error_report import interrupted, report_error
 from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.accuracy import AccuracyTests
 
 # Few cells: each costs its window in every repeat.
-GRID = sweeping.Grid(streams=(1, 64), contexts=(1024,), outputs=(128,))
+GRID = sweep_options.Grid(streams=(1, 64), contexts=(1024,), outputs=(128,))
 _REPEATS = 3
 # Options that a resumed A/B has already, and those that need an A/B.
 _OF_THE_BEGINNING = (
@@ -51,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=options.count,
     )
-    sweeping.grid(parser, GRID)
+    sweep_options.grid(parser, GRID)
     options.option(
         parser,
         "duration",
@@ -59,8 +59,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         type=options.seconds,
     )
-    sweeping.max_cost(parser, "Start no further repeat once the slice has cost this much.")
-    sweeping.client(parser)
+    sweep_options.max_cost(parser, "Start no further repeat once the slice has cost this much.")
+    sweep_options.client(parser)
     options.option(
         parser,
         "accuracy",
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     proposal = tests.propose(experiment, arms)
     if not proposal.turns:
         return _show_result(args, context, tests, experiment)
-    sweeping.check_price(args, proposal.usd_per_hour)
+    sweep_options.check_price(args, proposal.usd_per_hour)
     _approve(args, context, proposal)
     command = _Command(args, context, tests, arms)
     try:
@@ -164,7 +164,7 @@ def _experiment(args: argparse.Namespace, context: Context, tests: AbTests) -> t
     arms = load_arms(context, args.runs[0], args, parsed(args.ab))
     experiment = tests.experiment(
         arms,
-        Sweep(points=sweeping.points(args, GRID), window_seconds=args.window or sweeping.WINDOW),
+        Sweep(points=sweep_options.points(args, GRID), window_seconds=args.window or sweep_options.WINDOW),
         repeats=_repeats(args),
         by=None if args.by is None else Measure(args.by),
         driver=Driver(args.driver or Driver.TPUDEPLOY),
@@ -236,7 +236,7 @@ class _Command:
         self._context = context
         self._tests = tests
         self._arms = arms
-        self._rows = sweeping.Rows(context.terminal)
+        self._rows = sweep_options.Rows(context.terminal)
 
     def run(self, proposal: Proposal) -> Experiment:
         """Run the remaining turns. Raise as `AbTests.run` does; `bring_back` follows then too."""
@@ -281,7 +281,7 @@ class _Command:
         except (KeyboardInterrupt, TpudeployError) as error:
             self._rows.clear()
             failure = error if isinstance(error, TpudeployError) else interrupted()
-            report(context.terminal, failure)
+            report_error(context.terminal, failure)
             self._rows.talk(_NOT_BACK.format(name=name))
             return failure
         return None

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from tpudeploy.cli import exits
-from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.error_report import report_error
 from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.cli.progress import event_printing
 from tpudeploy.cli.unacknowledged import ask_for_resets
@@ -64,7 +64,7 @@ def carry_out(
     code = _print_summary(context, plan, report)
     for error in report.not_in_effect:
         terminal.talk("")
-        tell_error(terminal, error)
+        report_error(terminal, error)
     return code if report.error is None else report.error.exit_code
 
 
@@ -80,7 +80,7 @@ def _report_failures(context: Context, report: Report, *, as_json: bool) -> int:
         return exits.SUCCESS
     context.terminal.talk("")
     for error in all_errors(report):
-        tell_error(context.terminal, error)
+        report_error(context.terminal, error)
     _list_deployments(context, report, as_json=as_json)
     return report.error.exit_code
 

@@ -85,7 +85,7 @@ class Context:
         """Return these paths, each folder replaced by its profiles. Raise `errors.UsageError` for an empty folder."""
         if not any((self.folder / path).is_dir() for path in paths):
             return list(paths)
-        from tpudeploy.cli.folders import expand_folders
+        from tpudeploy.cli.profile_paths import expand_folders
 
         return expand_folders(self.folder, paths, self.terminal, is_trusted=self.trust.is_trusted)
 

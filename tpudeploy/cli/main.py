@@ -102,7 +102,7 @@ def main(arguments: Sequence[str], *, clock: Clock | None = None, patience: Pati
         return _report_write_failure(cause)
     if options is None:
         return exits.SUCCESS
-    from tpudeploy.cli.boundary import run_guarded
+    from tpudeploy.cli.error_report import run_guarded
 
     return run_guarded(options, clock=clock, patience=patience)
 
@@ -184,7 +184,7 @@ def _report_write_failure(cause: OSError) -> int:
 
 
 def _report_usage(words: Sequence[str], usage: Usage) -> int:
-    from tpudeploy.cli.boundary import report_usage_error
+    from tpudeploy.cli.error_report import report_usage_error
     from tpudeploy.domain.errors import UsageError
 
     ours = words[: words.index("--")] if "--" in words else words

@@ -10,8 +10,8 @@ from tpudeploy import gitops
 from tpudeploy.adapters import pipeline as adapter
 from tpudeploy.cli import documents, exits
 from tpudeploy.cli.approval import all_errors, interruptible, summary_line
-from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context, LoadedProfiles, all_problems
+from tpudeploy.cli.error_report import report_error
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.cli.run import Run
 from tpudeploy.domain import errors
@@ -102,7 +102,7 @@ def drift(args: argparse.Namespace, context: Context, run: Run) -> int:
     worst = errors.worst(unknown.values())
     if worst is not None:
         for error in unknown.values():
-            tell_error(context.terminal, error)
+            report_error(context.terminal, error)
         run.end(worst.exit_code, worst.code)
         return worst.exit_code
     return exits.CHANGES if args.detailed_exitcode and deviations else exits.SUCCESS
@@ -170,7 +170,7 @@ def _end(context: Context, run: Run, planned: Plan, report: Report) -> int:
     """Publish the result. Of several errors, the worst one that no later run can continue from counts."""
     failures = list(all_errors(report))
     for each in failures:
-        tell_error(context.terminal, each)
+        report_error(context.terminal, each)
     final = errors.worst(e for e in failures if not isinstance(e, _UNFINISHED))
     if final is not None:
         code, verdict, words = final.exit_code, Verdict.FAILURE, final.message

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tpudeploy import gitops
 from tpudeploy.adapters import pipeline as adapter
-from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.error_report import report_error
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import errors
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -111,7 +111,7 @@ class Run:
         try:
             publish()
         except errors.ForgeError as error:
-            tell_error(self.terminal, error)
+            report_error(self.terminal, error)
 
 
 def _forge(pipeline: Pipeline, context: Context, *, author: str) -> Forge | None:

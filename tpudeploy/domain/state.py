@@ -247,7 +247,7 @@ class Record:
 
 
 @frozen
-class Goal:
+class Approval:
     """The approved target that a run began to apply. A later run may resume it without another approval.
 
     `fingerprint` is that of the target deployment, or "" to delete all of it. `removes`: the approved operation is a
@@ -289,7 +289,7 @@ class State:
     lineage: str
     serial: int = 0
     next_attempt: int = 0
-    goal: Goal | None = None
+    goal: Approval | None = None
     records: tuple[Record, ...] = ()
     written: Written | None = None
     published: str = ""

@@ -10,8 +10,7 @@ from threading import Lock
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan, stopped_by
 from tpudeploy.domain.report import Endpoint, Outcome, Report
-from tpudeploy.domain.state import Attempt, State
-from tpudeploy.domain.state import Goal as Approval
+from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.converge import Convergence, without_approval
 from tpudeploy.engine.orphans import report_adopted, with_adopted

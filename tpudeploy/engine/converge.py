@@ -15,8 +15,7 @@ from tpudeploy.domain import errors, events, wait
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.slices import Observed
-from tpudeploy.domain.state import Attempt, State
-from tpudeploy.domain.state import Goal as Approval
+from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.step import (
     Adopt,
     Done,

@@ -11,7 +11,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
-from tpudeploy.domain.state import Attempt, Goal, State
+from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, Stage
 from tpudeploy.engine.observe import Subject, observe_all_or_each, readable_states
 from tpudeploy.engine.session import abandoned_locks
@@ -75,7 +75,7 @@ def _usd_per_hour_at_once(replicas: tuple[ReplicaStatus, ...]) -> float | None:
     return sum(billed) + sum(waiting)
 
 
-def _continuation(state: State, approval: Goal) -> str:
+def _continuation(state: State, approval: Approval) -> str:
     """Return the command that finishes an interrupted run: after a `destroy`, `apply` would buy slices."""
     if not approval.is_removal:
         return "tpudeploy apply"

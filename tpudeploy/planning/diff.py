@@ -8,7 +8,7 @@ from typing import Any
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Reason
 from tpudeploy.domain.slices import Phase
-from tpudeploy.domain.state import Attempt, Goal, Record, State
+from tpudeploy.domain.state import Approval, Attempt, Record, State
 from tpudeploy.node.fingerprint import effect, server_print
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
@@ -59,7 +59,7 @@ def field_changes(deployment: Deployment, attempt: Attempt) -> Iterator[FieldCha
         )
 
 
-def _replica_change(deployment: Deployment, record: Record, context: DecisionContext, goal: Goal | None) -> Change:
+def _replica_change(deployment: Deployment, record: Record, context: DecisionContext, goal: Approval | None) -> Change:
     classifications = [classify(a, context) for a in record.attempts]
     alive = [j for j in classifications if j.status in {AttemptStatus.UP, AttemptStatus.WAITING, AttemptStatus.HIDDEN}]
     if not alive:
@@ -141,7 +141,7 @@ def _did_not_come_up(deployment: Deployment, classification: Classification, con
     return not standing.must_restart and bool(standing.failure)
 
 
-def _why_none_is_left(classifications: list[Classification], goal: Goal | None) -> Reason:
+def _why_none_is_left(classifications: list[Classification], goal: Approval | None) -> Reason:
     """Return why a replica has to be asked for: whether its slice was taken away, or an earlier run gave it up."""
     granted = [j for j in classifications if j.attempt.granted_at is not None]
     is_ours = all(j.attempt.releasing_at is not None for j in granted)

@@ -15,9 +15,9 @@ from tpudeploy.domain.life import STATES, Life
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import (
+    Approval,
     Attempt,
     Boot,
-    Goal,
     MetadataUpdate,
     NodeChange,
     Record,
@@ -78,7 +78,7 @@ def _state(tree: dict[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]
     records = tuple(_record(r, attempt) for r in tree.pop("records"))
     return _checked(
         State(
-            goal=_checked(Goal(**goal)) if goal is not None else None,
+            goal=_checked(Approval(**goal)) if goal is not None else None,
             records=records,
             written=_checked(Written(**written)) if written is not None else None,
             **tree,

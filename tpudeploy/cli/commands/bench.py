@@ -10,7 +10,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.cli import documents, exits, options, sweeping
+from tpudeploy.cli import documents, exits, options, sweep_options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
 
 _KEY = "VLLM_API_KEY"
-GRID = sweeping.Grid(streams=(1, 4, 16, 64, 256), contexts=(128, 1024, 8192), outputs=(128,))
+GRID = sweep_options.Grid(streams=(1, 4, 16, 64, 256), contexts=(128, 1024, 8192), outputs=(128,))
 # What a run that goes on has been told already.
 _OF_THE_SWEEP = ("concurrency", "context", "output", "window", "slo_ttft", "slo_tpot", "seed")
 
@@ -46,9 +46,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TYPE",
     )
     options.option(
-        parser, "usd-per-hour", "With --url: the price of its slice in USD/h.", metavar="USD", type=sweeping.usd
+        parser, "usd-per-hour", "With --url: the price of its slice in USD/h.", metavar="USD", type=sweep_options.usd
     )
-    sweeping.grid(parser, GRID)
+    sweep_options.grid(parser, GRID)
     time: dict[str, Any] = {"metavar": "TIME", "type": options.seconds}
     options.flag(
         parser, "skip-oversubscribed", "List cells with more streams than can run at once, without measuring them."
@@ -60,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser, "slo-tpot", "Count as goodput only requests with at most TIME per output token, e.g. 50ms.", **time
     )
     options.option(parser, "duration", "Stop after measuring for TIME, e.g. 2h.", **time)
-    sweeping.max_cost(parser, "Stop when the slice has cost this much meanwhile.")
+    sweep_options.max_cost(parser, "Stop when the slice has cost this much meanwhile.")
     options.option(
         parser, "seed", "Use the same prompts again; prefix caching then shows in the figures.", metavar="TEXT"
     )
@@ -69,10 +69,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "replica",
         "With several replicas: measure only this one, counted from 0 (default: one after the other).",
         metavar="N",
-        type=sweeping.index,
+        type=sweep_options.index,
     )
     options.option(parser, "resume", "Continue a run: measure only the remaining cells.", metavar="ID")
-    sweeping.client(parser)
+    sweep_options.client(parser)
     parser.add_argument(
         "-o", "--out", metavar="FILE", help="With report: the page to write; CSV and Vega-Lite files go beside it."
     )
@@ -173,7 +173,7 @@ def _run(
 
     target, sweep = _target(given, benchmarks, profile, replica), _sweep(given)
     driver, tokenizer = Driver(given.driver or Driver.TPUDEPLOY), given.tokenizer or ""
-    bounds, rows = _bounds(given, target), sweeping.Rows(context.terminal)
+    bounds, rows = _bounds(given, target), sweep_options.Rows(context.terminal)
     benchmarks.check_client(target, driver, tokenizer=tokenizer)
     rows.begin()
     with stopping_gracefully(benchmarks.stop, rows.talk):
@@ -224,9 +224,9 @@ def _sweep(given: argparse.Namespace) -> Sweep | None:
         return None
     slo = Slo(ttft_seconds=given.slo_ttft, tpot_seconds=given.slo_tpot)
     return Sweep(
-        points=sweeping.points(given, GRID),
+        points=sweep_options.points(given, GRID),
         slo=slo,
-        window_seconds=given.window or sweeping.WINDOW,
+        window_seconds=given.window or sweep_options.WINDOW,
         asks_oversubscribed=not given.skip_oversubscribed,
         seed=given.seed or "",
     )
@@ -235,7 +235,7 @@ def _sweep(given: argparse.Namespace) -> Sweep | None:
 def _bounds(given: argparse.Namespace, target: Target) -> Bounds:
     from tpudeploy.domain.benchmark import Bounds
 
-    sweeping.check_price(given, target.subject.usd_per_hour)
+    sweep_options.check_price(given, target.subject.usd_per_hour)
     return Bounds(seconds=given.duration, usd=given.max_cost)
 
 

@@ -6,8 +6,8 @@ import argparse
 
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.approval import all_errors, approve
-from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.error_report import report_error
 from tpudeploy.cli.operation_command import add_arguments, prepare
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain.errors import CloudError, NotApproved
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     unanswered = _unanswered(garbage) if garbage.unreachable else None
     if unanswered is not None:
         terminal.talk("")
-        tell_error(terminal, unanswered)
+        report_error(terminal, unanswered)
     report, refusal = None, None
     if garbage.going:
         try:
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             if not args.json:
                 raise
             refusal = error  # the document holds both the orphans and this error
-            tell_error(terminal, error)
+            report_error(terminal, error)
     worst = refusal or (report and report.error) or unanswered
     if args.json:
         context.reply.set(documents.gc(garbage, report, worst), on_one_line=True)
@@ -59,7 +59,7 @@ def _remove(args: argparse.Namespace, context: Context, workspace: Workspace, ga
     if not args.json:
         terminal.data(view.summary_line(report, terminal.paint))
     for error in all_errors(report):
-        tell_error(terminal, error)
+        report_error(terminal, error)
     return report
 
 

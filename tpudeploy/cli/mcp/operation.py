@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from tpudeploy.cli.boundary import bug
 from tpudeploy.cli.documents import Document
+from tpudeploy.cli.error_report import bug
 from tpudeploy.domain.errors import Interrupted, TpudeployError
 from tpudeploy.domain.frozen import frozen
 

@@ -1,4 +1,4 @@
-"""The options and the live rows of a sweep, which `bench` and `compare --ab` share."""
+"""Command-line options of a sweep, and its live rows. `bench` and `compare --ab` share both."""
 
 from __future__ import annotations
 

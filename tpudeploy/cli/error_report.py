@@ -80,7 +80,7 @@ def _report_stop(terminal: Terminal, error: errors.TpudeployError, *, streams: b
     """Print the error, with --json also as the document or as the last line of the stream; return its exit code."""
     if terminal.as_json and not isinstance(error, errors.OutputFailed):
         _print_document(terminal, error, streams=streams)
-    report(terminal, error)
+    report_error(terminal, error)
     return error.exit_code
 
 
@@ -95,7 +95,7 @@ def _print_document(terminal: Terminal, error: errors.TpudeployError, *, streams
         pass  # the error itself matters more, and is on stderr
 
 
-def report(terminal: Terminal, error: errors.TpudeployError) -> None:
+def report_error(terminal: Terminal, error: errors.TpudeployError) -> None:
     """Print an error: what happened, why, and what to do. Diagnostics show their lines of YAML."""
     paint = terminal.paint.styled
     if isinstance(error, errors.ConfigError) and error.diagnostics:
