@@ -13,7 +13,7 @@ from tpudeploy.domain.report import Report as Reported
 from tpudeploy.results import Result
 
 if TYPE_CHECKING:
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
 
 
 class Plan(Planned, Result):
@@ -44,7 +44,7 @@ class Plan(Planned, Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.views.schemas import plan
+        from tpudeploy.schemas.documents import plan
 
         return plan()
 
@@ -60,7 +60,7 @@ class Plan(Planned, Result):
         return "\n".join(texts)
 
     def messages(self, paint: Paint) -> str:
-        from tpudeploy.views.excerpt import diagnostics
+        from tpudeploy.text.excerpt import diagnostics
 
         return f"\n{diagnostics(self.diagnostics, paint)}" if self.diagnostics else ""
 

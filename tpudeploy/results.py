@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
 
 R = TypeVar("R", bound="Result")
 
@@ -52,7 +52,7 @@ class Result:
         return 0
 
     def __str__(self) -> str:
-        from tpudeploy.views.paint import Paint
+        from tpudeploy.text.paint import Paint
 
         return self.as_text(Paint())
 
@@ -94,9 +94,9 @@ def document(
     """Return the JSON Schema of a document: its format, these keys, and the fields of `cls`.
 
     The value of a key is a type or a schema; a list of one mapping stands for a list of objects with these keys, and
-    `more` is as for `views.schema_of.document`.
+    `more` is as for `schemas.schema_of.document`.
     """
-    from tpudeploy.views import schema_of
+    from tpudeploy.schemas import schema_of
 
     head = {"format": {"const": f"tpudeploy.{kind}/1"}}
     return schema_of.document(f"tpudeploy {kind}", {**head, **keys}, cls=cls, optional=optional, **more)
@@ -104,7 +104,7 @@ def document(
 
 def part(keys: Mapping[str, Any], optional: Iterable[str] = ()) -> dict[str, Any]:
     """Return the schema of an object inside a document, with keys of plain types."""
-    from tpudeploy.views.schema_of import Definitions, object_of
+    from tpudeploy.schemas.schema_of import Definitions, object_of
 
     definitions = Definitions(is_output=True)
     return object_of({name: definitions.schema(value) for name, value in keys.items()}, optional=optional)

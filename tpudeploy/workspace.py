@@ -17,6 +17,7 @@ from tpudeploy.wiring import Adapters, Options
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
+    from tpudeploy.boot_log.reading import Timeline
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
     from tpudeploy.domain.benchmark import Run, Start
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from tpudeploy.domain.orphans import CloudResource, Orphans
     from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.state import Attempt, State
-    from tpudeploy.domain.status import Timeline
     from tpudeploy.domain.verify import Verification
     from tpudeploy.loading import Profiles
     from tpudeploy.plans import Plan, Report

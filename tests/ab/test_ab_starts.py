@@ -10,12 +10,12 @@ import pytest
 from ab_repeats import OF, nothing, runs, shown
 
 from tpudeploy.ab_test.arms import differing, in_effect
+from tpudeploy.ab_test.experiment import CacheUse, Finding, InEffect
 from tpudeploy.ab_test.result import Reason, Result, result
 from tpudeploy.ab_test.starts import deciding_measure
 from tpudeploy.boot_log.starts import last_start, reported_start
 from tpudeploy.domain.benchmark import Side, Start
 from tpudeploy.domain.comparison import Measure
-from tpudeploy.domain.experiment import CacheUse, Finding, InEffect
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.slices import BootPhase, BootReport
 from tpudeploy.domain.verify import ReplicaVerification, Verdict, Verification, VerifiedSetting

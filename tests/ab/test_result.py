@@ -8,10 +8,10 @@ from random import Random
 import pytest
 from ab_repeats import OF, POINTS, SUBJECT, nothing, runs, shown
 
+from tpudeploy.ab_test.experiment import Arm, Finding, InEffect
 from tpudeploy.ab_test.result import Reason, result
 from tpudeploy.domain.benchmark import CellStatus, Ended, Side
 from tpudeploy.domain.comparison import Measure
-from tpudeploy.domain.experiment import Arm, Finding, InEffect
 from tpudeploy.domain.load import Point
 
 

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from tpudeploy.ab_test.effect import MARGIN, Observed, chance, effect, finding, holm, quantile
+from tpudeploy.ab_test.experiment import Effect, Finding
 from tpudeploy.ab_test.turns import order, restarts
 from tpudeploy.domain.benchmark import Side
-from tpudeploy.domain.experiment import Effect, Finding
 
 TRIALS = 1500
 # scipy.stats.t.ppf of scipy 1.17

@@ -17,10 +17,9 @@ from pathlib import Path
 
 from tpudeploy.adapters import assets
 from tpudeploy.adapters.files import FileReader
+from tpudeploy.boot_log.reading import Phase, Timeline
 from tpudeploy.boot_log.starts import timeline
 from tpudeploy.config.parse import parse
-from tpudeploy.domain.boot_log import Phase
-from tpudeploy.domain.status import Timeline
 from tpudeploy.emulator import storage_api
 from tpudeploy.emulator.clock import VirtualClock
 from tpudeploy.emulator.http_server import Reply

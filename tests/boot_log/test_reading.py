@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpudeploy.boot_log.read import read
+from tpudeploy.boot_log.reading import Cause
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.boot_log.signatures import SIGNATURES
 from tpudeploy.boot_log.signatures.row import Signature
-from tpudeploy.domain.boot_log import Cause
-from tpudeploy.views.logs import phase_name
+from tpudeploy.boot_log.view import phase_name
 
 EXAMPLES = {row.name: row.example for row in SIGNATURES}
 HERE = Path(__file__).parent

@@ -21,7 +21,7 @@ from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 

@@ -54,7 +54,7 @@ PARTICIPLES = frozenset(
     ]
 )
 PHRASES = re.compile(
-    r"\b(is no [a-z]+ of|anew|whoever|so many|is none|how manieth|for who |nobody|somebody|goes on|went on)\b",
+    r"\b(is no [a-z]+ of|anew|whoever|so many|(?-i:is none)|how manieth|for who |nobody|somebody|goes on|went on)\b",
     re.IGNORECASE,
 )
 
@@ -69,13 +69,13 @@ class Limit:
 
 
 LIMITS = {
-    "": Limit(participles=4.7, functions=0, phrases=10),
-    "ab_test": Limit(participles=0.0, functions=1, phrases=1),
-    "accuracy": Limit(participles=4.7, functions=0, phrases=0),
+    "": Limit(participles=7.4, functions=0, phrases=5),
+    "ab_test": Limit(participles=3.7, functions=1, phrases=0),
+    "accuracy": Limit(participles=4.3, functions=0, phrases=0),
     "adapters": Limit(participles=0.0, functions=0, phrases=1),
-    "alerts": Limit(participles=0.0, functions=0, phrases=2),
+    "alerts": Limit(participles=0.0, functions=0, phrases=0),
     "availability": Limit(participles=0.0, functions=0, phrases=0),
-    "benchmark": Limit(participles=0.0, functions=0, phrases=1),
+    "benchmark": Limit(participles=0.0, functions=0, phrases=0),
     "boot_log": Limit(participles=0.0, functions=0, phrases=1),
     "catalog": Limit(participles=0.0, functions=0, phrases=0),
     "cli": Limit(participles=11.7, functions=0, phrases=7),
@@ -83,6 +83,7 @@ LIMITS = {
     "domain": Limit(participles=9.6, functions=0, phrases=21),
     "emulator": Limit(participles=0.0, functions=0, phrases=1),
     "engine": Limit(participles=1.3, functions=0, phrases=8),
+    "gitops": Limit(participles=0.0, functions=0, phrases=5),
     "metrics": Limit(participles=0.0, functions=0, phrases=0),
     "node": Limit(participles=18.6, functions=0, phrases=2),
     "operations": Limit(participles=0.0, functions=0, phrases=0),
@@ -91,9 +92,11 @@ LIMITS = {
     "planning": Limit(participles=7.3, functions=0, phrases=9),
     "reconcile": Limit(participles=30.5, functions=1, phrases=8),
     "serialization": Limit(participles=98.2, functions=0, phrases=1),
+    "schemas": Limit(participles=0.0, functions=0, phrases=0),
     "sizing": Limit(participles=0.0, functions=0, phrases=0),
+    "text": Limit(participles=0.0, functions=0, phrases=0),
     "verify": Limit(participles=0.0, functions=0, phrases=0),
-    "views": Limit(participles=0.5, functions=0, phrases=0),
+    "views": Limit(participles=1.2, functions=0, phrases=0),
 }
 
 

@@ -22,7 +22,7 @@ from pseudo_terminal import person
 from screen import Screen
 
 from tpudeploy.emulator.machine.machine import Machine
-from tpudeploy.views.schemas import SCHEMAS
+from tpudeploy.schemas.documents import SCHEMAS
 
 Bench = Callable[..., Result]
 STREAMS = "1,2,3,4,5,6,7,8,10,12,14,16"

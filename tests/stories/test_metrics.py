@@ -84,8 +84,8 @@ def test_the_screen_reads_well() -> None:
     from tpudeploy.domain.facts import Unknown
     from tpudeploy.domain.metrics import Metrics
     from tpudeploy.engine.metrics import to_readings
-    from tpudeploy.views.metrics import metrics
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.metrics.view import metrics
+    from tpudeploy.text.paint import Paint
 
     busy = Figures(
         running=255,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tpudeploy.gitops.comment import Part, code, fence, fit, prose
 from tpudeploy.node.revision import shell_lines
 from tpudeploy.planning import approval
 from tpudeploy.planning.approval import Approval, Marker
-from tpudeploy.views.comment import Part, code, fence, fit, prose
 
 STEADY = settings(derandomize=True, deadline=None, max_examples=200)
 TEXT = st.text(alphabet=st.sampled_from("ab `|<>@#_*[]()\\!~\n\r\t-\u2028é模"), max_size=80)

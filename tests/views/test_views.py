@@ -19,11 +19,12 @@ from tpudeploy.domain.plan import Action
 from tpudeploy.domain.request_table import Place, PlaceState
 from tpudeploy.domain.slices import BootPhase, Phase, Slice, SliceRef
 from tpudeploy.domain.verify import Verdict, VerifiedSetting
-from tpudeploy.views import jsonl, words
+from tpudeploy.orphans.view import gc
+from tpudeploy.text import words
+from tpudeploy.text.excerpt import diagnostics
+from tpudeploy.text.paint import Paint
+from tpudeploy.views import jsonl
 from tpudeploy.views.events import line
-from tpudeploy.views.excerpt import diagnostics
-from tpudeploy.views.gc import gc
-from tpudeploy.views.paint import Paint
 from tpudeploy.views.reports import REPORTS, CheckedProfile
 
 PLAIN, COLOUR = Paint(), Paint(colour=True)

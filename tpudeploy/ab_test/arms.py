@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tpudeploy.ab_test.experiment import InEffect
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.experiment import InEffect
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.verify import Verdict, Verification

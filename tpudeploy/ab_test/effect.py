@@ -15,8 +15,8 @@ from functools import lru_cache
 from math import atan, cos, exp, expm1, log, pi, sin, sqrt, tan
 from typing import TypeVar
 
+from tpudeploy.ab_test.experiment import Effect, Finding
 from tpudeploy.domain.benchmark import Side
-from tpudeploy.domain.experiment import Effect, Finding
 from tpudeploy.domain.frozen import frozen
 
 ALPHA = 0.05

@@ -13,12 +13,12 @@ from math import exp, log
 from typing import Any
 
 from tpudeploy.ab_test.effect import MARGIN, Observed, effect, finding, holm
+from tpudeploy.ab_test.experiment import Effect, Experiment, Finding, InEffect, Repeat, Row, StartRow
 from tpudeploy.ab_test.starts import counted, finding_of_starts, repeats_of, start_rows
 from tpudeploy.ab_test.turns import order
 from tpudeploy.domain.accuracy import Judgement, Verdict
 from tpudeploy.domain.benchmark import Ended, Run, Side
 from tpudeploy.domain.comparison import Measure
-from tpudeploy.domain.experiment import Effect, Experiment, Finding, InEffect, Repeat, Row, StartRow
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.serialization import to_json

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpudeploy.ab_test.effect import Observed, effect, finding, geometric_mean, holm
+from tpudeploy.ab_test.experiment import CacheUse, Effect, Finding, Repeat, StartRow
 from tpudeploy.domain.benchmark import Run, Side, Start
 from tpudeploy.domain.comparison import Measure
-from tpudeploy.domain.experiment import CacheUse, Effect, Finding, Repeat, StartRow
 
 # With this many starts, each arm's first can be left out: three figures are fitted to the rest, and scatter remains.
 _ENOUGH = 7

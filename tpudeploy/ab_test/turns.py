@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
+from tpudeploy.ab_test.experiment import Experiment
 from tpudeploy.domain.benchmark import Side
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.experiment import Experiment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tpudeploy.ab_test.experiment import Experiment
 from tpudeploy.adapters.ids import find_path
 from tpudeploy.adapters.state import disk
 from tpudeploy.domain import errors
-from tpudeploy.domain.experiment import Experiment
 from tpudeploy.serialization import sealed
 
 FORMAT = "tpudeploy.experiment/1"

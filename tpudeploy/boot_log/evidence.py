@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from tpudeploy.boot_log.reading import Reading
 from tpudeploy.config.tokens import masked
-from tpudeploy.domain.boot_log import Reading
 from tpudeploy.domain.deployment import Json
 
 _ASK = """\

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from tpudeploy.domain.boot_log import Line
+from tpudeploy.boot_log.reading import Line
 
 # (EngineCore pid=187) ERROR 08-07 20:40:29 [core.py:1349] text. The same from 0.12 to 0.32; a worker's name may be
 # longer (EngineCore_DP0), and what is printed past the logger has the process alone, or nothing.

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from tpudeploy.domain.boot_log import Line, Phase
+from tpudeploy.boot_log.reading import Line, Phase
 
 # The lines that begin each phase, in the order of a start: of our script, then of the engine (0.26; 0.32 writes the
 # same but for the cache's size). A phase ends where the next begins, or where the script says that it is done.

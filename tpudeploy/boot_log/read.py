@@ -8,8 +8,8 @@ from statistics import median
 
 from tpudeploy.boot_log import cause, phases
 from tpudeploy.boot_log.lines import last_boot, last_server, parse_lines
+from tpudeploy.boot_log.reading import Cause, Line, Load, Reading
 from tpudeploy.boot_log.settings import read_facts
-from tpudeploy.domain.boot_log import Cause, Line, Load, Reading
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.metrics import Figures
 from tpudeploy.metrics.advice import Budget

@@ -9,7 +9,7 @@ from typing import Any
 
 from tpudeploy.boot_log import phases
 from tpudeploy.boot_log.lines import last_boot, parse_lines
-from tpudeploy.domain.boot_log import Line
+from tpudeploy.boot_log.reading import Line
 from tpudeploy.domain.budget import UTILIZATION, HbmBudget
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.sizing.numbers import parse_number

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from tpudeploy.domain.boot_log import Line
+from tpudeploy.boot_log.reading import Line
 
 # The last line of a traceback: `ValueError: …`, `jax.errors.JaxRuntimeError: …`; the startup script's own last word.
 EXCEPTION = re.compile(

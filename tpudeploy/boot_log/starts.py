@@ -9,11 +9,10 @@ from itertools import pairwise
 from tpudeploy.boot_log import phases
 from tpudeploy.boot_log.lines import parse_lines, server_starts
 from tpudeploy.boot_log.read import read
+from tpudeploy.boot_log.reading import Line, Phase, Reading, Timeline
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain.benchmark import Start
-from tpudeploy.domain.boot_log import Line, Phase, Reading
 from tpudeploy.domain.slices import BootReport
-from tpudeploy.domain.status import Timeline
 from tpudeploy.sizing.numbers import parse_number
 
 _CONTAINER_LINE = "starting: "

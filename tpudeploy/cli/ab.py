@@ -14,12 +14,12 @@ from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 
 if TYPE_CHECKING:
     from tpudeploy.ab_test.arms import Flag
+    from tpudeploy.ab_test.experiment import Experiment
     from tpudeploy.ab_test.turns import Proposal
     from tpudeploy.accuracy.sheet import Sheet
     from tpudeploy.config.profile import Profile
     from tpudeploy.domain import events
     from tpudeploy.domain.benchmark import Side
-    from tpudeploy.domain.experiment import Experiment
     from tpudeploy.operations.ab_test import AbTests, Arms, AskQuestions
     from tpudeploy.operations.accuracy import AccuracyTests
 
@@ -101,8 +101,8 @@ def _options_on_command_line(args: argparse.Namespace, names: Sequence[str]) -> 
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.ab_test import view
     from tpudeploy.operations.ab_test import AbTests
-    from tpudeploy.views import ab as view
 
     if len(args.runs) != 1:
         raise UsageError("An A/B is of one profile.", hint="tpudeploy compare PROFILE --ab serving.padding_gap=0,512")
@@ -216,9 +216,9 @@ def _repeats(args: argparse.Namespace) -> int:
 
 def _approve(args: argparse.Namespace, context: Context, proposal: Proposal) -> None:
     """Raise `errors.NotApproved`."""
+    from tpudeploy.ab_test import view
     from tpudeploy.cli.approval import approve
-    from tpudeploy.views import ab as view
-    from tpudeploy.views import excerpt
+    from tpudeploy.text import excerpt
 
     terminal = context.terminal
     terminal.data(view.proposal(proposal, terminal.paint))
@@ -287,7 +287,7 @@ class _Command:
         return None
 
     def _turn(self, experiment: Experiment, place: int, side: Side) -> None:
-        from tpudeploy.views import ab as view
+        from tpudeploy.ab_test import view
 
         self._rows.talk("\n" + view.turn(experiment, place, side, self._context.terminal.paint))
 
@@ -316,7 +316,7 @@ def question_asker(experiment: Experiment, context: Context, tests: AccuracyTest
 
 
 def _show_result(args: argparse.Namespace, context: Context, tests: AbTests, experiment: Experiment) -> int:
-    from tpudeploy.views import ab as view
+    from tpudeploy.ab_test import view
 
     terminal, result = context.terminal, tests.result(experiment)
     if args.json:

@@ -185,8 +185,8 @@ def _load_answers(path: Path) -> Sheet | None:
 def _tell(
     args: argparse.Namespace, context: Context, before: Sheet | None, after: Sheet, verdict: Verdict | None
 ) -> None:
+    from tpudeploy.accuracy import view
     from tpudeploy.accuracy.verdict import LEAST_BASELINE
-    from tpudeploy.views import accuracy as view
 
     terminal = context.terminal
     if args.json:

@@ -16,7 +16,8 @@ from tpudeploy.domain import events
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.plan import Action, Mode, Plan
 from tpudeploy.domain.report import Report
-from tpudeploy.views import excerpt, jsonl
+from tpudeploy.text import excerpt
+from tpudeploy.views import jsonl
 from tpudeploy.views import plan as view
 from tpudeploy.views.status import summary
 from tpudeploy.workspace import Workspace

@@ -140,7 +140,7 @@ class Context:
         profile is valid, and `errors.ProfileNotFound` for a path that does not exist.
         """
         from tpudeploy.domain.errors import ProfileInvalid
-        from tpudeploy.views.excerpt import diagnostics
+        from tpudeploy.text.excerpt import diagnostics
 
         valid: list[Profile] = []
         invalid: dict[str, ProfileInvalid] = {}
@@ -161,7 +161,7 @@ class Context:
     def report_invalid(self, invalid: Mapping[str, ProfileInvalid]) -> None:
         """Print what is wrong with the invalid files, for a command whose own output does not."""
         if invalid:
-            from tpudeploy.views.excerpt import diagnostics
+            from tpudeploy.text.excerpt import diagnostics
 
             problems = all_problems(invalid).diagnostics
             self.terminal.talk(diagnostics(problems, self.terminal.paint) + "\n")

@@ -19,7 +19,8 @@ from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.forge import Host, Verdict
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
-from tpudeploy.views import excerpt, issue, markdown
+from tpudeploy.gitops import issue, markdown
+from tpudeploy.text import excerpt
 from tpudeploy.views import plan as view
 
 P = TypeVar("P", bound=Plan)

@@ -74,17 +74,17 @@ class Rows:
         self._terminal = terminal
 
     def begin(self) -> None:
-        from tpudeploy.views.bench import row_header
+        from tpudeploy.benchmark.view import row_header
 
         self.talk(row_header(self._terminal.paint))
 
     def begin_cell(self, run: Run, point: Point) -> None:
-        from tpudeploy.views.bench import unfinished_row
+        from tpudeploy.benchmark.view import unfinished_row
 
         self.passing(unfinished_row(run, point))
 
     def end_cell(self, run: Run, cell: Cell) -> None:
-        from tpudeploy.views.bench import row
+        from tpudeploy.benchmark.view import row
 
         self.talk(row(run, cell, self._terminal.paint))
 
@@ -92,7 +92,7 @@ class Rows:
         """Show a line that the next one replaces, at a terminal in the foreground."""
         terminal = self._terminal
         if terminal.is_drawable and terminal.is_in_foreground:
-            from tpudeploy.views.words import cut
+            from tpudeploy.text.words import cut
 
             terminal.draw(_ERASE + cut(text, terminal.size.columns - 1))
 

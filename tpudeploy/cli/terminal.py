@@ -14,7 +14,7 @@ from typing import TextIO
 
 from tpudeploy.domain.errors import OutputFailed
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.views.paint import Paint
+from tpudeploy.text.paint import Paint
 
 _DEFAULT_SIZE = os.terminal_size((80, 24))
 

@@ -16,6 +16,15 @@ class Judgement(StrEnum):
     FELL = "fell"
     CANNOT_TELL = "cannot-tell"
 
+    @property
+    def sentence(self) -> str:
+        """The conclusion for people."""
+        return {
+            Judgement.HELD: "No quality regression was detected.",
+            Judgement.FELL: "Quality regressed.",
+            Judgement.CANNOT_TELL: "This number of questions cannot decide it.",
+        }[self]
+
 
 @frozen
 class Paired:

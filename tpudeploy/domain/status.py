@@ -1,8 +1,7 @@
-"""Define the status of replicas and deployments, the progress of a boot, and the timeline of a start."""
+"""Define the status of replicas and deployments, and the progress of a boot."""
 
 from __future__ import annotations
 
-from tpudeploy.domain.boot_log import Phase, Reading
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
@@ -86,33 +85,3 @@ class DeploymentStatus:
         """Return one of the `deployments` of `status --json`."""
         document: dict[str, object] = to_json(self)
         return document | {"error": None if self.error is None else self.error.to_dict()}
-
-
-@frozen
-class Timeline:
-    """One start. `reading` holds the parts; `critical` are those on the critical path, first to last.
-
-    `cache` is the machine's report of its compile cache, or "". `is_whole` False: its log could not be read, so the
-    work of the server in its container is one part.
-    """
-
-    address: str
-    slice_name: str
-    reading: Reading
-    critical: tuple[Phase, ...]
-    cache: str = ""
-    is_whole: bool = True
-
-    def to_dict(self) -> dict[str, object]:
-        """Return one of the `timelines` of `status --timeline --json`."""
-        reading = self.reading.to_dict()
-        return {
-            "address": self.address,
-            "slice": self.slice_name,
-            "serving": reading["serving"],
-            "seconds": reading["seconds"],
-            "phases": reading["phases"],
-            "critical": [phase.name for phase in self.critical],
-            "cache": self.cache,
-            "whole": self.is_whole,
-        }

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 
 from tpudeploy.boot_log import starts
+from tpudeploy.boot_log.reading import Timeline
 from tpudeploy.domain import errors
 from tpudeploy.domain.benchmark import Start
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import BootReport
 from tpudeploy.domain.state import Attempt
-from tpudeploy.domain.status import Timeline
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.ports import Logs, World

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tpudeploy.ab_test import result as ab_test
     from tpudeploy.loading import OneProfile
     from tpudeploy.operations.ab_test import Listener
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -23,7 +23,7 @@ class AbResult(Result):
     """The result of an A/B: which value to keep and why, and each effect with its interval."""
 
     FORMAT = "ab"
-    IS_DOCUMENT = False  # its schema is in views/document_schemas.py
+    IS_DOCUMENT = False  # its schema is in schemas/results.py
     effects: ab_test.Result
     path: Path  # of the file that keeps it
 
@@ -35,7 +35,7 @@ class AbResult(Result):
         return self.effects.to_dict()
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.ab import result as view
+        from tpudeploy.ab_test.view import result as view
 
         return view(self.effects, paint, path=str(self.path), width=width)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tpudeploy.ab_test import arms
+from tpudeploy.ab_test.experiment import Arm, Experiment, InEffect
 from tpudeploy.ab_test.result import Result, repeats, result
 from tpudeploy.ab_test.starts import deciding_measure
 from tpudeploy.ab_test.turns import Proposal, order, start_seconds
@@ -33,7 +34,6 @@ from tpudeploy.domain.errors import (
     UsageError,
 )
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.experiment import Arm, Experiment, InEffect
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.plan import Action

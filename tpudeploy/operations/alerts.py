@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tpudeploy.alerts.watched import Watched
     from tpudeploy.config.profile import Profile
     from tpudeploy.loading import Profiles
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 _DASHBOARD = "dashboard"
@@ -120,8 +120,8 @@ def _measured_limit(
 
 
 def _text(form: str, deployments: Sequence[Watched]) -> str:
+    from tpudeploy.alerts import view
     from tpudeploy.alerts.formats import FORMATS
-    from tpudeploy.views import alerts as view
 
     if form == _DASHBOARD:
         from tpudeploy.alerts.dashboard import dashboard

@@ -13,7 +13,7 @@ from tpudeploy.results import Result, result
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -34,7 +34,7 @@ class BenchmarkRun(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.views.schemas import run
+        from tpudeploy.schemas.documents import run
 
         return run()
 
@@ -43,7 +43,7 @@ class BenchmarkRun(Result):
         return ("format", "id", "subject", "cells")
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.bench import result as view
+        from tpudeploy.benchmark.view import result as view
 
         return "\n" + view(self.run, paint, path=str(self.path), width=width)
 

@@ -10,7 +10,7 @@ from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -31,12 +31,12 @@ class Runs(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.views.schema_of import CELLS_COUNTED
+        from tpudeploy.schemas.schema_of import CELLS_COUNTED
 
         return document("runs", {"runs": tuple[Run, ...]}, printed_as={Run: CELLS_COUNTED})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.bench import listed as view
+        from tpudeploy.benchmark.view import listed as view
 
         del width
         return view(self.runs, paint)

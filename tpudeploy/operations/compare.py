@@ -16,7 +16,7 @@ from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 _FEWEST = 2
@@ -39,12 +39,12 @@ class Compared(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.views.schema_of import CELLS_COUNTED
+        from tpudeploy.schemas.schema_of import CELLS_COUNTED
 
         return document("comparison", {}, Comparison, printed_as={Run: CELLS_COUNTED})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.compare import comparison as view
+        from tpudeploy.benchmark.comparison_view import comparison as view
 
         del width
         return view(self.comparison, self.measure, paint)

@@ -11,7 +11,7 @@ from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -34,7 +34,7 @@ class MemoryLayout(Result):
         return ("details",)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.details import details as view
+        from tpudeploy.verify.details_view import details as view
 
         del width
         return "\n".join(view(details, paint) for details in self.details)

@@ -9,8 +9,8 @@ from tpudeploy.operations.declaration import Argument, Kind, Operation, profile
 from tpudeploy.operations.logs import LogReadings
 
 if TYPE_CHECKING:
+    from tpudeploy.boot_log.reading import Draft, NoDraft
     from tpudeploy.config.profile import Profile
-    from tpudeploy.domain.boot_log import Draft, NoDraft
     from tpudeploy.loading import OneProfile
     from tpudeploy.workspace import Workspace
 
@@ -55,7 +55,7 @@ def with_draft(workspace: Workspace, readings: LogReadings, profile: Profile | N
 
 def _draft(workspace: Workspace, readings: LogReadings, profile: Profile | None, author: Profile) -> Draft | NoDraft:
     from tpudeploy.boot_log.evidence import evidence
-    from tpudeploy.domain.boot_log import Draft, NoDraft
+    from tpudeploy.boot_log.reading import Draft, NoDraft
     from tpudeploy.domain.errors import CloudError, QueryFailed
     from tpudeploy.loading import sized
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.domain.diagnosis import Diagnosis, Grade
+from tpudeploy.availability.diagnosis import Diagnosis, Grade
 from tpudeploy.operations.declaration import Operation, flag, profile
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -40,7 +40,7 @@ class Preconditions(Result):
         return document("doctor", {"emulated": bool, "counts": counts}, Diagnosis)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.doctor import doctor as view
+        from tpudeploy.availability.doctor.view import doctor as view
 
         return view(self.diagnosis, paint, width=width, emulated=self.emulated)
 

@@ -9,7 +9,7 @@ from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 

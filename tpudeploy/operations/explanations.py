@@ -13,7 +13,7 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Remedy
 from tpudeploy.operations.examples import EXAMPLES
 from tpudeploy.operations.refusal_page import page
-from tpudeploy.views.words import duration
+from tpudeploy.text.words import duration
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.refusals.row import Verdict

@@ -13,7 +13,7 @@ from tpudeploy.results import Result, document
 if TYPE_CHECKING:
     from tpudeploy.domain.events import Event
     from tpudeploy.loading import Profiles
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -45,7 +45,7 @@ class Orphans(orphans.Orphans, Result):
         return ("format", "strays", "unreachable")
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.gc import gc as view
+        from tpudeploy.orphans.view import gc as view
 
         del width
         return view(self, paint)

@@ -9,10 +9,10 @@ from tpudeploy.operations.declaration import Operation, profile
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
-    from tpudeploy.domain.boot_log import Draft, NoDraft, Reading
+    from tpudeploy.boot_log.reading import Draft, NoDraft, Reading
     from tpudeploy.domain.errors import CloudError
     from tpudeploy.loading import OneProfile
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -27,7 +27,7 @@ class LogReadings(Result):
     draft: Draft | NoDraft | None
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.domain.boot_log import Draft
+        from tpudeploy.boot_log.reading import Draft
 
         logs = [
             {"log": name, "replica": self.addresses.get(name), **reading.to_dict()}
@@ -78,16 +78,16 @@ class LogReadings(Result):
         return "\n\n".join(f"{self.label(name)}:\n{text}".rstrip("\n") for name, text in texts.items())
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.domain.boot_log import Draft
-        from tpudeploy.views.logs import draft as view
-        from tpudeploy.views.logs import explanation
+        from tpudeploy.boot_log.reading import Draft
+        from tpudeploy.boot_log.view import draft as view
+        from tpudeploy.boot_log.view import explanation
 
         texts = {name: explanation(reading, paint, width=width) for name, reading in self.readings.items()}
         text = self.with_headings(texts)
         return f"{text}\n\n{view(self.draft, paint, width=width)}" if isinstance(self.draft, Draft) else text
 
     def messages(self, paint: Paint) -> str:
-        from tpudeploy.domain.boot_log import NoDraft
+        from tpudeploy.boot_log.reading import NoDraft
 
         del paint
         if not isinstance(self.draft, NoDraft):

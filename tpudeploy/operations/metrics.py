@@ -10,7 +10,7 @@ from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -23,7 +23,7 @@ class MetricsReport(Result):
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.domain.metrics import Metrics
-        from tpudeploy.views.metrics import metrics as view
+        from tpudeploy.metrics.view import metrics as view
 
         return view(Metrics(replicas=self.replicas), paint, width=width)
 

@@ -11,7 +11,7 @@ from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
     from tpudeploy.domain.benchmark import Run
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -38,7 +38,7 @@ class OperatingPoints(Result):
         return document("operating", {"emulated": bool, "run": str, "loads": [load]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.recommend import operating as view
+        from tpudeploy.benchmark.operating_view import operating as view
 
         del width
         return view(self.run, self.points, paint)

@@ -11,7 +11,7 @@ from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 _KEYS: Mapping[str, Any] = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tpudeploy.config.profile import Profile as Checked
     from tpudeploy.domain.recommendation import Choice
     from tpudeploy.loading import OneProfile
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -49,12 +49,12 @@ class Recommended(Result):
         return "" if self.profile is None else self.profile.rstrip("\n")
 
     def messages(self, paint: Paint) -> str:
-        from tpudeploy.views.recommend import recommendation as view
+        from tpudeploy.benchmark.operating_view import recommendation as view
 
         return view(self.recommendation, paint)
 
     def __str__(self) -> str:
-        from tpudeploy.views.paint import Paint
+        from tpudeploy.text.paint import Paint
 
         return f"{self.messages(Paint())}\n{self.as_text(Paint())}".rstrip()
 

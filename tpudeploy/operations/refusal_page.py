@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.slices import Remedy, Scope
-from tpudeploy.views.words import duration, plain
+from tpudeploy.text.words import duration, plain
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.refusals.row import Verdict

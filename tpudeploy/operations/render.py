@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tpudeploy.config.profile import Profile
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.loading import OneProfile
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 

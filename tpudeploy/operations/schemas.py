@@ -8,7 +8,7 @@ from typing import Any
 
 from tpudeploy.operations import OPERATIONS, operation
 from tpudeploy.results import Result
-from tpudeploy.views import schemas
+from tpudeploy.schemas import documents as schemas
 
 PROFILE = "profile"
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tpudeploy.domain.state import State
     from tpudeploy.plans import Plan
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.loading import OneProfile
     from tpudeploy.sizing.sweep import Sweep
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -62,7 +62,7 @@ class Size(Result):
 
     def messages(self, paint: Paint) -> str:
         """Return the diagnostics that loading the profile has not shown."""
-        from tpudeploy.views.excerpt import diagnostics
+        from tpudeploy.text.excerpt import diagnostics
 
         new = [diagnostic for diagnostic in self.diagnostics if diagnostic not in self.warnings]
         return "\n" + diagnostics(new, paint) if new else ""

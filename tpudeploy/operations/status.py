@@ -11,10 +11,10 @@ from tpudeploy.operations.declaration import Operation, flag, valid_profiles
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
+    from tpudeploy.boot_log.reading import Timeline
     from tpudeploy.domain.errors import ConfigError
-    from tpudeploy.domain.status import Timeline
     from tpudeploy.loading import Profiles
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 _NO_START = "No machine has reported a start."
@@ -71,8 +71,8 @@ class Status(Result):
         return document("status", keys, optional=("details", "timelines"))
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.details import details
-        from tpudeploy.views.logs import timeline
+        from tpudeploy.boot_log.view import timeline
+        from tpudeploy.verify.details_view import details
         from tpudeploy.views.status import status as view
 
         del width

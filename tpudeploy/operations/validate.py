@@ -13,7 +13,7 @@ from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile, Profiles
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.views.reports import CheckedProfile
     from tpudeploy.workspace import Workspace
 
@@ -48,7 +48,7 @@ class Validation(Result):
         return document("diagnostics", {"valid": bool, "profiles": [profile]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.excerpt import diagnostics
+        from tpudeploy.text.excerpt import diagnostics
 
         del width
         lines = []

@@ -14,7 +14,7 @@ from tpudeploy.results import Result, document, result
 if TYPE_CHECKING:
     from tpudeploy.domain.verify import Verification
     from tpudeploy.loading import OneProfile
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -48,7 +48,7 @@ class Verified(Result):
         return document("verify", keys)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.verify import verify as view
+        from tpudeploy.verify.view import verify as view
 
         del width
         return view(self.verification, paint)

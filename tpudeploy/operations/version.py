@@ -8,7 +8,7 @@ from tpudeploy.operations.declaration import Access, Operation
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 

@@ -11,7 +11,7 @@ from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
     from tpudeploy.loading import Profiles
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -27,7 +27,7 @@ class ZoneTables(Result):
         return iter(self.tables)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.zones import zones as view
+        from tpudeploy.availability.view import zones as view
 
         return view(self.tables, paint, width=width, emulated=self.emulated)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpudeploy.domain.plan import Drift, Drifted, DriftKind
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
 
 _SENTENCES = {
     DriftKind.CHANGED: "has changed",

@@ -10,8 +10,9 @@ from tpudeploy.domain.pins import FILE
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.slices import BootPhase, Phase
 from tpudeploy.domain.verify import VerifiedSetting
-from tpudeploy.views import outlook, words
-from tpudeploy.views.paint import Paint
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.views import outlook
 from tpudeploy.views.status import progress
 
 _START = {

@@ -17,9 +17,9 @@ from tpudeploy.domain.orphans import Orphans
 from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.serialization import to_json
+from tpudeploy.text.paint import Paint
 from tpudeploy.version import VERSION as TPUDEPLOY
 from tpudeploy.views import events
-from tpudeploy.views.paint import Paint
 
 FORMAT = "tpudeploy.events/1"
 ERROR = "tpudeploy.error/1"

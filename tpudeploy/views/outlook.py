@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from tpudeploy.domain.request_table import Place, PlaceState
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
-from tpudeploy.views.words import aligned
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import aligned
 
 Outlooks: TypeAlias = Mapping[str, Sequence[Place]]  # by the replica's address
 

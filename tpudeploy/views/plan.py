@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Mode, Plan, Reason
-from tpudeploy.views import drift, words
-from tpudeploy.views.paint import Paint
+from tpudeploy.pins.pins import FOLLOWS
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.views import drift
 
 _SYMBOLS = {Action.CREATE: "+", Action.UPDATE: "~", Action.RESTART: "↻", Action.DESTROY: "-"}
 _MEANING = {
@@ -83,13 +85,19 @@ def _unfinished_runs(goals: Iterable[Goal]) -> Iterator[str]:
             yield f"An earlier run for {goal.name} did not finish; `tpudeploy {command}` completes it."
 
 
+def visible_fields(change: Change) -> list[FieldChange]:
+    """Return the attributes of a change to show. A new slice shows those that are written or pinned, no defaults."""
+    is_new = change.action is Action.CREATE
+    return [f for f in change.fields if not is_new or f.origin is not None or f.path in FOLLOWS]
+
+
 def _change(change: Change, paint: Paint) -> Iterator[str]:
     mark = symbol(change)
     yield f"  # {paint.bold(change.address)} {_verb(change)}"
     if change.reason not in {Reason.NONE, Reason.REQUESTED}:
         yield f"  # ({change.reason})"
     yield f"{_coloured(mark.rjust(3), paint)} {change.address}{_where(change)}"
-    visible = words.visible_fields(change)
+    visible = visible_fields(change)
     if change.action is Action.DESTROY:
         visible = [f for f in change.fields if f.path in _IDENTIFYING]
     width = max((len(f.path) for f in visible), default=0)

@@ -10,10 +10,10 @@ from typing import Any
 
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.text.excerpt import diagnostics
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import plain
 from tpudeploy.version import VERSION
-from tpudeploy.views.excerpt import diagnostics
-from tpudeploy.views.paint import Paint
-from tpudeploy.views.words import plain
 
 FORMAT = "tpudeploy.diagnostics/1"
 _GITHUB_LIMIT = 10  # annotations of one severity that GitHub shows of one step

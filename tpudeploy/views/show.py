@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from tpudeploy.domain.names import address
 from tpudeploy.domain.policy import nested, resource
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
 
 
 def slices_text(states: Iterable[State], paint: Paint) -> str:

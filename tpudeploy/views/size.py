@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
 
 if TYPE_CHECKING:  # importing it slows the start, and a sweep is rarely asked for
     from tpudeploy.sizing.sweep import Failure, Option, Sweep

@@ -13,8 +13,8 @@ from tpudeploy.domain.names import Address, address
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.serialization.flat_attempt import flat
-from tpudeploy.views import words
-from tpudeploy.views.words import aligned
+from tpudeploy.text import words
+from tpudeploy.text.words import aligned
 
 _UNSET: tuple[object, ...] = (None, "", False, 0.0, {}, ())
 

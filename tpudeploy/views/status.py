@@ -9,8 +9,8 @@ from tpudeploy.boot_log.stage import COMPILING, PER_CENT, WARM_UP, WEIGHTS
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.report import Report, Result, Summary
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, Stage
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
 
 # The text of each state whose own name is too short.
 _STATES: Mapping[str, str] = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tpudeploy.availability.diagnosis import Diagnosis
 from tpudeploy.availability.doctor import access, deployment, network, places
 from tpudeploy.availability.doctor.case import Case
-from tpudeploy.domain.diagnosis import Diagnosis
 
 # In the order in which they are reported: who, what, where.
 EXAMINATIONS = (

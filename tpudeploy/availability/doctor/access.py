@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpudeploy.availability.diagnosis import Finding
 from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, unknown, warn
 from tpudeploy.availability.doctor.network import has_tunnel
 from tpudeploy.catalog.access import COMPUTE, IAP, PERMISSIONS, SECRETS, TELLING, TELLING_PERMISSIONS, TPU
 from tpudeploy.domain.deployment import SecretRef
-from tpudeploy.domain.diagnosis import Finding
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.project_facts import Secret
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tpudeploy.availability.diagnosis import Finding, Grade
 from tpudeploy.domain.availability import Zones
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnosis import Finding, Grade
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import frozen

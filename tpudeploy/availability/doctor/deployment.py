@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpudeploy.availability.diagnosis import Finding
 from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, unknown, warn
-from tpudeploy.domain.diagnosis import Finding
 from tpudeploy.domain.diagnostics import Severity, errors_in
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.pins.pins import DIGEST

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_network
 from typing import TypeVar
 
+from tpudeploy.availability.diagnosis import Finding
 from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, some_or_all, unknown, warn
 from tpudeploy.catalog.access import IAP_RANGE
 from tpudeploy.domain.deployment import Deployment, Via
-from tpudeploy.domain.diagnosis import Finding
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.project_facts import Account, Firewall, Network, Subnetwork
 from tpudeploy.sizing.checks.placement import unreachable

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpudeploy.availability.diagnosis import Finding
 from tpudeploy.availability.doctor.case import Case, fail, ok, unknown, warn
 from tpudeploy.domain.availability import Fill, Gate, Source, Standing
-from tpudeploy.domain.diagnosis import Finding
 from tpudeploy.domain.facts import Unknown
 
 _SEE = "`tpudeploy zones PROFILE` shows each."

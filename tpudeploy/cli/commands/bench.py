@@ -280,7 +280,7 @@ def _report(given: argparse.Namespace, context: Context) -> int:
 
 
 def _list(given: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.views.bench import listed
+    from tpudeploy.benchmark.view import listed
 
     runs = context.workspace().adapters.runs.all()
     if given.json:
@@ -292,7 +292,7 @@ def _list(given: argparse.Namespace, context: Context) -> int:
 
 def _tell(run: Run, given: argparse.Namespace, context: Context, workspace: Workspace) -> None:
     from tpudeploy.benchmark.runfile import dumps
-    from tpudeploy.views.bench import result
+    from tpudeploy.benchmark.view import result
 
     terminal, kept = context.terminal, workspace.adapters.runs.path(run)
     if given.json:

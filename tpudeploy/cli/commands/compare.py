@@ -56,9 +56,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _list_published(context: Context) -> None:
+    from tpudeploy.benchmark.comparison_view import published as view
     from tpudeploy.benchmark.published import published
     from tpudeploy.operations.benchmark_runs import Runs
-    from tpudeploy.views.compare import published as view
 
     runs = tuple(published().values())
     if context.terminal.as_json:

@@ -13,8 +13,8 @@ from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain.errors import CloudError, NotApproved
 from tpudeploy.domain.orphans import Orphans
 from tpudeploy.operations.gc import OPERATION
+from tpudeploy.orphans import view
 from tpudeploy.plans import Report
-from tpudeploy.views import gc as view
 from tpudeploy.workspace import Workspace
 
 

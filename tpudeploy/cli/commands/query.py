@@ -8,7 +8,7 @@ from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_arguments, prepare
 from tpudeploy.operations.query import OPERATION
-from tpudeploy.views.words import plain
+from tpudeploy.text.words import plain
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from tpudeploy.cli.operation_command import add_arguments
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.loading import ProfileFile
 from tpudeploy.operations.validate import OPERATION, Validation
-from tpudeploy.views.excerpt import diagnostics
+from tpudeploy.text.excerpt import diagnostics
 
 if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace

@@ -10,8 +10,11 @@ from mcp.server.mcpserver import ElicitationResult, Resolve
 from pydantic import Field
 
 from tpudeploy.ab_test.arms import is_risky, parsed
+from tpudeploy.ab_test.experiment import Experiment
+from tpudeploy.ab_test.view import proposal
 from tpudeploy.accuracy import questions
 from tpudeploy.benchmark.cells import grid
+from tpudeploy.benchmark.view import row
 from tpudeploy.cli import documents
 from tpudeploy.cli.ab import GRID, load_arms, question_asker
 from tpudeploy.cli.context import AS_WRITTEN
@@ -24,13 +27,10 @@ from tpudeploy.cli.mcp.trials import Trial
 from tpudeploy.domain.benchmark import Bounds, Cell, Run, Side, Sweep
 from tpudeploy.domain.errors import TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.experiment import Experiment
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.operations.ab_test import AbTests, Listener
+from tpudeploy.text.paint import Paint
 from tpudeploy.views import jsonl
-from tpudeploy.views.ab import proposal
-from tpudeploy.views.bench import row
-from tpudeploy.views.paint import Paint
 
 _MOMENT = 5.0  # seconds in which an error before the start is detected
 AbId = Annotated[str, Field(min_length=1, description="the ab_id that the tool ab_propose returned")]

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from tpudeploy.benchmark.cells import grid
 from tpudeploy.benchmark.runfile import dumps
+from tpudeploy.benchmark.view import row
 from tpudeploy.cli import documents
 from tpudeploy.cli.mcp.operation import EmitEvent, Outcome
 from tpudeploy.cli.mcp.reading import OneProfile
@@ -17,8 +18,7 @@ from tpudeploy.domain.benchmark import Bounds, Cell, Run, Slo, Sweep
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.operations.benchmark import Benchmarks
-from tpudeploy.views.bench import row
-from tpudeploy.views.paint import Paint
+from tpudeploy.text.paint import Paint
 
 Several = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1, max_length=20)]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult
 from pydantic import BaseModel, Field
 
+from tpudeploy.ab_test.view import proposal
 from tpudeploy.cli.mcp.plans import StoredPlan
 from tpudeploy.cli.mcp.session import Call, session
 from tpudeploy.domain.errors import NotApproved
 from tpudeploy.domain.plan import Action, Change
-from tpudeploy.views.ab import proposal
-from tpudeploy.views.paint import Paint
+from tpudeploy.text.paint import Paint
 
 _VERBS = {Action.DESTROY: "destroys", Action.REPLACE: "replaces", Action.RESTART: "restarts"}
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from tpudeploy.cli import documents
 from tpudeploy.cli.context import AS_WRITTEN
 from tpudeploy.cli.mcp.session import Call, session
-from tpudeploy.views.paint import Paint
+from tpudeploy.text.paint import Paint
 from tpudeploy.views.plan import plan as view
 
 Profiles = Annotated[

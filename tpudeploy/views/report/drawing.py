@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import floor, log10
 
+from tpudeploy.benchmark.view import MARKS, heat_shares, ordered, output_text
 from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.recommendation import OperatingPoint
-from tpudeploy.views.bench import MARKS, count, heat_shares, number, ordered, output_text
+from tpudeploy.text.words import count, number
 
 _STRONGEST = 0.55  # of the colour: text on it stays readable in both schemes
 _WIDTH, _HEIGHT, _LEFT, _TOP = 360, 260, 46, 12

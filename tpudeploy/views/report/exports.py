@@ -7,8 +7,8 @@ import io
 import json
 from collections.abc import Iterator
 
+from tpudeploy.benchmark.view import marked_id
 from tpudeploy.domain.benchmark import Cell, Run, Spread
-from tpudeploy.views.bench import marked_id
 
 HEAD = (
     "streams", "context", "output", "status", "requests/s", "goodput/s", "input tok/s", "output tok/s",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpudeploy.domain.status import DeploymentStatus
-from tpudeploy.views import words
+from tpudeploy.text import words
 from tpudeploy.views.report import render
 from tpudeploy.views.status import describe_unfinished_run, facts, state_text, why_unknown
 

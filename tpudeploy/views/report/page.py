@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tpudeploy.benchmark.comparison_view import scaling_text
+from tpudeploy.benchmark.view import LEGEND, MARKS, Place, load_text, marked_id
+from tpudeploy.boot_log.reading import Timeline
 from tpudeploy.domain.benchmark import CellStatus, Run
 from tpudeploy.domain.comparison import Comparison, Measure
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.recommendation import OperatingPoint
-from tpudeploy.domain.status import Timeline
 from tpudeploy.domain.verify import Details
-from tpudeploy.views import words
-from tpudeploy.views.bench import EMULATED, LEGEND, MARKS, Place, count, load_text, marked_id, number, seconds
-from tpudeploy.views.compare import scaling_text
+from tpudeploy.text import words
+from tpudeploy.text.words import EMULATED, count, latency, number
 from tpudeploy.views.report import render
 from tpudeploy.views.report.drawing import Curve, curve, heat_maps
 from tpudeploy.views.report.exports import HEAD, rows
@@ -76,7 +77,7 @@ def _card(point: OperatingPoint) -> tuple[str, str, str]:
     if cell.requests_per_second is not None:
         figures.append(f"{number(cell.requests_per_second)} requests/s")
     if cell.ttft_seconds is not None:
-        figures.append(f"first token {seconds(cell.ttft_seconds.middle)}")
+        figures.append(f"first token {latency(cell.ttft_seconds.middle)}")
     return point.aim.capitalize(), ", ".join(figures), point.rule
 
 

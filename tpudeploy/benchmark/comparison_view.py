@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tpudeploy.benchmark.view import LEGEND, MARKS, marked_id
 from tpudeploy.domain.benchmark import Cell, CellStatus, Run
 from tpudeploy.domain.comparison import Comparison, Measure, Row, Scaling
-from tpudeploy.views import words
-from tpudeploy.views.bench import LEGEND, MARKS, count, marked_id, number, seconds
-from tpudeploy.views.paint import Paint
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import count, latency, number
 
 _UNITS = {
     Measure.REQUESTS: "requests/s",
@@ -76,7 +77,7 @@ def _texts(comparison: Comparison, row: Row, measure: Measure) -> list[str]:
 def _value(value: float | None, measure: Measure) -> str:
     if value is None:
         return "."
-    return seconds(value) if measure.is_better_low else number(value)
+    return latency(value) if measure.is_better_low else number(value)
 
 
 def _bests(comparison: Comparison, paint: Paint) -> Iterator[str]:
@@ -97,7 +98,7 @@ def _best(run: Run, cell: Cell | None) -> str:
     if (tokens := Measure.OUTPUT.value_in(cell, run.subject)) is not None:
         parts.append(f"{number(tokens)} output tokens/s")
     if (ttft := Measure.TTFT.value_in(cell, run.subject)) is not None:
-        parts.append(f"TTFT {seconds(ttft)}")
+        parts.append(f"TTFT {latency(ttft)}")
     if (per_usd := Measure.TOKENS_PER_USD.value_in(cell, run.subject)) is not None:
         parts.append(f"{number(per_usd)} tokens per USD")
     return ", ".join(parts)

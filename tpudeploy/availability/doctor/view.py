@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.domain.diagnosis import Diagnosis, Finding, Grade
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
+from tpudeploy.availability.diagnosis import Diagnosis, Finding, Grade
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
 
 
 def doctor(diagnosis: Diagnosis, paint: Paint, *, width: int | None, emulated: bool) -> str:
-    """Return the diagnosis as text. `width` as in `views.zones`."""
+    """Return the diagnosis as text. `width` is the terminal's, in columns; None if it has none."""
     where = f" in {diagnosis.project}" if diagnosis.project else ""
     lines = [f"{paint.bold(diagnosis.name)}, {diagnosis.type}{where}", ""]
     column = max(len(f.check) for f in diagnosis.findings)

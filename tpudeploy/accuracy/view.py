@@ -7,14 +7,8 @@ from collections.abc import Iterator
 from tpudeploy.accuracy.sheet import Sheet
 from tpudeploy.accuracy.verdict import POWER
 from tpudeploy.domain.accuracy import Judgement, Verdict
-from tpudeploy.views.paint import Paint
-from tpudeploy.views.words import plain
-
-JUDGEMENTS = {
-    Judgement.HELD: "No quality regression was detected.",
-    Judgement.FELL: "Quality regressed.",
-    Judgement.CANNOT_TELL: "This number of questions cannot decide it.",
-}
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import plain
 
 
 def sheet(sheet: Sheet) -> str:
@@ -48,7 +42,7 @@ def _lines(verdict: Verdict, before: Sheet, after: Sheet, paint: Paint) -> Itera
         )
     for remark in verdict.remarks:
         yield f"  {remark}"
-    summary = JUDGEMENTS[verdict.judgement]
+    summary = verdict.judgement.sentence
     yield paint.red(summary) if verdict.judgement is not Judgement.HELD else paint.green(summary)
     if verdict.because:
         yield plain(f"  {verdict.because}.")

@@ -14,13 +14,13 @@ from tpudeploy.domain.events import Event
 from tpudeploy.domain.forge import Comment, Pipeline, PullRequest, SignedPlan, Status, Verdict
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Goal, Plan, stopped_by
+from tpudeploy.gitops import issue, markdown
+from tpudeploy.gitops.comment import Fitted
 from tpudeploy.node.revision import Revision, revision
 from tpudeploy.planning import approval
 from tpudeploy.planning.approval import Marker
 from tpudeploy.planning.deviation import Deviation, deviation
 from tpudeploy.ports import Forge
-from tpudeploy.views import issue, markdown
-from tpudeploy.views.comment import Fitted
 from tpudeploy.workspace import Workspace
 
 P = TypeVar("P", bound=Plan)

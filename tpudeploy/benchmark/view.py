@@ -8,8 +8,9 @@ from math import log
 
 from tpudeploy.domain.benchmark import Cell, CellStatus, Ended, Run, Slo, Spread
 from tpudeploy.domain.load import Point
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import EMULATED, count, latency, number
 
 Place = tuple[int | None, int | None]  # streams, tokens of a prompt
 # Beside a figure that has a caveat: the mark, and its explanation.
@@ -35,7 +36,6 @@ LEGEND: Mapping[CellStatus, str] = {
     CellStatus.OVERSUBSCRIBED: "requests queued: more than run at once",
 }
 EMULATOR = "emulator"  # beside the id of a run that was measured there, wherever its figures are shown
-EMULATED = "On the emulator: no figure here says anything about a TPU."
 _SHADES = " ░▒▓█"
 _HEAD = "   cell  streams  context  output     req/s  TTFT p50     p99   ITL p50  out tok/s  status"
 _NOTHING = "."
@@ -223,7 +223,7 @@ def _coloured(status: CellStatus, paint: Paint) -> str:
 
 def _quantile(spread: Spread | None, name: str) -> str:
     value = None if spread is None else getattr(spread, name)
-    return "" if value is None else seconds(value)
+    return "" if value is None else latency(value)
 
 
 def heat_shares(rates: Mapping[Place, float | None]) -> dict[Place, float]:
@@ -241,11 +241,6 @@ def ordered(sizes: set[int | None]) -> list[int | None]:
     return sorted(sizes, key=lambda size: size or 0)
 
 
-def count(size: int | None) -> str:
-    """Return a number of streams or tokens, `?` where it is unknown."""
-    return "?" if size is None else f"{size:,}"
-
-
 def output_text(output: int | None) -> str:
     if output is None:
         return "answers of unknown length"
@@ -256,15 +251,3 @@ def load_text(context: int | None, output: int | None) -> str:
     """Return the lengths of prompts and answers as text: `1,024 tokens in, 128 out`."""
     prompt = "prompts of unknown length" if context is None else f"{context:,} tokens in"
     return f"{prompt}, {'answers of unknown length' if output is None else f'{output:,} out'}"
-
-
-def seconds(value: float) -> str:
-    """Return a duration, in milliseconds where it is short."""
-    return f"{value * 1000:.1f}ms" if value < 0.1 else f"{value:.3f}s"  # noqa: PLR2004 - three digits either way
-
-
-def number(value: float | None) -> str:
-    """Return a figure with three digits at least, or "" where it is unknown."""
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits

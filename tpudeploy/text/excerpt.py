@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.excerpt import describe_diagnostics
-from tpudeploy.views.paint import Paint
+from tpudeploy.text.paint import Paint
 
 
 def diagnostics(diagnostics: Iterable[Diagnostic], paint: Paint) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tpudeploy.benchmark.view import EMULATOR, Place, load_text, marked_id
 from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.recommendation import Choice, OperatingPoint, Recommendation, Workload
-from tpudeploy.views import words
-from tpudeploy.views.bench import EMULATED, EMULATOR, Place, count, load_text, marked_id, number, seconds
-from tpudeploy.views.paint import Paint
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import EMULATED, count, latency, number
 
 _MOST_OTHERS = 5
 
@@ -37,7 +38,7 @@ def _figures(cell: Cell) -> str:
     tokens = figures.output_tokens_per_second
     parts = [f"{number(figures.requests_per_second)} requests/s"]
     parts += [] if tokens is None else [f"{number(tokens)} tokens/s"]
-    parts += [] if cell.ttft_seconds is None else [f"first token {seconds(cell.ttft_seconds.mean)} on average"]
+    parts += [] if cell.ttft_seconds is None else [f"first token {latency(cell.ttft_seconds.mean)} on average"]
     return ", ".join(parts)
 
 

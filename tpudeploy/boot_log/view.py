@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tpudeploy.domain.boot_log import Cause, Draft, Load, Phase, Reading
-from tpudeploy.domain.status import Timeline
-from tpudeploy.views import words
-from tpudeploy.views.metrics import table
-from tpudeploy.views.paint import Paint
+from tpudeploy.boot_log.reading import Cause, Draft, Load, Phase, Reading, Timeline
+from tpudeploy.metrics.view import table
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
 
 # The text of each phase whose own name is too short.
 _PHASES = {
@@ -29,7 +28,7 @@ _BAR = 40
 
 
 def explanation(reading: Reading, paint: Paint, *, width: int | None) -> str:
-    """Return the explanation of a log. `width` as in `views.zones`."""
+    """Return the explanation of a log. `width` is the terminal's, in columns; None if it has none."""
     blocks = []
     if reading.cause is not None:
         blocks.append("\n".join(_cause(reading.cause, paint, width)))
@@ -122,7 +121,7 @@ _MARGIN = "│ "
 
 
 def draft(draft: Draft, paint: Paint, *, width: int | None) -> str:
-    """Return the draft behind a bar on each line. `width` as in `views.zones`."""
+    """Return the draft behind a bar on each line. `width` is the terminal's, in columns; None if it has none."""
     head = f"A draft by {words.plain(draft.model)}, asked at {draft.by}. A model wrote it, and it has not been checked:"
     room = None if width is None else width - 2 - len(_MARGIN)
     lines = [part for line in draft.text.splitlines() for part in words.wrapped(words.plain(line), room, indent="")]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpudeploy.domain.verify import Details, Share
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
-from tpudeploy.views.words import aligned
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import aligned
 
 _GIB = 1024**3
 _MIB = 1024**2

@@ -18,10 +18,10 @@ from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus
 from tpudeploy.pins import pinfile
+from tpudeploy.schemas.results import DOCUMENTS
+from tpudeploy.schemas.schema_of import DIALECT, PRINTED_AS, TEXT, As, Definitions, Schema, object_of, reference
 from tpudeploy.serialization import statefile
 from tpudeploy.views import jsonl
-from tpudeploy.views.document_schemas import DOCUMENTS
-from tpudeploy.views.schema_of import DIALECT, PRINTED_AS, TEXT, As, Definitions, Schema, object_of, reference
 
 
 def plan() -> Schema:

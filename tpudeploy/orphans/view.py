@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tpudeploy.domain.orphans import Claim, Orphan, Orphans
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import Report
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
-from tpudeploy.views.words import aligned
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import aligned
 
 _OWNERS: Mapping[Claim, str] = {
     Claim.LEFTOVER: "Orphaned: their deployment's state does not list them.",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.gitops.comment import Part, code, fence, fit, paragraph, prose
+from tpudeploy.gitops.markdown import COMMENT_BYTES, difference, outside
 from tpudeploy.planning.deviation import Deviation, Kind
 from tpudeploy.planning.drift import ENGINE
-from tpudeploy.views.comment import Part, code, fence, fit, paragraph, prose
-from tpudeploy.views.markdown import COMMENT_BYTES, difference, outside
 
 _TITLES: Mapping[Kind, str] = {
     Kind.LOST: "was lost",

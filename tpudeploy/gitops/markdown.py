@@ -10,12 +10,12 @@ from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.plan import Action, Change, Drift, Effect, FieldChange, Goal, Plan, Reason
+from tpudeploy.gitops.comment import Fitted, Part, code, details, fence, fit, paragraph, prose
 from tpudeploy.node.revision import Holding, Revision
+from tpudeploy.text import words
+from tpudeploy.text.words import plain
 from tpudeploy.version import VERSION
-from tpudeploy.views import words
-from tpudeploy.views.comment import Fitted, Part, code, details, fence, fit, paragraph, prose
-from tpudeploy.views.plan import summary, symbol
-from tpudeploy.views.words import plain
+from tpudeploy.views.plan import summary, symbol, visible_fields
 
 # GitHub refuses a body of more than 65,536 characters with status 422. The rest is for the marker and other text.
 COMMENT_BYTES = 60_000
@@ -211,7 +211,7 @@ def _diff_part(name: str, what: str, lines: Iterable[str]) -> Part:
 def difference(change: Change) -> Iterator[str]:
     """Yield a change as diff lines. GitHub colours by the first character: + green, - red, ! orange, @@ heading."""
     yield f"@@ {change.address}: {_VERBS[change.action]} @@"
-    visible = words.visible_fields(change)
+    visible = visible_fields(change)
     width = max((len(f.path) for f in visible), default=0)
     for field in visible:
         yield _field(field, change, width)

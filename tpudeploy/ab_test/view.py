@@ -7,17 +7,16 @@ from itertools import groupby
 
 from tpudeploy.ab_test.arms import differing, is_risky, setting
 from tpudeploy.ab_test.effect import MARGIN
+from tpudeploy.ab_test.experiment import CacheUse, Effect, Experiment, Finding, InEffect, Repeat
 from tpudeploy.ab_test.result import Reason, Result
 from tpudeploy.ab_test.starts import leaves_firsts_out
 from tpudeploy.ab_test.turns import Proposal, order
 from tpudeploy.domain.accuracy import Verdict as Quality
 from tpudeploy.domain.benchmark import Side
 from tpudeploy.domain.comparison import Measure
-from tpudeploy.domain.experiment import CacheUse, Effect, Experiment, Finding, InEffect, Repeat
-from tpudeploy.views import words
-from tpudeploy.views.accuracy import JUDGEMENTS
-from tpudeploy.views.bench import EMULATED, count, number, seconds
-from tpudeploy.views.paint import Paint
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import EMULATED, count, latency, number
 
 _NAMES = {
     Measure.REQUESTS: "requests/s",
@@ -141,7 +140,7 @@ def _starts(result: Result, paint: Paint, width: int | None) -> Iterator[str]:
     for repeat in result.repeats:
         yield f"  {repeat.place + 1}  {repeat.side}  {_start(repeat)}"
     for row in result.starts:
-        a, b = ("-" if value is None else seconds(value) for value in (row.a, row.b))
+        a, b = ("-" if value is None else latency(value) for value in (row.a, row.b))
         change = f"  {paint.dim(f'{row.a_count} of A, {row.b_count} of B: too few to compare')}"
         if row.effect is not None and row.finding is not None:
             change = _change(row.effect, row.finding, paint)
@@ -175,7 +174,7 @@ def _notes(result: Result) -> Iterator[str]:
 
 def _value(value: float, measure: Measure) -> str:
     if measure.is_better_low:
-        return seconds(value)
+        return latency(value)
     return number(value) if value < _MILLION else f"{value / _MILLION:.4g}M"
 
 
@@ -229,7 +228,7 @@ def _quality(experiment: Experiment, quality: Quality, paint: Paint, width: int 
     yield paint.bold(words.plain(f"Quality, by {experiment.questions}"))
     changed = f"{counts.lost} lost, {counts.gained} gained of {counts.questions}"
     yield f"  A has {counts.before:.1%} right, B {counts.after:.1%}: {changed}"
-    yield f"  {JUDGEMENTS[quality.judgement]} A fall of up to {max(quality.most, 0):.1%} cannot be excluded."
+    yield f"  {quality.judgement.sentence} A fall of up to {max(quality.most, 0):.1%} cannot be excluded."
     because = (f"{quality.because}.",) if quality.because else ()
     for text in (*because, *quality.remarks):
         yield from words.wrapped(words.plain(f"  {text}"), width, indent="    ")

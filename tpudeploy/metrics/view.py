@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpudeploy.domain.metrics import Grade, Metered, Metrics, Reading
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
 
 # The usual names of figures.
 _NAMES = {"kv_cache_used": "KV cache used", "ttft": "TTFT", "itl": "ITL"}

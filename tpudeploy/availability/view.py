@@ -10,9 +10,9 @@ from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import UNLIMITED
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
-from tpudeploy.views.words import aligned
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import aligned
 
 _MINUTE, _DAY = 60, 86400
 _EMULATED = "On the emulator: hardware, quota and prices are simulated."

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.domain.verify import ReplicaVerification, Verdict, Verification, VerifiedSetting
-from tpudeploy.views import words
-from tpudeploy.views.paint import Paint
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
 
 _ORDER = (Verdict.DIFFERS, Verdict.OFF, Verdict.HOLDS, Verdict.UNTOLD)
 _WORDS = {

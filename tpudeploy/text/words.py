@@ -12,19 +12,13 @@ from unicodedata import east_asian_width
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.excerpt import plain as plain  # noqa: PLC0414 - one of the words of the views
-from tpudeploy.domain.plan import Action, Change, FieldChange
-from tpudeploy.pins.pins import FOLLOWS
 
+# Beside every figure that was measured on the emulator.
+EMULATED = "On the emulator: no figure here says anything about a TPU."
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
 _NARROWEST = 40
 _COLOUR = re.compile(r"\033\[\d*m")
-
-
-def visible_fields(change: Change) -> list[FieldChange]:
-    """Return the attributes of a change to show. A new slice shows those that are written or pinned, no defaults."""
-    is_new = change.action is Action.CREATE
-    return [f for f in change.fields if not is_new or f.origin is not None or f.path in FOLLOWS]
 
 
 def duration(seconds: float) -> str:
@@ -92,6 +86,23 @@ def plural(count: int, noun: str) -> str:
 
 def hourly(usd: float | None) -> str:
     return "price unknown" if usd is None else f"${usd:.2f}/h"
+
+
+def count(size: int | None) -> str:
+    """Return a number of streams or tokens, `?` where it is unknown."""
+    return "?" if size is None else f"{size:,}"
+
+
+def latency(value: float) -> str:
+    """Return a duration, in milliseconds where it is short."""
+    return f"{value * 1000:.1f}ms" if value < 0.1 else f"{value:.3f}s"  # noqa: PLR2004 - three digits either way
+
+
+def number(value: float | None) -> str:
+    """Return a figure with three digits at least, or "" where it is unknown."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits
 
 
 def value(json_value: Json) -> str:

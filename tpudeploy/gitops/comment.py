@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.views.words import plain
+from tpudeploy.text.words import plain
 
 _TICKS = re.compile(r"`+")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

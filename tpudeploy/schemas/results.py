@@ -14,8 +14,7 @@ from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import Record, Written
 from tpudeploy.planning.deviation import Kind
-from tpudeploy.serialization.flat_attempt import FlatAttempt
-from tpudeploy.views.schema_of import (
+from tpudeploy.schemas.schema_of import (
     NUMBER,
     TEXT,
     TEXTS,
@@ -28,6 +27,7 @@ from tpudeploy.views.schema_of import (
     mapping_of,
     object_of,
 )
+from tpudeploy.serialization.flat_attempt import FlatAttempt
 
 _SHEET = object_of(
     {

@@ -1,0 +1,1 @@
+"""Build the JSON Schemas of the documents that are printed and stored."""
