@@ -149,6 +149,11 @@ def test_each_event_in_each_state(life: Life, event: Event) -> None:
             transition(life, event)
 
 
+def test_an_event_that_is_refused_is_named_with_the_state() -> None:
+    with pytest.raises(IllegalTransition, match=r"^DrainBegan in the state Starting$"):
+        transition(STARTING, DrainBegan(draining_at=31.0))
+
+
 def test_what_brings_nothing_new_changes_nothing() -> None:
     assert transition(SERVING, Listed()) is SERVING
 
@@ -189,3 +194,8 @@ def test_progress_looks_through_a_loss_a_reclaim_and_a_release() -> None:
 )
 def test_where_the_clock_went_back_no_time_is_in_the_future(life: Life, now: float, expected: Life) -> None:
     assert not_later_than(life, now) == expected
+
+
+@pytest.mark.parametrize(("life", "now"), [(DRAINING, 30.0), (RELEASING, 40.0)])
+def test_a_time_that_is_now_is_not_in_the_future(life: Life, now: float) -> None:
+    assert not_later_than(life, now) is life

@@ -1,0 +1,239 @@
+"""The status of an attempt after one observation: each phase that the cloud can show, and each deadline. No clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from reconcile.cases import (
+    FLEX,
+    HOUR,
+    MINUTE,
+    NOW,
+    PATIENCE,
+    SPOT,
+    attempt,
+    context,
+    granted,
+    queued,
+    refusal,
+    releasing,
+    serving,
+    slice_of,
+)
+
+from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope
+from tpudeploy.domain.state import Attempt
+from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, classify
+
+HIDDEN, REFUSED, WAITING = AttemptStatus.HIDDEN, AttemptStatus.REFUSED, AttemptStatus.WAITING
+UP, DEAD, LEAVING, GONE = AttemptStatus.UP, AttemptStatus.DEAD, AttemptStatus.LEAVING, AttemptStatus.GONE
+FULL, UNKNOWN = refusal(), refusal(is_known=False)
+GRACE = PATIENCE.grace
+
+
+def asked(*, seconds_ago: float, **fields: Any) -> Attempt:
+    return attempt(asked_at=NOW - seconds_ago, **fields)
+
+
+def released(*, seconds_ago: float = 600, **fields: Any) -> Attempt:
+    return releasing(asked_at=NOW - seconds_ago, release_reason="another slice is kept", **fields)
+
+
+def overdue(kind: str, message: str, *, holds: float) -> Refusal:
+    return Refusal(kind=kind, message=message, remedy=Remedy.NEXT_ZONE, scope=Scope.PAIR, holds_seconds=holds)
+
+
+@pytest.mark.parametrize(
+    ("one", "status", "reason"),
+    [
+        pytest.param(asked(seconds_ago=0), HIDDEN, "asked; not visible yet", id="a list may show a new request late"),
+        pytest.param(asked(seconds_ago=119), HIDDEN, "asked; not visible yet", id="until the grace is over"),
+        pytest.param(asked(seconds_ago=120), GONE, "never appeared", id="then it was never created"),
+        pytest.param(asked(seconds_ago=999), GONE, "never appeared", id="and stays so"),
+        pytest.param(asked(seconds_ago=0, seen=True), GONE, "gone", id="what the cloud has listed once is gone"),
+        pytest.param(granted(), GONE, "gone", id="a slice that was granted is gone"),
+        pytest.param(
+            released(seconds_ago=0), HIDDEN, "asked; not visible yet", id="a released request may still appear"
+        ),
+        pytest.param(released(), GONE, "never appeared", id="a released request that never appeared"),
+        pytest.param(released(seen=True, seconds_ago=0), GONE, "gone", id="a released slice is deleted"),
+    ],
+)
+def test_an_attempt_that_the_cloud_does_not_show(one: Attempt, status: AttemptStatus, reason: str) -> None:
+    expected = Classification(attempt=one, status=status, slice=None, reason=reason)
+    assert classify(one, context()) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "status"),
+    [
+        pytest.param(queued(seen=True), WAITING, id="a request that waits keeps its place"),
+        pytest.param(asked(seconds_ago=HOUR), WAITING, id="a request that never appeared may be there"),
+        pytest.param(released(seen=True), LEAVING, id="a released slice is waited for"),
+    ],
+)
+def test_an_attempt_in_a_zone_that_does_not_answer(one: Attempt, status: AttemptStatus) -> None:
+    expected = Classification(attempt=one, status=status, slice=None, reason=f"{one.zone} does not answer")
+    assert classify(one, context(unseen={one.name: "503"})) == expected
+
+
+def test_a_silent_zone_hides_only_itself() -> None:
+    assert classify(granted(), context(unseen={"other": "503"})).status is GONE
+
+
+@pytest.mark.parametrize(
+    ("one", "answer", "status", "shown"),
+    [
+        pytest.param(asked(seconds_ago=0), FULL, GONE, FULL, id="a known refusal creates nothing"),
+        pytest.param(asked(seconds_ago=119), UNKNOWN, DEAD, UNKNOWN, id="an unknown text is not believed at once"),
+        pytest.param(asked(seconds_ago=119), None, DEAD, None, id="nor is a failure without a text"),
+        pytest.param(asked(seconds_ago=120), UNKNOWN, GONE, UNKNOWN, id="an unknown text is believed after the grace"),
+        pytest.param(asked(seconds_ago=120), None, GONE, None, id="a failure without a text is, too"),
+        pytest.param(
+            asked(seconds_ago=0, seen=True), UNKNOWN, GONE, UNKNOWN, id="what was listed leaves nothing behind"
+        ),
+        pytest.param(released(seconds_ago=0), FULL, REFUSED, None, id="after its release a refusal is no news"),
+        pytest.param(released(seconds_ago=120), FULL, GONE, None, id="and it is forgotten after the grace"),
+        pytest.param(released(seconds_ago=0, seen=True), FULL, GONE, None, id="or at once, where it was listed"),
+    ],
+)
+def test_a_create_operation_that_failed(
+    one: Attempt, answer: Refusal | None, status: AttemptStatus, shown: Refusal | None
+) -> None:
+    current = slice_of(one, Phase.REFUSED, refusal=answer)
+    expected = Classification(attempt=one, status=status, slice=current, reason="refused", refusal=shown)
+    assert classify(one, context(current)) == expected
+
+
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.REFUSED])
+def test_what_was_released_leaves_whatever_the_cloud_shows(phase: Phase) -> None:
+    one = released(seen=True)
+    current = slice_of(one, phase, refusal=FULL)
+    expected = Classification(attempt=one, status=LEAVING, slice=current, reason="another slice is kept")
+    assert classify(one, context(current)) == expected
+
+
+@pytest.mark.parametrize("phase", [Phase.SUSPENDING, Phase.LEAVING])
+def test_a_slice_that_goes_by_itself_leaves_without_a_reason(phase: Phase) -> None:
+    one = serving()
+    current = slice_of(one, phase)
+    assert classify(one, context(current)) == Classification(attempt=one, status=LEAVING, slice=current)
+
+
+@pytest.mark.parametrize(
+    "one", [attempt(), granted(), serving(), serving(is_lost=True)], ids=["new", "granted", "serving", "lost"]
+)
+def test_a_slice_that_is_up_is_up_whatever_was_recorded(one: Attempt) -> None:
+    current = slice_of(one)
+    assert classify(one, context(current)) == Classification(attempt=one, status=UP, slice=current)
+
+
+def preempted(one: Attempt, minutes: int) -> Refusal:
+    return Refusal(
+        kind="preempted",
+        message=f"Google took {one.name} back {minutes} min after the grant.",
+        remedy=Remedy.NEXT_ZONE,
+        scope=Scope.PAIR,
+        holds_seconds=7200.0,
+    )
+
+
+YOUNG, OLD = granted(minutes_ago=5), granted(minutes_ago=45)
+
+
+@pytest.mark.parametrize(
+    ("one", "phase", "answer", "shown"),
+    [
+        pytest.param(attempt(), Phase.HUSK, FULL, FULL, id="the husk of a refused request"),
+        pytest.param(attempt(), Phase.HUSK, None, None, id="a husk that gives no reason"),
+        pytest.param(YOUNG, Phase.HUSK, None, preempted(YOUNG, 5), id="a preemption soon after the grant"),
+        pytest.param(YOUNG, Phase.LOST, None, preempted(YOUNG, 5), id="its machine is gone, and the request is listed"),
+        pytest.param(YOUNG, Phase.HUSK, FULL, FULL, id="Google's own reason comes before ours"),
+        pytest.param(OLD, Phase.HUSK, None, None, id="a slice that lasted says nothing against its place"),
+        pytest.param(granted(model=FLEX), Phase.LOST, None, None, id="the end of a flex-start run does not either"),
+    ],
+)
+def test_a_husk_is_dead_and_uses_quota(
+    one: Attempt, phase: Phase, answer: Refusal | None, shown: Refusal | None
+) -> None:
+    current = slice_of(one, phase, refusal=answer, raw_state="SUSPENDED")
+    reason = "SUSPENDED: nothing runs there, but it uses quota"
+    expected = Classification(attempt=one, status=DEAD, slice=current, reason=reason, refusal=shown)
+    assert classify(one, context(current)) == expected
+
+
+def landing(*, minutes_ago: float) -> Attempt:
+    return attempt(seen=True, provisioning_at=NOW - minutes_ago * MINUTE, asked_at=NOW - 2 * HOUR)
+
+
+def expiring(*, seconds_ago: float) -> Attempt:
+    return queued(minutes_ago=120, expires_at=NOW - seconds_ago, seen=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "phase"),
+    [
+        pytest.param(asked(seconds_ago=900), Phase.CREATING, id="Google takes 15 minutes to queue a large request"),
+        pytest.param(queued(minutes_ago=6000), Phase.QUEUED, id="a request without an end waits for days"),
+        pytest.param(expiring(seconds_ago=-1), Phase.QUEUED, id="a request waits until its end"),
+        pytest.param(expiring(seconds_ago=120), Phase.QUEUED, id="and Google is late by two minutes at most"),
+        pytest.param(
+            landing(minutes_ago=99), Phase.QUEUED, id="a landing that Google gave up waits in its queue again"
+        ),
+        pytest.param(landing(minutes_ago=40), Phase.PROVISIONING, id="a machine is made within 40 minutes"),
+        pytest.param(
+            landing(minutes_ago=40), Phase.LOST, id="a granted node that is not visible yet is late, not lost"
+        ),
+        pytest.param(
+            attempt(seen=True), Phase.PROVISIONING, id="the time of a landing begins when it is first observed"
+        ),
+        pytest.param(attempt(seen=True), Phase.LOST, id="and that of a node which was never seen, too"),
+    ],
+)
+def test_a_request_keeps_its_place_while_it_is_in_time(one: Attempt, phase: Phase) -> None:
+    current = slice_of(one, phase, raw_state="RAW")
+    expected = Classification(attempt=one, status=WAITING, slice=current, reason="RAW")
+    assert classify(one, context(current)) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "phase", "late"),
+    [
+        pytest.param(
+            asked(seconds_ago=901),
+            Phase.CREATING,
+            overdue("creating-stuck", "still RAW after 15 min", holds=120.0),
+            id="Google never queued it",
+        ),
+        pytest.param(
+            expiring(seconds_ago=121),
+            Phase.QUEUED,
+            overdue("lapsed", "still RAW after 120 min", holds=120.0),
+            id="Google did not end it at its end",
+        ),
+        pytest.param(
+            landing(minutes_ago=41),
+            Phase.PROVISIONING,
+            overdue("provisioning-stuck", "still RAW after 41 min", holds=2400.0),
+            id="PROVISIONING that loops for ever",
+        ),
+        pytest.param(
+            landing(minutes_ago=41),
+            Phase.LOST,
+            overdue("provisioning-stuck", "still RAW after 41 min", holds=2400.0),
+            id="a node that went before it was seen",
+        ),
+    ],
+)
+def test_a_request_that_is_overdue_is_given_up_and_held_against_its_place(
+    one: Attempt, phase: Phase, late: Refusal
+) -> None:
+    current = slice_of(one, phase, raw_state="RAW")
+    expected = Classification(attempt=one, status=DEAD, slice=current, reason=late.message, refusal=late)
+    assert classify(one, context(current)) == expected
+
+
+def test_a_request_that_has_an_end_is_not_overdue_while_it_lands() -> None:
+    one = attempt(seen=True, provisioning_at=NOW - MINUTE, expires_at=NOW - HOUR, provisioning=SPOT)
+    assert classify(one, context(slice_of(one, Phase.PROVISIONING))).status is WAITING
