@@ -60,9 +60,9 @@ class Plan(Planned, Result):
         return "\n".join(texts)
 
     def messages(self, paint: Paint) -> str:
-        from tpudeploy.text.excerpt import diagnostics
+        from tpudeploy.domain.excerpt import describe_diagnostics
 
-        return f"\n{diagnostics(self.diagnostics, paint)}" if self.diagnostics else ""
+        return f"\n{describe_diagnostics(self.diagnostics, paint.styled)}" if self.diagnostics else ""
 
     @property
     def summary(self) -> str:

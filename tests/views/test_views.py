@@ -13,6 +13,7 @@ from jsonschema import Draft7Validator
 from tpudeploy.domain import events
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
+from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Claim, CloudResource, Mark, Orphan, Orphans, ResourceRequest
 from tpudeploy.domain.plan import Action
@@ -21,7 +22,6 @@ from tpudeploy.domain.slices import BootPhase, Phase, Slice, SliceRef
 from tpudeploy.domain.verify import Verdict, VerifiedSetting
 from tpudeploy.orphans.view import gc
 from tpudeploy.text import words
-from tpudeploy.text.excerpt import diagnostics
 from tpudeploy.text.paint import Paint
 from tpudeploy.views import jsonl
 from tpudeploy.views.events import line
@@ -127,7 +127,7 @@ def test_no_text_of_others_commands_the_terminal(text: str) -> None:
     assert shown.replace("\n", "").replace("\t", "").isprintable()
     assert shown.startswith("before ")
     assert shown.endswith(" after\n\tnext")
-    told = diagnostics([Diagnostic(code="TPU1", message=text, hint=text)], PLAIN)
+    told = describe_diagnostics([Diagnostic(code="TPU1", message=text, hint=text)])
     assert told.replace("\n", "").isprintable()
 
 
@@ -166,7 +166,7 @@ def test_a_value_stays_on_one_line_of_a_screen() -> None:
 def _pointed(text: str, column: int, width: int) -> str:
     """What stands over the carets."""
     at = Location(file="a.yaml", line=3, column=column, width=width, text=text)
-    *_, above, below = diagnostics([Diagnostic(code="TPU1", message="m", location=at)], PLAIN).splitlines()
+    *_, above, below = describe_diagnostics([Diagnostic(code="TPU1", message="m", location=at)]).splitlines()
     start = below.index("^")
     return above[start : start + below.count("^")]
 
@@ -179,7 +179,7 @@ def test_the_caret_stands_under_the_fault(before: str, after: str) -> None:
 
 def test_a_place_beyond_the_end_of_its_line_still_has_a_caret() -> None:
     at = Location(file="a.yaml", line=1, column=9, width=4, text="short")
-    assert "^" in diagnostics([Diagnostic(code="TPU1", message="m", location=at)], PLAIN)
+    assert "^" in describe_diagnostics([Diagnostic(code="TPU1", message="m", location=at)])
 
 
 # What of SARIF 2.1.0 we write, as the specification has it; GitHub wants a place in a file for each result.

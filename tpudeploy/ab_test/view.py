@@ -179,13 +179,7 @@ def _value(value: float, measure: Measure) -> str:
 
 
 def _change(effect: Effect, finding: Finding, paint: Paint) -> str:
-    match finding:
-        case Finding.BETTER:
-            text = paint.green(finding)
-        case Finding.WORSE:
-            text = paint.red(finding)
-        case _:
-            text = paint.dim(finding)
+    text = paint.styled({Finding.BETTER: "green", Finding.WORSE: "red"}.get(finding, "dim"), finding)
     return f"{_percent(effect.change):>8}  {_interval(effect):>19}  {text}"
 
 

@@ -1,7 +1,8 @@
-"""FORMATS: the rules in the formats of Prometheus, its operator and Google, and the collection of metrics."""
+"""FORMATS: the rules in the formats of Prometheus, its operator and Google, and the collection of metrics, as YAML."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -11,13 +12,14 @@ from tpudeploy.domain.errors import UsageError
 
 Document: TypeAlias = dict[str, Any]
 
+_WIDE = 1 << 20  # an expression stays on its line
 # Every sample costs money, so metrics that no rule and no panel reads are not collected.
 UNREAD = "python_gc_.*|.*_created|http_request_duration_.*|http_(request|response)_size_bytes.*"
 
 
 def rules(deployments: Sequence[Watched]) -> list[Document]:
     """Return a file for Prometheus' `rule_files`."""
-    return [{"groups": [group(deployment).to_dict() for deployment in deployments]}]
+    return [{"groups": [group(deployment) for deployment in deployments]}]
 
 
 def prometheus_rule(deployments: Sequence[Watched]) -> list[Document]:
@@ -63,7 +65,7 @@ def _resource(version: str, kind: str, deployment: Watched) -> Document:
         "apiVersion": version,
         "kind": kind,
         "metadata": {"name": f"vllm-{deployment.name}", "labels": {"app.kubernetes.io/managed-by": "tpudeploy"}},
-        "spec": {"groups": [group(deployment).to_dict()]},
+        "spec": {"groups": [group(deployment)]},
     }
 
 
@@ -73,3 +75,18 @@ FORMATS: Mapping[str, Callable[[Sequence[Watched]], list[Document]]] = {
     "gmp": managed_prometheus,
     "ops-agent": ops_agent,
 }
+
+
+def documents(what: str, trees: Sequence[Mapping[str, Any]]) -> str:
+    """Return the trees as YAML documents, separated by `---`, under a comment that says what they are."""
+    import yaml
+
+    texts = (
+        yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=_WIDE, default_flow_style=False)
+        for tree in trees
+    )
+    return f"# {what}\n" + "---\n".join(texts)
+
+
+def dashboard_text(tree: Mapping[str, Any]) -> str:
+    return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"

@@ -39,25 +39,14 @@ class Alert:
         }
 
 
-@frozen
-class Group:
-    """The rules of one deployment, evaluated together every `every_seconds`."""
-
-    deployment: str
-    every_seconds: int
-    rules: tuple[Alert, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": f"vllm-{self.deployment}",
-            "interval": f"{self.every_seconds}s",
-            "rules": [rule.to_dict(self.deployment) for rule in self.rules],
-        }
-
-
-def group(deployment: Watched) -> Group:
-    rules = tuple(rule for rules_of in RULES for rule in rules_of(deployment))
-    return Group(deployment=deployment.name, every_seconds=SCRAPE_SECONDS, rules=rules)
+def group(deployment: Watched) -> dict[str, Any]:
+    """Return the rules of one deployment, which are evaluated together."""
+    alerts = [alert for rule in RULES for alert in rule(deployment)]
+    return {
+        "name": f"vllm-{deployment.name}",
+        "interval": f"{SCRAPE_SECONDS}s",
+        "rules": [alert.to_dict(deployment.name) for alert in alerts],
+    }
 
 
 def _down(deployment: Watched) -> Iterator[Alert]:

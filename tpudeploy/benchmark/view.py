@@ -36,6 +36,7 @@ LEGEND: Mapping[CellStatus, str] = {
     CellStatus.OVERSUBSCRIBED: "requests queued: more than run at once",
 }
 EMULATOR = "emulator"  # beside the id of a run that was measured there, wherever its figures are shown
+_STYLES = {CellStatus.OK: "green", CellStatus.FAILED: "red", CellStatus.SKIPPED_LEN: "dim"}  # others: yellow
 _SHADES = " ░▒▓█"
 _HEAD = "   cell  streams  context  output     req/s  TTFT p50     p99   ITL p50  out tok/s  status"
 _NOTHING = "."
@@ -68,10 +69,11 @@ def row(run: Run, cell: Cell, paint: Paint) -> str:
         p50, p99 = _quantile(figures.ttft_seconds, "p50"), _quantile(figures.ttft_seconds, "p99")
         gap = _quantile(figures.itl_seconds, "p50")
         tokens = number(figures.output_tokens_per_second)
+    status = paint.styled(_STYLES.get(cell.status, "yellow"), cell.status)
     reasons = "".join(f": {text}" for text in (*cell.reasons[:1], _commonest_error(cell)) if text)
     return (
         f"{_row_start(run, len(run.cells), cell.point)}  {rate:>8}  {p50:>8}  {p99:>6}  {gap:>8}  {tokens:>9}"
-        f"  {_coloured(cell.status, paint)}{words.plain(reasons)}"
+        f"  {status}{words.plain(reasons)}"
     )
 
 
@@ -110,9 +112,8 @@ def listed(runs: Sequence[Run], paint: Paint) -> str:
         return "This folder has no runs. `tpudeploy bench PROFILE` measures one."
     rows: list[tuple[str, ...]] = [("run", "of", "slice", "driver", "cells", "believed", "cost", "")]
     rows += [_entry(run) for run in runs]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in rows]
-    return "\n".join([paint.bold(lines[0]), *lines[1:]])
+    head, *lines = words.aligned(rows)
+    return "\n".join([paint.bold(head), *lines])
 
 
 def _entry(run: Run) -> tuple[str, ...]:
@@ -207,18 +208,6 @@ def _summary(run: Run, paint: Paint) -> str:
     if run.remaining_points and run.ended is not Ended.COMPLETE:
         lines.append(f"{len(run.remaining_points)} cells are left: --resume {run.id} continues.")
     return "\n".join(lines)
-
-
-def _coloured(status: CellStatus, paint: Paint) -> str:
-    match status:
-        case CellStatus.OK:
-            return paint.green(status)
-        case CellStatus.FAILED:
-            return paint.red(status)
-        case CellStatus.SKIPPED_LEN:
-            return paint.dim(status)
-        case _:
-            return paint.yellow(status)
 
 
 def _quantile(spread: Spread | None, name: str) -> str:

@@ -218,12 +218,12 @@ def _approve(args: argparse.Namespace, context: Context, proposal: Proposal) -> 
     """Raise `errors.NotApproved`."""
     from tpudeploy.ab_test import view
     from tpudeploy.cli.approval import approve
-    from tpudeploy.text import excerpt
+    from tpudeploy.domain.excerpt import describe_diagnostics
 
     terminal = context.terminal
     terminal.data(view.proposal(proposal, terminal.paint))
     if proposal.diagnostics:
-        terminal.talk(f"\n{excerpt.diagnostics(proposal.diagnostics, terminal.paint)}")
+        terminal.talk(f"\n{describe_diagnostics(proposal.diagnostics, terminal.paint.styled)}")
     if not args.auto_approve:
         approve(context, "Do you want to perform these actions?", otherwise="Review the list, then pass -auto-approve.")
 

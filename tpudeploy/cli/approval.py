@@ -14,9 +14,9 @@ from tpudeploy.cli.progress import event_printing
 from tpudeploy.cli.unacknowledged import ask_for_resets
 from tpudeploy.domain import events
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
+from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.plan import Action, Mode, Plan
 from tpudeploy.domain.report import Report
-from tpudeploy.text import excerpt
 from tpudeploy.views import jsonl
 from tpudeploy.views import plan as view
 from tpudeploy.views.status import summary
@@ -95,7 +95,7 @@ def _show(args: argparse.Namespace, context: Context, plan: Plan) -> None:
         else:
             terminal.data(view.plan(plan, terminal.paint))
     if plan.diagnostics and is_new:
-        terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}\n")
+        terminal.talk(f"\n{describe_diagnostics(plan.diagnostics, terminal.paint.styled)}\n")
 
 
 @contextmanager

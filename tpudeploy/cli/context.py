@@ -140,7 +140,7 @@ class Context:
         profile is valid, and `errors.ProfileNotFound` for a path that does not exist.
         """
         from tpudeploy.domain.errors import ProfileInvalid
-        from tpudeploy.text.excerpt import diagnostics
+        from tpudeploy.domain.excerpt import describe_diagnostics
 
         valid: list[Profile] = []
         invalid: dict[str, ProfileInvalid] = {}
@@ -155,16 +155,16 @@ class Context:
             workspace = self.workspace(paths)
             warnings = [w for profile in valid for w in workspace.warnings(profile)]
             if warnings:
-                self.terminal.talk(diagnostics(warnings, self.terminal.paint) + "\n")
+                self.terminal.talk(describe_diagnostics(warnings, self.terminal.paint.styled) + "\n")
         return LoadedProfiles(valid=tuple(valid), invalid=invalid)
 
     def report_invalid(self, invalid: Mapping[str, ProfileInvalid]) -> None:
         """Print what is wrong with the invalid files, for a command whose own output does not."""
         if invalid:
-            from tpudeploy.text.excerpt import diagnostics
+            from tpudeploy.domain.excerpt import describe_diagnostics
 
             problems = all_problems(invalid).diagnostics
-            self.terminal.talk(diagnostics(problems, self.terminal.paint) + "\n")
+            self.terminal.talk(describe_diagnostics(problems, self.terminal.paint.styled) + "\n")
 
 
 def all_problems(invalid: Mapping[str, ProfileInvalid]) -> ProfileInvalid:

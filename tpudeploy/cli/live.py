@@ -13,9 +13,8 @@ from tpudeploy.domain import events
 from tpudeploy.domain.request_table import Place
 from tpudeploy.ports import Clock
 from tpudeploy.text.words import width
-from tpudeploy.views.events import line
+from tpudeploy.views.events import Repeats, line
 from tpudeploy.views.outlook import table
-from tpudeploy.views.repeats import Repeats
 
 _FRAME = 0.25  # seconds between frames
 _MAX_LINES = 20

@@ -16,11 +16,11 @@ from tpudeploy.cli.progress import event_printer
 from tpudeploy.cli.run import Run
 from tpudeploy.domain import errors
 from tpudeploy.domain.diagnostics import errors_in
+from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.forge import Host, Verdict
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.gitops import issue, markdown
-from tpudeploy.text import excerpt
 from tpudeploy.views import plan as view
 
 P = TypeVar("P", bound=Plan)
@@ -137,7 +137,7 @@ def _show(context: Context, planned: Plan) -> None:
     terminal = context.terminal
     terminal.data(view.plan(planned, terminal.paint))
     if planned.diagnostics:
-        terminal.talk(f"\n{excerpt.diagnostics(planned.diagnostics, terminal.paint)}\n")
+        terminal.talk(f"\n{describe_diagnostics(planned.diagnostics, terminal.paint.styled)}\n")
 
 
 def _with_approval(args: argparse.Namespace, context: Context, run: Run, planned: P, loaded: LoadedProfiles) -> P:

@@ -30,7 +30,7 @@ def event_printing(terminal: Terminal, clock: Clock, *, as_json: bool) -> Iterat
 def event_printer(terminal: Terminal, *, as_json: bool = False) -> Callable[[Event], None]:
     """Return a callback for `on_event`; with `as_json`, it prints a stream. Several threads may call it."""
     from tpudeploy.views import events, jsonl
-    from tpudeploy.views.repeats import Repeats
+    from tpudeploy.views.events import Repeats
 
     lock, repeats = threading.Lock(), Repeats()
 

@@ -10,16 +10,16 @@ from tpudeploy.text.paint import Paint
 
 # The usual names of figures.
 _NAMES = {"kv_cache_used": "KV cache used", "ttft": "TTFT", "itl": "ITL"}
+_STYLES = {Grade.OK: "green", Grade.WARN: "yellow", Grade.PLAIN: "dim", Grade.COARSE: "dim"}
 _COARSE = "TTFT and ITL are buckets since the server started, not figures to compare by: measure those from a client."
 
 
 def metrics(metrics: Metrics, paint: Paint, *, width: int | None) -> str:
     blocks = ["\n".join(_replica(each, paint, width)) for each in metrics.replicas]
     warned = sum(reading.grade is Grade.WARN for each in metrics.replicas for reading in each.readings)
-    silent = any(each.silent for each in metrics.replicas)
     if warned:
         blocks.append(paint.yellow(f"{warned} figure{'s are' if warned > 1 else ' is'} beyond what it should be."))
-    elif not silent:
+    elif not any(each.silent for each in metrics.replicas):
         blocks.append(paint.green("Nothing is beyond what it should be."))
     return "\n\n".join(blocks)
 
@@ -41,7 +41,7 @@ def table(readings: Sequence[Reading], paint: Paint, width: int | None) -> Itera
     hints: set[str] = set()
     for reading in readings:
         line = f"  {_name(reading).ljust(name_width)}  {reading.shown.ljust(value_width)}"
-        yield f"{line}  {_coloured(reading, paint)}".rstrip()
+        yield f"{line}  {paint.styled(_STYLES[reading.grade], reading.says)}".rstrip()
         if reading.hint and reading.hint not in hints:
             yield from words.advice(reading.hint, width, indent=" " * (name_width + 4))
         hints.add(reading.hint)
@@ -49,13 +49,3 @@ def table(readings: Sequence[Reading], paint: Paint, width: int | None) -> Itera
 
 def _name(reading: Reading) -> str:
     return _NAMES.get(reading.name, reading.name.replace("_", " "))
-
-
-def _coloured(reading: Reading, paint: Paint) -> str:
-    match reading.grade:
-        case Grade.OK:
-            return paint.green(reading.says)
-        case Grade.WARN:
-            return paint.yellow(reading.says)
-        case Grade.PLAIN | Grade.COARSE:
-            return paint.dim(reading.says)

@@ -120,15 +120,15 @@ def _measured_limit(
 
 
 def _text(form: str, deployments: Sequence[Watched]) -> str:
-    from tpudeploy.alerts import view
+    from tpudeploy.alerts import formats
     from tpudeploy.alerts.formats import FORMATS
 
     if form == _DASHBOARD:
         from tpudeploy.alerts.dashboard import dashboard
 
-        return view.dashboard(dashboard(deployments))
+        return formats.dashboard_text(dashboard(deployments))
     names = ", ".join(deployment.name for deployment in deployments)
-    return view.documents(_FORMATS[form].format(names=names), FORMATS[form](deployments))
+    return formats.documents(_FORMATS[form].format(names=names), FORMATS[form](deployments))
 
 
 def _check_names(deployments: Sequence[Watched]) -> None:

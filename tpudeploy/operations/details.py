@@ -34,7 +34,7 @@ class MemoryLayout(Result):
         return ("details",)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.verify.details_view import details as view
+        from tpudeploy.verify.view import details as view
 
         del width
         return "\n".join(view(details, paint) for details in self.details)

@@ -40,7 +40,7 @@ class Preconditions(Result):
         return document("doctor", {"emulated": bool, "counts": counts}, Diagnosis)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.availability.doctor.view import doctor as view
+        from tpudeploy.availability.diagnosis import doctor as view
 
         return view(self.diagnosis, paint, width=width, emulated=self.emulated)
 

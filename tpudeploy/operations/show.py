@@ -25,7 +25,7 @@ class States(Result):
     states: tuple[State, ...]
 
     def values(self) -> dict[str, Any]:
-        from tpudeploy.views.show import values
+        from tpudeploy.views.state import values
 
         return values(self.states)
 
@@ -37,7 +37,7 @@ class States(Result):
         return document("show", {"states": [state], "values": part({"root_module": resources})})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.views.show import slices_text
+        from tpudeploy.views.state import slices_text
 
         del width
         return slices_text(self.states, paint)

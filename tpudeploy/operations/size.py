@@ -62,10 +62,10 @@ class Size(Result):
 
     def messages(self, paint: Paint) -> str:
         """Return the diagnostics that loading the profile has not shown."""
-        from tpudeploy.text.excerpt import diagnostics
+        from tpudeploy.domain.excerpt import describe_diagnostics
 
         new = [diagnostic for diagnostic in self.diagnostics if diagnostic not in self.warnings]
-        return "\n" + diagnostics(new, paint) if new else ""
+        return "\n" + describe_diagnostics(new, paint.styled) if new else ""
 
 
 def size(workspace: Workspace, profile: OneProfile, *, sweep: bool = False) -> Size:

@@ -72,7 +72,7 @@ class Status(Result):
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.boot_log.view import timeline
-        from tpudeploy.verify.details_view import details
+        from tpudeploy.verify.view import details
         from tpudeploy.views.status import status as view
 
         del width

@@ -48,12 +48,12 @@ class Validation(Result):
         return document("diagnostics", {"valid": bool, "profiles": [profile]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.text.excerpt import diagnostics
+        from tpudeploy.domain.excerpt import describe_diagnostics
 
         del width
         lines = []
         for each in self.profiles:
-            lines += [diagnostics(each.diagnostics, paint)] if each.diagnostics else []
+            lines += [describe_diagnostics(each.diagnostics, paint.styled)] if each.diagnostics else []
             lines += [f"{each.file}: valid"] if each.is_valid else []
         return "\n".join(lines)
 

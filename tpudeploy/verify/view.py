@@ -1,20 +1,25 @@
-"""Format a verification: declared beside effective settings, those that are not in effect first."""
+"""Format a verification, and the details of one engine: declared or planned values beside effective ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tpudeploy.domain.verify import ReplicaVerification, Verdict, Verification, VerifiedSetting
+from tpudeploy.domain.verify import Details, ReplicaVerification, Share, Verdict, Verification, VerifiedSetting
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
+from tpudeploy.text.words import aligned
 
 _ORDER = (Verdict.DIFFERS, Verdict.OFF, Verdict.HOLDS, Verdict.UNTOLD)
-_WORDS = {
-    Verdict.HOLDS: "in effect",
-    Verdict.DIFFERS: "NOT IN EFFECT",
-    Verdict.OFF: "not as predicted",
-    Verdict.UNTOLD: "not reported",
+# The style and the text of each verdict.
+_VERDICTS = {
+    Verdict.HOLDS: ("green", "in effect"),
+    Verdict.DIFFERS: ("red", "NOT IN EFFECT"),
+    Verdict.OFF: ("yellow", "not as predicted"),
+    Verdict.UNTOLD: ("dim", "not reported"),
 }
+_GIB = 1024**3
+_MIB = 1024**2
+_CLOSE = 0.005  # the log has two decimals of GiB
 
 
 def verify(verification: Verification, paint: Paint) -> str:
@@ -53,20 +58,8 @@ def _effective(setting: VerifiedSetting) -> str:
 
 
 def _verdict(setting: VerifiedSetting, paint: Paint) -> str:
-    text = _coloured(setting.verdict, paint) if setting.declared else paint.dim("reported")
+    text = paint.styled(*_VERDICTS[setting.verdict]) if setting.declared else paint.dim("reported")
     return text if setting.deviation is None else f"{text} ({setting.deviation:+.2%})"
-
-
-def _coloured(verdict: Verdict, paint: Paint) -> str:
-    match verdict:
-        case Verdict.HOLDS:
-            return paint.green(_WORDS[verdict])
-        case Verdict.DIFFERS:
-            return paint.red(_WORDS[verdict])
-        case Verdict.OFF:
-            return paint.yellow(_WORDS[verdict])
-        case Verdict.UNTOLD:
-            return paint.dim(_WORDS[verdict])
 
 
 def _summary(verification: Verification, paint: Paint) -> str:
@@ -79,3 +72,39 @@ def _summary(verification: Verification, paint: Paint) -> str:
     if not in_effect:
         return paint.yellow("No setting can be verified: neither its API, nor /metrics, nor its log reports one.")
     return paint.green(f"All {in_effect} settings that can be verified are in effect.")
+
+
+def details(details: Details, paint: Paint) -> str:
+    lines = [f"{paint.bold(details.address)} = {details.slice_name}"]
+    facts = [(f.name, f.planned or "-", words.plain(f.told) or "-", "") for f in details.facts]
+    lines += _table("", facts, paint)
+    if details.process_bytes is not None:
+        lines += ["", f"  The API server holds {details.process_bytes / _MIB:,.0f} MiB of the machine's memory."]
+    if details.memory:
+        lines += ["", *_table("memory of a chip", [_share(share) for share in details.memory], paint)]
+    lines += (
+        paint.yellow(f"  {source} reported nothing: {words.plain(why)}") for source, why in details.silent.items()
+    )
+    return "\n".join(lines)
+
+
+def _share(share: Share) -> tuple[str, str, str, str]:
+    if not share.planned or share.measured is None:
+        return (share.name, _gib(share.planned), _gib(share.measured), "")
+    deviation = share.measured / share.planned - 1
+    return (
+        share.name,
+        _gib(share.planned),
+        _gib(share.measured),
+        "as planned" if abs(deviation) < _CLOSE else f"{deviation:+.1%}",
+    )
+
+
+def _table(head: str, rows: Sequence[tuple[str, str, str, str]], paint: Paint) -> Iterator[str]:
+    title, *lines = aligned([(head, "planned", "measured", ""), *rows])
+    yield paint.dim(f"  {title}")
+    yield from (f"  {line}" for line in lines)
+
+
+def _gib(size: int | None) -> str:
+    return "-" if size is None else f"{size / _GIB:.2f} GiB"

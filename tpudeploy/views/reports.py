@@ -9,9 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
+from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.text.excerpt import diagnostics
-from tpudeploy.text.paint import Paint
 from tpudeploy.text.words import plain
 from tpudeploy.version import VERSION
 
@@ -76,7 +75,7 @@ def as_junit(checked: Iterable[CheckedProfile]) -> str:
             element = ET.SubElement(case, "system-out" if row.is_valid else "failure")
             if not row.is_valid:
                 element.set("message", plain(errors_in(row.diagnostics)[0].message))
-            element.text = diagnostics(row.diagnostics, Paint())
+            element.text = describe_diagnostics(row.diagnostics)
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True)
 

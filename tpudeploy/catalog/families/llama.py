@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.catalog.families.decoder import decoder
-from tpudeploy.catalog.families.reading import Config
+from tpudeploy.catalog.families.reading import Config, decoder
 from tpudeploy.domain.model import LanguageModel, NotCovered
 
 ARCHITECTURES = ("LlamaForCausalLM",)

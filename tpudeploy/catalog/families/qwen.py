@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tpudeploy.catalog.families.decoder import decoder
-from tpudeploy.catalog.families.reading import Config, depth, whole
+from tpudeploy.catalog.families.reading import Config, decoder, depth, whole
 from tpudeploy.domain.model import Experts, LanguageModel, NotCovered
 
 _QWEN2, _QWEN3, _MOE = "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM"

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _write_page(result: Status, args: argparse.Namespace, context: Context) -> None:
     from tpudeploy.cli.reporting import write
-    from tpudeploy.views.report.fleet import fleet
+    from tpudeploy.views.report import fleet
 
     path = context.folder / args.html
     write(path, fleet(result.deployments, at=context.clock.now(), emulated=result.emulated))

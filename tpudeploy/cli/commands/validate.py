@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_arguments
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.loading import ProfileFile
 from tpudeploy.operations.validate import OPERATION, Validation
-from tpudeploy.text.excerpt import diagnostics
 
 if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     else:
         for each in result.profiles:
             if each.diagnostics:
-                terminal.talk(diagnostics(each.diagnostics, terminal.paint) + "\n")
+                terminal.talk(describe_diagnostics(each.diagnostics, terminal.paint.styled) + "\n")
             if each.is_valid:
                 terminal.data(f"{each.file}: valid")
     return result.exit_code

@@ -11,7 +11,7 @@ from tpudeploy.cli.mcp.session import Session
 from tpudeploy.domain.events import ChangeStarted, Event
 from tpudeploy.ports import Emit
 from tpudeploy.views import jsonl
-from tpudeploy.views.repeats import Repeats
+from tpudeploy.views.events import Repeats
 
 _MOMENT = 15.0  # seconds in which a stale plan is detected, or the first change starts
 
