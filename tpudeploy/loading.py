@@ -296,6 +296,10 @@ def accelerator_type(name: str) -> AcceleratorType:
 
     slice_type = catalog.accelerator_type(name)
     if slice_type is None:
+        generation = catalog.unsupported_generation(name)
+        if generation is not None:
+            lacking = catalog.UNSUPPORTED_GENERATIONS[generation]
+            raise UsageError(f"`{name}` is not supported yet.", hint=f"tpudeploy does not know {lacking}.")
         names = [each.name for each in catalog.accelerator_types()]
         closest = catalog.closest_type(name, is_accepted=lambda _: True)
         hint = f"Did you mean `{closest}`?" if closest else f"There are {', '.join(names)}."

@@ -5,11 +5,12 @@ Why: decision 7 in docs/decisions.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from tpudeploy.domain import errors
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.benchmark import Measured, Run, Slo
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.events import Event
@@ -45,16 +46,26 @@ class TpuCloud(Protocol):
         """
         ...
 
-    def list_marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
-        """Return all resources of the project that carry our mark, whether or not a state tracks them.
+    def list_marked(
+        self, project: str, zones: Iterable[Zone], *, machines: bool = True, backends: Collection[Backend]
+    ) -> Listing:
+        """Return all resources at these backends that carry our mark, whether or not a state tracks them.
 
         `zones` and all zones of the catalogue are searched one by one if they cannot all be listed at once. With
         `machines`, the result includes nodes whose queued resource no longer exists.
         """
         ...
 
-    def list_named(self, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None = None) -> Listing:
-        """Return all queued resources of this name, ours or not, in `zone` or in any zone.
+    def list_named(
+        self,
+        project: str,
+        name: str,
+        zones: Iterable[Zone],
+        *,
+        zone: Zone | None = None,
+        backends: Collection[Backend],
+    ) -> Listing:
+        """Return all queued resources or instances of this name, ours or not, in `zone` or in any zone.
 
         A resource without a mark has `UNMARKED`. Zones are searched as in `list_marked`.
         """

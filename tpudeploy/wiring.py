@@ -18,7 +18,7 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.together import PARALLELISM
 
 if TYPE_CHECKING:
-    from tpudeploy.adapters.google.cloud_logging import CloudLogging
+    from tpudeploy.adapters.google.backends import Backends
     from tpudeploy.adapters.google.connect import Connection
     from tpudeploy.adapters.http_probe import HttpProbe
     from tpudeploy.adapters.runs import LocalRuns
@@ -102,10 +102,13 @@ class Adapters:
         return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
 
     @property
-    def cloud_logs(self) -> CloudLogging:
-        from tpudeploy.adapters.google.cloud_logging import CloudLogging
+    def cloud_logs(self) -> Backends:
+        return self._cloud()
 
-        return CloudLogging(self.connection)
+    def _cloud(self) -> Backends:
+        from tpudeploy.adapters.google.backends import Backends
+
+        return Backends(self.connection, self.clock, threads=self.parallelism)
 
     @property
     def verify_sources(self) -> VerifySources:
@@ -169,12 +172,11 @@ class Adapters:
     def world(self, on_event: Callable[[events.Event], None] | None = None) -> World:
         import uuid
 
-        from tpudeploy.adapters.google.cloud_tpu import CloudTpu
         from tpudeploy.adapters.state.holder import who
         from tpudeploy.ports import World
 
         return World(
-            cloud=CloudTpu(self.connection, self.clock, threads=self.parallelism),
+            cloud=self._cloud(),
             state=self.states,
             probe=self.probe,
             clock=self.clock,

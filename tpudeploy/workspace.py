@@ -197,6 +197,7 @@ class Workspace(Methods):
 
         Raise `errors.UsageError` for an invalid name, `errors.StateError` if there is none, or several.
         """
+        from tpudeploy.domain.accelerator import Backend
         from tpudeploy.domain.errors import ConfigError
         from tpudeploy.engine.importing import ResourceId, find_resource
 
@@ -208,7 +209,8 @@ class Workspace(Methods):
             hint = "Set GOOGLE_CLOUD_PROJECT, or name it in full: projects/P/locations/Z/queuedResources/N."
             raise ConfigError("No Google Cloud project is known.", hint=hint)
         zones = () if deployment is None else [candidate.zone for candidate in deployment.candidates]
-        return find_resource(self.adapters.world(), query, project, zones)
+        backend = Backend.QUEUED_RESOURCE if deployment is None else deployment.backend
+        return find_resource(self.adapters.world(), query, project, zones, backend)
 
     def check_import(self, address: Address, found: CloudResource, *, foreign: bool = False) -> None:
         """Raise `errors.StateError` where `import_slice` would."""

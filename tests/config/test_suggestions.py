@@ -113,12 +113,12 @@ def test_what_is_suggested_for_a_profile_is_accepted(what: str, data: st.DataObj
     ("written", "meant"),
     [
         ("v6e-3", "v6e-4"),
-        ("v5e-4", "v5litepod-4"),
+        ("v5e-3", "v5litepod-4"),
         ("v5lite-8", "v5litepod-8"),
         ("v6e-9", "v6e-8"),
         ("v6e-12", "v6e-8"),
         ("trillium-4", "v6e-4"),
-        ("ct6e-standard-4t", "v6e-4"),
+        ("ct6e-standard-2t", "v6e-4"),
         ("V6E-4", "v6e-4"),
     ],
 )
@@ -127,11 +127,30 @@ def test_a_type_that_there_is_not_has_the_nearest_size_of_its_generation(written
     assert accelerator_type(meant).name == meant
 
 
-@pytest.mark.parametrize("written", ["v5p-8", "v4-8", "a100", "v7x-4"])
-def test_another_generation_is_not_offered_instead_of_one_that_is_not_known(written: str) -> None:
-    hint = _of(problems(_types(written)), codes.UNKNOWN_TYPE)
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        ("a100", codes.UNKNOWN_TYPE),
+        ("v5p-8", codes.NOT_SUPPORTED),
+        ("v4-8", codes.NOT_SUPPORTED),
+        ("v7x-4", codes.NOT_SUPPORTED),
+        ("tpu7x-standard-4t", codes.NOT_SUPPORTED),
+        ("ct5p-hightpu-1t-tpu", codes.NOT_SUPPORTED),
+    ],
+)
+def test_another_generation_is_not_offered_instead_of_one_that_is_not_known(written: str, code: str) -> None:
+    hint = _of(problems(_types(written)), code)
     assert "did you mean" not in hint
     assert "v6e-4, v6e-8" in hint
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("v5e-4", "v5litepod-4"), ("ct6e-standard-4t", "v6e-4"), ("ct6e-standard-8t", "v6e-8"), ("v6e-1", "v6e-1")],
+)
+def test_a_type_has_the_names_of_both_apis_and_a_plain_one(written: str, meant: str) -> None:
+    assert not any(d.code in {codes.UNKNOWN_TYPE, codes.NOT_SUPPORTED} for d in problems(_types(written)))
+    assert accelerator_type(written).name == meant
 
 
 def test_a_key_that_is_written_already_is_not_suggested() -> None:

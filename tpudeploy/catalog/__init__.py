@@ -6,15 +6,22 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
-from tpudeploy.catalog.generations import GENERATIONS
+from tpudeploy.catalog.generations import GENERATIONS, UNSUPPORTED_GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
+
+__all__ = ["UNSUPPORTED_GENERATIONS"]
 
 # What people and Google's other services call a generation, beside the name in its row.
 _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     "v6e": ("v6", "v6lite", "v6litepod", "trillium", "ct6e"),
     "v5e": ("v5", "v5lite", "v5litepod", "ct5lp"),
+    "v4": ("ct4p",),
+    "v5p": ("ct5p",),
+    "tpu7x": ("7x", "v7x", "ironwood"),
 }
-_TYPE_NAME = re.compile(r"^(?:tpu[-_ ]?)?(?P<generation>v\d+[a-z]*|ct\d[a-z]+|trillium)(?:\D+(?P<chips>\d{1,5})\w*)?$")
+_TYPE_NAME = re.compile(
+    r"^(?:tpu[-_ ]?)?(?P<generation>v\d+[a-z]*|ct\d[a-z]+|trillium|ironwood|7x)(?:\D+(?P<chips>\d{1,5})[\w-]*)?$"
+)
 
 
 def accelerator_types() -> tuple[AcceleratorType, ...]:
@@ -23,7 +30,28 @@ def accelerator_types() -> tuple[AcceleratorType, ...]:
 
 @lru_cache(maxsize=256)
 def accelerator_type(name: str) -> AcceleratorType | None:
-    return next((t for t in accelerator_types() if t.name == name), None)
+    """Return the type of this name: the TPU API's, the machine type of a single host, or generation and chips."""
+    return next((t for t in accelerator_types() if name in _names_of(t)), None)
+
+
+def _names_of(slice_type: AcceleratorType) -> tuple[str, ...]:
+    plain = f"{slice_type.generation}-{slice_type.chips}"
+    # Slices of several hosts are made of the machines of a single-host type.
+    machine = (slice_type.machine_type,) if slice_type.hosts == 1 else ()
+    return (slice_type.name, plain, *machine)
+
+
+def unsupported_generation(type_name: str) -> str | None:
+    """Return the generation in the name of a type, if Google has it and tpudeploy does not support it, else None."""
+    parts = _TYPE_NAME.search(type_name.strip().lower())
+    name = None if parts is None else _generation_of(parts["generation"])
+    return name if name in UNSUPPORTED_GENERATIONS else None
+
+
+def _generation_of(word: str) -> str | None:
+    """Return the generation of this name or alias, or None for an unknown one."""
+    names = (*(g.name for g in GENERATIONS), *UNSUPPORTED_GENERATIONS)
+    return next((name for name in names if word == name or word in _ALSO_CALLED.get(name, ())), None)
 
 
 @lru_cache(maxsize=256)
@@ -56,8 +84,7 @@ def closest_type(name: str, *, is_accepted: Callable[[AcceleratorType], bool]) -
     parts = _TYPE_NAME.search(name.strip().lower())
     if parts is None:
         return None
-    names = {alias: g.name for g in GENERATIONS for alias in (g.name, *_ALSO_CALLED.get(g.name, ()))}
-    generation_name = names.get(parts["generation"])
+    generation_name = _generation_of(parts["generation"])
     sizes = [t for t in accelerator_types() if t.generation == generation_name and is_accepted(t)]
     chips = max(int(parts["chips"] or 1), 1)
     nearest = min(sizes, key=lambda t: (max(t.chips, chips) / min(t.chips, chips), -t.chips), default=None)

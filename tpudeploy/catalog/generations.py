@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.accelerator import AcceleratorType, Generation, Sku
+from collections.abc import Mapping
+
+from tpudeploy.domain.accelerator import AcceleratorType, ComputeEngine, Generation, Sku
 
 
 def _v6e(
-    chips: int, topology: str, *, hosts: int = 1, machine: str = "ct6e-standard-4t", ram: int = 720
+    chips: int,
+    topology: str,
+    *,
+    hosts: int = 1,
+    machine: str = "ct6e-standard-4t",
+    ram: int = 720,
+    threads_per_core: int | None = None,
 ) -> AcceleratorType:
     return AcceleratorType(
         name=f"v6e-{chips}",
@@ -16,6 +24,7 @@ def _v6e(
         hosts=hosts,
         host_ram_gib=ram,
         machine_type=machine,
+        threads_per_core=threads_per_core,
     )
 
 
@@ -43,6 +52,9 @@ def _v5e(chips: int, topology: str, *, ram: int) -> AcceleratorType:
 # SKUs: seen in the billing catalogue, 2026-08. The anchors matter: "Capacity Optimized TpuV6e" and "Reserved TpuV6e"
 # are sold in the same regions under the same usage type, at other prices.
 # Quota: `tpu-v6e-preemptible` was seen in projects, `tpu-v6e` is by analogy (unverified).
+# Compute Engine (2026-08): machines, image family and disk are from published runs of single-host v6e, the quota ids
+# from Cloud Quotas; `threadsPerCore: 1` is what a DRA driver's script sends for ct6e-standard-8t alone. It offers the
+# machines in the zones of accelerator-types, and in two AI zones (us-south1-ai1b, us-central1-ai1) that are not listed.
 # Prices: USD per chip-hour, SkyPilot catalogue v8 and the billing catalogue (2026-08); spot prices move monthly.
 V6E = Generation(
     name="v6e",
@@ -54,7 +66,7 @@ V6E = Generation(
     types=(
         _v6e(1, "1x1", machine="ct6e-standard-1t", ram=164),
         _v6e(4, "2x2"),
-        _v6e(8, "2x4", machine="ct6e-standard-8t", ram=1340),
+        _v6e(8, "2x4", machine="ct6e-standard-8t", ram=1340, threads_per_core=1),
         _v6e(16, "4x4", hosts=4),
         _v6e(32, "4x8", hosts=8),
         _v6e(64, "8x8", hosts=16),
@@ -119,9 +131,19 @@ V6E = Generation(
         "flex-start": Sku(begins="DWS Defined Duration V6e running in ", usage="OnDemand"),
     },
     quota="tpu-v6e",
+    compute_engine=ComputeEngine(
+        image_family="ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e",
+        disk_type="hyperdisk-balanced",
+        quotas={
+            "spot": "PREEMPTIBLE-TPU-V6E-per-project-region",
+            "flex-start": "PREEMPTIBLE-TPU-V6E-per-project-region",
+            "on-demand": "TPUS-PER-TPU-FAMILY-per-project-region",
+        },
+    ),
 )
 
-# The same API serves v5e; zones and prices are not researched yet, so `zones: any` finds none and a list is needed.
+# The TPU API serves v5e. Compute Engine answers `403 This user agent is not allowed to use the machine type` (2026-09).
+# Zones and prices are not researched yet, so `zones: any` finds none and a list is needed.
 V5E = Generation(
     name="v5e",
     runtime_version="v2-alpha-tpuv5-lite",
@@ -141,3 +163,11 @@ V5E = Generation(
 )
 
 GENERATIONS = (V6E, V5E)
+
+# Generations that Google has and tpudeploy refuses, with what is not known of them. A guess would be worse: a wrong
+# memory limit is found when the engine dies on a slice that was waited for (docs of each generation, 2026-08).
+UNSUPPORTED_GENERATIONS: Mapping[str, str] = {
+    "v4": "the memory that its runtime reports, its machines and its zones",
+    "v5p": "the memory that its runtime reports, its quota in chips and its prices",
+    "tpu7x": "the memory that each of its two devices per chip reports, and where flex-start is accepted",
+}

@@ -308,6 +308,25 @@ ZONE_UNKNOWN = _code(
     "A warning: the catalogue lists the zones where a type has been observed, and zones change.",
     "placement: {zones: [us-east5-b]}",
 )
+BACKEND_UNSERVED = _code(
+    "TPU1326",
+    "Backend that does not serve the generation",
+    "Google serves each TPU generation through some of its APIs: v5e through the TPU API alone, v6e through both.",
+    "placement: {backend: queued-resource}",
+)
+RUN_TOO_SHORT = _code(
+    "TPU1327",
+    "Run duration shorter than Compute Engine accepts",
+    "At Compute Engine a flex-start run lasts at least 10 minutes, and any other run with an end at least 30 seconds.",
+    "placement: {max_run_duration: 12h}",
+)
+WAIT_OUT_OF_RANGE = _code(
+    "TPU1328",
+    "Waiting time that Compute Engine does not accept",
+    "Compute Engine keeps a flex-start request for 90 seconds to 2 hours. A shorter time is an error. For a longer "
+    "one, each request waits for 2 hours, and is sent again after it lapses.",
+    "placement: {valid_until: 2h}",
+)
 LABEL = _code(
     "TPU1330",
     "Invalid label",

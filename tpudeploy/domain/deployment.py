@@ -7,7 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
-from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.accelerator import AcceleratorType, Backend
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
@@ -185,6 +185,7 @@ class Deployment:
     lifecycle: Lifecycle
     compile_cache: CompileCache | None = None
     mirror: Mirror | None = None
+    backend: Backend = Backend.QUEUED_RESOURCE
     startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)

@@ -13,7 +13,7 @@ from tpudeploy.domain.names import DEPLOYMENT_NAME, SliceName, Zone, address
 from tpudeploy.domain.slices import Slice, SliceRef
 
 _DEPLOYMENT = "tpudeploy-deployment"
-_LINEAGE = "tpudeploy-lineage"
+LINEAGE_LABEL = "tpudeploy-lineage"
 _REPLICA = "tpudeploy-replica"
 _LINEAGE_FORM = re.compile(r"[0-9a-f]{8}")
 
@@ -89,11 +89,11 @@ class Listing:
 
 def labels_of(name: SliceName) -> Mapping[str, str]:
     """Return the mark as labels of a node. Queued resources have no labels."""
-    return {_DEPLOYMENT: name.deployment, _LINEAGE: name.lineage, _REPLICA: str(name.replica)}
+    return {_DEPLOYMENT: name.deployment, LINEAGE_LABEL: name.lineage, _REPLICA: str(name.replica)}
 
 
 def is_label_of_ours(key: str) -> bool:
-    return key in {_DEPLOYMENT, _LINEAGE, _REPLICA}
+    return key in {_DEPLOYMENT, LINEAGE_LABEL, _REPLICA}
 
 
 def mark_of(name: str, labels: Mapping[str, str]) -> Mark | None:
@@ -106,7 +106,7 @@ def mark_of(name: str, labels: Mapping[str, str]) -> Mark | None:
 
 def mark_in(labels: Mapping[str, str]) -> Mark | None:
     """Return the mark in the labels, or None."""
-    deployment, lineage, replica = (labels.get(key, "") for key in (_DEPLOYMENT, _LINEAGE, _REPLICA))
+    deployment, lineage, replica = (labels.get(key, "") for key in (_DEPLOYMENT, LINEAGE_LABEL, _REPLICA))
     if not (DEPLOYMENT_NAME.fullmatch(deployment) and _LINEAGE_FORM.fullmatch(lineage) and replica.isdecimal()):
         return None
     return Mark(deployment=deployment, lineage=lineage, replica=int(replica))
@@ -153,7 +153,7 @@ class Orphan:
             "name": resource.ref.name,
             "project": resource.ref.project,
             "zone": resource.ref.zone,
-            "kind": "node" if resource.ref.is_bare else "queued-resource",
+            "kind": "node" if resource.ref.is_bare else str(resource.ref.backend),
             "lineage": resource.mark.lineage,
             "is_signed": resource.is_signed,
             "accelerator_type": resource.asked.accelerator_type,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
@@ -37,6 +38,7 @@ class SliceRef:
 
     `operation` is the create operation if its name is known, `deletion` is the last delete operation, and
     `provisioning` is the model of the request. `is_bare`: it means a node whose queued resource no longer exists.
+    `was_granted`: its machine has run before, so that a machine that starts is one that Google restarts.
     """
 
     name: str
@@ -46,6 +48,8 @@ class SliceRef:
     provisioning: Provisioning | None = None
     deletion: str | None = None
     is_bare: bool = False
+    backend: Backend = Backend.QUEUED_RESOURCE
+    was_granted: bool = False
 
 
 class Remedy(StrEnum):
@@ -152,7 +156,10 @@ class BootReport:
 
 @frozen
 class SliceRequest:
-    """The content of a request for one slice. Durations are in seconds."""
+    """The content of a request for one slice. Durations are in seconds.
+
+    `runtime_version` is the runtime of the TPU API, or the image family of an instance of Compute Engine.
+    """
 
     name: str
     project: str
@@ -171,6 +178,7 @@ class SliceRequest:
     reservation: str | None
     max_run_seconds: float | None
     valid_until_seconds: float
+    backend: Backend = Backend.QUEUED_RESOURCE
 
 
 @frozen

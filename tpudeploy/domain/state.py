@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Self
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.life import (
@@ -180,9 +181,17 @@ class Attempt:
         return report is not None and self.change is not None and report.undone == self.change.name
 
     @property
+    def backend(self) -> Backend:
+        """Return the API that it was requested from. Earlier states name none: there was one."""
+        return Backend(str(self.spec.get("placement.backend", Backend.QUEUED_RESOURCE)))
+
+    @property
     def ref(self) -> SliceRef:
         # Once granted, or listed and released, an absent slice is simply gone: its create operation has no say in that.
-        is_settled = self.granted_at is not None or (self.is_listed and self.release is not None)
+        # An instance can still appear after its deletion was sent, as long as the operation that inserts it is open.
+        is_settled = self.backend is Backend.QUEUED_RESOURCE and (
+            self.granted_at is not None or (self.is_listed and self.release is not None)
+        )
         deletion = None if self.release is None else self.release.deletion
         if deletion is None and self.reclaim is not None:
             deletion = self.reclaim.deletion
@@ -193,6 +202,8 @@ class Attempt:
             operation=None if is_settled else self.operation,
             provisioning=self.provisioning,
             deletion=deletion,
+            backend=self.backend,
+            was_granted=self.granted_at is not None,
         )
 
 

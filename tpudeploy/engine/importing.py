@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from tpudeploy.domain import errors, events
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Address, Zone
@@ -23,42 +24,49 @@ from tpudeploy.ports import World
 from tpudeploy.reconcile.merge_observation import merge_observation
 
 _FULL = re.compile(r"projects/(?P<project>[^/]+)/locations/(?P<zone>[^/]+)/queuedResources/(?P<name>[^/]+)")
+_INSTANCE = re.compile(r"projects/(?P<project>[^/]+)/zones/(?P<zone>[^/]+)/instances/(?P<name>[^/]+)")
 _SHORT = re.compile(r"(?:(?:(?P<project>[^/]+)/)?(?P<zone>[^/]+)/)?(?P<name>[^/]+)")
 _ENDING = {Phase.SUSPENDING, Phase.LEAVING, Phase.HUSK, Phase.REFUSED}
 
 
 @frozen
 class ResourceId:
-    """A queued resource as the user names it; None for the parts that they leave out."""
+    """A queued resource or an instance as the user names it; None for the parts that they leave out."""
 
     name: str
     zone: Zone | None = None
     project: str | None = None
+    backend: Backend | None = None
 
     @classmethod
     def parse(cls, text: str) -> ResourceId:
         """Parse every form that Terraform accepts. Raise `errors.UsageError` for any other."""
-        match = _FULL.fullmatch(text) or _SHORT.fullmatch(text)
+        backends = {_FULL: Backend.QUEUED_RESOURCE, _INSTANCE: Backend.GCE_INSTANCE, _SHORT: None}
+        form = next((form for form in backends if form.fullmatch(text)), _SHORT)
+        match = form.fullmatch(text)
         if match is None:
             raise errors.UsageError(
                 f"`{text}` names no queued resource.",
-                hint="Write projects/P/locations/Z/queuedResources/N, P/Z/N, Z/N or N.",
+                hint="Write projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, P/Z/N, Z/N or N.",
             )
         try:
             zone = None if match["zone"] is None else Zone.parse(match["zone"])
         except ValueError as cause:
             raise errors.UsageError(f"{cause}.") from cause
-        return cls(name=match["name"], zone=zone, project=match["project"])
+        return cls(name=match["name"], zone=zone, project=match["project"], backend=backends[form])
 
 
-def find_resource(world: World, id_: ResourceId, project: str, zones: Iterable[Zone]) -> CloudResource:
+def find_resource(
+    world: World, id_: ResourceId, project: str, zones: Iterable[Zone], backend: Backend
+) -> CloudResource:
     """Return the resource with its machine. Raise `errors.StateError` unless there is exactly one.
 
+    It is searched at the backend in its name, or at `backend` if the name has none.
     Raise `errors.Fault` or `errors.Denied` if it cannot be searched for.
     """
-    listing = retry_on_fault(
-        world, project, partial(world.cloud.list_named, project, id_.name, tuple(zones), zone=id_.zone)
-    )
+    backends = {id_.backend or backend}
+    list_zones = partial(world.cloud.list_named, project, id_.name, tuple(zones), zone=id_.zone, backends=backends)
+    listing = retry_on_fault(world, project, list_zones)
     if not listing.resources:
         unreachable = f"No answer from {', '.join(listing.unreachable)}. " if listing.unreachable else ""
         raise errors.StateError(

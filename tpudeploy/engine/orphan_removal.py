@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from tpudeploy.domain import errors, events
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.life import ReleaseBegan
 from tpudeploy.domain.orphans import Claim, Orphan, Orphans
@@ -48,9 +49,10 @@ def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[s
         hint = "Set GOOGLE_CLOUD_PROJECT, or name a profile that has placement.project."
         raise errors.ConfigError("No Google Cloud project is known.", hint=hint)
     zones = sorted({*(c.zone for d in deployments for c in d.candidates), *(attempt.zone for attempt in attempts)})
+    backends = {*(d.backend for d in deployments), *(attempt.backend for attempt in attempts)}
     listings = []
     for project in searched:
-        list_zones = partial(world.cloud.list_marked, project, zones)
+        list_zones = partial(world.cloud.list_marked, project, zones, backends=backends or {Backend.QUEUED_RESOURCE})
         listing = retry_on_fault(world, project, list_zones, budget=world.patience.faults_at_plan)
         own = (r for r in listing.resources if not names or r.mark.deployment in names)
         listings.append(replace(listing, resources=tuple(own)))

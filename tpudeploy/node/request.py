@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.names import SliceName
@@ -9,6 +10,9 @@ from tpudeploy.domain.orphans import labels_of
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.node.node_facts import AS_REQUESTED, CHANGE_KEY, SCRIPT_KEY, SPEC_KEY
+
+# Seconds that a flex-start request can wait at Compute Engine (`requestValidForDuration`).
+MAX_INSTANCE_WAIT = 7200.0
 
 
 def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> SliceRequest:
@@ -36,8 +40,15 @@ def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> 
         service_account=deployment.service_account,
         reservation=deployment.reservation if place.provisioning is Provisioning.RESERVED else None,
         max_run_seconds=deployment.max_run_seconds,
-        valid_until_seconds=deployment.valid_until_seconds,
+        valid_until_seconds=valid_until_seconds(deployment, place),
+        backend=deployment.backend,
     )
+
+
+def valid_until_seconds(deployment: Deployment, place: Candidate) -> float:
+    """Return how long a request waits there: as the profile has it, or the longest that the backend accepts."""
+    is_bounded = deployment.backend is Backend.GCE_INSTANCE and place.provisioning is Provisioning.FLEX_START
+    return min(deployment.valid_until_seconds, MAX_INSTANCE_WAIT) if is_bounded else deployment.valid_until_seconds
 
 
 def boot_metadata(deployment: Deployment, spec: str, change: str = AS_REQUESTED) -> dict[str, str]:

@@ -169,6 +169,13 @@ EXAMPLES: Mapping[str, Example] = {
     ),
     codes.REPEATED: _layer("placement: {provisioning: [spot, spot]}"),
     codes.ZONE_UNKNOWN: _layer("placement: {zones: [us-west4-z]}", "tpudeploy zones prod.yaml"),
+    codes.BACKEND_UNSERVED: _layer(
+        "tpu: {type: v5litepod-4}\nplacement: {backend: gce-instance, zones: [us-central1-a]}"
+    ),
+    codes.RUN_TOO_SHORT: _layer("placement: {backend: gce-instance, provisioning: [flex-start], max_run_duration: 5m}"),
+    codes.WAIT_OUT_OF_RANGE: _layer(
+        "placement: {backend: gce-instance, provisioning: [flex-start], max_run_duration: 12h, valid_until: 6h}"
+    ),
     codes.LABEL: _layer("placement: {labels: {Team: search}}"),
     codes.VOLUME: _layer("serving: {volumes: {data: /data}}"),
     codes.UNKNOWN_PATH: _layer("lifecycle: {ignore_changes: [serving.imag]}"),

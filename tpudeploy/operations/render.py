@@ -73,6 +73,8 @@ def _argv(_: Profile, deployment: Deployment) -> str:
 def _request(_: Profile, deployment: Deployment) -> str:
     """Return the first request that an apply would send. Only an apply creates the lineage in its name."""
     from tpudeploy.adapters.google.body import queued_resource
+    from tpudeploy.adapters.google.compute_engine.body import instance
+    from tpudeploy.domain.accelerator import Backend
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.domain.names import SliceName
     from tpudeploy.node.request import slice_request
@@ -81,7 +83,8 @@ def _request(_: Profile, deployment: Deployment) -> str:
         raise ConfigError("The profile allows no zone and provisioning model to try.", hint="Widen placement.zones.")
     name = SliceName(deployment=deployment.name, lineage="0" * 8, replica=0, attempt=0)
     resolved = replace(deployment, project=deployment.project or "PROJECT")
-    body = queued_resource(slice_request(resolved, name, deployment.candidates[0]))
+    request = slice_request(resolved, name, deployment.candidates[0])
+    body = instance(request) if request.backend is Backend.GCE_INSTANCE else queued_resource(request)
     return json.dumps(body, indent=2, ensure_ascii=False)
 
 

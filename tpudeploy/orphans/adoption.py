@@ -86,6 +86,8 @@ def _slice_attributes(deployment: Deployment, attempt: Attempt, resource: CloudR
         yield from ((f"{_LABELS}{key}", value) for key, value in labels.items() if not is_label_of_ours(key))
         if resource.asked.tags:
             yield _TAGS, list(resource.asked.tags)
+    if resource.ref.backend is not deployment.backend:
+        yield "placement.backend", resource.ref.backend
     if not allows(deployment, attempt):
         yield "placement.zones", [attempt.zone]
         yield "placement.provisioning", [attempt.provisioning]

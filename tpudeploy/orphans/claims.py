@@ -100,7 +100,7 @@ def as_attempt(resource: CloudResource, name: str, now: float) -> Attempt:
         project=resource.ref.project,
         zone=resource.ref.zone,
         provisioning=resource.asked.provisioning,
-        spec={"tpu.type": resource.asked.accelerator_type},
+        spec={"tpu.type": resource.asked.accelerator_type, "placement.backend": resource.ref.backend},
         asked_at=resource.asked_at if resource.asked_at is not None else now,
         boot=Boot(server=""),
         life=Queued(),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from tpudeploy import catalog
 from tpudeploy.catalog.flags import VLLM_VERSION
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.names import Address
 from tpudeploy.domain.orphans import CloudResource, is_label_of_ours
@@ -28,7 +29,10 @@ def write_profile(resource: CloudResource, address: Address, *, model: str | Non
     server = server or ScriptServer(model={}, serving={"image": _IMAGE}, secrets={})
     request = resource.asked
     kind = catalog.accelerator_type(request.accelerator_type)
-    default_runtime = None if kind is None else catalog.generation(kind.generation).runtime_version
+    backend = resource.ref.backend
+    generation = None if kind is None else catalog.generation(kind.generation)
+    is_served = generation is not None and backend in generation.backends
+    default_runtime = generation.runtime_of(backend) if generation is not None and is_served else None
     # A container has the name of its deployment unless the profile says otherwise.
     default_name = ("container_name", address.deployment)
     tree: dict[str, Json] = {
@@ -68,6 +72,7 @@ def _placement(resource: CloudResource) -> dict[str, Json]:
     return _without_absent(
         {
             "project": resource.ref.project,
+            "backend": None if resource.ref.backend is Backend.QUEUED_RESOURCE else str(resource.ref.backend),
             "zones": [str(resource.ref.zone)],
             "provisioning": [str(request.provisioning)],
             "reservation": request.reservation if is_reserved else None,

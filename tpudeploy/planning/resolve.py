@@ -16,7 +16,7 @@ from tpudeploy.catalog import flags
 from tpudeploy.config.profile import Joined, Profile
 from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
-from tpudeploy.domain.accelerator import AcceleratorType, Generation
+from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 from tpudeploy.domain.deployment import (
     BucketFolder,
     Candidate,
@@ -86,6 +86,7 @@ def resolve_without_script(
     if kind is None:
         raise KeyError(spec.tpu.type)  # the parser has refused unknown types
     generation = catalog.generation(kind.generation)
+    backend = Backend(spec.placement.backend)
     mirror = _mirror(spec)
     container = _container(spec, kind, lock, mirror)
     max_run_duration = spec.placement.max_run_duration
@@ -96,7 +97,7 @@ def resolve_without_script(
         project=spec.placement.project or project,
         model_id=spec.model.id,
         accelerator=kind,
-        runtime_version=spec.tpu.runtime_version or generation.runtime_version,
+        runtime_version=spec.tpu.runtime_version or generation.runtime_of(backend),
         boot_disk_gib=_BOOT_DISK_GIB if spec.tpu.boot_disk_size is None else math.ceil(spec.tpu.boot_disk_size / _GIB),
         candidates=tuple(_candidates(spec.placement, generation)),
         max_parallel_requests=spec.placement.max_parallel_requests,
@@ -124,6 +125,7 @@ def resolve_without_script(
         ),
         compile_cache=compile_cache(spec, container, kind),
         mirror=mirror,
+        backend=backend,
         startup_script=Script(""),
         attributes={},
         origins=Joined(pinned_origins, profile.origins) if pinned_origins else profile.origins,
@@ -228,6 +230,7 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
         "serving.volumes": dict(deployment.container.volumes),
         "tpu.boot_disk_size": f"{deployment.boot_disk_gib}GiB",
         "tpu.runtime_version": deployment.runtime_version,
+        "tpu.type": deployment.accelerator.name,
     }
     tree = spec.model_dump(mode="python", exclude={"version", "name", "extends", "replicas"})
     pinned = {

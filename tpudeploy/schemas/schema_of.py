@@ -117,7 +117,7 @@ PRINTED_AS: Mapping[type, As] = {
         adds={
             **dict.fromkeys(("address", "name", "project", "zone", "lineage"), TEXT),
             **dict.fromkeys(("accelerator_type", "provisioning", "state"), TEXT),
-            "kind": {"enum": ["queued-resource", "node"]},
+            "kind": {"enum": ["queued-resource", "gce-instance", "node"]},
             "is_signed": TRUTH,
         },
         drops=frozenset({"resource"}),

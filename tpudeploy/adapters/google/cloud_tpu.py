@@ -16,10 +16,17 @@ from tpudeploy.adapters.google.body import moment, parent, queued_resource
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.lists import Zones, list_zones
-from tpudeploy.adapters.google.reports import BootReports
+from tpudeploy.adapters.google.reports import NAMESPACE, BootReports
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
-from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_errors, translate_read_errors
-from tpudeploy.adapters.google.verdicts import classify, hint_for
+from tpudeploy.adapters.google.translate import (
+    Absent,
+    Exists,
+    Precondition,
+    send_request,
+    translate_read_errors,
+    without_retry,
+)
+from tpudeploy.adapters.google.verdicts import classify
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
@@ -29,8 +36,6 @@ from tpudeploy.domain.slices import (
     NodeUpdate,
     Phase,
     Refusal,
-    Remedy,
-    Scope,
     Slice,
     SliceRef,
     SliceRequest,
@@ -48,7 +53,7 @@ class CloudTpu:
 
     def __init__(self, connection: Connection, clock: Clock, *, threads: int = 1) -> None:
         self._connection = connection
-        self._reports = BootReports(connection, clock)
+        self._reports = BootReports(clock, self._guest_attributes)
         self._threads = threads
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
@@ -74,20 +79,7 @@ class CloudTpu:
             requestId=str(uuid.uuid5(_REQUEST_IDS, f"{request.project}/{request.zone}/{request.name}")),
             body=queued_resource(request),
         )
-        try:
-            with translate_errors(f"ask for {request.name}", request.provisioning):
-                operation: dict[str, Any] = call.execute(num_retries=0)
-        except Exists:
-            return None  # an earlier run made the request; names are derived, so it is ours
-        except (Absent, Precondition) as cause:
-            refusal = _without_retry(classify(str(cause), Code.UNKNOWN, request.provisioning))
-            raise errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal) from cause
-        except errors.Fault as fault:
-            if fault.refusal is None:
-                raise
-            # This is a rate limit: nothing was created, and the requests in flight can still be observed.
-            raise errors.Refused(fault.refusal.message, hint=fault.hint, refusal=fault.refusal) from fault
-        return operation.get("name")
+        return send_request(call, request)
 
     def release(self, ref: SliceRef) -> str | None:
         if ref.is_bare:
@@ -194,6 +186,13 @@ class CloudTpu:
         error = status.get("error")
         return _parse_status(error, ref.provisioning) if status.get("done") and error is not None else None
 
+    def _guest_attributes(self, ref: SliceRef) -> Mapping[str, Any]:
+        calls = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "nodes")
+        name = f"projects/{ref.project}/locations/{ref.zone}/nodes/{ref.name}"
+        query = {"queryPath": f"{NAMESPACE}/"}
+        answer: dict[str, Any] = calls.getGuestAttributes(name=name, body=query).execute(num_retries=0)
+        return answer
+
     def _resources(self) -> Any:
         return self._connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
 
@@ -217,12 +216,4 @@ def _refusal(state: Mapping[str, Any], provisioning: Provisioning | None) -> Ref
 
 def _parse_status(error: dict[str, Any], provisioning: Provisioning | None) -> Refusal:
     """Return the refusal in a google.rpc.Status, from an operation or a FAILED resource."""
-    return _without_retry(classify(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)), provisioning))
-
-
-def _without_retry(refusal: Refusal) -> Refusal:
-    """Return the refusal with a scope, so that another place is tried.
-
-    A passing error is waited out where the call can be repeated. Here the call is over and has failed.
-    """
-    return replace(refusal, scope=Scope.PAIR) if refusal.remedy is Remedy.LOOK_AGAIN else refusal
+    return without_retry(classify(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)), provisioning))

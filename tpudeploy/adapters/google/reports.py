@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.names import Zone
@@ -30,9 +29,10 @@ _PHASES = frozenset(phase.value for phase in BootPhase)
 class BootReports:
     """Reads the reports of machines, and answers from what it read within the last `READ_EVERY` seconds."""
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
-        self._connection = connection
+    def __init__(self, clock: Clock, query: Callable[[SliceRef], Mapping[str, Any]]) -> None:
+        """Use `query` to read the guest attributes of our namespace, in Google's form."""
         self._clock = clock
+        self._send_query = query
         self._reports: dict[tuple[str, Zone, str], tuple[float, BootReport | None]] = {}
         self._lock = threading.Lock()
 
@@ -56,12 +56,9 @@ class BootReports:
 
     def _query(self, ref: SliceRef) -> BootReport | None:
         # That TPU VMs allow writes of guest attributes is unverified, so a missing report is an answer.
-        nodes = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "nodes")
-        name = f"projects/{ref.project}/locations/{ref.zone}/nodes/{ref.name}"
         try:
             with translate_errors(f"read the report of {ref.name}"):
-                query = {"queryPath": f"{NAMESPACE}/"}
-                response = nodes.getGuestAttributes(name=name, body=query).execute(num_retries=0)
+                response = self._send_query(ref)
         except (Absent, Precondition, errors.Refused, errors.Denied):
             return None
         return parse(_attributes(response))
@@ -100,9 +97,10 @@ def parse(attributes: Mapping[str, str]) -> BootReport | None:
 
 
 def _attributes(response: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the attributes in an answer: of each worker of a node, or of one instance."""
     return {
         str(item.get("key")): str(item.get("value", ""))
-        for worker in response.get("guestAttributes", ())
+        for worker in response.get("guestAttributes", (response,))
         for item in worker.get("queryValue", {}).get("items", ())
         if item.get("namespace") == NAMESPACE
     }

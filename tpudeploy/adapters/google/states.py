@@ -1,4 +1,4 @@
-"""Google's states and the phases that they map to: two tables, and the one rule between them."""
+"""Google's states and the phases that they map to: a table for each kind of resource, and the one rule between two."""
 
 from __future__ import annotations
 
@@ -37,4 +37,21 @@ NODE: Mapping[str, Phase] = {
     "HIDDEN": Phase.LOST,
     "UNHIDING": Phase.UP,
     "UNKNOWN": Phase.UP,
+}
+
+# An instance of Compute Engine. docs/compute-engine.md says why; the adapter has the two cases that need more than the
+# status: a machine that Google restarts, and one that it has never started.
+INSTANCE: Mapping[str, Phase] = {
+    "PENDING": Phase.QUEUED,  # flex-start waits for capacity
+    "PROVISIONING": Phase.PROVISIONING,
+    "STAGING": Phase.PROVISIONING,
+    "RUNNING": Phase.UP,
+    "REPAIRING": Phase.UP,
+    "PENDING_STOP": Phase.SUSPENDING,
+    "STOPPING": Phase.SUSPENDING,
+    "SUSPENDING": Phase.SUSPENDING,
+    "SUSPENDED": Phase.HUSK,
+    "STOPPED": Phase.HUSK,
+    "TERMINATED": Phase.HUSK,
+    "DEPROVISIONING": Phase.LEAVING,
 }

@@ -10,12 +10,14 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 from tpudeploy.adapters.google.codes import CODE_BY_STATUS, TRANSIENT, Code
 from tpudeploy.adapters.google.verdicts import classify, hint_for
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.slices import Remedy
+from tpudeploy.domain.slices import Refusal, Remedy, Scope, SliceRequest
 
 # Google's typed clients put "METHOD URL: " before the text.
 _PREFIX = re.compile(r"^[A-Z]+ https?://\S+: ")
@@ -61,6 +63,36 @@ def translate_read_errors(action: str) -> Iterator[None]:
             yield
     except errors.Refused as refused:
         raise errors.Fault(f"Could not {action}: {refused.message}", refusal=refused.refusal) from refused
+
+
+def send_request(call: Any, request: SliceRequest) -> str | None:
+    """Send the call that requests a slice, once, and return the name of its operation, if there is one.
+
+    Raise as `ports.TpuCloud.request` does. A name that exists is success: names are derived, so an earlier run made
+    the request.
+    """
+    try:
+        with translate_errors(f"ask for {request.name}", request.provisioning):
+            operation: dict[str, Any] = call.execute(num_retries=0)
+    except Exists:
+        return None
+    except (Absent, Precondition) as cause:
+        refusal = without_retry(classify(str(cause), Code.UNKNOWN, request.provisioning))
+        raise errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal) from cause
+    except errors.Fault as fault:
+        if fault.refusal is None:
+            raise
+        # This is a rate limit: nothing was created, and the requests in flight can still be observed.
+        raise errors.Refused(fault.refusal.message, hint=fault.hint, refusal=fault.refusal) from fault
+    return operation.get("name")
+
+
+def without_retry(refusal: Refusal) -> Refusal:
+    """Return the refusal with a scope, so that another place is tried.
+
+    A passing error is waited out where the call can be repeated. Here the call is over and has failed.
+    """
+    return replace(refusal, scope=Scope.PAIR) if refusal.remedy is Remedy.LOOK_AGAIN else refusal
 
 
 def _translate(action: str, cause: Exception, provisioning: Provisioning | None) -> Exception | None:

@@ -56,6 +56,8 @@ def hint_for(kind: str, message: str = "") -> str:
     """Return the remedy for a person. If `message` names a disabled API, the remedy names it too."""
     hint = next((row.hint for row in (*VERDICTS, UNKNOWN) if row.kind == kind), "")
     api = disabled_api(message)
+    if "'compute.instances." in message:
+        hint = hint.replace("roles/tpu.admin", "roles/compute.instanceAdmin.v1")
     return hint.replace("tpu.googleapis.com", api) if api else hint
 
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("address", metavar="ADDR", help="The address in the state: NAME, or NAME[INDEX].")
     parser.add_argument(
-        "id", metavar="ID", help="The resource: projects/P/locations/Z/queuedResources/N, P/Z/N, Z/N or N."
+        "id",
+        metavar="ID",
+        help="The resource: projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, P/Z/N, Z/N or N.",
     )
     parser.add_argument(
         "profile", metavar="PROFILE", nargs="?", help="The profile of NAME (default: NAME.yaml in this folder)."

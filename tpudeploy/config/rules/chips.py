@@ -11,7 +11,7 @@ from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path
 from tpudeploy.config.rules import look
-from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.accelerator import AcceleratorType, Backend
 from tpudeploy.domain.diagnostics import Diagnostic
 
 _TYPE: Path = ("tpu", "type")
@@ -22,10 +22,18 @@ _DP: Path = ("serving", "data_parallel_size")
 
 def known_type(root: MapNode) -> Iterator[Diagnostic]:
     name = look.value(root, _TYPE, str)
-    if name and catalog.accelerator_type(name) is None:
+    if not name or catalog.accelerator_type(name) is not None:
+        return
+    names = ", ".join(slice_type.name for slice_type in catalog.accelerator_types() if _is_supported(slice_type))
+    generation = catalog.unsupported_generation(name)
+    if generation is not None:
+        lacking = catalog.UNSUPPORTED_GENERATIONS[generation]
+        message = f"{quoted(name)} is not supported yet: tpudeploy does not know {lacking}"
+        hint = f"choose one of {names}"
+        yield problem(codes.NOT_SUPPORTED, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
+    else:
         closest = catalog.closest_type(name, is_accepted=_is_supported)
-        names = [slice_type.name for slice_type in catalog.accelerator_types() if _is_supported(slice_type)]
-        hint = f'did you mean "{closest}"?' if closest else f"choose one of {', '.join(names)}"
+        hint = f'did you mean "{closest}"?' if closest else f"choose one of {names}"
         message = f"There is no accelerator type {quoted(name)}"
         yield problem(codes.UNKNOWN_TYPE, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
 
@@ -48,12 +56,29 @@ def single_host(root: MapNode) -> Iterator[Diagnostic]:
 def own_runtime(root: MapNode) -> Iterator[Diagnostic]:
     slice_type = _slice_type(root)
     runtime = look.value(root, _RUNTIME, str)
-    owner = next((g.name for g in GENERATIONS if g.runtime_version == runtime), None)
-    if slice_type and owner and owner != slice_type.generation:
-        right = catalog.generation(slice_type.generation).runtime_version
-        message = f"{quoted(runtime or '')} is the runtime of {owner}, not of {slice_type.name}"
-        at = look.at(root, _RUNTIME)
-        yield problem(codes.RUNTIME_MISMATCH, message, at, path=_RUNTIME, hint=f"leave it out, or write {right}")
+    if slice_type is None or runtime is None:
+        return
+    generation = catalog.generation(slice_type.generation)
+    backend = _backend(root)
+    # Another rule reports a backend that does not serve the generation.
+    if backend not in generation.backends:
+        return
+    owners = {g.runtime_of(b): (g.name, b) for g in GENERATIONS for b in g.backends}
+    owner, owner_backend = owners.get(runtime, (generation.name, backend))
+    hint = f"leave it out, or write {generation.runtime_of(backend)}"
+    at = look.at(root, _RUNTIME)
+    if owner != generation.name:
+        message = f"{quoted(runtime)} is the runtime of {owner}, not of {slice_type.name}"
+        yield problem(codes.RUNTIME_MISMATCH, message, at, path=_RUNTIME, hint=hint)
+    elif owner_backend is not backend:
+        message = f"{quoted(runtime)} is the runtime of {owner_backend}, not of {backend}"
+        yield problem(codes.RUNTIME_MISMATCH, message, at, path=_RUNTIME, hint=hint)
+
+
+def _backend(root: MapNode) -> Backend:
+    """Return the backend in the profile, or the default for a value that another rule reports."""
+    text = look.value(root, ("placement", "backend"), str)
+    return Backend(text) if text in set(Backend) else Backend.QUEUED_RESOURCE
 
 
 def parallelism(root: MapNode) -> Iterator[Diagnostic]:

@@ -11,13 +11,22 @@ from tpudeploy.config.diagnose import did_you_mean, problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path, ScalarNode, dotted, find
 from tpudeploy.config.rules import look
 from tpudeploy.config.scalars import Duration
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.diagnostics import Diagnostic
 
 _PROVISIONING: Path = ("placement", "provisioning")
 _ZONES: Path = ("placement", "zones")
 _RESERVATION: Path = ("placement", "reservation")
 _RUN: Path = ("placement", "max_run_duration")
+_BACKEND: Path = ("placement", "backend")
+_VALID_UNTIL: Path = ("placement", "valid_until")
 _LONGEST = Duration.parse("7d")
+# The limits of Compute Engine: of `maxRunDuration`, for flex-start and for the other models, and of
+# `requestValidForDuration`, which flex-start alone has.
+_SHORTEST_FLEX_RUN = Duration.parse("10m")
+_SHORTEST_RUN = Duration.parse("30s")
+_SHORTEST_WAIT = Duration.parse("90s")
+_LONGEST_WAIT = Duration.parse("2h")
 # Values of the format that this version refuses, because to ignore them would be worse.
 _UNSUPPORTED: Mapping[Path, tuple[str, ...]] = {("placement", "backend"): ("gce-instance", "auto")}
 
@@ -44,15 +53,59 @@ def flex_start(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def run_duration(root: MapNode) -> Iterator[Diagnostic]:
-    duration = look.value(root, _RUN, str)
-    try:
-        is_too_long = duration is not None and Duration.parse(duration) > _LONGEST
-    except ValueError:  # the schema reports it, with the allowed forms
+    duration = _duration(root, _RUN)
+    if duration is not None and duration > _LONGEST:
+        message = f"{duration.text} is more than 7d"
+        yield problem(codes.RUN_TOO_LONG, message, look.at(root, _RUN), path=_RUN, hint="at most 7d")
+
+
+def backend_serves(root: MapNode) -> Iterator[Diagnostic]:
+    """Check that the backend serves the generation of the type; else the error names one that does."""
+    slice_type = catalog.accelerator_type(look.value(root, ("tpu", "type"), str) or "")
+    backend = look.value(root, _BACKEND, str) or Backend.QUEUED_RESOURCE
+    # Other rules report an unknown type and an unknown backend.
+    if slice_type is None or backend not in set(Backend):
         return
-    if is_too_long:
-        yield problem(
-            codes.RUN_TOO_LONG, f"{duration} is more than 7d", look.at(root, _RUN), path=_RUN, hint="at most 7d"
-        )
+    serving = catalog.generation(slice_type.generation).backends
+    if backend not in serving:
+        message = f"{backend} does not serve {slice_type.generation}"
+        hint = f"write backend: {serving[0]}"
+        yield problem(codes.BACKEND_UNSERVED, message, look.at(root, _BACKEND), path=_BACKEND, hint=hint)
+
+
+def instance_limits(root: MapNode) -> Iterator[Diagnostic]:
+    """Check the durations that Compute Engine limits more narrowly than the TPU API."""
+    if look.value(root, _BACKEND, str) != Backend.GCE_INSTANCE:
+        return
+    is_flex = "flex-start" in look.texts(root, _PROVISIONING).values()
+    run, wait = _duration(root, _RUN), _duration(root, _VALID_UNTIL)
+    shortest = _SHORTEST_FLEX_RUN if is_flex else _SHORTEST_RUN
+    if run is not None and run < shortest:
+        model = "flex-start" if is_flex else "an instance"
+        message = f"{run.text} is less than {shortest.text}, the shortest run of {model} at Compute Engine"
+        hint = f"at least {shortest.text}"
+        yield problem(codes.RUN_TOO_SHORT, message, look.at(root, _RUN), path=_RUN, hint=hint)
+    # The other models answer at once, so their requests do not wait.
+    if not is_flex or wait is None:
+        return
+    at = look.at(root, _VALID_UNTIL)
+    if wait < _SHORTEST_WAIT:
+        message = f"{wait.text} is less than {_SHORTEST_WAIT.text}, the shortest wait of flex-start at Compute Engine"
+        hint = f"at least {_SHORTEST_WAIT.text}"
+        yield problem(codes.WAIT_OUT_OF_RANGE, message, at, path=_VALID_UNTIL, hint=hint)
+    elif wait > _LONGEST_WAIT:
+        message = f"Compute Engine keeps a flex-start request for at most {_LONGEST_WAIT.text}, not for {wait.text}"
+        hint = f"each request waits for {_LONGEST_WAIT.text}, and is sent again after it lapses"
+        yield warning(codes.WAIT_OUT_OF_RANGE, message, at, path=_VALID_UNTIL, hint=hint)
+
+
+def _duration(root: MapNode, path: Path) -> Duration | None:
+    """Return a duration of the profile, or None for one that is absent or that the schema reports."""
+    text = look.value(root, path, str)
+    try:
+        return None if text is None else Duration.parse(text)
+    except ValueError:
+        return None
 
 
 def reserved(root: MapNode) -> Iterator[Diagnostic]:

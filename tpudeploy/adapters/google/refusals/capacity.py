@@ -40,7 +40,10 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="stockout",
         what="No capacity in the zone",
-        pattern=r"no more capacity in the zone|insufficient capacity",
+        pattern=(
+            r"no more capacity in the zone|insufficient capacity|ZONE_RESOURCE_POOL_EXHAUSTED"
+            r"|does not have enough resources available to fulfill the request"
+        ),
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.CREATE, Layer.FAILED),
         remedy=Remedy.NEXT_ZONE,
@@ -53,6 +56,11 @@ ROWS: tuple[Verdict, ...] = (
                 "Nodes are offered (see https://cloud.google.com/tpu/docs/regions) [EID: 0x1a2b]"
             ),
             "Insufficient capacity",
+            # Compute Engine's; kubernetes/k8s.io issue 9834 has its details
+            (
+                "ZONE_RESOURCE_POOL_EXHAUSTED: The zone 'projects/p/zones/us-east5-a' does not have enough resources "
+                "available to fulfill the request."
+            ),
         ),
     ),
     Verdict(

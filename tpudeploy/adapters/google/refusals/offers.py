@@ -10,7 +10,7 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="zone-unsupported",
         what="The zone has no TPUs",
-        pattern=r'the requested zone "[^"]*" is not supported',
+        pattern=r"""the requested zone "[^"]*" is not supported|field 'zone': '[^']*'\. unknown zone""",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
         remedy=Remedy.DROP_ZONE,
@@ -24,7 +24,10 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="type-unsupported",
         what="The zone does not have this type",
-        pattern=r"could not be found in the zonal accelerator configurations|invalid AcceleratorType",
+        pattern=(
+            r"could not be found in the zonal accelerator configurations|invalid AcceleratorType"
+            r"|must provide existing machine type|machineTypes/[\w-]+'? was not found"
+        ),
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
         remedy=Remedy.DROP_ZONE,
@@ -36,6 +39,10 @@ ROWS: tuple[Verdict, ...] = (
                 "Cloud TPU received a bad request. The requested accelerator configuration for accelerator type, "
                 '"v6e-1", could not be found in the zonal accelerator configurations for "asia-east1-a".; the '
                 "accelerator v6e-1 was not found in zone asia-east1-a [EID: 0x1a2b]"
+            ),
+            (
+                "Invalid value for field 'resource.machineType': 'zones/us-east1-d/machineTypes/ct6e-standard-1t'. The "
+                "request must provide existing machine type"
             ),
             'CloudTpu received an invalid AcceleratorType, "v3-8" for zone "us-central1-c". Valid values are "v2-8, ".',
         ),
@@ -55,7 +62,7 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="model-unsupported",
         what="The zone has the type, but not under this provisioning model",
-        pattern=r"provisioning model is not supported for accelerator type",
+        pattern=r"provisioning model (\w+ )?is not supported for (accelerator|machine) type",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.CREATE,),
         remedy=Remedy.DROP_ZONE,
@@ -147,7 +154,10 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="policy",
         what="An organisation policy, or a missing subnetwork, closes the region",
-        pattern=r"constraints/gcp\.resourceLocations|no default subnetwork was found",
+        pattern=(
+            r"constraints/gcp\.resourceLocations|no default subnetwork was found|does not have a subnetwork"
+            r"|violates constraint"
+        ),
         remedy=Remedy.DROP_ZONE,
         scope=Scope.REGION,
         holds=24 * HOURS,

@@ -79,6 +79,34 @@ ROWS: tuple[Verdict, ...] = (
         is_recorded=False,
     ),
     Verdict(
+        kind="machine-refused",
+        what="Compute Engine creates no instances of this machine type for users",
+        pattern=r"user agent is not allowed to use the machine type",
+        code=Code.PERMISSION_DENIED,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Set placement.backend: queued-resource.",
+        examples=("This user agent is not allowed to use the machine type [ct5lp-hightpu-1t]",),
+    ),
+    Verdict(
+        kind="machine-mismatch",
+        what="The machine type does not take a part of the request",
+        pattern=(
+            r"disk type cannot be used by|not supported for the machine type"
+            r"|machine type with placement policy is not supported"
+        ),
+        code=Code.INVALID_ARGUMENT,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="This is a bug in tpudeploy: please report it, with the output of `tpudeploy render PROFILE request`.",
+        examples=("pd-ssd disk type cannot be used by ct6e-standard-1t.",),
+        is_recorded=False,
+    ),
+    Verdict(
         kind="runtime",
         what="The runtime version is unknown",
         pattern=r"runtime.?version",

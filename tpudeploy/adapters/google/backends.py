@@ -1,0 +1,112 @@
+"""Send each slice's calls to the API that it was requested from, and merge what several slices are asked for.
+
+The client of Compute Engine is made when a slice or a search needs it: its document takes long to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tpudeploy.adapters.google import transport
+from tpudeploy.adapters.google.cloud_logging import CloudLogging
+from tpudeploy.adapters.google.cloud_tpu import CloudTpu
+from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.orphans import Listing
+from tpudeploy.domain.slices import BootReport, NodeUpdate, Slice, SliceRef, SliceRequest
+from tpudeploy.ports import Clock
+
+if TYPE_CHECKING:
+    from tpudeploy.adapters.google.compute_engine.instances import ComputeEngine
+
+
+class Backends:
+    """See `ports.TpuCloud`. `threads` is the maximum number of parallel calls for one answer."""
+
+    def __init__(self, connection: Connection, clock: Clock, *, threads: int = 1) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._threads = threads
+
+    def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
+        wanted_refs = tuple(refs)
+        slices: list[Slice] = []
+        for backend in Backend:
+            own = [ref for ref in wanted_refs if ref.backend is backend]
+            if own:
+                slices += self._adapter(backend).slices(own)
+        return tuple(slices)
+
+    def list_marked(
+        self, project: str, zones: Iterable[Zone], *, machines: bool = True, backends: Collection[Backend]
+    ) -> Listing:
+        places = tuple(zones)
+        return _merged(
+            project, [self._adapter(each).list_marked(project, places, machines=machines) for each in sorted(backends)]
+        )
+
+    def list_named(
+        self,
+        project: str,
+        name: str,
+        zones: Iterable[Zone],
+        *,
+        zone: Zone | None = None,
+        backends: Collection[Backend],
+    ) -> Listing:
+        places = tuple(zones)
+        return _merged(
+            project, [self._adapter(each).list_named(project, name, places, zone=zone) for each in sorted(backends)]
+        )
+
+    def request(self, request: SliceRequest) -> str | None:
+        return self._adapter(request.backend).request(request)
+
+    def release(self, ref: SliceRef) -> str | None:
+        return self._adapter(ref.backend).release(ref)
+
+    def update(self, ref: SliceRef, node: NodeUpdate) -> None:
+        self._adapter(ref.backend).update(ref, node)
+
+    def restart(self, ref: SliceRef) -> None:
+        self._adapter(ref.backend).restart(ref)
+
+    def report(self, ref: SliceRef) -> BootReport | None:
+        return self._adapter(ref.backend).report(ref)
+
+    def lines(self, ref: SliceRef) -> tuple[str, ...]:
+        """See `ports.Logs`."""
+        if ref.backend is Backend.GCE_INSTANCE:
+            return self._instances.lines(ref)
+        return CloudLogging(self._connection).lines(ref)
+
+    def guarded(self, check: Callable[[], None]) -> AbstractContextManager[None]:
+        return transport.guarded(check)
+
+    def _adapter(self, backend: Backend) -> CloudTpu | ComputeEngine:
+        return self._instances if backend is Backend.GCE_INSTANCE else self._queued_resources
+
+    @cached_property
+    def _queued_resources(self) -> CloudTpu:
+        return CloudTpu(self._connection, self._clock, threads=self._threads)
+
+    @cached_property
+    def _instances(self) -> ComputeEngine:
+        from tpudeploy.adapters.google.compute_engine.instances import ComputeEngine
+
+        return ComputeEngine(self._connection, self._clock, threads=self._threads)
+
+
+def _merged(project: str, listings: Iterable[Listing]) -> Listing:
+    """Return one listing. A zone that did not answer one of the APIs counts as unreachable."""
+    parts = tuple(listings)
+    return Listing(
+        project=project,
+        resources=tuple(resource for part in parts for resource in part.resources),
+        unreachable=tuple(sorted({zone for part in parts for zone in part.unreachable})),
+        looked_in=tuple(dict.fromkeys(zone for part in parts for zone in part.looked_in)),
+    )

@@ -1,0 +1,406 @@
+"""TpuCloud over instances of Compute Engine. It observes and executes; decisions are made elsewhere.
+
+docs/compute-engine.md has the table of phases, and what is safe where Google's behaviour is unverified.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tpudeploy.adapters.google.body import moment
+from tpudeploy.adapters.google.codes import Code
+from tpudeploy.adapters.google.compute_engine.body import (
+    accelerator_type_of,
+    instance,
+    last_word,
+    metadata_items,
+    metadata_of,
+    provisioning_of,
+    read_back,
+)
+from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.reports import NAMESPACE, BootReports
+from tpudeploy.adapters.google.safe_read import pages
+from tpudeploy.adapters.google.states import INSTANCE
+from tpudeploy.adapters.google.translate import (
+    Absent,
+    Exists,
+    Precondition,
+    send_request,
+    translate_errors,
+    translate_read_errors,
+    without_retry,
+)
+from tpudeploy.adapters.google.verdicts import classify
+from tpudeploy.catalog.generations import GENERATIONS
+from tpudeploy.domain import errors
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.orphans import LINEAGE_LABEL, UNMARKED, CloudResource, Listing, mark_in, mark_of
+from tpudeploy.domain.slices import BootReport, NodeUpdate, Phase, Refusal, Slice, SliceRef, SliceRequest
+from tpudeploy.domain.together import together
+from tpudeploy.node.node_facts import SPEC_KEY
+from tpudeploy.ports import Clock
+
+_PAGE = 500
+# From this number of slices in a project on, one list replaces the calls for each.
+_MIN_SLICES = 8
+# An instance that Google ended, and that is to restart by itself, restarts within minutes. One that somebody stopped
+# does not, and shows as the same state.
+_RESTART_SECONDS = 900.0
+# How often a change of an instance's metadata, labels or tags is sent while somebody else changes them too.
+_UPDATES = 4
+# A retry of an insert after a crash carries the same id, by which its operation can be found.
+_REQUEST_IDS = uuid.UUID("0f5f0ac1-9a64-4a3e-8d4a-0b1f0f7f0c55")
+
+
+class ComputeEngine:
+    """See `ports.TpuCloud`. `threads` is the maximum number of parallel calls for one answer."""
+
+    def __init__(self, connection: Connection, clock: Clock, *, threads: int = 1) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._reports = BootReports(clock, self._guest_attributes)
+        self._threads = threads
+
+    def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
+        wanted_refs = tuple(refs)
+        listed = self._list_projects(wanted_refs)
+        answers = together(self._threads, lambda ref: self._slice(ref, listed.get(_key(ref))), wanted_refs)
+        return tuple(slice_ for slice_ in answers if slice_ is not None)
+
+    def list_marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
+        del machines  # an instance is its own machine
+        instances, silent_zones, looked_in = self._list(project, zones, f"labels.{LINEAGE_LABEL}:*")
+        resources = (self._resource(project, zone, found) for zone, found in instances)
+        return Listing(
+            project=project,
+            resources=tuple(resource for resource in resources if resource.mark != UNMARKED),
+            unreachable=tuple(sorted(silent_zones)),
+            looked_in=looked_in,
+        )
+
+    def list_named(self, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None = None) -> Listing:
+        if zone is None:
+            instances, silent_zones, looked_in = self._list(project, zones, f'name = "{name}"')
+        else:
+            found = self._get(SliceRef(name=name, project=project, zone=zone))
+            instances, silent_zones = [] if found is None else [(zone, found)], set()
+            looked_in = (zone,)
+        resources = tuple(self._resource(project, where, found) for where, found in instances)
+        return Listing(
+            project=project, resources=resources, unreachable=tuple(sorted(silent_zones)), looked_in=looked_in
+        )
+
+    def request(self, request: SliceRequest) -> str | None:
+        call = self._instances().insert(
+            project=request.project,
+            zone=request.zone,
+            requestId=_request_id(request.project, request.zone, request.name),
+            body=instance(request),
+        )
+        return send_request(call, request)
+
+    def release(self, ref: SliceRef) -> str | None:
+        call = self._instances().delete(**_path(ref))
+        try:
+            with translate_read_errors(f"delete {ref.name}"):
+                operation: dict[str, Any] = call.execute(num_retries=0)
+        except (Absent, Exists, Precondition):
+            # An absent instance can still appear while its insert operation is open: `slices` observes that.
+            return None
+        return operation.get("name")
+
+    def update(self, ref: SliceRef, node: NodeUpdate) -> None:
+        self._reports.forget(ref)  # the machine is about to write a new report
+        for _ in range(_UPDATES):
+            try:
+                self._send_changes(ref, node)
+            except Precondition:
+                # Somebody else changed the same part since it was read, so its fingerprint is another one now.
+                continue
+            return
+        raise errors.Fault(f"Could not update {ref.name}: something else changes it at the same time.")
+
+    def restart(self, ref: SliceRef) -> None:
+        self._reports.forget(ref)
+        call = self._instances().reset(**_path(ref))
+        try:
+            with translate_read_errors(f"restart {ref.name}"):
+                call.execute(num_retries=0)
+        except (Absent, Precondition):
+            return  # the next observation shows what became of the slice
+
+    def report(self, ref: SliceRef) -> BootReport | None:
+        return self._reports.read(ref)
+
+    def lines(self, ref: SliceRef) -> tuple[str, ...]:
+        """Return the last megabyte of the serial console, which has the output of the startup script of every boot."""
+        try:
+            with translate_read_errors(f"read the log of {ref.name}"):
+                answer: dict[str, Any] = (
+                    self._instances().getSerialPortOutput(**_path(ref), port=1).execute(num_retries=0)
+                )
+        except Absent:
+            return ()
+        except (Exists, Precondition) as cause:
+            raise errors.CloudError(f"Could not read the log of {ref.name}: {cause}") from cause
+        return tuple(str(answer.get("contents", "")).splitlines())
+
+    def _slice(self, ref: SliceRef, listed: Mapping[str, Any] | None) -> Slice | None:
+        found = listed or self._get(ref)
+        if found is not None:
+            return self._slice_of(ref, found)
+        # Once it has run, an absent instance is gone: its insert operation has no say in that.
+        return None if ref.was_granted else self._without_instance(ref)
+
+    def _without_instance(self, ref: SliceRef) -> Slice | None:
+        """Return what the insert operation says of an instance that does not exist, or None where it is gone."""
+        operation = self._insert_operation(ref)
+        if operation is None:
+            return None
+        status = str(operation.get("status", "PENDING"))
+        if status != "DONE":
+            # A flex-start insert can stay open for as long as the request waits for capacity.
+            phase = Phase.QUEUED if ref.provisioning is Provisioning.FLEX_START else Phase.CREATING
+            return Slice(name=ref.name, zone=ref.zone, phase=phase, raw_state=f"insert {status}")
+        refusal = _operation_refusal(operation, ref.provisioning)
+        # A deletion ends an open insert with an error, which refuses nothing.
+        if refusal is not None and ref.deletion is None:
+            return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
+        # The operation may have ended after the instance was looked up: only an absence after that is certain.
+        found = self._get(ref)
+        return None if found is None else self._slice_of(ref, found)
+
+    def _insert_operation(self, ref: SliceRef) -> Mapping[str, Any] | None:
+        """Return the operation that inserts the instance, by its name, or by the request's id if that is not known.
+
+        Return None where Google no longer knows it, or never received the request.
+        """
+        calls = self._connection.collection("compute", "v1", "zoneOperations")
+        place = {"project": ref.project, "zone": ref.zone}
+        if ref.operation is not None:
+            try:
+                with translate_read_errors(f"look at what became of {ref.name}"):
+                    operation: dict[str, Any] = calls.get(**place, operation=ref.operation).execute(num_retries=0)
+            except Absent:
+                pass  # Google keeps operations for a limited time
+            else:
+                return operation
+        id_ = _request_id(ref.project, ref.zone, ref.name)
+        request = calls.list(**place, filter=f'clientOperationId = "{id_}"')
+        with translate_read_errors(f"look at what became of {ref.name}"):
+            for page in pages(calls, request):
+                for listed in page.get("items", ()):
+                    if listed.get("clientOperationId") == id_:
+                        return dict(listed)
+        return None
+
+    def _slice_of(self, ref: SliceRef, found: Mapping[str, Any]) -> Slice:
+        interface: Mapping[str, Any] = next(iter(found.get("networkInterfaces", ())), {})
+        access: Mapping[str, Any] = next(iter(interface.get("accessConfigs", ())), {})
+        raw = str(found.get("status", "STATUS_UNSPECIFIED"))
+        phase = self._phase(ref, found)
+        return Slice(
+            name=ref.name,
+            zone=ref.zone,
+            phase=phase,
+            raw_state=raw,
+            undeleted=self._deletion_failure(ref, phase),
+            created_at=moment(found.get("lastStartTimestamp") or found.get("creationTimestamp")),
+            ends_at=_end(found),
+            provisioning=provisioning_of(found),
+            accelerator_type=accelerator_type_of(found),
+            internal_ip=interface.get("networkIP") or None,
+            external_ip=access.get("natIP") or None,
+            # Our own emulator, which may lack addresses, gives the server's port in a field of its own.
+            port=interface.get("emulatedServerPort") or None if self._connection.emulator_host else None,
+            labels=dict(found.get("labels", {})),
+            metadata=metadata_of(found),
+            tags=tuple(found.get("tags", {}).get("items", ())),
+        )
+
+    def _phase(self, ref: SliceRef, found: Mapping[str, Any]) -> Phase:
+        # A state that is not known releases nothing: the probe shows whether its server answers.
+        phase = INSTANCE.get(str(found.get("status")), Phase.UP)
+        is_starting = phase in {Phase.QUEUED, Phase.PROVISIONING}
+        # A machine that has run before and starts again was restarted by Google. It has not been lost, and is not late.
+        if is_starting and ref.was_granted:
+            return Phase.UP
+        if phase is Phase.HUSK and found.get("scheduling", {}).get("automaticRestart"):
+            stopped_at = moment(found.get("lastStopTimestamp"))
+            if stopped_at is not None and self._clock.now() - stopped_at < _RESTART_SECONDS:
+                return Phase.UP
+        return phase
+
+    def _deletion_failure(self, ref: SliceRef, phase: Phase) -> Refusal | None:
+        """Return why the last deletion failed. The reason is for display only, so an error of this call is ignored."""
+        if ref.deletion is None or phase in {Phase.SUSPENDING, Phase.LEAVING}:
+            return None
+        calls = self._connection.collection("compute", "v1", "zoneOperations")
+        try:
+            with translate_read_errors(f"look at the deletion of {ref.name}"):
+                call = calls.get(project=ref.project, zone=ref.zone, operation=ref.deletion)
+                operation: dict[str, Any] = call.execute(num_retries=0)
+        except (Absent, Precondition, errors.CloudError):
+            return None
+        return _operation_refusal(operation, ref.provisioning)
+
+    def _send_changes(self, ref: SliceRef, node: NodeUpdate) -> None:
+        """Send what differs. Each part has a fingerprint, without which Google would overwrite another's change.
+
+        Raise Precondition where a fingerprint is out of date, `errors.Fault` where there is no instance.
+        """
+        found = self._get(ref)
+        if found is None:
+            raise errors.Fault(f"Could not update {ref.name}: it does not exist.")
+        calls = self._instances()
+        changes: list[Any] = []
+        if found.get("labels", {}) != dict(node.labels):
+            body: dict[str, Any] = {"labels": dict(node.labels), "labelFingerprint": found.get("labelFingerprint")}
+            changes.append(calls.setLabels(**_path(ref), body=body))
+        if sorted(found.get("tags", {}).get("items", ())) != sorted(node.tags):
+            body = {"items": list(node.tags), "fingerprint": found.get("tags", {}).get("fingerprint")}
+            changes.append(calls.setTags(**_path(ref), body=body))
+        # The metadata come last: the machine acts on them.
+        if metadata_of(found) != dict(node.metadata):
+            fingerprint = found.get("metadata", {}).get("fingerprint")
+            body = {"items": metadata_items(node.metadata), "fingerprint": fingerprint}
+            changes.append(calls.setMetadata(**_path(ref), body=body))
+        for call in changes:
+            try:
+                with translate_read_errors(f"update {ref.name}"):
+                    call.execute(num_retries=0)
+            except Absent as cause:
+                raise errors.Fault(f"Could not update {ref.name}: {cause}") from cause
+
+    def _guest_attributes(self, ref: SliceRef) -> Mapping[str, Any]:
+        answer: dict[str, Any] = (
+            self._instances().getGuestAttributes(**_path(ref), queryPath=f"{NAMESPACE}/").execute(num_retries=0)
+        )
+        return answer
+
+    def _get(self, ref: SliceRef) -> Mapping[str, Any] | None:
+        try:
+            with translate_read_errors(f"look at {ref.name}"):
+                found: dict[str, Any] = self._instances().get(**_path(ref)).execute(num_retries=0)
+                return found
+        except Absent:
+            return None
+
+    def _list_projects(self, refs: Iterable[SliceRef]) -> Mapping[tuple[str, Zone, str], Mapping[str, Any]]:
+        """Return the instances of projects in which a list saves calls. It may lack some, which are looked up."""
+        refs_by_project: dict[str, list[SliceRef]] = {}
+        for ref in refs:
+            refs_by_project.setdefault(ref.project, []).append(ref)
+        instances: dict[tuple[str, Zone, str], Mapping[str, Any]] = {}
+        for project, own in refs_by_project.items():
+            if len(own) < _MIN_SLICES:
+                continue
+            try:
+                listed, _, _ = self._list(project, {ref.zone for ref in own}, f"labels.{LINEAGE_LABEL}:*")
+            except errors.CloudError:
+                continue  # each is looked up by its name, which shows the error where there is one
+            instances |= {(project, zone, str(found["name"])): found for zone, found in listed}
+        return instances
+
+    def _list(
+        self, project: str, zones: Iterable[Zone], filter_: str
+    ) -> tuple[list[tuple[Zone, Mapping[str, Any]]], set[Zone], tuple[Zone, ...]]:
+        """Return the instances with their zones, the zones that did not answer, and the zones if listed one by one.
+
+        One call lists all zones. If Google does not answer that, each zone is listed by itself, because a zone that
+        is down may fail the whole list. Raise `errors.Fault` if no zone answers.
+        """
+        calls = self._instances()
+        instances: list[tuple[Zone, Mapping[str, Any]]] = []
+        silent_zones: set[Zone] = set()
+        try:
+            with translate_errors(f"list the instances of {project}"):
+                request = calls.aggregatedList(project=project, filter=filter_, maxResults=_PAGE)
+                # The bundled document describes this parameter and does not declare it, so the client has none.
+                request.uri = f"{request.uri}&returnPartialSuccess=true"
+                for page in pages(calls, request, next_method="aggregatedList_next"):
+                    silent_zones |= {Zone(last_word(place)) for place in page.get("unreachables", ())}
+                    for place, scope in page.get("items", {}).items():
+                        zone = Zone(last_word(place))
+                        instances += [(zone, found) for found in scope.get("instances", ())]
+                        if scope.get("warning", {}).get("code") == "UNREACHABLE":
+                            silent_zones.add(zone)
+        except (Absent, Precondition, errors.Refused) as cause:
+            raise errors.Fault(f"Could not list the instances of {project}: {cause}") from cause
+        except errors.Fault as fault:
+            return self._list_one_by_one(project, zones, filter_, fault)
+        return instances, silent_zones, ()
+
+    def _list_one_by_one(
+        self, project: str, zones: Iterable[Zone], filter_: str, fault: errors.Fault
+    ) -> tuple[list[tuple[Zone, Mapping[str, Any]]], set[Zone], tuple[Zone, ...]]:
+        served = (Zone(zone) for each in GENERATIONS if each.compute_engine is not None for zone in each.zones)
+        places = tuple(dict.fromkeys((*zones, *served)))
+        calls = self._instances()
+        instances: list[tuple[Zone, Mapping[str, Any]]] = []
+        silent_zones: set[Zone] = set()
+        for zone in places:
+            try:
+                with translate_read_errors(f"list the instances of {zone}"):
+                    for page in pages(calls, calls.list(project=project, zone=zone, filter=filter_, maxResults=_PAGE)):
+                        instances += [(zone, found) for found in page.get("items", ())]
+            except (Absent, Precondition, errors.Fault):
+                silent_zones.add(zone)
+        if len(silent_zones) == len(places):
+            raise fault
+        return instances, silent_zones, places
+
+    def _resource(self, project: str, zone: Zone, found: Mapping[str, Any]) -> CloudResource:
+        name = str(found["name"])
+        request = read_back(found)
+        ref = SliceRef(name=name, project=project, zone=zone, backend=Backend.GCE_INSTANCE)
+        return CloudResource(
+            ref=ref,
+            mark=mark_of(name, request.labels) or UNMARKED,
+            is_signed=mark_in(request.labels) is not None or SPEC_KEY in request.metadata,
+            slice=self._slice_of(ref, found),
+            asked=request,
+            asked_at=moment(found.get("creationTimestamp")),
+        )
+
+    def _instances(self) -> Any:
+        return self._connection.collection("compute", "v1", "instances")
+
+
+def _key(ref: SliceRef) -> tuple[str, Zone, str]:
+    return ref.project, ref.zone, ref.name
+
+
+def _path(ref: SliceRef) -> dict[str, str]:
+    return {"project": ref.project, "zone": ref.zone, "instance": ref.name}
+
+
+def _request_id(project: str, zone: Zone, name: str) -> str:
+    return str(uuid.uuid5(_REQUEST_IDS, f"{project}/{zone}/{name}"))
+
+
+def _end(found: Mapping[str, Any]) -> float | None:
+    """Return when Google ends the instance. Until it says so, the run time counts from the last start."""
+    end = moment(found.get("resourceStatus", {}).get("scheduling", {}).get("terminationTimestamp"))
+    run = found.get("scheduling", {}).get("maxRunDuration", {}).get("seconds")
+    start = moment(found.get("lastStartTimestamp"))
+    if end is not None or run is None or start is None:
+        return end
+    return start + float(run)
+
+
+def _operation_refusal(operation: Mapping[str, Any], provisioning: Provisioning | None) -> Refusal | None:
+    """Return why an operation failed, or None for one that has succeeded or is still open.
+
+    Its errors have codes of their own, which stand before the texts: some rows match only those.
+    """
+    failures = operation.get("error", {}).get("errors", ())
+    if operation.get("status") != "DONE" or not failures:
+        return None
+    text = "; ".join(": ".join(filter(None, (each.get("code"), each.get("message")))) for each in failures)
+    return without_retry(classify(text, Code.UNKNOWN, provisioning))
