@@ -5,19 +5,21 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.addresses import AddressPool
 from tpudeploy.emulator.clock import Clock
 from tpudeploy.emulator.faults import FAULTS
-from tpudeploy.emulator.records import Node, Operation, QueuedResource
+from tpudeploy.emulator.records import ChipRequest, Host, Instance, Node, Operation, QueuedResource, ZoneOperation
 from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.storage_objects import Objects
-from tpudeploy.emulator.texts import CREATE
 from tpudeploy.emulator.trouble import Trouble
+from tpudeploy.emulator.wire import Call
 
 Action = Callable[[float], None]
 
@@ -57,6 +59,8 @@ class Cloud:
         self.orphaned: dict[str, QueuedResource] = {}  # gone, but for their nodes
         self.nodes: dict[str, Node] = {}
         self.operations: dict[str, Operation] = {}
+        self.instances: dict[str, Instance] = {}
+        self.zone_operations: dict[str, ZoneOperation] = {}
         self.objects = Objects(now=clock.now, buckets=scenario.buckets, versioned=scenario.versioned_buckets)
         self.troubles: list[Trouble] = list(scenario.trouble)
         self.calls: Counter[object] = Counter()
@@ -64,12 +68,12 @@ class Cloud:
         self.creates: dict[str, list[float]] = {}
         self._struck: Counter[int] = Counter()
 
-    def later(self, slice_: QueuedResource, at: float, action: Action) -> None:
-        """Plan an action for this slice, unless it enters another state before."""
-        changes = slice_.changes
+    def later(self, request: ChipRequest, at: float, action: Action) -> None:
+        """Plan an action for this request, unless it enters another state before."""
+        changes = request.changes
 
         def unless_overtaken(moment: float) -> None:
-            if slice_.changes == changes:
+            if request.changes == changes:
                 action(moment)
 
         self.agenda.add(at, unless_overtaken)
@@ -125,27 +129,58 @@ class Cloud:
                 refused |= is_refusal
         return rows
 
-    def closing(self, slice_: QueuedResource) -> Iterator[Trouble]:
-        """Yield the rows that keep this slice in its queue while they hold."""
+    def closing(self, request: ChipRequest) -> Iterator[Trouble]:
+        """Yield the rows that keep this request in its queue while they hold."""
         facts = {
-            "method": CREATE,
-            "zone": slice_.zone,
-            "name": slice_.id,
-            "type": slice_.accelerator.name,
-            "model": slice_.model,
+            "method": request.create_method,
+            "zone": request.zone,
+            "name": request.id,
+            "type": request.accelerator.name,
+            "model": request.model,
         }
         return (row for row in self.troubles if row.fault == "no-grant" and not row.counts and row.fits(facts, {}))
 
     def begin(self, target: str, verb: str, at: float) -> Operation:
         """Start an operation, its id in the form of Google's."""
-        place = "/".join(target.split("/")[:4])
-        number = len(self.operations) + 1
-        tail = f"{int(self.scenario.draw('operation', number) * 2**52):013x}-{number:08x}-{int(at) & 0xFFFFFFFF:08x}"
-        operation = Operation(
-            name=f"{place}/operations/operation-{int(at * 1000)}-{tail}", target=target, verb=verb, created_at=at
-        )
+        name = self.operation_name(target, at)
+        operation = Operation(name=name, target=target, verb=verb, created_at=at)
         self.operations[operation.name] = operation
         return operation
+
+    def operation_name(self, target: str, at: float, *, prefix: str = "operation") -> str:
+        """Return a name that no other operation has."""
+        place = "/".join(target.split("/")[:4])
+        number = len(self.operations) + len(self.zone_operations) + 1
+        tail = f"{int(self.scenario.draw('operation', number) * 2**52):013x}-{number:08x}-{int(at) & 0xFFFFFFFF:08x}"
+        return f"{place}/operations/{prefix}-{int(at * 1000)}-{tail}"
+
+    def life_of(self, call: Call) -> dict[str, Any]:
+        """Return how what this call creates will live: fields of ChipRequest."""
+        now = self.clock.now()
+        faults = {
+            name: row for name, row in call.troubles.items() if FAULTS[name].kind == "life" or name == "internal-error"
+        }
+        settings = {name: row.settings for name, row in faults.items()}
+        timings = replace(self.scenario.timings, **settings.get("timings", {}))
+        behaviour = replace(self.scenario.boot, **settings.get("boot", {}))
+        if "boot" in settings.get("timings", {}):
+            behaviour = replace(behaviour, boot_seconds=timings.boot)
+        jitter = self.scenario.jitter_of("create", self.calls[call.method])
+        return {
+            "created_at": now,
+            "timings": timings.varied(jitter),
+            "jitter": jitter,
+            "behaviour": behaviour,
+            "troubles": faults,
+            "hidden_until": now + settings.get("hidden", {"seconds": 0.0})["seconds"],
+            "unlisted_until": now + settings.get("unlisted", {"seconds": 0.0})["seconds"],
+        }
+
+    @property
+    def hosts(self) -> Mapping[str, Sequence[Host]]:
+        """Return the machines of every node and instance, by its name."""
+        of_nodes = {name: node.hosts for name, node in self.nodes.items()}
+        return of_nodes | {name: [i.host] for name, i in self.instances.items() if i.host is not None}
 
     def age(self) -> None:
         with self.lock:
@@ -153,7 +188,7 @@ class Cloud:
 
     def close(self) -> None:
         with self.lock:
-            for node in self.nodes.values():
-                for host in node.hosts:
+            for hosts in self.hosts.values():
+                for host in hosts:
                     host.stop()
             self.addresses.close()

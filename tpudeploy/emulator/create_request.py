@@ -57,9 +57,12 @@ def read(cloud: Cloud, call: Call) -> CreateRequest:
 
 def pattern(body: Any) -> dict[str, str]:
     """Return the type and model of an unchecked body, which trouble is matched by; "" for what is not there."""
-    stated = _at(body, "provisioningModel") or ("STANDARD" if _at(body, "spot") is None else "SPOT")
-    node = _at(body, "tpu", "nodeSpec", 0, "node")
-    return {"type": str(_at(node, "acceleratorType") or ""), "model": str(stated)}
+    usual = "STANDARD" if _at(body, "spot") is None else "SPOT"
+    model = _at(body, "provisioningModel") or _at(body, "scheduling", "provisioningModel") or usual
+    machine = str(_at(body, "machineType") or "").rpartition("/")[2]
+    stated = _at(body, "tpu", "nodeSpec", 0, "node", "acceleratorType") or machine
+    type_ = next((t.name for t in catalog.accelerator_types() if machine == t.machine_type and t.hosts == 1), stated)
+    return {"type": str(type_), "model": str(model)}
 
 
 def _at(tree: Any, *path: str | int) -> Any:
@@ -168,10 +171,10 @@ def check_node(node: Mapping[str, Any]) -> None:
         raise _bad(f"The description is longer than {_DESCRIPTION} characters.")
     if "networkConfig" in node and "networkConfigs" in node:
         raise _bad("network_config and network_configs cannot both be set.")
-    _check_metadata(node.get("metadata", {}))
+    check_metadata(node.get("metadata", {}))
 
 
-def _check_metadata(metadata: Mapping[str, str]) -> None:
+def check_metadata(metadata: Mapping[str, str]) -> None:
     for key, value in metadata.items():
         if not _KEY.fullmatch(key):
             raise _bad(f"Invalid metadata key `{key}`.")

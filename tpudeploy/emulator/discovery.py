@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,13 @@ _NUMBERS: Mapping[str, tuple[int, ...]] = {
     "Node.health": (0, 1, 3, 4, 5),
     "Node.state": (0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16),
 }
+# Compute Engine's descriptions of its lists ask for this parameter, and its document declares it nowhere (2026-11).
+_UNDECLARED = ("returnPartialSuccess",)
 _TYPES: Mapping[str, tuple[type, str]] = {
     "string": (str, "TYPE_STRING"),
     "boolean": (bool, "TYPE_BOOL"),
     "integer": (int, "TYPE_INT32"),
+    "number": (float, "TYPE_DOUBLE"),
 }
 
 
@@ -45,7 +48,7 @@ def check_query(version: str, http: str, path: str, query: Iterable[str]) -> Non
     """Raise Refusal, as Google does, for a query parameter that the method of this path does not have."""
     existing = _parameters(version, http, path)
     for name in query:
-        if existing is not None and _camel(name.removeprefix("$")) not in existing:
+        if existing is not None and _camel(name.removeprefix("$")) not in (*existing, *_UNDECLARED):
             raise wire.refuse(
                 3,
                 f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter. '
@@ -70,6 +73,7 @@ def _parameters(version: str, http: str, path: str) -> frozenset[str] | None:
     return None if method is None else frozenset((*_document(version)["parameters"], *method.get("parameters", {})))
 
 
+@lru_cache(maxsize=4096)  # Compute Engine has about a thousand, and pollers call one again and again
 def _find_method(version: str, http: str, path: str) -> Mapping[str, Any] | None:
     fits = (method for pattern, method in _methods(version) if method["httpMethod"] == http and pattern.fullmatch(path))
     return next(fits, None)
@@ -151,7 +155,9 @@ class _Reader:
         if not isinstance(body, dict):
             self._invalid(at, f"type.googleapis.com/google.cloud.tpu.{self._version}.{schema}", body)
             return {}
-        properties = schemas(self._version)[schema].get("properties", {})
+        return self._fields(body, schemas(self._version)[schema].get("properties", {}), schema, at)
+
+    def _fields(self, body: Mapping[str, Any], properties: Mapping[str, Any], schema: str, at: str) -> dict[str, Any]:
         accepted = {}
         for key, value in body.items():
             name = key if key in properties else _camel(key)
@@ -172,6 +178,11 @@ class _Reader:
         match prop.get("type"):
             case "array":
                 return self._array(value, prop["items"], at, field)
+            case "object" if "properties" in prop:  # a message without a name of its own
+                if isinstance(value, dict):
+                    return self._fields(value, prop["properties"], field, at)
+                self._invalid(at, "TYPE_MESSAGE", value)
+                return {}
             case "object":
                 return self._map(value, prop["additionalProperties"], at, field)
             case _:
@@ -199,10 +210,10 @@ class _Reader:
 
     def _scalar(self, value: Any, prop: Mapping[str, Any], at: str) -> Any:
         form = prop.get("format")
-        if form == "int64" and isinstance(value, int | str) and re.fullmatch(r"-?\d+", str(value)):
+        if form in _INT64 and isinstance(value, int | str) and re.fullmatch(r"-?\d+", str(value)):
             return str(value)
         kind = prop.get("type", "string")
-        if form == "int64" or type(value) is not _TYPES[kind][0]:
+        if form in _INT64 or type(value) is not _TYPES[kind][0]:
             self._invalid(at, _TYPES[kind][1], value)
         elif form in _PARSERS:
             self._formatted(str(value), form, at)
@@ -219,6 +230,7 @@ class _Reader:
         self._problems.append(f"Invalid value at '{at}' ({kind}), {json.dumps(value)}")
 
 
+_INT64 = ("int64", "uint64")
 _PARSERS = {"google-duration": (wire.seconds, "Duration"), "google-datetime": (wire.moment, "Timestamp")}
 
 

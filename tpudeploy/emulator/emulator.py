@@ -17,8 +17,9 @@ from tpudeploy.domain.pace import VARIABLE
 from tpudeploy.emulator import lifecycle
 from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.compute_engine import life
 from tpudeploy.emulator.http_server import Server
-from tpudeploy.emulator.records import WAITING, Host, QueuedResource
+from tpudeploy.emulator.records import WAITING, Host, Instance, QueuedResource
 from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.service import LoggedRequest, Service
 from tpudeploy.emulator.timings import DEMO, Timings
@@ -70,35 +71,47 @@ class Emulator:
             return tuple(self._cloud.unsupported)
 
     def live(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the state of every queued resource, husks too, by zone and name."""
+        """Return the state of every queued resource and instance, husks too, by zone and name."""
         with self._cloud.lock:
             self._cloud.age()
             by_zone: dict[str, dict[str, str]] = defaultdict(dict)
-            for slice_ in self._cloud.slices.values():
+            for slice_ in (*self._cloud.slices.values(), *self._cloud.instances.values()):
                 by_zone[slice_.zone][slice_.id] = slice_.state
             return dict(by_zone)
 
     def billed(self) -> tuple[str, ...]:
-        """Return the names of the nodes that cost money now."""
+        """Return the names of the nodes and instances whose chips cost money now."""
         with self._cloud.lock:
             self._cloud.age()
-            return tuple(sorted(n.name.rpartition("/")[2] for n in self._cloud.nodes.values() if n.is_billed))
+            nodes = [node.name for node in self._cloud.nodes.values() if node.is_billed]
+            instances = [instance.name for instance in self._cloud.instances.values() if instance.is_billed]
+            return tuple(sorted(name.rpartition("/")[2] for name in nodes + instances))
 
     def preempt(self, name: str) -> None:
-        """Take the machines of every ACTIVE slice of this name. Raise KeyError if none exists."""
-        self._change(name, ("ACTIVE",), lifecycle.preempt)
+        """Take the machines of every slice of this name that has them. Raise KeyError if none exists."""
+        self._change(name, ("ACTIVE",), lifecycle.preempt, ("RUNNING",), life.preempt)
 
     def grant(self, name: str) -> None:
         """Grant every waiting slice of this name now. Raise KeyError if none exists."""
-        self._change(name, WAITING, lifecycle.provision)
+        self._change(name, WAITING, lifecycle.provision, life.QUEUEING, life.provision)
 
-    def _change(self, name: str, states: Sequence[str], change: Callable[[Cloud, QueuedResource, float], None]) -> None:
+    def _change(
+        self,
+        name: str,
+        states: Sequence[str],
+        change: Callable[[Cloud, QueuedResource, float], None],
+        instance_states: Sequence[str],
+        change_instance: Callable[[Cloud, Instance, float], None],
+    ) -> None:
         with self._cloud.lock:
             self._cloud.age()
             slices = [s for s in self._cloud.slices.values() if s.id == name and s.state in states]
+            instances = [i for i in self._cloud.instances.values() if i.id == name and i.state in instance_states]
             for slice_ in slices:
                 change(self._cloud, slice_, self.clock.now())
-        if not slices:
+            for instance in instances:
+                change_instance(self._cloud, instance, self.clock.now())
+        if not slices and not instances:
             raise KeyError(name)
 
     def script(self, fault: Mapping[str, Any]) -> None:
@@ -110,7 +123,7 @@ class Emulator:
         """Age everything up to now, and let every machine come as far as time allows."""
         self._cloud.age()
         with self._cloud.lock:
-            hosts = [host for node in self._cloud.nodes.values() for host in node.hosts]
+            hosts = [host for machines in self._cloud.hosts.values() for host in machines]
         for host in hosts:
             host.settle()
 
@@ -140,7 +153,7 @@ class Emulator:
 
     def _host(self, name: str, worker: int) -> Host:
         with self._cloud.lock:
-            hosts = [node.hosts for node in self._cloud.nodes.values() if node.name.endswith(f"/nodes/{name}")]
+            hosts = [machines for path, machines in self._cloud.hosts.items() if path.rpartition("/")[2] == name]
         if not hosts or not hosts[0]:
             raise KeyError(name)
         return hosts[0][worker]

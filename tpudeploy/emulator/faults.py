@@ -9,23 +9,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from tpudeploy.emulator.compute_engine import texts as compute_texts
 from tpudeploy.emulator.machine.facts import Behaviour
-from tpudeploy.emulator.texts import CAUSES, CREATE
+from tpudeploy.emulator.texts import CAUSES, CREATE, INSERT
 
-DELETE = "queuedResources.delete"
-LISTS = "*.list"
+CREATES = f"{CREATE}|{INSERT}"
+DELETES = "queuedResources.delete|compute.instances.delete"
+LISTS = "*.list|*.aggregatedList"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """`kind` is "refusal"; "life" for how an accepted slice develops; "call" for what happens to one HTTP call.
 
-    `method` is the call that it strikes unless a row says otherwise; `options` are those of a row, with defaults.
+    `method` is the call that it strikes unless a row says otherwise, or several with | between them; `options` are
+    those of a row, with defaults.
     `of_zones`: it is about a zone, so it strikes no call without one, such as a call of another service.
     """
 
     kind: str
-    method: str = CREATE
+    method: str = CREATES
     options: Mapping[str, Any] = field(default_factory=dict)
     of_zones: bool = False
 
@@ -34,17 +37,23 @@ def _life(**options: Any) -> Fault:
     return Fault(kind="life", options=options)
 
 
-def _call(method: str = CREATE, **options: Any) -> Fault:
+def _call(method: str = CREATES, **options: Any) -> Fault:
     return Fault(kind="call", method=method, options=options)
 
 
 # `layer` L1, L2, L3 overrides where a refusal shows, `message` and `code` what it says, `limit` the number in it.
-_REFUSAL_OPTIONS = {"layer": None, "message": "", "code": None, "limit": 0, "quota": ""}
+# `zones_available` is the hint in the error of an insert.
+_REFUSAL_OPTIONS = {"layer": None, "message": "", "code": None, "limit": 0, "quota": "", "zones_available": ""}
 _SLICE_TIMINGS = ("queued", "waiting", "provisioning", "node_ready", "boot", "suspending", "deleting")
 
 FAULTS: Mapping[str, Fault] = {
     **{
-        name: Fault(kind="refusal", method=cause.strikes, options=_REFUSAL_OPTIONS, of_zones=name == "location-denied")
+        name: Fault(
+            kind="refusal",
+            method=CREATES if cause.strikes == CREATE and name in compute_texts.CAUSES else cause.strikes,
+            options=_REFUSAL_OPTIONS,
+            of_zones=name == "location-denied",
+        )
         for name, cause in CAUSES.items()
         if cause.strikes
     },
@@ -63,6 +72,15 @@ FAULTS: Mapping[str, Fault] = {
     "flex-end": _life(after=600.0),
     # Its node is gone `after` seconds of ACTIVE, and the queued resource does not show it.
     "vanish": _life(after=600.0),
+    # The host of an instance fails `after` seconds of RUNNING: with automaticRestart it `shows` REPAIRING or TERMINATED
+    # for `down` seconds and runs again, else it is TERMINATED.
+    "host-error": Fault(kind="life", method=INSERT, options={"after": 600.0, "down": 120.0, "shows": "REPAIRING"}),
+    # Its maintenance is announced `after` seconds of RUNNING, begins `notice` seconds later, and lasts `window`.
+    "maintenance": Fault(
+        kind="life",
+        method=INSERT,
+        options={"after": 600.0, "notice": 3600.0, "window": 600.0, "reason": "PLANNED_UPDATE"},
+    ),
     # When it is deleted, its node stays and is billed, and no queued resource names it any more.
     "orphan": _life(),
     # The node's health stays TIMEOUT.
@@ -90,10 +108,10 @@ FAULTS: Mapping[str, Fault] = {
     # An object's bytes arrive, all of them, and wrong.
     "garbled": _call("storage.objects.get"),
     # Accepted, but the delete operation fails a little later.
-    "delete-refused": _call(DELETE),
+    "delete-refused": _call(DELETES),
     # Accepted while PROVISIONING, and not carried out; the operation's `outcome` is running, done or failed.
     # `takes_effect`: carried out after all, once the slice is ACTIVE.
-    "deletion-ignored": _call(DELETE, outcome="running", takes_effect=False),
+    "deletion-ignored": _call(DELETES, outcome="running", takes_effect=False),
     # A list of queued resources or nodes leaves out the zones that fit `zones`, and says so.
     "unreachable": _call(LISTS, zones="*"),
 }

@@ -12,7 +12,7 @@ from math import inf
 from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.machines import bring_up, take_down
-from tpudeploy.emulator.records import WAITING, Node, Operation, QueuedResource
+from tpudeploy.emulator.records import WAITING, ChipRequest, Node, Operation, QueuedResource
 from tpudeploy.emulator.trouble import next_hour
 
 _DEFAULT_RUN = 7 * 86400.0  # flex-start without maxRunDuration, by a published note
@@ -49,20 +49,20 @@ def queue(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
     if ends is not None:
         cloud.later(slice_, max(at, ends), lambda now: _expire(slice_, now))
     if "wait-for-ever" not in slice_.troubles:
-        granted = _opens_at(cloud, slice_, max(at, begins) + slice_.timings.waiting)
+        granted = opens_at(cloud, slice_, max(at, begins) + slice_.timings.waiting)
         if granted < inf:
             cloud.later(slice_, granted, lambda now: provision(cloud, slice_, now))
 
 
-def _opens_at(cloud: Cloud, slice_: QueuedResource, at: float) -> float:
+def opens_at(cloud: Cloud, request: ChipRequest, at: float) -> float:
     """Return the first moment from `at` on at which its place has capacity, in seconds; infinite for never.
 
     The rows are the cloud's of that moment, not those that struck at the create: a place may close while one queues.
     """
-    ends = [end for row in cloud.closing(slice_) if (end := row.ends_at(at, cloud.began)) is not None]
+    ends = [end for row in cloud.closing(request) if (end := row.ends_at(at, cloud.began)) is not None]
     if not ends:
         return at
-    return inf if max(ends) == inf else _opens_at(cloud, slice_, max(ends))
+    return inf if max(ends) == inf else opens_at(cloud, request, max(ends))
 
 
 def validity(slice_: QueuedResource) -> tuple[float, float | None]:

@@ -36,7 +36,7 @@ def silent_zones(cloud: Cloud, call: Call) -> frozenset[str]:
     row = call.troubles.get("unreachable")
     if row is None:
         return frozenset()
-    covered = zones(cloud) if call.zone == "-" else (call.zone,)
+    covered = zones(cloud) if call.zone in ("", "-") else (call.zone,)
     return frozenset(fnmatch.filter(covered, str(row.settings["zones"])))
 
 

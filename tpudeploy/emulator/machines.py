@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from tpudeploy.emulator import storage_api, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.http_server import Reply
-from tpudeploy.emulator.machine.facts import Facts
-from tpudeploy.emulator.records import Host, Node, QueuedResource
+from tpudeploy.emulator.machine.facts import Facts, PlainImage
+from tpudeploy.emulator.records import ChipRequest, Host, Instance, Node, QueuedResource
 from tpudeploy.emulator.services import secret_manager
 from tpudeploy.emulator.simulated import Simulated
 
 
 def bring_up(cloud: Cloud, slice_: QueuedResource, node: Node) -> None:
-    node.hosts = [_new_host(cloud, slice_, node, worker) for worker in range(slice_.accelerator.hosts)]
+    node_id = node.name.rpartition("/")[2]
+    node.hosts = [
+        _new_host(cloud, slice_, f"{node_id}-{node.uid:x}", worker, node=node_id, metadata=partial(_metadata, node))
+        for worker in range(slice_.accelerator.hosts)
+    ]
     for host in node.hosts:
         host.boot()
 
@@ -25,23 +32,50 @@ def take_down(node: Node) -> None:
     node.hosts = []
 
 
-def _new_host(cloud: Cloud, slice_: QueuedResource, node: Node, worker: int) -> Host:
-    node_id = node.name.rpartition("/")[2]
+def bring_up_instance(cloud: Cloud, instance: Instance) -> None:
+    """Boot the machine of an instance: its image has no docker, and the request decides disk, scopes and attributes."""
+    scopes = [scope for account in instance.body.get("serviceAccounts", ()) for scope in account.get("scopes", ())]
+    plain = PlainImage(disk_gb=instance.disk_gb, scopes=tuple(scopes))
+    instance.behaviour = replace(instance.behaviour, has_docker=False)
+    instance.host = _new_host(
+        cloud,
+        instance,
+        f"{instance.id}-{instance.uid:x}-{instance.changes}",
+        0,
+        node=instance.id,
+        metadata=lambda: instance.metadata,
+        plain_image=plain,
+    )
+    instance.host.boot()
+
+
+def take_down_instance(instance: Instance) -> None:
+    if instance.host is not None:
+        instance.host.stop()
+        instance.host = None
+
+
+def _metadata(node: Node) -> Mapping[str, str]:
+    metadata: Mapping[str, str] = node.spec.get("metadata", {})
+    return metadata
+
+
+def _new_host(cloud: Cloud, slice_: ChipRequest, folder: str, worker: int, *, node: str, **image: Any) -> Host:
     facts = Facts(
         project=slice_.project,
         zone=slice_.zone,
-        node=node_id,
+        node=node,
         accelerator_type=slice_.accelerator.name,
         worker=worker,
-        root=cloud.folder / slice_.project / slice_.zone / f"{node_id}-{node.uid:x}-w-{worker}",
+        root=cloud.folder / slice_.project / slice_.zone / f"{folder}-w-{worker}",
         address=cloud.addresses.take(),
         clock=cloud.clock,
-        metadata=lambda: node.spec.get("metadata", {}),
         secret=partial(_read_secret, cloud),
         storage=partial(_call_storage, cloud),
         jitter=slice_.jitter.part_of("worker", worker),
         engine=cloud.scenario.engine,
-        note_unsupported=lambda message: cloud.unsupported.append(f"{node_id}: {message}"),
+        note_unsupported=lambda message: cloud.unsupported.append(f"{node}: {message}"),
+        **image,
     )
     if cloud.scenario.simulated:
         return Simulated(facts, slice_.behaviour)

@@ -93,7 +93,9 @@ def get_guest_attributes(cloud: Cloud, call: Call) -> dict[str, Any]:
     query = discovery.accept(call.body or {}, "GetGuestAttributesRequest", call.version, at="request")
     path, workers = query.get("queryPath", ""), query.get("workerIds", [])
     hosts = [h for index, h in enumerate(node.hosts) if not workers or str(index) in workers]
-    return {"guestAttributes": [{"queryPath": path, "queryValue": {"items": _items(h, path)}} for h in hosts]}
+    return {
+        "guestAttributes": [{"queryPath": path, "queryValue": {"items": guest_attribute_items(h, path)}} for h in hosts]
+    }
 
 
 def render(cloud: Cloud, node: Node, version: str) -> dict[str, Any]:
@@ -156,7 +158,8 @@ def _require(node: Node, verb: str, *states: str) -> None:
         raise wire.Refusal(texts.status("state-refused", {"verb": verb, "state": node.state}))
 
 
-def _items(host: Host, path: str) -> list[dict[str, str]]:
+def guest_attribute_items(host: Host, path: str) -> list[dict[str, str]]:
+    """Return the guest attributes below a path, NAMESPACE or NAMESPACE/KEY; all of them for an empty one."""
     query = path.strip("/")
     rows = []
     for name, value in sorted(host.read_guest_attributes().items()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from tpudeploy.emulator import (
@@ -18,7 +17,6 @@ from tpudeploy.emulator import (
     wire,
 )
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.records import HUSKS, Operation, QueuedResource
 from tpudeploy.emulator.wire import Call, page
 
@@ -37,7 +35,7 @@ _STUBBORN = ("CREATING", "PROVISIONING", "SUSPENDING")
 def create(cloud: Cloud, call: Call) -> dict[str, Any]:
     now = cloud.clock.now()
     request = create_request.read(cloud, call)
-    slice_ = _new_slice(cloud, call, request, now)
+    slice_ = _new_slice(cloud, call, request)
     replay = _find_replayed_operation(cloud, slice_)
     if replay is not None:
         return operations.render(cloud.operations[replay], call.version)
@@ -131,16 +129,7 @@ def render(slice_: QueuedResource, version: str) -> dict[str, Any]:
     return {"name": slice_.name, "createTime": wire.timestamp(slice_.created_at), **body, "state": state}
 
 
-def _new_slice(cloud: Cloud, call: Call, request: create_request.CreateRequest, now: float) -> QueuedResource:
-    faults = {
-        name: row for name, row in call.troubles.items() if FAULTS[name].kind == "life" or name == "internal-error"
-    }
-    settings = {name: row.settings for name, row in faults.items()}
-    timings = replace(cloud.scenario.timings, **settings.get("timings", {}))
-    behaviour = replace(cloud.scenario.boot, **settings.get("boot", {}))
-    if "boot" in settings.get("timings", {}):
-        behaviour = replace(behaviour, boot_seconds=timings.boot)
-    jitter = cloud.scenario.jitter_of("create", cloud.calls[call.method])
+def _new_slice(cloud: Cloud, call: Call, request: create_request.CreateRequest) -> QueuedResource:
     return QueuedResource(
         name=f"{call.parent}/queuedResources/{request.id}",
         project=call.project,
@@ -149,15 +138,9 @@ def _new_slice(cloud: Cloud, call: Call, request: create_request.CreateRequest, 
         accelerator=request.accelerator,
         model=request.model,
         node_ids=request.node_ids,
-        created_at=now,
         request_id=call.query.get("requestId", ""),
         create_operation="",
-        timings=timings.varied(jitter),
-        jitter=jitter,
-        behaviour=behaviour,
-        troubles=faults,
-        hidden_until=now + settings.get("hidden", {"seconds": 0.0})["seconds"],
-        unlisted_until=now + settings.get("unlisted", {"seconds": 0.0})["seconds"],
+        **cloud.life_of(call),
     )
 
 

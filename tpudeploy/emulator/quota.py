@@ -60,7 +60,7 @@ def check_rate(cloud: Cloud, project: str, now: float) -> None:
 def _limits(cloud: Cloud, slice_: QueuedResource) -> Iterator[Limit]:
     for limit in cloud.scenario.quota:
         place = slice_.zone if limit.zonal else _region(slice_.zone)
-        if limit.class_ == class_of(slice_.model) and limit.place in ("*", place):
+        if limit.api == "tpu" and limit.class_ == class_of(slice_.model) and limit.place in ("*", place):
             yield limit
 
 

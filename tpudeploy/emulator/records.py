@@ -1,14 +1,15 @@
-"""The records of what exists: queued resources, nodes, operations."""
+"""The records of what exists: queued resources and their nodes, instances, operations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.emulator import wire
 from tpudeploy.emulator.machine.facts import Behaviour
+from tpudeploy.emulator.texts import CREATE, INSERT
 from tpudeploy.emulator.timings import Jitter, Timings
 from tpudeploy.emulator.trouble import Trouble
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # both are imported when the first node is READY
 Host: TypeAlias = "Machine | Simulated"  # one VM of a node
 WAITING = ("ACCEPTED", "WAITING_FOR_RESOURCES")
 HUSKS = ("FAILED", "SUSPENDED")
+IMAGE_DISK_GB = 10  # the size of the boot disk that a request does not name
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,8 +43,14 @@ class Node:
 
 
 @dataclass(slots=True, kw_only=True)
-class QueuedResource:
-    """`changes` counts the states entered: an event that was planned before the last change no longer happens."""
+class ChipRequest:
+    """What either API creates: it waits for chips, holds them and ends, as the scenario says.
+
+    `changes` counts the states entered: an event that was planned before the last change no longer happens.
+    """
+
+    service: ClassVar[str]
+    create_method: ClassVar[str]
 
     name: str
     project: str
@@ -50,10 +58,7 @@ class QueuedResource:
     body: dict[str, Any]
     accelerator: AcceleratorType
     model: str
-    node_ids: tuple[str, ...]
     created_at: float
-    request_id: str
-    create_operation: str
     timings: Timings
     jitter: Jitter
     behaviour: Behaviour
@@ -61,32 +66,93 @@ class QueuedResource:
     hidden_until: float
     unlisted_until: float
     state: str = "CREATING"
-    initiator: str = "USER"
-    error: wire.Status | None = None
     deletes_when_active: bool = False
     changes: int = 0
+
+    @property
+    def id(self) -> str:
+        return self.name.rpartition("/")[2]
+
+    def is_listed(self, now: float) -> bool:
+        return self.hidden_until <= now and self.unlisted_until <= now
+
+    def enter(self, state: str) -> None:
+        self.state, self.changes = state, self.changes + 1
+
+    def fault_settings(self, fault: str) -> dict[str, Any] | None:
+        """Return the settings of a fault that strikes this request; None where it does not."""
+        return self.troubles[fault].settings if fault in self.troubles else None
+
+
+@dataclass(slots=True, kw_only=True)
+class QueuedResource(ChipRequest):
+    service: ClassVar[str] = "tpu"
+    create_method: ClassVar[str] = CREATE
+
+    node_ids: tuple[str, ...]
+    request_id: str
+    create_operation: str
+    initiator: str = "USER"
+    error: wire.Status | None = None
 
     @property
     def parent(self) -> str:
         return self.name.rpartition("/queuedResources/")[0]
 
     @property
-    def id(self) -> str:
-        return self.name.rpartition("/")[2]
-
-    @property
     def chips(self) -> int:
         return self.accelerator.chips * len(self.node_ids)
-
-    def is_listed(self, now: float) -> bool:
-        return self.hidden_until <= now and self.unlisted_until <= now
 
     def enter(self, state: str, *, initiator: str = "SERVICE") -> None:
         self.state, self.initiator, self.changes = state, initiator, self.changes + 1
 
-    def fault_settings(self, fault: str) -> dict[str, Any] | None:
-        """Return the settings of a fault that strikes this slice; None where it does not."""
-        return self.troubles[fault].settings if fault in self.troubles else None
+
+@dataclass(slots=True, kw_only=True)
+class Instance(ChipRequest):
+    """An instance of Compute Engine; `body` is the request, and is replaced, never changed.
+
+    `state` is Google's `status`, or WAITING while only the insert operation shows that the instance is wanted.
+    """
+
+    service: ClassVar[str] = "compute"
+    create_method: ClassVar[str] = INSERT
+
+    uid: int
+    refusal: wire.Status | None = None
+    host: Host | None = None
+    insert_operation: ZoneOperation | None = None
+    started_at: float | None = None
+    stopped_at: float | None = None
+    ends_at: float | None = None
+    maintenance: dict[str, Any] | None = None
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {item["key"]: item.get("value", "") for item in self.body.get("metadata", {}).get("items", ())}
+
+    @property
+    def scheduling(self) -> dict[str, Any]:
+        settings: dict[str, Any] = self.body["scheduling"]
+        return settings
+
+    @property
+    def machine_type(self) -> str:
+        return self.accelerator.machine_type
+
+    @property
+    def disk_gb(self) -> int:
+        """Return the size of the boot disk, in GB."""
+        boot = next(disk for disk in self.body["disks"] if disk.get("boot"))
+        return int(boot.get("initializeParams", {}).get("diskSizeGb") or boot.get("diskSizeGb") or IMAGE_DISK_GB)
+
+    @property
+    def has_address(self) -> bool:
+        """Whether it has an external address."""
+        return any(interface.get("accessConfigs") for interface in self.body["networkInterfaces"])
+
+    @property
+    def is_billed(self) -> bool:
+        return self.state in ("RUNNING", "STOPPING", "REPAIRING") and self.started_at is not None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,3 +172,14 @@ class Operation:
 
     def fail(self, at: float, error: wire.Status) -> None:
         self.ended_at, self.error = at, error
+
+
+@dataclass(slots=True, kw_only=True)
+class ZoneOperation(Operation):
+    """An operation of Compute Engine. `note` is its statusMessage, `client_id` the request id of the caller."""
+
+    number: int
+    target_id: int
+    client_id: str = ""
+    user: str = "caller@example.com"
+    note: str = ""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from tpudeploy.catalog import generation
+from tpudeploy.catalog import accelerator_type, generation
 from tpudeploy.emulator import create_request, quota, texts, wire
+from tpudeploy.emulator.compute_engine import quota as compute_quota
+from tpudeploy.emulator.compute_engine import texts as compute_texts
 from tpudeploy.emulator.faults import FAULTS
-from tpudeploy.emulator.records import QueuedResource
+from tpudeploy.emulator.records import ChipRequest
 from tpudeploy.emulator.trouble import Trouble
 from tpudeploy.emulator.wire import Call
 
@@ -16,27 +19,31 @@ def immediate_refusal(call: Call, apis_off: Sequence[str]) -> wire.Status | None
     """Return the refusal that the scenario gives as the reply itself (L1)."""
     pattern = create_request.pattern(call.body)
     facts = _facts(call.project, call.zone, pattern["type"], pattern["model"], service=call.service)
-    facts["method"] = call.method
+    facts |= {"method": call.method, "name": call.resource_id}
     if f"{call.service}.googleapis.com" in apis_off:
         return texts.status("api-off", facts)
     layer, status = _scripted(call.troubles, facts)
     return status if layer == "L1" else None
 
 
-def later_refusal(slice_: QueuedResource, troubles: Mapping[str, Trouble]) -> tuple[str, wire.Status | None]:
+def later_refusal(request: ChipRequest, troubles: Mapping[str, Trouble]) -> tuple[str, wire.Status | None]:
     """Return the layer (L2 or L3) and the refusal that an accepted request meets; "" and None for none."""
-    facts = _facts(slice_.project, slice_.zone, slice_.accelerator.name, slice_.model)
+    facts = _facts(request.project, request.zone, request.accelerator.name, request.model, service=request.service)
+    facts |= {"method": request.create_method, "name": request.id}
     layer, status = _scripted(troubles, facts)
-    offer = generation(slice_.accelerator.generation)
-    lacks_flex_start = bool(offer.zones) and slice_.zone not in offer.flex_start_zones
-    if status is None and slice_.model == "FLEX_START" and lacks_flex_start:
-        return "L2", texts.status("model-unsupported", facts)
+    offer = generation(request.accelerator.generation)
+    lacks_flex_start = bool(offer.zones) and request.zone not in offer.flex_start_zones
+    if status is None and request.model == "FLEX_START" and lacks_flex_start:
+        status_of = compute_texts.status if request.service == "compute" else texts.status
+        return "L2", status_of("model-unsupported", facts)
     return layer, status
 
 
 def _scripted(troubles: Mapping[str, Trouble], facts: Mapping[str, str]) -> tuple[str, wire.Status | None]:
     for name, row in troubles.items():
         if FAULTS[name].kind == "refusal":
+            if facts["service"] == "compute" and name in compute_texts.CAUSES:
+                return _scripted_of_compute(name, row.settings, facts)
             settings = row.settings
             method = facts.get("method", "queuedResources.create")
             class_ = quota.class_of(facts["model"])
@@ -51,13 +58,30 @@ def _scripted(troubles: Mapping[str, Trouble], facts: Mapping[str, str]) -> tupl
     return "", None
 
 
+def _scripted_of_compute(
+    name: str, settings: Mapping[str, Any], facts: Mapping[str, str]
+) -> tuple[str, wire.Status | None]:
+    metric = compute_quota.metric(facts["type"].partition("-")[0], quota.class_of(facts["model"]))
+    details = {
+        "quota": settings["quota"] or metric,
+        "limit": f"{settings['limit']:.1f}",
+        "permission": facts["method"].replace(".insert", ".create"),
+    }
+    overrides = {"message": settings["message"], "code": settings.get("code")}
+    status = compute_texts.status(name, {**facts, **details}, **overrides, zones_available=settings["zones_available"])
+    return settings.get("layer") or compute_texts.CAUSES[name].layer, status
+
+
 def _facts(project: str, zone: str, type_: str, model: str, *, service: str = "tpu") -> dict[str, str]:
     """Return what a text may name."""
+    accelerator = accelerator_type(type_)
+    machine = type_ if accelerator is None else accelerator.machine_type
     return {
         "project": project,
         "zone": zone,
         "region": zone.rpartition("-")[0],
         "type": type_,
+        "machine": machine,
         "model": model,
         "parent": f"projects/{project}/locations/{zone}" if zone else f"projects/{project}",
         "service": service,

@@ -7,6 +7,7 @@
     boot: {image_pull: 5}           # Behaviour of every machine (machine/facts.py)
     quota:                          # in chips; what no row names is plenty; the other class is on-demand
       - {class: preemptible, region: us-east5, limit: 16}       # or zone: us-east5-b; "*" is any
+      - {class: on-demand, region: "*", limit: 0, api: compute}     # Compute Engine's, which is another pool
     creates_per_minute: 91          # a project's rate limit
     page_most: 1000                 # what one page of a list holds at most
     offers: {us-west4-a: [v5litepod-4]}     # what a zone has, instead of the catalogue's word
@@ -15,6 +16,7 @@
     buckets: [my-states]            # only these exist in Cloud Storage; without the key any bucket does
     versioned_buckets: [my-states]  # object versioning is on in these
     project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: ProjectFacts
+    compute_engine: {shows_pending: false}      # what is unverified about instances: ComputeEngineFacts
     habits:                         # what a zone does every time: habits.py
       - {habit: early-preemption, zone: us-east5-a, after: 300}
     trouble:
@@ -33,13 +35,15 @@ options: faults.FAULTS. All rows that fit strike; of refusals, the first. Rows o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.emulator import habits
+from tpudeploy.emulator.compute_engine.facts import ComputeEngineFacts
 from tpudeploy.emulator.machine.facts import Behaviour
 from tpudeploy.emulator.timings import Jitter, Timings, draw
 from tpudeploy.emulator.trouble import Trouble, suggest
@@ -56,6 +60,7 @@ _DEFAULT_RULES: tuple[Mapping[str, Any], ...] = (
     {"name": "default-allow-ssh", "allowed": [{"IPProtocol": "tcp", "ports": ["22"]}], "sourceRanges": ["0.0.0.0/0"]},
 )
 _ADDRESSES = 8  # what small projects have
+_HYPERDISK_GB = 10_000  # UNVERIFIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +75,7 @@ class ProjectFacts:
       networks: {default: {us-east5: {private_access: false, nat: false}}}    # where each has a subnetwork
       firewalls: [{name: allow-vllm, ...}]            # as Compute Engine lists them, instead of the default network's
       addresses: {us-east5: 0}                        # the quota IN_USE_ADDRESSES, by region; "*" is any
+      hyperdisk_gb: {us-east5: 100}                   # the quota HDB_TOTAL_GB, likewise
       images: ["vllm/vllm-tpu:v0.32.0"]               # only these are in a registry
       models: [google/gemma-4-E2B-it]                 # only these are on the hub
       pushes: {"vllm/vllm-tpu:nightly": 86400}        # seconds after which the tag, or the model, is pushed again
@@ -84,23 +90,18 @@ class ProjectFacts:
     networks: Mapping[str, Mapping[str, Mapping[str, bool]]] | None = None
     firewalls: Sequence[Mapping[str, Any]] = _DEFAULT_RULES
     addresses: Mapping[str, int] = field(default_factory=dict)
+    hyperdisk_gb: Mapping[str, int] = field(default_factory=dict)
     images: Sequence[str] | None = None
     models: Sequence[str] | None = None
     pushes: Mapping[str, float] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     quota_metrics: Mapping[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def parse(cls, settings: Mapping[str, Any]) -> Self:
-        """Raise ValueError for an unknown key."""
-        names = [row.name for row in fields(cls)]
-        for key in settings:
-            if key not in names:
-                raise ValueError(f"`project` takes no `{key}`{suggest(key, names)}")
-        return cls(**settings)
-
     def address_limit(self, region: str) -> int:
         return self.addresses.get(region, self.addresses.get("*", _ADDRESSES))
+
+    def hyperdisk_limit(self, region: str) -> int:
+        return self.hyperdisk_gb.get(region, self.hyperdisk_gb.get("*", _HYPERDISK_GB))
 
 
 class ScenarioInvalid(TpudeployError):
@@ -114,12 +115,13 @@ class ScenarioInvalid(TpudeployError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A quota: `place` is a zone or a region, "*" any."""
+    """A quota: `place` is a zone or a region, "*" any; `api` is tpu or compute."""
 
     class_: str
     zonal: bool
     place: str
     chips: int
+    api: str = "tpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,7 @@ class Scenario:
     buckets: tuple[str, ...] | None = None
     versioned_buckets: tuple[str, ...] = ()
     project: ProjectFacts = field(default_factory=ProjectFacts)
+    compute_engine: ComputeEngineFacts = field(default_factory=ComputeEngineFacts)
     trouble: tuple[Trouble, ...] = ()
     engine: tuple[str, ...] = ()  # no key of a file: a scenario names no program to run
 
@@ -193,11 +196,25 @@ def _settings(tree: dict[str, Any], timings: Timings) -> dict[str, Any]:
     return settings
 
 
+T = TypeVar("T")
+
+
+def _parse(kind: Callable[..., T], key: str, settings: Mapping[str, Any]) -> T:
+    """Return the facts of one key. Raise ValueError for an unknown name among them."""
+    names = list(signature(kind).parameters)
+    for name in settings:
+        if name not in names:
+            raise ValueError(f"`{key}` takes no `{name}`{suggest(name, names)}")
+    return kind(**settings)
+
+
 def _limit(row: Mapping[str, Any]) -> Limit:
-    zonal = "zone" in row
-    if set(row) != {"class", "zone" if zonal else "region", "limit"} or row["class"] not in CLASSES:
+    zonal, api = "zone" in row, row.get("api", "tpu")
+    keys = {"class", "zone" if zonal else "region", "limit"}
+    if set(row) - {"api"} != keys or row["class"] not in CLASSES or (api != "tpu" and (zonal or api != "compute")):
         raise ValueError(f"a quota row is {{class: {'|'.join(CLASSES)}, zone or region: …, limit: …}}, not {dict(row)}")
-    return Limit(class_=row["class"], zonal=zonal, place=row["zone" if zonal else "region"], chips=int(row["limit"]))
+    place = row["zone" if zonal else "region"]
+    return Limit(class_=row["class"], zonal=zonal, place=place, chips=int(row["limit"]), api=api)
 
 
 CLASSES = ("preemptible", "on-demand")
@@ -214,7 +231,8 @@ _READERS: Mapping[str, Any] = {
     "denied_secrets": tuple,
     "buckets": tuple,
     "versioned_buckets": tuple,
-    "project": ProjectFacts.parse,
+    "project": lambda settings: _parse(ProjectFacts, "project", settings),
+    "compute_engine": lambda settings: _parse(ComputeEngineFacts, "compute_engine", settings),
     "habits": lambda rows: tuple(Trouble.parse(row) for habit in rows for row in habits.troubles(habit)),
     "trouble": lambda rows: tuple(Trouble.parse(row) for row in rows),
 }

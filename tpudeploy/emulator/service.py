@@ -17,14 +17,14 @@ from tpudeploy.emulator import (
     operations,
     queued_resources,
     refusals,
-    services,
     storage_api,
     texts,
     wire,
 )
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.compute_engine import texts as compute_texts
 from tpudeploy.emulator.http_server import Reply, Request
-from tpudeploy.emulator.services import registries, secret_manager
+from tpudeploy.emulator.services import methods, registries, secret_manager
 from tpudeploy.emulator.trouble import Trouble
 from tpudeploy.emulator.wire import Call
 
@@ -92,6 +92,8 @@ class Service:
             reply = self._reply(request)
         except wire.Refusal as refusal:
             reply = _error(refusal.status)
+        if request.path.startswith("/compute/"):
+            reply = _without_status(reply)
         name = _error_name(reply.body) if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else ""
         verdict = " ".join(word for word in (str(reply.http or ""), name, reply.cut) if word)
         self.requests.append(LoggedRequest(request.method, request.target, verdict))
@@ -108,10 +110,10 @@ class Service:
             return self._tpu(request, version, rest)
         if version == "v1" and request.method == "GET" and rest.endswith(":access"):
             return Reply(http=200, body=secret_manager.access(self._cloud.scenario, rest.removesuffix(":access")))
-        match = services.find_method(request.method, path)
+        match = methods.find_method(request.method, path)
         if match is not None:
             return self._neighbour(*match, path, request)
-        if version not in discovery.VERSIONS and services.is_googles(request.method, path):
+        if version not in discovery.VERSIONS and methods.is_googles(request.method, path):
             raise self._unsupported(f"{request.method} {request.path}")
         raise wire.refuse(5, f"The requested URL {request.path} was not found on this server.")
 
@@ -132,7 +134,7 @@ class Service:
 
         return self._play(call, carry_out)
 
-    def _neighbour(self, method: services.Method, names: Mapping[str, str], path: str, request: Request) -> Reply:
+    def _neighbour(self, method: methods.Method, names: Mapping[str, str], path: str, request: Request) -> Reply:
         """Answer a call of another service than Cloud TPU."""
         many = parse_qs(urlsplit(request.target).query)
         body = _parse_json(request.body)
@@ -143,7 +145,7 @@ class Service:
             method=f"{method.service}.{method.name}",
             name=path.partition(":")[0],
             project=names.get("project", ""),
-            zone="",
+            zone=names.get("zone", ""),
             query={**{key: values[-1] for key, values in many.items()}, **names},
             body=body,
             service=method.service,
@@ -152,11 +154,12 @@ class Service:
         reply = self._play(call, lambda call: self._carry_out(call, method.answer))
         # It replies as slowly as neighbours do, unless a row of trouble makes it slower still.
         scenario = self._cloud.scenario
-        jitter = scenario.jitter_of(call.method, self._cloud.calls[call.method])
-        reply = replace(reply, seconds=max(reply.seconds, jitter.vary(scenario.timings.neighbour)))
+        if not method.is_control:
+            jitter = scenario.jitter_of(call.method, self._cloud.calls[call.method])
+            reply = replace(reply, seconds=max(reply.seconds, jitter.vary(scenario.timings.neighbour)))
         if method.service == "registry":
             return registries.add_digest_header(reply)
-        return _without_status(reply) if method.service == "compute" else reply
+        return reply
 
     def _tpu(self, request: Request, version: str, rest: str) -> Reply:
         path, name = f"{version}/{rest}", rest.partition(":")[0]
@@ -190,8 +193,8 @@ class Service:
         place = (call.method, call.project, call.zone)
         calls[call.method] += 1
         calls[place] += 1
-        name = call.query.get("queuedResourceId") or call.name.rpartition("/")[2]
-        facts = {"method": call.method, "zone": call.zone, "name": name, **create_request.pattern(call.body)}
+        pattern = create_request.pattern(call.body)
+        facts = {"method": call.method, "zone": call.zone, "name": call.resource_id, **pattern}
         return self._cloud.striking(facts, {"call": calls[call.method], "attempt": calls[place]})
 
     def _carry_out(self, call: Call, method: Method) -> Reply:
@@ -204,8 +207,9 @@ class Service:
         except wire.Refusal as refusal:
             return _error(refusal.status)
         if "already-exists" in call.troubles:
-            name = f"{call.name}/{call.query.get('queuedResourceId', '')}"
-            return _error(texts.status("already-exists", {"name": name}))
+            name = f"{call.name}/{call.resource_id}"
+            of_compute = call.service == "compute"
+            return _error((compute_texts.status if of_compute else texts.status)("already-exists", {"name": name}))
         return reply
 
 
@@ -262,7 +266,7 @@ def _without_status(reply: Reply) -> Reply:
         return reply
     error = {k: v for k, v in reply.body["error"].items() if k in ("code", "message")}
     reason = {"message": error["message"], "domain": "global", "reason": _REASONS.get(reply.http, "backendError")}
-    return replace(reply, body={"error": {**error, "errors": [reason]}})
+    return replace(reply, body={"error": {**error, "errors": reply.body["error"].get("errors", [reason])}})
 
 
 def _error(status: wire.Status) -> Reply:

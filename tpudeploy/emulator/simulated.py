@@ -75,7 +75,8 @@ class Simulated:
         return self.guest_attributes
 
     def _report(self) -> dict[str, str | int]:
-        if self._booted_at is None or not self._behaviour.guest_attributes:
+        can_report = self._behaviour.guest_attributes and self._facts.enables_guest_attributes
+        if self._booted_at is None or not can_report:
             return {}
         self._take_over_change()
         phase, detail = self._phase()

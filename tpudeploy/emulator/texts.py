@@ -17,6 +17,7 @@ from tpudeploy.emulator.wire import Status
 _QUOTA_FAILURE = "type.googleapis.com/google.rpc.QuotaFailure"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 CREATE = "queuedResources.create"
+INSERT = "compute.instances.insert"
 
 
 @dataclass(frozen=True, slots=True)

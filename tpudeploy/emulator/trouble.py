@@ -63,7 +63,7 @@ class Trouble:
     def fits(self, facts: Mapping[str, str], counts: Mapping[str, int]) -> bool:
         if FAULTS[self.fault].of_zones and not facts.get("zone"):
             return False
-        return all(fnmatchcase(facts.get(key, ""), pattern) for key, pattern in self.patterns.items()) and all(
+        return all(_fits(facts.get(key, ""), pattern) for key, pattern in self.patterns.items()) and all(
             first <= counts[key] <= last for key, (first, last) in self.counts.items()
         )
 
@@ -82,6 +82,10 @@ class Trouble:
     def settings(self) -> dict[str, Any]:
         """Return the options that the row sets, or that have a default."""
         return {key: value for key, value in self.options.items() if value is not None}
+
+
+def _fits(text: str, pattern: str) -> bool:
+    return any(fnmatchcase(text, each) for each in pattern.split("|"))
 
 
 def _range(text: int | str) -> tuple[int, float]:

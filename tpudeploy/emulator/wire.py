@@ -117,6 +117,14 @@ class Call:
     def parent(self) -> str:
         return f"projects/{self.project}/locations/{self.zone}"
 
+    @property
+    def resource_id(self) -> str:
+        """Return the short name of the resource that the call is about, also of one that it creates."""
+        created = self.query.get("queuedResourceId")
+        if self.method == "compute.instances.insert" and isinstance(self.body, Mapping):
+            created = str(self.body.get("name", ""))
+        return created or self.query.get("instance") or self.name.rpartition("/")[2]
+
     def covers(self, name: str) -> bool:
         """Return whether this resource is in the collection of the call, in which `-` is every zone."""
         _, project, _, zone, *_ = name.split("/")
@@ -127,10 +135,19 @@ class Call:
 
 
 def page(
-    call: Call, key: str, items: Sequence[T], render: Callable[[T], dict[str, Any]], *, most: int = _MOST
+    call: Call,
+    key: str,
+    items: Sequence[T],
+    render: Callable[[T], dict[str, Any]],
+    *,
+    most: int = _MOST,
+    usual: int = _PAGE,
 ) -> dict[str, Any]:
-    """Return one page of `items`, which come in a stable order. Raise Refusal for a token that is not from here."""
-    size = min(_size(call.query.get("pageSize") or call.query.get("maxResults", "0")), most)
+    """Return one page of `items`, which come in a stable order. Raise Refusal for a token that is not from here.
+
+    `usual` is its length where the call names none, `most` its greatest.
+    """
+    size = min(_size(call.query.get("pageSize") or call.query.get("maxResults", "0")) or usual, most)
     start = _position(call.query.get("pageToken", ""))
     body: dict[str, Any] = {key: [render(item) for item in items[start : start + size]]}
     if start + size < len(items):
@@ -141,7 +158,7 @@ def page(
 def _size(text: str) -> int:
     if not text.isdecimal():
         raise refuse(3, f"Invalid value at 'page_size' (TYPE_INT32), \"{text}\"")
-    return min(int(text) or _PAGE, _MOST)
+    return min(int(text), _MOST)
 
 
 def _position(token: str) -> int:

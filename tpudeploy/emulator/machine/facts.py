@@ -16,12 +16,24 @@ def _ignore(_message: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlainImage:
+    """The machine runs an image of Compute Engine, not of Cloud TPU: `disk_gb` of disk, and a token for `scopes` alone.
+
+    It has no metadata of Cloud TPU, its name is its host name, and guest attributes must be enabled in its metadata.
+    """
+
+    disk_gb: int
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """`metadata` is called at every read, so that nodes.patch shows. `secret` returns (HTTP status, text).
 
     `storage` answers one request to Cloud Storage: method, target and body; it may raise ConnectionError.
     `engine` is the command of a real engine, which runs instead of the stand-in (real_engine.py); () for the stand-in.
-    `note_unsupported` receives each request of the script that a stand-in cannot fulfil.
+    `note_unsupported` receives each request of the script that a stand-in cannot fulfil. A node of Cloud TPU has no
+    `plain_image`.
     """
 
     project: str
@@ -38,6 +50,11 @@ class Facts:
     jitter: Jitter = field(default_factory=Jitter)
     engine: Sequence[str] = ()
     note_unsupported: Callable[[str], None] = field(default=_ignore)
+    plain_image: PlainImage | None = None
+
+    @property
+    def enables_guest_attributes(self) -> bool:
+        return self.plain_image is None or self.metadata().get("enable-guest-attributes", "").upper() == "TRUE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tpudeploy.emulator.http_server import Reply, Request
@@ -20,7 +20,8 @@ ATTRIBUTES = "instance/attributes"
 GUEST = "instance/guest-attributes/"
 MAX_GUEST_VALUE_BYTES = 262_144
 PARAMETERS = frozenset(("last_etag", "recursive", "timeout_sec", "wait_for_change"))
-SCOPES = "https://www.googleapis.com/auth/cloud-platform\n"
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+ACCOUNTS = "instance/service-accounts/"
 
 
 def text_reply(text: str, status: int = 200) -> Reply:
@@ -35,13 +36,17 @@ def _project_number(node: Node) -> str:
     return f"{100_000_000_000 + zlib.crc32(node.facts.project.encode())}"
 
 
+def _scopes(node: Node) -> Sequence[str]:
+    return (SCOPE,) if node.facts.plain_image is None else node.facts.plain_image.scopes
+
+
 VALUES: Mapping[str, Callable[[Node], str]] = {
     "instance/hostname": lambda n: f"{n.instance}.{n.facts.zone}.c.{n.facts.project}.internal",
     "instance/id": lambda n: f"{10**18 + n.number}",
     "instance/name": lambda n: n.instance,
     "instance/preempted": lambda _: "FALSE",  # a preempted node is killed
     "instance/service-accounts/default/email": lambda n: f"{_project_number(n)}-compute@developer.gserviceaccount.com",
-    "instance/service-accounts/default/scopes": lambda _: SCOPES,
+    "instance/service-accounts/default/scopes": lambda n: "".join(f"{scope}\n" for scope in _scopes(n)),
     "instance/service-accounts/default/token": lambda n: json.dumps(
         {"access_token": n.token, "expires_in": 3599, "token_type": "Bearer"}
     ),
@@ -73,11 +78,13 @@ def answer(node: Node, request: Request) -> Reply:
 
 def _read(node: Node, path: str, query: Mapping[str, str]) -> Reply:
     reply = text_reply("Not Found\n", 404)
-    if path in VALUES:
+    plain_image = node.facts.plain_image
+    has_account = plain_image is None or bool(plain_image.scopes)
+    if path in VALUES and (has_account or not path.startswith(ACCOUNTS)):
         reply = text_reply(VALUES[path](node))
     elif path.startswith(ATTRIBUTES):
-        own = {"accelerator-type": node.facts.accelerator_type, "agent-worker-number": str(node.facts.worker)}
-        attributes = own | dict(node.metadata())
+        of_tpu = {"accelerator-type": node.facts.accelerator_type, "agent-worker-number": str(node.facts.worker)}
+        attributes = (of_tpu if plain_image is None else {}) | dict(node.metadata())
         name = path.removeprefix(ATTRIBUTES + "/")
         if path == ATTRIBUTES and query.get("recursive", "").lower() == "true":
             reply = json_reply(attributes)
@@ -103,7 +110,7 @@ def _await_change(node: Node, path: str, query: Mapping[str, str], patience: flo
 
 
 def _answer_guest_attribute(node: Node, name: str, request: Request) -> Reply:
-    if not node.behaviour.guest_attributes:
+    if not (node.behaviour.guest_attributes and node.facts.enables_guest_attributes):
         return text_reply("Guest attributes endpoint access is disabled.\n", 403)
     if name.count("/") != 1 or name.startswith("/") or name.endswith("/"):
         return text_reply("A guest attribute is NAMESPACE/KEY.\n", 400)

@@ -61,7 +61,8 @@ class Node:
 
     @property
     def instance(self) -> str:
-        return f"t1v-n-{self.number:08x}-w-{self.facts.worker}"
+        is_tpu_node = self.facts.plain_image is None
+        return f"t1v-n-{self.number:08x}-w-{self.facts.worker}" if is_tpu_node else self.facts.node
 
     def pause(self, seconds: float) -> None:
         """Let the script wait until the containers, too, have used the time that has passed."""

@@ -54,7 +54,8 @@ def _metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
 
 def _places(cloud: Cloud, call: Call, metric: str, pool: str, *, zonal: bool) -> dict[str, Any]:
     """Return a limit: first a bucket for every place without its own; then, in the full view, one for each place."""
-    rows = [row for row in cloud.scenario.quota if row.class_ == pool and row.zonal == zonal]
+    limits = [row for row in cloud.scenario.quota if row.api == "tpu"]
+    rows = [row for row in limits if row.class_ == pool and row.zonal == zonal]
     zones = listings.zones(cloud)
     places = zones if zonal else tuple(sorted({zone.rpartition("-")[0] for zone in zones}))
     places_with_limits = tuple(sorted({row.place for row in rows} - {"*"}))

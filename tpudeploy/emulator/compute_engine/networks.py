@@ -7,7 +7,9 @@ from typing import Any
 
 from tpudeploy.emulator import listings, wire
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.wire import Call, page
+from tpudeploy.emulator.compute_engine import quota
+from tpudeploy.emulator.compute_engine.lists import listed
+from tpudeploy.emulator.wire import Call
 
 _HOST = "https://www.googleapis.com/compute/v1/projects"
 _PRIORITY = 65534  # of the default network's rules
@@ -15,10 +17,9 @@ _PRIORITY = 65534  # of the default network's rules
 
 def get_region(cloud: Cloud, call: Call) -> dict[str, Any]:
     region = _region(cloud, call)
-    limit = cloud.scenario.project.address_limit(region)
     quotas = [
-        {"metric": "CPUS", "limit": 24.0, "usage": 0.0},
-        {"metric": "IN_USE_ADDRESSES", "limit": float(limit), "usage": float(_addresses(cloud, call.project, region))},
+        {"metric": row.metric, "limit": float(row.limit), "usage": float(row.usage)}
+        for row in quota.regional(cloud, call.project, region)
     ]
     zones = [f"{_HOST}/{call.project}/zones/{z}" for z in listings.zones(cloud) if z.rpartition("-")[0] == region]
     return {"kind": "compute#region", "name": region, "status": "UP", "quotas": quotas, "zones": zones}
@@ -39,7 +40,7 @@ def get_network(cloud: Cloud, call: Call) -> dict[str, Any]:
 def get_subnetwork(cloud: Cloud, call: Call) -> dict[str, Any]:
     """Return a subnetwork. Every network here is in auto mode, where a subnetwork has the network's name."""
     name, region = call.query["subnetwork"], _region(cloud, call)
-    subnetwork = _find_subnetwork(cloud, name, region)
+    subnetwork = find_subnetwork(cloud, name, region)
     if subnetwork is None:
         raise _absent(f"projects/{call.project}/regions/{region}/subnetworks/{name}")
     return {
@@ -56,21 +57,15 @@ def list_routers(cloud: Cloud, call: Call) -> dict[str, Any]:
     region = _region(cloud, call)
     networks = cloud.scenario.project.networks
     names = ("default",) if networks is None else tuple(networks)
-    with_nat = [name for name in names if (_find_subnetwork(cloud, name, region) or {}).get("nat", False)]
-    return _listed(call, "compute#routerList", [_router(call.project, region, name) for name in with_nat])
+    with_nat = [name for name in names if (find_subnetwork(cloud, name, region) or {}).get("nat", False)]
+    return listed(call, "compute#routerList", [_router(call.project, region, name) for name in with_nat])
 
 
 def list_firewalls(cloud: Cloud, call: Call) -> dict[str, Any]:
     link = f"{_HOST}/{call.project}/global/networks/default"
     usual = {"kind": "compute#firewall", "network": link, "direction": "INGRESS", "priority": _PRIORITY}
     rules = [{**usual, "disabled": False, **rule} for rule in cloud.scenario.project.firewalls]
-    return _listed(call, "compute#firewallList", rules)
-
-
-def _listed(call: Call, kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a page of a list; Compute Engine leaves out an empty `items`."""
-    body = page(call, "items", items, lambda item: item)
-    return {"kind": kind, **({} if not items else body)}
+    return listed(call, "compute#firewallList", rules)
 
 
 def _router(project: str, region: str, network: str) -> dict[str, Any]:
@@ -83,21 +78,10 @@ def _router(project: str, region: str, network: str) -> dict[str, Any]:
     return {"kind": "compute#router", "name": f"nat-{region}", "network": link, "nats": [nat]}
 
 
-def _find_subnetwork(cloud: Cloud, network: str, region: str) -> Mapping[str, bool] | None:
+def find_subnetwork(cloud: Cloud, network: str, region: str) -> Mapping[str, bool] | None:
     """Return the scenario's settings of a network's subnetwork in a region; None if there is no subnetwork."""
     networks = cloud.scenario.project.networks
     return {} if networks is None else networks.get(network, {}).get(region)
-
-
-def _addresses(cloud: Cloud, project: str, region: str) -> int:
-    """Return the number of external addresses of running machines."""
-    return sum(
-        len(node.hosts)
-        for node in cloud.nodes.values()
-        if node.name.split("/")[1] == project
-        and node.name.split("/")[3].rpartition("-")[0] == region
-        and node.spec.get("networkConfig", {}).get("enableExternalIps")
-    )
 
 
 def _regions(cloud: Cloud) -> list[str]:

@@ -1,0 +1,5 @@
+"""Compute Engine: TPU instances, the operations of their zones, machine types and images; networks and regions.
+
+The methods are rows of services/methods.py. Instances live on the same clock as queued resources, and meet the same
+trouble.
+"""

@@ -1,0 +1,22 @@
+"""What is not verified about Compute Engine: a scenario's key `compute_engine`, by which either truth can be played."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeEngineFacts:
+    """Each fact has a key with its default:
+
+    compute_engine:
+      shows_pending: true             # a flex-start instance is visible as PENDING before the grant
+      lapse_has_error: false          # the operation of a request that lapsed ends with an error
+      remembers_request_id: 3600      # for how many seconds a repeated request id is answered with the first operation
+      stopped_state: TERMINATED       # or STOPPED: the state of a machine that is gone while its instance stays
+    """
+
+    shows_pending: bool = True
+    lapse_has_error: bool = False
+    remembers_request_id: float = 3600.0
+    stopped_state: str = "TERMINATED"

@@ -1,0 +1,98 @@
+"""What Compute Engine offers: machine types of the catalogue in its zones, and the images of two families."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tpudeploy import catalog
+from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.emulator import listings
+from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.compute_engine import texts
+from tpudeploy.emulator.compute_engine.lists import aggregated
+from tpudeploy.emulator.compute_engine.operations import HOST
+from tpudeploy.emulator.records import IMAGE_DISK_GB
+from tpudeploy.emulator.wire import Call
+
+_IMAGES = "ubuntu-os-accelerator-images"
+FAMILIES = ("ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e", "ubuntu-accel-2404-amd64-tpu-tpu7x")
+_WEEK = 7 * 86_400
+# vCPUs, from Google's pages; of a machine type that is not here they are not researched.
+_CPUS: Mapping[str, int] = {
+    "ct6e-standard-1t": 44,
+    "ct6e-standard-4t": 180,
+    "ct6e-standard-8t": 180,
+    "ct5lp-hightpu-1t": 24,
+    "ct5lp-hightpu-4t": 112,
+    "ct5lp-hightpu-8t": 224,
+}
+_LINK = re.compile(r"(?:https://\S+/compute/v1/)?projects/(?P<project>[^/]+)/global/images/(?P<rest>.+)")
+
+
+def get_machine_type(cloud: Cloud, call: Call) -> dict[str, Any]:
+    name = call.query["machineType"]
+    for type_ in _types(cloud, call.zone):
+        if type_.machine_type == name:
+            return _machine_type(call.project, call.zone, type_)
+    raise texts.refuse("not-found", name=f"projects/{call.project}/zones/{call.zone}/machineTypes/{name}")
+
+
+def list_machine_types(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """List them over all zones. A listed type can have no capacity."""
+    zones = listings.zones(cloud)
+    rows = [(zone, _machine_type(call.project, zone, type_)) for zone in zones for type_ in _types(cloud, zone)]
+    return aggregated(cloud, call, "compute#machineTypeAggregatedList", "machineTypes", rows)
+
+
+def get_image(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """Return the newest image of a family: there is another one each week."""
+    family = call.query["family"]
+    place = f"projects/{call.project}/global/images"
+    if call.project != _IMAGES or family not in FAMILIES:
+        raise texts.refuse("not-found", name=f"{place}/family/{family}")
+    name = _newest(cloud, family)
+    return {
+        "kind": "compute#image",
+        "name": name,
+        "family": family,
+        "status": "READY",
+        "diskSizeGb": str(IMAGE_DISK_GB),
+        "architecture": "X86_64",
+        "selfLink": f"{HOST}/{place}/{name}",
+    }
+
+
+def image_exists(cloud: Cloud, link: str) -> bool:
+    """Return whether a link names a family, or an image of one that has been built."""
+    match = _LINK.fullmatch(link)
+    if match is None or match["project"] != _IMAGES:
+        return False
+    family, _, build = match["rest"].rpartition("-v")
+    newest = _newest(cloud, family)
+    return match["rest"].removeprefix("family/") in FAMILIES or (family in FAMILIES and build <= newest[-8:])
+
+
+def _newest(cloud: Cloud, family: str) -> str:
+    built = cloud.clock.now() // _WEEK * _WEEK
+    return f"{family}-v{time.strftime('%Y%m%d', time.gmtime(built))}"
+
+
+def _types(cloud: Cloud, zone: str) -> list[AcceleratorType]:
+    names = listings.offered_types(cloud, zone) if zone in listings.zones(cloud) else ()
+    return [t for t in catalog.accelerator_types() if t.hosts == 1 and t.name in names]
+
+
+def _machine_type(project: str, zone: str, type_: AcceleratorType) -> dict[str, Any]:
+    accelerator = {"guestAcceleratorType": type_.machine_type.partition("-")[0], "guestAcceleratorCount": type_.chips}
+    return {
+        "kind": "compute#machineType",
+        "name": type_.machine_type,
+        "guestCpus": _CPUS.get(type_.machine_type, 0),
+        "memoryMb": type_.host_ram_gib * 1024,
+        "accelerators": [accelerator],
+        "zone": zone,
+        "selfLink": f"{HOST}/projects/{project}/zones/{zone}/machineTypes/{type_.machine_type}",
+    }

@@ -1,0 +1,86 @@
+"""Quota of Compute Engine: chips by region and class, apart from the TPU API's; disks and addresses by region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.compute_engine import texts
+from tpudeploy.emulator.quota import class_of
+from tpudeploy.emulator.records import Instance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """A metric of a region: how much of it is allowed, used, and wanted by one instance."""
+
+    metric: str
+    limit: float
+    usage: float
+    need: float = 0.0
+
+
+def excess(cloud: Cloud, instance: Instance) -> texts.ComputeStatus | None:
+    """Return the refusal of an instance that would pass a limit; None where all limits allow it."""
+    region = instance.zone.rpartition("-")[0]
+    for row in (*_chips(cloud, instance, region), *regional(cloud, instance.project, region, instance)):
+        if row.need and row.usage + row.need > row.limit:
+            facts = {"quota": row.metric, "limit": f"{row.limit:.1f}", "region": region}
+            return texts.status("quota-exhausted", facts)
+    return None
+
+
+def metric(generation: str, class_: str) -> str:
+    """Return the name of a quota of chips. That of preemptible ones is by analogy with its id (UNVERIFIED)."""
+    return f"PREEMPTIBLE_TPU_{generation.upper()}" if class_ == "preemptible" else "TPUS_PER_TPU_FAMILY"
+
+
+def regional(cloud: Cloud, project: str, region: str, instance: Instance | None = None) -> tuple[Quota, ...]:
+    """Return the quotas that `regions.get` lists. Whether TPU machines use quota of CPUs is UNVERIFIED: here, none."""
+    facts = cloud.scenario.project
+    there = [i for i in _holding(cloud, project, region) if i is not instance]
+    nodes = [
+        node
+        for node in cloud.nodes.values()
+        if node.name.split("/")[1] == project
+        and node.name.split("/")[3].rpartition("-")[0] == region
+        and node.spec.get("networkConfig", {}).get("enableExternalIps")
+    ]
+    addresses = sum(len(node.hosts) for node in nodes) + sum(i.has_address and i.state == "RUNNING" for i in there)
+    return (
+        Quota(metric="CPUS", limit=24.0, usage=0.0),
+        Quota(
+            metric="IN_USE_ADDRESSES",
+            limit=facts.address_limit(region),
+            usage=addresses,
+            need=instance is not None and instance.has_address,
+        ),
+        Quota(
+            metric="HDB_TOTAL_GB",
+            limit=facts.hyperdisk_limit(region),
+            usage=sum(i.disk_gb for i in there),
+            need=0 if instance is None else instance.disk_gb,
+        ),
+    )
+
+
+def _chips(cloud: Cloud, instance: Instance, region: str) -> Iterator[Quota]:
+    class_, generation = class_of(instance.model), instance.accelerator.generation
+    used = sum(
+        other.accelerator.chips
+        for other in _holding(cloud, instance.project, region)
+        if other is not instance and other.accelerator.generation == generation and class_of(other.model) == class_
+    )
+    for limit in cloud.scenario.quota:
+        if limit.api == "compute" and limit.class_ == class_ and limit.place in ("*", region):
+            name = metric(generation, class_)
+            yield Quota(metric=name, limit=limit.chips, usage=used, need=instance.accelerator.chips)
+
+
+def _holding(cloud: Cloud, project: str, region: str) -> Iterator[Instance]:
+    """Yield the instances that hold quota: those with chips, or with a disk that was not deleted."""
+    for instance in cloud.instances.values():
+        is_there = instance.project == project and instance.zone.rpartition("-")[0] == region
+        if is_there and instance.state not in ("WAITING", "PENDING"):
+            yield instance

@@ -1,0 +1,178 @@
+"""The texts of Compute Engine's refusals: a row for each cause that a scenario can script, or that a request meets.
+
+UNVERIFIED marks a wording that is not published. Layers: L1 the reply to the request, L2 the insert operation's error
+at once, L3 its error after the instance was visible, L5 the delete operation's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tpudeploy.emulator.wire import CODES, Refusal, Status
+
+_CODES = {400: 3, 401: 16, 403: 7, 404: 5, 409: 6, 412: 9, 500: 13, 503: 14}  # HTTP -> google.rpc.Code
+_PHRASES = {
+    400: "BAD REQUEST",
+    403: "FORBIDDEN",
+    404: "NOT FOUND",
+    412: "PRECONDITION FAILED",
+    503: "SERVICE UNAVAILABLE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`reason` is in the error of a reply, `code` in that of an operation."""
+
+    layer: str
+    http: int
+    reason: str
+    code: str
+    text: str
+
+
+_INVALID = (400, "invalid", "INVALID_USAGE")
+_QUOTA = (403, "quotaExceeded", "QUOTA_EXCEEDED")
+_NOT_READY = (400, "resourceNotReady", "RESOURCE_NOT_READY")
+_STOCKOUT = (503, "backendError", "ZONE_RESOURCE_POOL_EXHAUSTED")
+_FULL = (
+    "The zone 'projects/{project}/zones/{zone}' does not have enough resources available to fulfill the request."
+    " Try a different zone, or try again later. (state:STOCKOUT)"  # the second sentence is UNVERIFIED
+)
+_CONDITION = (412, "conditionNotMet", "CONDITION_NOT_MET")
+
+CAUSES: Mapping[str, Cause] = {
+    "stockout": Cause("L2", *_STOCKOUT, _FULL),
+    "insufficient-capacity": Cause("L2", 503, "backendError", "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", _FULL),
+    "internal-error": Cause(  # its text is UNVERIFIED
+        "L3", 500, "backendError", "INTERNAL_ERROR", "Internal error. Please try again or contact Google Support."
+    ),
+    "quota-zero": Cause("L2", *_QUOTA, "Quota '{quota}' exceeded. Limit: 0.0 in region {region}."),
+    "quota-exhausted": Cause("L2", *_QUOTA, "Quota '{quota}' exceeded. Limit: {limit} in region {region}."),
+    "ip-quota": Cause("L2", *_QUOTA, "Quota 'IN_USE_ADDRESSES' exceeded. Limit: 8.0 in region {region}."),
+    "rate-limit": Cause("L1", 403, "rateLimitExceeded", "RATE_LIMIT_EXCEEDED", "Rate Limit Exceeded"),  # UNVERIFIED
+    "zone-unsupported": Cause(  # UNVERIFIED
+        "L1", *_INVALID, "Invalid value for field 'zone': '{zone}'. Unknown zone."
+    ),
+    "type-unsupported": Cause(  # all but the last four words are UNVERIFIED
+        "L1",
+        *_INVALID,
+        "Invalid value for field 'resource.machineType': 'zones/{zone}/machineTypes/{machine}'."
+        " The request must provide existing machine type",
+    ),
+    "model-unsupported": Cause(  # UNVERIFIED
+        "L2", *_INVALID, "The provisioning model {model} is not supported for machine type {machine} in zone {zone}."
+    ),
+    "iam-denied": Cause(  # UNVERIFIED
+        "L1",
+        403,
+        "forbidden",
+        "PERMISSION_DENIED",
+        "Required '{permission}' permission for 'projects/{project}/zones/{zone}/instances/{name}'",
+    ),
+    "no-subnetwork": Cause("L1", *_INVALID, "No default subnetwork was found in region {region}"),
+    "org-policy": Cause(  # its frame is UNVERIFIED
+        "L1",
+        *_CONDITION,
+        "Location ZONE:{zone} violates constraint constraints/gcp.resourceLocations on the resource"
+        " projects/{project}/zones/{zone}/instances/{name}.",
+    ),
+    "reservation-missing": Cause("L2", 404, "notFound", "RESOURCE_NOT_FOUND", "Reservation not found"),
+    "unavailable": Cause(  # UNVERIFIED
+        "L1", 503, "backendError", "SERVICE_UNAVAILABLE", "The service is currently unavailable."
+    ),
+    "backend-error": Cause("L1", 500, "backendError", "INTERNAL_ERROR", "Internal error encountered."),  # UNVERIFIED
+    # No scenario scripts the ones below.
+    "not-found": Cause("L1", 404, "notFound", "RESOURCE_NOT_FOUND", "The resource '{name}' was not found"),
+    "already-exists": Cause(
+        "L1", 409, "alreadyExists", "RESOURCE_ALREADY_EXISTS", "The resource '{name}' already exists"
+    ),
+    "state-refused": Cause("L1", *_NOT_READY, "The resource '{name}' is not ready"),  # UNVERIFIED
+    "delete-refused": Cause("L5", *_NOT_READY, "The resource '{name}' is not ready"),  # UNVERIFIED
+    "lapsed": Cause("L2", *_STOCKOUT, _FULL),  # UNVERIFIED: whether there is an error at all, and which
+    "withdrawn": Cause(  # UNVERIFIED
+        "L2", 400, "invalid", "OPERATION_CANCELED_BY_USER", "The operation was canceled: the resource was deleted."
+    ),
+    "machine-refused": Cause(
+        "L1", 403, "forbidden", "FORBIDDEN", "This user agent is not allowed to use the machine type [{machine}]"
+    ),
+    "metadata-changed": Cause(
+        "L1", *_CONDITION, "Supplied fingerprint does not match current metadata fingerprint."
+    ),  # UNVERIFIED, like the next two
+    "labels-changed": Cause("L1", *_CONDITION, "Labels fingerprint either invalid or resource labels have changed"),
+    "tags-changed": Cause("L1", *_CONDITION, "Supplied fingerprint does not match current tags fingerprint."),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeStatus(Status):
+    """A refusal in Compute Engine's forms: `reason` of a reply, `error` the code of an operation."""
+
+    http_code: int
+    reason: str
+    error: str
+
+    @property
+    def http(self) -> int:
+        return self.http_code
+
+    def error_body(self) -> dict[str, Any]:
+        row = {"message": self.message, "domain": "global", "reason": self.reason}
+        return {"error": {"code": self.http, "message": self.message, "errors": [row]}}
+
+    def operation_error(self) -> dict[str, Any]:
+        """Return the fields of an operation that ended with this error."""
+        row: dict[str, Any] = {"code": self.error, "message": self.message}
+        if self.details:
+            row["errorDetails"] = list(self.details)
+        phrase = _PHRASES.get(self.http, CODES[self.code][0])
+        return {"error": {"errors": [row]}, "httpErrorStatusCode": self.http, "httpErrorMessage": phrase}
+
+
+def status(
+    cause: str, facts: Mapping[str, Any], *, message: str = "", code: object = None, zones_available: str = ""
+) -> ComputeStatus:
+    """Return the cause's status, its text filled from `facts`. `message` and `code` (a text) override the row."""
+    row = CAUSES[cause]
+    details = {"stockout": _stockout, "quota-zero": _quota, "quota-exhausted": _quota}.get(cause)
+    return ComputeStatus(
+        code=_CODES[row.http],
+        message=message or row.text.format_map(facts),
+        details=() if details is None else details({**facts, "zones_available": zones_available}),
+        http_code=row.http,
+        reason=row.reason,
+        error=code if isinstance(code, str) else row.code,
+    )
+
+
+def refuse(cause: str, **facts: Any) -> Refusal:
+    return Refusal(status(cause, facts))
+
+
+def invalid(field: str, value: object, text: str) -> Refusal:
+    """Return the refusal of a field of a request."""
+    message = f"Invalid value for field 'resource.{field}': '{value}'. {text}"
+    return Refusal(status("zone-unsupported", {}, message=message))
+
+
+def _stockout(facts: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    metadatas = {
+        "zone": facts["zone"],
+        "vmType": facts["machine"],
+        "attachment": "",
+        "zonesAvailable": facts["zones_available"],
+    }
+    info = {"reason": "stockout", "domain": "compute.googleapis.com", "metadatas": metadatas}
+    return ({"errorInfo": info},)
+
+
+def _quota(facts: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    info = {
+        "metricName": f"compute.googleapis.com/{str(facts['quota']).lower()}",
+        "limitName": f"{str(facts['quota']).replace('_', '-')}-per-project-region",
+        "dimensions": {"region": facts["region"]},
+        "limit": float(facts["limit"]),
+    }
+    return ({"quotaInfo": info},)
