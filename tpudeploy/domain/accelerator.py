@@ -91,8 +91,9 @@ class Generation:
     @property
     def backends(self) -> tuple[Backend, ...]:
         """Return the backends that serve the generation."""
-        served = (Backend.QUEUED_RESOURCE,)
-        return served if self.compute_engine is None else (*served, Backend.GCE_INSTANCE)
+        if self.compute_engine is None:
+            return (Backend.QUEUED_RESOURCE,)
+        return (Backend.QUEUED_RESOURCE, Backend.GCE_INSTANCE)
 
     def runtime_of(self, backend: Backend) -> str:
         """Return the machine's default software: a runtime version of the TPU API, or a family of images.

@@ -128,7 +128,7 @@ def _scheduling(request: SliceRequest) -> dict[str, Any]:
 
 
 def _reservation(request: SliceRequest) -> dict[str, Any]:
-    """Return the reservation to consume. One that is not named is never consumed, because nobody approved that."""
+    """Return the reservation to consume. One that is not named is never consumed, because the plan did not show it."""
     if request.reservation is None:
         return {"consumeReservationType": "NO_RESERVATION"}
     _, project, *_, name = request.reservation.split("/")  # projects/P/locations/Z/reservations/R

@@ -68,14 +68,14 @@ class ComputeEngine:
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
         wanted_refs = tuple(refs)
-        listed = self._list_projects(wanted_refs)
-        answers = together(self._threads, lambda ref: self._slice(ref, listed.get(_key(ref))), wanted_refs)
+        items = self._list_projects(wanted_refs)
+        answers = together(self._threads, lambda ref: self._slice(ref, items.get(_key(ref))), wanted_refs)
         return tuple(slice_ for slice_ in answers if slice_ is not None)
 
     def list_marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
         del machines  # an instance is its own machine
         instances, silent_zones, looked_in = self._list(project, zones, f"labels.{LINEAGE_LABEL}:*")
-        resources = (self._resource(project, zone, found) for zone, found in instances)
+        resources = (self._resource(project, zone, item) for zone, item in instances)
         return Listing(
             project=project,
             resources=tuple(resource for resource in resources if resource.mark != UNMARKED),
@@ -87,10 +87,10 @@ class ComputeEngine:
         if zone is None:
             instances, silent_zones, looked_in = self._list(project, zones, f'name = "{name}"')
         else:
-            found = self._get(SliceRef(name=name, project=project, zone=zone))
-            instances, silent_zones = [] if found is None else [(zone, found)], set()
+            item = self._get(SliceRef(name=name, project=project, zone=zone))
+            instances, silent_zones = [] if item is None else [(zone, item)], set()
             looked_in = (zone,)
-        resources = tuple(self._resource(project, where, found) for where, found in instances)
+        resources = tuple(self._resource(project, where, item) for where, item in instances)
         return Listing(
             project=project, resources=resources, unreachable=tuple(sorted(silent_zones)), looked_in=looked_in
         )
@@ -150,10 +150,10 @@ class ComputeEngine:
             raise errors.CloudError(f"Could not read the log of {ref.name}: {cause}") from cause
         return tuple(str(answer.get("contents", "")).splitlines())
 
-    def _slice(self, ref: SliceRef, listed: Mapping[str, Any] | None) -> Slice | None:
-        found = listed or self._get(ref)
-        if found is not None:
-            return self._slice_of(ref, found)
+    def _slice(self, ref: SliceRef, item: Mapping[str, Any] | None) -> Slice | None:
+        item = item or self._get(ref)
+        if item is not None:
+            return self._slice_of(ref, item)
         # Once it has run, an absent instance is gone: its insert operation has no say in that.
         return None if ref.was_granted else self._without_instance(ref)
 
@@ -172,8 +172,8 @@ class ComputeEngine:
         if refusal is not None and ref.deletion is None:
             return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
         # The operation may have ended after the instance was looked up: only an absence after that is certain.
-        found = self._get(ref)
-        return None if found is None else self._slice_of(ref, found)
+        item = self._get(ref)
+        return None if item is None else self._slice_of(ref, item)
 
     def _insert_operation(self, ref: SliceRef) -> Mapping[str, Any] | None:
         """Return the operation that inserts the instance, by its name, or by the request's id if that is not known.
@@ -194,44 +194,44 @@ class ComputeEngine:
         request = calls.list(**place, filter=f'clientOperationId = "{id_}"')
         with translate_read_errors(f"look at what became of {ref.name}"):
             for page in pages(calls, request):
-                for listed in page.get("items", ()):
-                    if listed.get("clientOperationId") == id_:
-                        return dict(listed)
+                for candidate in page.get("items", ()):
+                    if candidate.get("clientOperationId") == id_:
+                        return dict(candidate)
         return None
 
-    def _slice_of(self, ref: SliceRef, found: Mapping[str, Any]) -> Slice:
-        interface: Mapping[str, Any] = next(iter(found.get("networkInterfaces", ())), {})
+    def _slice_of(self, ref: SliceRef, item: Mapping[str, Any]) -> Slice:
+        interface: Mapping[str, Any] = next(iter(item.get("networkInterfaces", ())), {})
         access: Mapping[str, Any] = next(iter(interface.get("accessConfigs", ())), {})
-        raw = str(found.get("status", "STATUS_UNSPECIFIED"))
-        phase = self._phase(ref, found)
+        raw = str(item.get("status", "STATUS_UNSPECIFIED"))
+        phase = self._phase(ref, item)
         return Slice(
             name=ref.name,
             zone=ref.zone,
             phase=phase,
             raw_state=raw,
             undeleted=self._deletion_failure(ref, phase),
-            created_at=moment(found.get("lastStartTimestamp") or found.get("creationTimestamp")),
-            ends_at=_end(found),
-            provisioning=provisioning_of(found),
-            accelerator_type=accelerator_type_of(found),
+            created_at=moment(item.get("lastStartTimestamp") or item.get("creationTimestamp")),
+            ends_at=_end(item),
+            provisioning=provisioning_of(item),
+            accelerator_type=accelerator_type_of(item),
             internal_ip=interface.get("networkIP") or None,
             external_ip=access.get("natIP") or None,
             # Our own emulator, which may lack addresses, gives the server's port in a field of its own.
             port=interface.get("emulatedServerPort") or None if self._connection.emulator_host else None,
-            labels=dict(found.get("labels", {})),
-            metadata=metadata_of(found),
-            tags=tuple(found.get("tags", {}).get("items", ())),
+            labels=dict(item.get("labels", {})),
+            metadata=metadata_of(item),
+            tags=tuple(item.get("tags", {}).get("items", ())),
         )
 
-    def _phase(self, ref: SliceRef, found: Mapping[str, Any]) -> Phase:
+    def _phase(self, ref: SliceRef, item: Mapping[str, Any]) -> Phase:
         # A state that is not known releases nothing: the probe shows whether its server answers.
-        phase = INSTANCE.get(str(found.get("status")), Phase.UP)
+        phase = INSTANCE.get(str(item.get("status")), Phase.UP)
         is_starting = phase in {Phase.QUEUED, Phase.PROVISIONING}
         # A machine that has run before and starts again was restarted by Google. It has not been lost, and is not late.
         if is_starting and ref.was_granted:
             return Phase.UP
-        if phase is Phase.HUSK and found.get("scheduling", {}).get("automaticRestart"):
-            stopped_at = moment(found.get("lastStopTimestamp"))
+        if phase is Phase.HUSK and item.get("scheduling", {}).get("automaticRestart"):
+            stopped_at = moment(item.get("lastStopTimestamp"))
             if stopped_at is not None and self._clock.now() - stopped_at < _RESTART_SECONDS:
                 return Phase.UP
         return phase
@@ -254,20 +254,20 @@ class ComputeEngine:
 
         Raise Precondition where a fingerprint is out of date, `errors.Fault` where there is no instance.
         """
-        found = self._get(ref)
-        if found is None:
+        item = self._get(ref)
+        if item is None:
             raise errors.Fault(f"Could not update {ref.name}: it does not exist.")
         calls = self._instances()
         changes: list[Any] = []
-        if found.get("labels", {}) != dict(node.labels):
-            body: dict[str, Any] = {"labels": dict(node.labels), "labelFingerprint": found.get("labelFingerprint")}
+        if item.get("labels", {}) != dict(node.labels):
+            body: dict[str, Any] = {"labels": dict(node.labels), "labelFingerprint": item.get("labelFingerprint")}
             changes.append(calls.setLabels(**_path(ref), body=body))
-        if sorted(found.get("tags", {}).get("items", ())) != sorted(node.tags):
-            body = {"items": list(node.tags), "fingerprint": found.get("tags", {}).get("fingerprint")}
+        if sorted(item.get("tags", {}).get("items", ())) != sorted(node.tags):
+            body = {"items": list(node.tags), "fingerprint": item.get("tags", {}).get("fingerprint")}
             changes.append(calls.setTags(**_path(ref), body=body))
         # The metadata come last: the machine acts on them.
-        if metadata_of(found) != dict(node.metadata):
-            fingerprint = found.get("metadata", {}).get("fingerprint")
+        if metadata_of(item) != dict(node.metadata):
+            fingerprint = item.get("metadata", {}).get("fingerprint")
             body = {"items": metadata_items(node.metadata), "fingerprint": fingerprint}
             changes.append(calls.setMetadata(**_path(ref), body=body))
         for call in changes:
@@ -286,8 +286,8 @@ class ComputeEngine:
     def _get(self, ref: SliceRef) -> Mapping[str, Any] | None:
         try:
             with translate_read_errors(f"look at {ref.name}"):
-                found: dict[str, Any] = self._instances().get(**_path(ref)).execute(num_retries=0)
-                return found
+                item: dict[str, Any] = self._instances().get(**_path(ref)).execute(num_retries=0)
+                return item
         except Absent:
             return None
 
@@ -301,10 +301,10 @@ class ComputeEngine:
             if len(own) < _MIN_SLICES:
                 continue
             try:
-                listed, _, _ = self._list(project, {ref.zone for ref in own}, f"labels.{LINEAGE_LABEL}:*")
+                rows, _, _ = self._list(project, {ref.zone for ref in own}, f"labels.{LINEAGE_LABEL}:*")
             except errors.CloudError:
                 continue  # each is looked up by its name, which shows the error where there is one
-            instances |= {(project, zone, str(found["name"])): found for zone, found in listed}
+            instances |= {(project, zone, str(item["name"])): item for zone, item in rows}
         return instances
 
     def _list(
@@ -327,7 +327,7 @@ class ComputeEngine:
                     silent_zones |= {Zone(last_word(place)) for place in page.get("unreachables", ())}
                     for place, scope in page.get("items", {}).items():
                         zone = Zone(last_word(place))
-                        instances += [(zone, found) for found in scope.get("instances", ())]
+                        instances += [(zone, item) for item in scope.get("instances", ())]
                         if scope.get("warning", {}).get("code") == "UNREACHABLE":
                             silent_zones.add(zone)
         except (Absent, Precondition, errors.Refused) as cause:
@@ -339,8 +339,8 @@ class ComputeEngine:
     def _list_one_by_one(
         self, project: str, zones: Iterable[Zone], filter_: str, fault: errors.Fault
     ) -> tuple[list[tuple[Zone, Mapping[str, Any]]], set[Zone], tuple[Zone, ...]]:
-        served = (Zone(zone) for each in GENERATIONS if each.compute_engine is not None for zone in each.zones)
-        places = tuple(dict.fromkeys((*zones, *served)))
+        catalogue_zones = (Zone(zone) for each in GENERATIONS if each.compute_engine is not None for zone in each.zones)
+        places = tuple(dict.fromkeys((*zones, *catalogue_zones)))
         calls = self._instances()
         instances: list[tuple[Zone, Mapping[str, Any]]] = []
         silent_zones: set[Zone] = set()
@@ -348,24 +348,24 @@ class ComputeEngine:
             try:
                 with translate_read_errors(f"list the instances of {zone}"):
                     for page in pages(calls, calls.list(project=project, zone=zone, filter=filter_, maxResults=_PAGE)):
-                        instances += [(zone, found) for found in page.get("items", ())]
+                        instances += [(zone, item) for item in page.get("items", ())]
             except (Absent, Precondition, errors.Fault):
                 silent_zones.add(zone)
         if len(silent_zones) == len(places):
             raise fault
         return instances, silent_zones, places
 
-    def _resource(self, project: str, zone: Zone, found: Mapping[str, Any]) -> CloudResource:
-        name = str(found["name"])
-        request = read_back(found)
+    def _resource(self, project: str, zone: Zone, item: Mapping[str, Any]) -> CloudResource:
+        name = str(item["name"])
+        request = read_back(item)
         ref = SliceRef(name=name, project=project, zone=zone, backend=Backend.GCE_INSTANCE)
         return CloudResource(
             ref=ref,
             mark=mark_of(name, request.labels) or UNMARKED,
             is_signed=mark_in(request.labels) is not None or SPEC_KEY in request.metadata,
-            slice=self._slice_of(ref, found),
+            slice=self._slice_of(ref, item),
             asked=request,
-            asked_at=moment(found.get("creationTimestamp")),
+            asked_at=moment(item.get("creationTimestamp")),
         )
 
     def _instances(self) -> Any:
@@ -384,11 +384,11 @@ def _request_id(project: str, zone: Zone, name: str) -> str:
     return str(uuid.uuid5(_REQUEST_IDS, f"{project}/{zone}/{name}"))
 
 
-def _end(found: Mapping[str, Any]) -> float | None:
+def _end(item: Mapping[str, Any]) -> float | None:
     """Return when Google ends the instance. Until it says so, the run time counts from the last start."""
-    end = moment(found.get("resourceStatus", {}).get("scheduling", {}).get("terminationTimestamp"))
-    run = found.get("scheduling", {}).get("maxRunDuration", {}).get("seconds")
-    start = moment(found.get("lastStartTimestamp"))
+    end = moment(item.get("resourceStatus", {}).get("scheduling", {}).get("terminationTimestamp"))
+    run = item.get("scheduling", {}).get("maxRunDuration", {}).get("seconds")
+    start = moment(item.get("lastStartTimestamp"))
     if end is not None or run is None or start is None:
         return end
     return start + float(run)
