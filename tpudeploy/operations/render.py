@@ -1,4 +1,4 @@
-"""Show exactly what would be sent and run."""
+"""Show exactly what would be sent and run, or the same deployment for another tool."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tpudeploy.results import Result, result
 if TYPE_CHECKING:
     from tpudeploy.config.profile import Profile
     from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.slices import SliceRequest
     from tpudeploy.loading import OneProfile
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
@@ -71,10 +72,29 @@ def _argv(_: Profile, deployment: Deployment) -> str:
 
 
 def _request(_: Profile, deployment: Deployment) -> str:
-    """Return the first request that an apply would send. Only an apply creates the lineage in its name."""
     from tpudeploy.adapters.google.body import queued_resource
     from tpudeploy.adapters.google.compute_engine.body import instance
     from tpudeploy.domain.accelerator import Backend
+
+    request = _first_request(deployment)
+    body = instance(request) if request.backend is Backend.GCE_INSTANCE else queued_resource(request)
+    return json.dumps(body, indent=2, ensure_ascii=False)
+
+
+def _gcloud(_: Profile, deployment: Deployment) -> str:
+    from tpudeploy.exports.gcloud import export_gcloud
+
+    return export_gcloud(deployment, _first_request(deployment)).as_text("#!/bin/bash\n")
+
+
+def _gke(_: Profile, deployment: Deployment) -> str:
+    from tpudeploy.exports.gke import export_gke
+
+    return export_gke(deployment).as_text()
+
+
+def _first_request(deployment: Deployment) -> SliceRequest:
+    """Return the first request that an apply would send. Only an apply creates the lineage in its name."""
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.domain.names import SliceName
     from tpudeploy.node.request import slice_request
@@ -83,9 +103,7 @@ def _request(_: Profile, deployment: Deployment) -> str:
         raise ConfigError("The profile allows no zone and provisioning model to try.", hint="Widen placement.zones.")
     name = SliceName(deployment=deployment.name, lineage="0" * 8, replica=0, attempt=0)
     resolved = replace(deployment, project=deployment.project or "PROJECT")
-    request = slice_request(resolved, name, deployment.candidates[0])
-    body = instance(request) if request.backend is Backend.GCE_INSTANCE else queued_resource(request)
-    return json.dumps(body, indent=2, ensure_ascii=False)
+    return slice_request(resolved, name, deployment.candidates[0])
 
 
 def _profile(profile: Profile, deployment: Deployment) -> str:
@@ -101,6 +119,8 @@ _RENDERERS: Mapping[str, Callable[[Profile, Deployment], str]] = {
     "argv": _argv,
     "request": _request,
     "profile": _profile,
+    "gcloud": _gcloud,
+    "gke": _gke,
 }
 _JSON_TEXTS = {"argv", "request"}
 

@@ -1,0 +1,170 @@
+"""The same deployment for another tool: what that tool reads is what tpudeploy would send, and what is missing is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+import tpudeploy as td
+
+PROFILES = Path(__file__).parents[2] / "profiles"
+SHIPPED = sorted(PROFILES.glob("*.yaml"))
+KUBERNETES = "1.35"
+PROFILE = """\
+version: 1
+name: gemma
+model: {id: google/gemma-4-E2B-it}
+tpu: {type: v6e-1}
+serving:
+  image: vllm/vllm-tpu:v0.32.0
+  shm_size: 10gb
+  env: {PROMPT: "$$(HOME) costs $$$$5"}
+secrets: {HF_TOKEN: hf-token}
+placement:
+  project: my-project
+  zones: [us-east5-a, us-east5-b]
+  provisioning: [spot]
+  reservation: null
+  service_account: serve@my-project.iam.gserviceaccount.com
+  network: {external_ip: false, tags: [serve, test]}
+  labels: {team: search}
+"""
+# A `gcloud` that writes down its arguments, and keeps the file that it was given.
+GCLOUD = """\
+#!/bin/bash
+printf '%s\\n' "$@" >"$RECORD/arguments"
+for word; do
+  case $word in --metadata-from-file=startup-script=*) cp "${word#*=*=}" "$RECORD/script" ;; esac
+done
+"""
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_kubernetes_would_accept_every_shipped_profile(path: Path) -> None:
+    for manifest in _manifests(path):
+        if manifest["apiVersion"] != "cloud.google.com/v1":  # Google's own kind has no published schema
+            kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_pod_runs_the_process_of_the_profile_with_its_environment(path: Path) -> None:
+    container = _pod(path)["containers"][0]
+    argv = json.loads(td.Workspace().render(path, "argv").text)
+    assert [_expand(word) for word in container["command"]][-len(argv) :] == argv
+    deployment = td.Workspace().deployment(td.Profile.load(path), offline=True)
+    plain = {entry["name"]: _expand(entry["value"]) for entry in container["env"] if "value" in entry}
+    assert plain == deployment.container.environment
+    secret = [entry["name"] for entry in container["env"] if "valueFrom" in entry]
+    assert secret == [ref.variable for ref in deployment.container.secrets]
+
+
+def test_kubernetes_replaces_nothing_in_the_words_of_a_profile(tmp_path: Path) -> None:
+    environment = {entry["name"]: entry.get("value", "") for entry in _pod(_write(tmp_path))["containers"][0]["env"]}
+    assert _expand(environment["PROMPT"]) == "$(HOME) costs $$5"
+
+
+def test_a_pod_waits_for_the_slice_of_the_profile(tmp_path: Path) -> None:
+    compute_class, workload, _ = _manifests(_write(tmp_path))
+    assert compute_class["spec"]["priorities"] == [
+        {"tpu": {"type": "tpu-v6e-slice", "count": 1, "topology": "1x1"}, "spot": True}
+    ]
+    pod = workload["spec"]["template"]["spec"]
+    assert pod["nodeSelector"]["cloud.google.com/compute-class"] == compute_class["metadata"]["name"]
+    assert pod["containers"][0]["resources"]["limits"] == {"google.com/tpu": "1"}
+
+
+def test_what_kubernetes_cannot_express_is_named(tmp_path: Path) -> None:
+    text = _render(_write(tmp_path), "gke")
+    head = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
+    assert "gcloud secrets versions access latest --secret=hf-token" in head
+    assert "The order of zones" in head
+    assert "placement.valid_until" in head
+    assert "An external address" not in head
+
+
+def test_gcloud_sends_the_request_of_an_apply(tmp_path: Path) -> None:
+    path = _write(tmp_path)
+    arguments, script = _run_gcloud(tmp_path, _render(path, "gcloud"))
+    body = json.loads(_render(path, "request"))
+    node = body["tpu"]["nodeSpec"][0]
+    metadata = node["node"]["metadata"]
+    assert script.rstrip("\n") == metadata.pop("startup-script").rstrip("\n")
+    assert arguments[:6] == ["alpha", "compute", "tpus", "queued-resources", "create", node["nodeId"]]
+    flags = {name: value for name, _, value in (word.removeprefix("--").partition("=") for word in arguments[6:])}
+    del flags["metadata-from-file"]
+    assert flags == {
+        "project": "my-project",
+        "zone": "us-east5-a",
+        "node-id": node["nodeId"],
+        "accelerator-type": node["node"]["acceleratorType"],
+        "runtime-version": node["node"]["runtimeVersion"],
+        "valid-until-duration": body["queueingPolicy"]["validUntilDuration"],
+        "provisioning-model": body["provisioningModel"].lower(),
+        "network": node["node"]["networkConfig"]["network"],
+        "internal-ips": "",
+        "tags": ",".join(node["node"]["tags"]),
+        "service-account": node["node"]["serviceAccount"]["email"],
+        "scopes": "cloud-platform",
+        "labels": ",".join(f"{key}={value}" for key, value in node["node"]["labels"].items()),
+        "metadata": ",".join(f"{key}={value}" for key, value in metadata.items()),
+        "async": "",
+    }
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_the_script_for_gcloud_is_clean_shell(path: Path, tmp_path: Path) -> None:
+    script = tmp_path / "create.sh"
+    script.write_text(_render(path, "gcloud"), encoding="utf-8")
+    result = subprocess.run(["shellcheck", str(script)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+
+
+def test_a_startup_script_cannot_end_the_document_that_holds_it(tmp_path: Path) -> None:
+    path = _write(tmp_path, PROFILE.replace('"$$(HOME) costs $$$$5"', '"a\\nSTARTUP_SCRIPT\\ntouch injected\\n"'))
+    _, script = _run_gcloud(tmp_path, _render(path, "gcloud"))
+    assert "touch injected" in script
+    assert not (tmp_path / "injected").exists()
+
+
+def _run_gcloud(folder: Path, text: str) -> tuple[list[str], str]:
+    gcloud = folder / "bin" / "gcloud"
+    gcloud.parent.mkdir()
+    gcloud.write_text(GCLOUD, encoding="utf-8")
+    gcloud.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{gcloud.parent}:{os.environ['PATH']}", "RECORD": str(folder)}
+    subprocess.run(["bash", "-c", text], cwd=folder, env=environment, check=True)
+    arguments = (folder / "arguments").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    return arguments, (folder / "script").read_text(encoding="utf-8")
+
+
+def _write(folder: Path, text: str = PROFILE) -> Path:
+    path = folder / "gemma.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _render(path: Path, what: str) -> str:
+    return str(td.Workspace().render(path, what))
+
+
+def _manifests(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(_render(path, "gke")))
+
+
+def _pod(path: Path) -> dict[str, Any]:
+    pod: dict[str, Any] = _manifests(path)[1]["spec"]["template"]["spec"]
+    return pod
+
+
+def _expand(word: str) -> str:
+    """Return what a container gets for a word without references to variables: `$$` is `$` (Kubernetes' rule)."""
+    assert not re.search(r"(?<!\$)(\$\$)*\$\(", word), word
+    return word.replace("$$", "$")

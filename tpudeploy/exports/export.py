@@ -1,0 +1,31 @@
+"""The result of every export: a text for the other tool, and the settings that are missing from it."""
+
+from __future__ import annotations
+
+import textwrap
+
+from tpudeploy.domain.frozen import frozen
+
+_WIDTH = 116
+
+
+@frozen
+class Export:
+    """`body` is the file without its head. `missing` says what the tool cannot express, one sentence each."""
+
+    title: str
+    body: str
+    missing: tuple[str, ...]
+
+    def as_text(self, first_line: str = "") -> str:
+        """Return the file. Its head says, in comments, what it is and what is missing; `first_line` precedes that."""
+        sentences = [self.title]
+        if self.missing:
+            sentences.append("Not in this file, because the tool cannot express it:")
+        lines = [line for sentence in sentences for line in textwrap.wrap(sentence, _WIDTH, break_on_hyphens=False)]
+        for sentence in self.missing:
+            lines += textwrap.wrap(
+                sentence, _WIDTH, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False
+            )
+        head = "".join(f"# {line}\n" for line in lines)
+        return f"{first_line}{head}{self.body}"

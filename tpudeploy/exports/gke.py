@@ -1,0 +1,196 @@
+"""A deployment as manifests for Google Kubernetes Engine: a ComputeClass, a Deployment and a Service.
+
+The fields of ComputeClass (cloud.google.com/v1) and the node labels are those of Google's reference architectures for
+vLLM on TPU of 2026-09. They were not applied to a real cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tpudeploy.domain.deployment import Candidate, Container, Deployment, Provisioning
+from tpudeploy.domain.errors import ConfigError
+from tpudeploy.exports.export import Export
+from tpudeploy.node.serving import command
+
+# Values of the node label cloud.google.com/gke-tpu-accelerator.
+_ACCELERATORS = {"v6e": "tpu-v6e-slice", "v5e": "tpu-v5-lite-podslice", "v5p": "tpu-v5p-slice", "v4": "tpu-v4-podslice"}
+_SHM = "/dev/shm"  # noqa: S108 - a path in the container, which the manifest mounts
+_PROBE_SECONDS = 10
+
+
+def export_gke(deployment: Deployment) -> Export:
+    """Return the manifests. Raise `errors.ConfigError` for a slice that one pod cannot hold, or GKE does not offer."""
+    type_ = deployment.accelerator
+    if type_.hosts > 1:
+        raise ConfigError(f"{type_.name} has {type_.hosts} hosts, and only slices of one host are exported to GKE.")
+    if type_.generation not in _ACCELERATORS:
+        raise ConfigError(f"The name of {type_.generation} in GKE is not known.")
+    manifests = (_compute_class(deployment), _workload(deployment), _service(deployment))
+    return Export(
+        title=f"{deployment.name} on Google Kubernetes Engine. Apply it with: kubectl apply -f FILE",
+        body="".join(f"---\n{_dump(manifest)}" for manifest in manifests),
+        missing=tuple(_missing(deployment)),
+    )
+
+
+def _dump(manifest: Mapping[str, Any]) -> str:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: object) -> bool:
+            """Write a value that occurs twice twice: `*id001` is harder to read."""
+            del data
+            return True
+
+    return yaml.dump(manifest, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=116)
+
+
+def _compute_class(deployment: Deployment) -> dict[str, Any]:
+    """Return the class of nodes. Its priorities are the provisioning models of the profile, in order."""
+    models = tuple(dict.fromkeys(place.provisioning for place in deployment.candidates))
+    return {
+        "apiVersion": "cloud.google.com/v1",
+        "kind": "ComputeClass",
+        "metadata": {"name": deployment.name},
+        "spec": {
+            "priorities": [_priority(deployment, model) for model in models],
+            "nodePoolAutoCreation": {"enabled": True},
+            "whenUnsatisfiable": "DoNotScaleUp",
+        },
+    }
+
+
+def _priority(deployment: Deployment, model: Provisioning) -> dict[str, Any]:
+    type_ = deployment.accelerator
+    tpu = {"type": _ACCELERATORS[type_.generation], "count": type_.chips, "topology": type_.topology}
+    priority: dict[str, Any] = {"tpu": tpu}
+    match model:
+        case Provisioning.SPOT:
+            priority["spot"] = True
+        case Provisioning.FLEX_START:
+            priority["flexStart"] = {"enabled": True}
+        case Provisioning.RESERVED:
+            priority["reservations"] = _reservations(deployment.reservation)
+        case Provisioning.ON_DEMAND:
+            pass
+    if deployment.max_run_seconds is not None:
+        priority["maxRunDurationSeconds"] = round(deployment.max_run_seconds)
+    return priority
+
+
+def _reservations(reservation: str | None) -> dict[str, Any]:
+    """Return the affinity to a reservation, whose full name is projects/P/locations/Z/reservations/R."""
+    if reservation is None:
+        return {"affinity": "AnyBestEffort"}
+    project, name = reservation.split("/")[1], reservation.rpartition("/")[2]
+    return {"affinity": "Specific", "specific": [{"name": name, "project": project}]}
+
+
+def _workload(deployment: Deployment) -> dict[str, Any]:
+    labels = {"app": deployment.name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": deployment.name, "labels": {**deployment.labels, **labels}},
+        "spec": {
+            "replicas": deployment.replicas,
+            # A second pod needs a second slice, so the first one is stopped before.
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": _pod(deployment)},
+        },
+    }
+
+
+def _pod(deployment: Deployment) -> dict[str, Any]:
+    type_ = deployment.accelerator
+    folders = tuple(_folders(deployment.container))
+    return {
+        "nodeSelector": {
+            "cloud.google.com/compute-class": deployment.name,
+            "cloud.google.com/gke-tpu-accelerator": _ACCELERATORS[type_.generation],
+            "cloud.google.com/gke-tpu-topology": type_.topology,
+        },
+        "containers": [_container(deployment, folders)],
+        "volumes": [{"name": name, "emptyDir": source} for name, _, source in folders],
+    }
+
+
+def _container(deployment: Deployment, folders: Iterable[tuple[str, str, Mapping[str, str]]]) -> dict[str, Any]:
+    container = deployment.container
+    chips = {"google.com/tpu": str(deployment.accelerator.chips)}
+    health = {"httpGet": {"path": "/health", "port": container.port}, "periodSeconds": _PROBE_SECONDS}
+    patience = max(1, round(deployment.health.timeout_seconds / _PROBE_SECONDS))
+    secrets = (
+        {"name": ref.variable, "valueFrom": {"secretKeyRef": {"name": deployment.name, "key": ref.variable}}}
+        for ref in container.secrets
+    )
+    return {
+        "name": "vllm",
+        "image": container.image,
+        "command": [_without_expansion(word) for word in command(container)],
+        "env": [
+            *({"name": key, "value": _without_expansion(value)} for key, value in container.environment.items()),
+            *secrets,
+        ],
+        "ports": [{"containerPort": container.port}],
+        "resources": {"requests": chips, "limits": chips},
+        "startupProbe": {**health, "failureThreshold": patience},
+        "readinessProbe": health,
+        "volumeMounts": [{"name": name, "mountPath": path} for name, path, _ in folders],
+    }
+
+
+def _without_expansion(word: str) -> str:
+    """Return a word that Kubernetes hands on as it is: it replaces $(NAME) by a variable, and $$ by $."""
+    return word.replace("$", "$$") if "$(" in word or "$$" in word else word
+
+
+def _folders(container: Container) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """Yield the name, the path in the container and the `emptyDir` of each folder that the container mounts."""
+    paths = [inside for _, inside in container.volumes if inside != _SHM]
+    for number, path in enumerate(paths):
+        yield f"folder-{number}", path, {}
+    if container.shm_size is not None or len(paths) < len(container.volumes):
+        yield "shm", _SHM, {"medium": "Memory"}
+
+
+def _service(deployment: Deployment) -> dict[str, Any]:
+    port = deployment.container.port
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": deployment.name},
+        "spec": {
+            "type": "ClusterIP",
+            "selector": {"app": deployment.name},
+            "ports": [{"port": port, "targetPort": port}],
+        },
+    }
+
+
+def _missing(deployment: Deployment) -> Iterator[str]:
+    container = deployment.container
+    for ref in container.secrets:
+        version = ref.secret if "/" in ref.secret else f"latest --secret={ref.secret}"
+        yield (
+            f"The secret of {ref.variable}: run `kubectl create secret generic {deployment.name} "
+            f'--from-literal={ref.variable}="$(gcloud secrets versions access {version})"`.'
+        )
+    if _has_several_zones(deployment.candidates):
+        yield "The order of zones: GKE chooses among those of the cluster."
+    yield "How long a request may wait (placement.valid_until): GKE waits until the pod is deleted."
+    for host, inside in container.volumes:
+        if inside != _SHM:
+            yield f"The folder {host} of the machine: {inside} is empty in each new pod, which compiles again."
+    if deployment.compile_cache is not None or deployment.mirror is not None:
+        yield "The copies in Cloud Storage, of compiled programs and weights: mount the bucket with Cloud Storage FUSE."
+    if deployment.network.external_ip:
+        yield "An external address: the service is reachable inside the cluster only."
+    yield "A completion as the condition for serving: the probes look at /health, which answers before a prompt does."
+
+
+def _has_several_zones(candidates: tuple[Candidate, ...]) -> bool:
+    return len({place.zone for place in candidates}) > 1
