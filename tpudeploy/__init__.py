@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.doctor import Preconditions
     from tpudeploy.operations.explain import Explanation
     from tpudeploy.operations.gc import Orphans
+    from tpudeploy.operations.import_slice import Imported
     from tpudeploy.operations.logs import LogReadings
     from tpudeploy.operations.metrics import MetricsReport
     from tpudeploy.operations.operating_points import OperatingPoints
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
     from tpudeploy.operations.show import States
     from tpudeploy.operations.size import Size
     from tpudeploy.operations.size import predict_size as size
+    from tpudeploy.operations.state import (
+        StateAddresses,
+        StateFile,
+        StateHistory,
+        StateMoved,
+        StatePushed,
+        StateRecords,
+        StateRemoved,
+        Unlocked,
+    )
     from tpudeploy.operations.status import Status
     from tpudeploy.operations.validate import Validation
     from tpudeploy.operations.verify import Verified
@@ -43,6 +54,7 @@ __all__ = [
     "BenchmarkRun",
     "Compared",
     "Explanation",
+    "Imported",
     "LogReadings",
     "MemoryLayout",
     "MetricsReport",
@@ -57,8 +69,16 @@ __all__ = [
     "Report",
     "Runs",
     "Size",
+    "StateAddresses",
+    "StateFile",
+    "StateHistory",
+    "StateMoved",
+    "StatePushed",
+    "StateRecords",
+    "StateRemoved",
     "States",
     "Status",
+    "Unlocked",
     "Validation",
     "Verified",
     "Version",
@@ -103,6 +123,15 @@ _HOMES = {
     "Verified": ("tpudeploy.operations.verify", "Verified"),
     "Version": ("tpudeploy.operations.version", "Version"),
     "ZoneTables": ("tpudeploy.operations.zones", "ZoneTables"),
+    "Imported": ("tpudeploy.operations.import_slice", "Imported"),
+    "StateAddresses": ("tpudeploy.operations.state", "StateAddresses"),
+    "StateFile": ("tpudeploy.operations.state", "StateFile"),
+    "StateHistory": ("tpudeploy.operations.state", "StateHistory"),
+    "StateMoved": ("tpudeploy.operations.state", "StateMoved"),
+    "StatePushed": ("tpudeploy.operations.state", "StatePushed"),
+    "StateRecords": ("tpudeploy.operations.state", "StateRecords"),
+    "StateRemoved": ("tpudeploy.operations.state", "StateRemoved"),
+    "Unlocked": ("tpudeploy.operations.state", "Unlocked"),
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of ours

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.errors import CloudError, ConfigError
     from tpudeploy.domain.facts import Unknown
-    from tpudeploy.domain.names import Address
-    from tpudeploy.domain.orphans import CloudResource, Orphans
+    from tpudeploy.domain.orphans import Orphans
     from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.verify import Verification
@@ -162,78 +161,6 @@ class Workspace(Methods):
         backend = self.adapters.states
         states = (backend.read(name).state for name in backend.names())
         return tuple(state for state in states if state is not None)
-
-    def move_state(self, source: str, target: str, *, force: bool = False, on_event: Listener | None = None) -> None:
-        """Rename a deployment (`gemma`, `chat`), or move a slice to another index (`gemma[1]`, `gemma[0]`).
-
-        Raise `errors.StateError` if the state does not allow it, ValueError for an invalid address.
-        """
-        from tpudeploy.domain.names import Address
-        from tpudeploy.engine.state_ops import move
-
-        move(self.adapters.world(on_event), Address.parse(source), Address.parse(target), force=force)
-
-    def forget(
-        self, deployment: str, slices: Iterable[str], *, force: bool = False, on_event: Listener | None = None
-    ) -> State:
-        """Remove slices from the state without deleting them: they continue to run and to be billed, untracked."""
-        from tpudeploy.engine.state_ops import forget
-
-        return forget(self.adapters.world(on_event), deployment, slices, force=force)
-
-    def push_state(
-        self, state: State, *, force: bool = False, on_event: Listener | None = None
-    ) -> tuple[Attempt, ...] | None:
-        """Write a state. Return the attempts that are no longer tracked, or None if the state was already the same.
-
-        Raise `errors.StateError` for another lineage or an older serial, unless forced.
-        """
-        from tpudeploy.engine.state_ops import push
-
-        return push(self.adapters.world(on_event), state, force=force)
-
-    def find_slice(self, id: str, profile: config.Profile | None = None) -> CloudResource:  # noqa: A002 - the command line's word
-        """Return the queued resource of that name or path, by any creator.
-
-        Raise `errors.UsageError` for an invalid name, `errors.StateError` if there is none, or several.
-        """
-        from tpudeploy.domain.accelerator import Backend
-        from tpudeploy.domain.errors import ConfigError
-        from tpudeploy.engine.importing import ResourceId, find_resource
-
-        query = ResourceId.parse(id)
-        deployment = None if profile is None else self.deployment(profile, script=False)
-        project = query.project or (self.adapters.known_project if deployment is None else deployment.project)
-        project = project or self.adapters.connection.project()
-        if project is None:
-            hint = "Set GOOGLE_CLOUD_PROJECT, or name it in full: projects/P/locations/Z/queuedResources/N."
-            raise ConfigError("No Google Cloud project is known.", hint=hint)
-        zones = () if deployment is None else [candidate.zone for candidate in deployment.candidates]
-        backend = Backend.QUEUED_RESOURCE if deployment is None else deployment.backend
-        return find_resource(self.adapters.world(), query, project, zones, backend)
-
-    def check_import(self, address: Address, found: CloudResource, *, foreign: bool = False) -> None:
-        """Raise `errors.StateError` where `import_slice` would."""
-        from tpudeploy.engine.importing import check_import
-
-        check_import(self.adapters.world(), address, found, foreign=foreign)
-
-    def import_slice(
-        self,
-        address: Address,
-        profile: config.Profile,
-        found: CloudResource,
-        *,
-        foreign: bool = False,
-        on_event: Listener | None = None,
-    ) -> Attempt:
-        """Import a slice into the state. What cannot be observed is as the profile says, except for the server.
-
-        Raise `errors.StateError` if it cannot be imported, or belongs to another lineage and not `foreign`.
-        """
-        from tpudeploy.engine.importing import import_resource
-
-        return import_resource(self.adapters.world(on_event), address, self.deployment(profile), found, foreign=foreign)
 
     def addresses(self, name: str) -> Mapping[str, str]:
         """Return the address of the replica, such as gemma[1], by each slice in the deployment's state."""

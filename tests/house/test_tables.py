@@ -14,8 +14,8 @@ import yaml
 
 from tpudeploy.adapters import assets
 from tpudeploy.cli.commands import COMMANDS, command
+from tpudeploy.cli.commands.state import VERBS
 from tpudeploy.cli.main import main
-from tpudeploy.cli.states import VERBS
 from tpudeploy.config.rules.table import RULES
 from tpudeploy.operations import OPERATIONS, operation
 from tpudeploy.operations.explanations import explanations
@@ -36,7 +36,7 @@ def test_every_command_is_an_operation_or_a_file_and_the_other_way_round() -> No
 
 def test_every_operation_is_in_the_table_and_a_method_with_the_arguments_of_its_row() -> None:
     modules = [path.stem for path in (ROOT / "tpudeploy" / "operations").glob("*.py")]
-    assert {name for name in modules if _has_row(name)} == set(OPERATIONS)
+    assert {row for name in modules for row in _rows(name)} == set(OPERATIONS)
     for name in OPERATIONS:
         row = operation(name)
         parameters = inspect.signature(row.run).parameters
@@ -47,13 +47,16 @@ def test_every_operation_is_in_the_table_and_a_method_with_the_arguments_of_its_
         assert getattr(Workspace, name) is row.run
 
 
-def _has_row(name: str) -> bool:
-    return name != "__init__" and hasattr(import_module(f"tpudeploy.operations.{name}"), "OPERATION")
+def _rows(module_name: str) -> set[str]:
+    """Return the names of the rows in a module: its own name, or those in its table."""
+    if module_name == "__init__":
+        return set()
+    module = import_module(f"tpudeploy.operations.{module_name}")
+    return {module_name} if hasattr(module, "OPERATION") else set(getattr(module, "OPERATIONS", ()))
 
 
-def test_every_verb_of_state_is_in_its_table_and_the_other_way_round() -> None:
-    files = {path.stem for path in (ROOT / "tpudeploy" / "cli" / "states").glob("*.py")} - {"__init__", "words"}
-    assert files == set(VERBS)
+def test_every_verb_of_state_is_an_operation_and_the_other_way_round() -> None:
+    assert {f"state_{verb}" for verb in VERBS} == {name for name in OPERATIONS if name.startswith("state_")}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -68,7 +71,7 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
 def test_every_command_that_needs_states_can_be_told_where_they_are(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if name in OPERATIONS:
+    if name.replace("-", "_") in OPERATIONS:
         needs = name not in STATELESS
     else:
         module = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from command_line import PROFILE, REAL_BOOT, Result
+from command_line import PROFILE, REAL_BOOT, Open, Result
 
 import tpudeploy as td
 from tpudeploy.cli.main import main
@@ -82,12 +82,19 @@ ROWS: Mapping[str, Row] = {
         part=True,
     ),
     "alerts": Row(words=("alerts", G), args=(G,)),
+    "state_list": Row(words=("state", "list")),
+    "state_show": Row(words=("state", "show", "gemma"), args=("gemma",)),
+    "state_history": Row(words=("state", "history", "gemma"), args=("gemma",)),
+    "state_pull": Row(words=("state", "pull", "gemma"), args=("gemma",)),
+    "state_push": Row(words=("state", "push", "state.json"), args=("STATE",)),
+    "state_rm": Row(words=("state", "rm", "gemma", "-dry-run"), args=("gemma",), options={"dry_run": True}),
     "explain": Row(words=("explain", "TPU1201"), args=("TPU1201",)),
     "version": Row(words=("version",)),
 }
 TAKES_SEVERAL = {"validate", "drift", "status", "alerts"}
 ELSEWHERE = {"apply", "destroy"}  # below: each call needs a deployment of its own
-IN_OTHER_STORIES = {"bench", "ab"}  # test_bench_deployments.py, test_ab.py
+# Each has stories of its own, about what it changes.
+IN_OTHER_STORIES = {"bench", "ab", "state_mv", "force_unlock", "import_slice"}
 
 
 @dataclass(frozen=True)
@@ -132,8 +139,10 @@ def test_a_result_prints_as_its_command_and_is_the_document_of_json(
 ) -> None:
     row = ROWS[name]
     with place.workspace() as workspace:
-        run_id = workspace.benchmark_runs().runs[0].id
-        words, args = ([run_id if each == "RUN" else each for each in some] for some in (row.words, row.args))
+        state = str(workspace.state_pull("gemma"))
+        (place.folder / "state.json").write_text(state, encoding="utf-8")
+        named = {"RUN": workspace.benchmark_runs().runs[0].id, "STATE": state}
+        words, args = ([named.get(each, each) for each in some] for some in (row.words, row.args))
         result = getattr(workspace, name)(*args, **row.options)
     printed = command(place, capfd, *words)
     document = json.loads(command(place, capfd, *words, "--json").out)
@@ -164,21 +173,22 @@ def test_a_profile_is_taken_in_any_form(name: str, place: Place) -> None:
             assert str(getattr(workspace, name)(form, **ROWS[name].options)), form
 
 
-def test_a_run_prints_its_summary_as_apply_and_destroy_do(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
-    (place.folder / "other.yaml").write_text(PROFILE.replace("name: gemma", "name: other"), encoding="utf-8")
-    with place.workspace() as workspace:
-        report = workspace.apply(workspace.plan("other.yaml"))
-        gone = workspace.destroy("other.yaml")
-    printed = command(place, capfd, "apply", "other.yaml", "--auto-approve")
-    summary, *outputs = str(report).splitlines()
+def test_a_run_prints_its_summary_as_apply_and_destroy_do(cli: Open) -> None:
+    at = cli()
+    profile = at.folder / at.write()
+    printed = at.run("apply", G, "-auto-approve").out
+    assert at.run("destroy", G, "-auto-approve").code == 0
+    with td.Workspace.open(at.folder, clock=at.clock) as workspace:
+        report = workspace.apply(workspace.plan(profile))
+        gone = workspace.destroy(profile)
+    summary, output = str(report).splitlines()
     assert summary == "Done! Resources: 1 added, 0 changed, 0 destroyed."
-    assert summary in printed.out
-    assert [line.partition(" = ")[0] for line in outputs] == ["other[0] endpoint"]
-    assert f"\n{outputs[0].partition(' = ')[0]} = " in printed.out
+    assert summary in printed
+    assert output.partition(" = ")[0] == "gemma[0] endpoint"
+    assert "\ngemma[0] endpoint = " in printed
     assert repr(report) == f"<Report: {summary}>"
     assert summary in report._repr_html_()
     assert str(gone) == "Done! Resources: 0 added, 0 changed, 1 destroyed."
-    assert str(gone) in command(place, capfd, "destroy", "other.yaml", "--auto-approve").out
 
 
 def test_an_error_prints_as_the_command_prints_it(place: Place, capfd: pytest.CaptureFixture[str]) -> None:

@@ -204,9 +204,9 @@ def test_a_run_whose_state_is_taken_away_by_force_stops_and_buys_nothing_more(cl
             at.clock.on_advance.remove(take_away)
             with Workspace.open(at.folder, clock=at.clock) as workspace:
                 if deed == "move":
-                    workspace.move_state("gemma", "chat", force=True)
+                    workspace.state_mv("gemma", "chat", force=True)
                 else:
-                    workspace.forget("gemma", at.slices, force=True)
+                    workspace.state_rm("gemma", force=True)
 
     at.clock.on_advance.append(take_away)
     told = at.run("apply", "-auto-approve", "gemma.yaml")

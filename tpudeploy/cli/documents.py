@@ -87,10 +87,6 @@ def shipped_profiles(names: Iterable[str]) -> Document:
     return {"format": "tpudeploy.profiles/1", "profiles": list(names)}
 
 
-def unlock(name: str, id_: str) -> Document:
-    return {"format": "tpudeploy.unlock/1", "name": name, "id": id_}
-
-
 def emulator(environment: Mapping[str, str]) -> Document:
     """Return the variables that send every Google call to the emulator."""
     return {"format": "tpudeploy.emulator/1", "environment": dict(environment)}

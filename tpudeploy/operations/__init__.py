@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.drift import drift as _drift
     from tpudeploy.operations.explain import explain as _explain
     from tpudeploy.operations.gc import gc as _gc
+    from tpudeploy.operations.import_slice import import_slice as _import_slice
     from tpudeploy.operations.logs import logs as _logs
     from tpudeploy.operations.metrics import metrics as _metrics
     from tpudeploy.operations.operating_points import operating_points as _operating_points
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
     from tpudeploy.operations.render import render as _render
     from tpudeploy.operations.show import show as _show
     from tpudeploy.operations.size import size as _size
+    from tpudeploy.operations.state import force_unlock as _force_unlock
+    from tpudeploy.operations.state import state_history as _state_history
+    from tpudeploy.operations.state import state_list as _state_list
+    from tpudeploy.operations.state import state_mv as _state_mv
+    from tpudeploy.operations.state import state_pull as _state_pull
+    from tpudeploy.operations.state import state_push as _state_push
+    from tpudeploy.operations.state import state_rm as _state_rm
+    from tpudeploy.operations.state import state_show as _state_show
     from tpudeploy.operations.status import status as _status
     from tpudeploy.operations.validate import validate as _validate
     from tpudeploy.operations.verify import verify as _verify
@@ -72,14 +81,29 @@ OPERATIONS: Mapping[str, str] = {
     "operating_points": "",
     "recommend": "Recommend a slice and a profile for a workload, from measurements.",
     "alerts": "Write Prometheus rules, a Grafana dashboard, and how to collect metrics.",
+    "state_list": "",
+    "state_show": "",
+    "state_mv": "",
+    "state_rm": "",
+    "state_pull": "",
+    "state_push": "",
+    "state_history": "",
+    "force_unlock": "",
+    "import_slice": "",
     "explain": "Explain an error code, a refusal, or an error text of Google Cloud.",
     "version": "Print the version.",
+}
+# The rows that share a module, which has a table of them, `OPERATIONS`.
+_SHARED_MODULES: Mapping[str, str] = {
+    **{name: "state" for name in OPERATIONS if name.startswith("state_")},
+    "force_unlock": "state",
 }
 
 
 def operation(name: str) -> Operation:
     """Return the row of an operation, which is imported when it is first needed."""
-    row: Operation = import_module(f"tpudeploy.operations.{name}").OPERATION
+    module = import_module(f"tpudeploy.operations.{_SHARED_MODULES.get(name, name)}")
+    row: Operation = module.OPERATIONS[name] if name in _SHARED_MODULES else module.OPERATION
     return row
 
 
@@ -125,6 +149,15 @@ class Methods:
         operating_points = _operating_points
         recommend = _recommend
         alerts = _alerts
+        state_list = _state_list
+        state_show = _state_show
+        state_mv = _state_mv
+        state_rm = _state_rm
+        state_pull = _state_pull
+        state_push = _state_push
+        state_history = _state_history
+        force_unlock = _force_unlock
+        import_slice = _import_slice
         explain = _explain
         version = _version
 

@@ -12,13 +12,11 @@ from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
-from tpudeploy.domain.state import Record, Written
 from tpudeploy.planning.deviation import Kind
 from tpudeploy.schemas.schema_of import (
     NUMBER,
     TEXT,
     TEXTS,
-    TRUTH,
     WHOLE,
     As,
     Schema,
@@ -56,20 +54,6 @@ def _class_document(kind: str, cls: type, keys: Mapping[str, Any] | None = None,
     return _document(kind, keys, cls=cls, **more)
 
 
-def _verb(name: str, keys: Mapping[str, Schema]) -> Schema:
-    return object_of({"format": {"const": "tpudeploy.state-change/1"}, "type": {"const": name}, **keys})
-
-
-def _state_changes() -> Schema:
-    forgotten = object_of({"deployment": TEXT, "forgotten": TEXTS})
-    verbs = [
-        _verb("mv", {"source": TEXT, "target": TEXT}),
-        _verb("rm", {"changes": list_of(forgotten), "is_dry_run": TRUTH}),
-        _verb("push", {"deployment": TEXT, "is_changed": TRUTH, "forgotten": TEXTS}),
-    ]
-    return document("tpudeploy state-change", {}, choices=verbs)
-
-
 DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     "error": _document("error", _ERROR),
     "accuracy": _document(
@@ -81,26 +65,6 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
         printed_as={Run: As(adds={"format": {"const": "tpudeploy.run/1"}, "hash": TEXT})},
     ),
     "ab": _class_document("ab", Result, {"left": WHOLE, "margin": NUMBER}),
-    "import": _document("import", {"type": {"const": "import"}, "address": TEXT, "slice": FlatAttempt}),
-    "state-list": _document("state-list", {"resources": list_of(object_of({"address": TEXT, "slices": TEXTS}))}),
-    "state-show": _document(
-        "state-show",
-        {"deployment": TEXT, "lineage": TEXT, "serial": WHOLE, "resources": tuple[Record, ...]},
-        printed_as={
-            Record: As(adds={"address": TEXT, "attempts": tuple[FlatAttempt, ...]}, drops=frozenset({"attempts"}))
-        },
-    ),
-    "state-change": _state_changes,
-    "state-history": _document(
-        "state-history",
-        {
-            "deployment": TEXT,
-            "states": [
-                {"serial": WHOLE, "lineage": TEXT, "is_current": TRUTH, "written": Written | None, "slices": TEXTS}
-            ],
-        },
-    ),
-    "unlock": _document("unlock", {"name": TEXT, "id": TEXT}),
     "files": _document("files", {"files": TEXTS}),
     "profiles": _document("profiles", {"profiles": TEXTS}),
     "completion": _document("completion", {"shell": TEXT, "script": TEXT}),

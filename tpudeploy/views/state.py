@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -21,64 +21,16 @@ from tpudeploy.text.words import aligned
 _UNSET: tuple[object, ...] = (None, "", False, 0.0, {}, ())
 
 
-def state_list(states: Mapping[str, State], addresses: Iterable[Address]) -> dict[str, Any]:
-    rows = ((each, states[each.deployment].record(each.replica or 0)) for each in addresses)
-    resources = [{"address": str(each), "slices": [a.name for a in record.attempts]} for each, record in rows]
-    return {"format": "tpudeploy.state-list/1", "resources": resources}
-
-
 def state_text(state: State, records: Iterable[Record]) -> str:
     """Return one block per slice: its facts, then the settings it was requested with."""
     blocks = (block for record in records for block in _blocks(state.deployment, record))
     return "\n\n".join(blocks)
 
 
-def state_document(state: State, records: Iterable[Record]) -> dict[str, Any]:
-    return {
-        "format": "tpudeploy.state-show/1",
-        "deployment": state.deployment,
-        "lineage": state.lineage,
-        "serial": state.serial,
-        "resources": [
-            {
-                "address": address(state.deployment, r.index),
-                **to_json(r),
-                "attempts": [to_json(flat(a)) for a in r.attempts],
-            }
-            for r in records
-        ],
-    }
-
-
-def change_document(verb: str, **facts: object) -> dict[str, Any]:
-    """Return the document of a verb that changes the state."""
-    return {"format": "tpudeploy.state-change/1", "type": verb, **facts}
-
-
-def history(now: State | None, before: Sequence[State]) -> str:
-    rows = [
-        ("SERIAL", "WRITTEN", "BY", "IN", "SLICES"),
-        *(_row(s, is_now=s is now) for s in _newest_first(now, before)),
-    ]
+def history(current: State | None, states: Sequence[State]) -> str:
+    """Return one row per state: who wrote it, when, in what, and its slices."""
+    rows = [("SERIAL", "WRITTEN", "BY", "IN", "SLICES"), *(_row(s, is_now=s is current) for s in states)]
     return "\n".join(aligned(rows))
-
-
-def history_as_json(name: str, now: State | None, before: Sequence[State]) -> dict[str, Any]:
-    states = [
-        {
-            "serial": state.serial,
-            "lineage": state.lineage,
-            "is_current": state is now,
-            "written": to_json(state.written),
-            "slices": [attempt.name for attempt in state.attempts],
-        }
-        for state in _newest_first(now, before)
-    ]
-    return {"format": "tpudeploy.state-history/1", "deployment": name, "states": states}
-
-
-def _newest_first(now: State | None, before: Sequence[State]) -> list[State]:
-    return [*([now] if now is not None else []), *before]
 
 
 def _row(state: State, *, is_now: bool) -> tuple[str, ...]:

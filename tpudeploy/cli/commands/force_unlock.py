@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import documents, exits, options
+from tpudeploy.cli import operation_command, options
 from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
+from tpudeploy.operations.state import OPERATIONS
+
+_ROW = OPERATIONS["force_unlock"]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="The id of the lock, as the message of the blocked command shows it.")
     options.flag(parser, "force", "Skip the approval prompt.")
-    options.backend(parser)
+    operation_command.add_arguments(parser, _ROW)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     if not args.force:
         question = "Do you really want to force-unlock? A run that is still alive loses its lock and stops."
         approve(context, question, otherwise="Pass -force once you are sure that no run uses it.")
-    name = context.workspace().adapters.states.force_unlock(args.id)
-    if args.json:
-        context.reply.set(documents.unlock(name, args.id))
-    else:
-        context.terminal.data(f"Released the lock of {name}.")
-    return exits.SUCCESS
+    return operation_command.run(_ROW, args, context)

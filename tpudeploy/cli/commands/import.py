@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
-from tpudeploy.cli.states.words import address
 from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.domain.names import Address
+from tpudeploy.operations.import_slice import check_import, find_slice, replica_address
 
 if TYPE_CHECKING:
     from tpudeploy.domain.orphans import CloudResource
-    from tpudeploy.domain.state import Attempt
     from tpudeploy.loading import Profile
 
 
@@ -38,26 +37,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    where = _replica(address(args.address))
+    where = replica_address(args.address)
     args.profile = args.profile or f"{where.deployment}.yaml"
     workspace = context.workspace([args.profile], lock_timeout=args.lock_timeout)
+    resource = None
     if args.generate:
-        resource = workspace.find_slice(args.id)
-        workspace.check_import(where, resource, foreign=args.foreign)
+        resource = find_slice(workspace, args.id)
+        check_import(workspace, where, resource, foreign=args.foreign)
         _write(context.folder / args.profile, resource, where, args)
-        profile = _profile(where, args, context)
-    else:
-        profile = _profile(where, args, context)
-        resource = workspace.find_slice(args.id, profile)
-    attempt = workspace.import_slice(
-        where, profile, resource, foreign=args.foreign, on_event=event_printer(context.terminal)
+    result = workspace.import_slice(
+        args.address,
+        args.id,
+        _profile(where, args, context),
+        foreign=args.foreign,
+        resource=resource,
+        on_event=event_printer(context.terminal),
     )
-    _tell(args, context, resource, attempt)
+    if args.json:
+        context.reply.set(result.to_dict(), on_one_line=result.ON_ONE_LINE)
+        return exits.SUCCESS
+    file_note = f"Wrote {args.profile}. " if args.generate else ""
+    context.terminal.data(f"{file_note}{result}")
+    context.terminal.data(f"Nothing was changed. To see what would change: tpudeploy plan {args.profile}")
     return exits.SUCCESS
-
-
-def _replica(address_: Address) -> Address:
-    return address_ if address_.replica is not None else Address(deployment=address_.deployment, replica=0)
 
 
 def _profile(where: Address, args: argparse.Namespace, context: Context) -> Profile:
@@ -94,26 +96,3 @@ def _write(path: Path, resource: CloudResource, where: Address, args: argparse.N
         raise UsageError(f"{path} exists.", hint="Leave out -generate, or name another file.") from cause
     except OSError as cause:
         raise UsageError(f"{path} cannot be written: {cause.strerror}.") from cause
-
-
-def _tell(args: argparse.Namespace, context: Context, resource: CloudResource, attempt: Attempt) -> None:
-    from tpudeploy.domain.serialization import to_json
-    from tpudeploy.reconcile.request_table import describe_request
-    from tpudeploy.serialization.flat_attempt import flat
-
-    where = _replica(address(args.address))
-    if args.json:
-        document = {
-            "format": "tpudeploy.import/1",
-            "type": "import",
-            "address": str(where),
-            "slice": to_json(flat(attempt)),
-        }
-        context.reply.set(document, on_one_line=True)
-        return
-    file_note = f"Wrote {args.profile}. " if args.generate else ""
-    description = f"{describe_request(attempt, context.clock.now())}, {resource.slice.raw_state}"
-    context.terminal.data(f"{file_note}Imported to {where}: {description}.")
-    if not any(path.startswith("serving.") for path in attempt.spec):
-        context.terminal.data("Its server may differ from the profile, so it will be restarted in place.")
-    context.terminal.data(f"Nothing was changed. To see what would change: tpudeploy plan {args.profile}")
