@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.events import Event
     from tpudeploy.domain.orphans import CloudResource
     from tpudeploy.loading import OneProfile
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
 
@@ -90,7 +90,7 @@ def replica_address(text: str) -> Address:
 def find_slice(workspace: Workspace, id_: str, profile: Profile | None = None) -> CloudResource:
     """Return the queued resource of that name or path, by any creator.
 
-    Raise `errors.UsageError` for an invalid name, `errors.StateError` if there is none, or several.
+    Raise `errors.UsageError` for an invalid name, `errors.StateError` unless there is exactly one.
     """
     from tpudeploy.domain.accelerator import Backend
     from tpudeploy.domain.errors import ConfigError

@@ -13,7 +13,7 @@ from tpudeploy.results import Result, document, result
 if TYPE_CHECKING:
     from tpudeploy.domain.events import Event
     from tpudeploy.domain.names import Address
-    from tpudeploy.views.paint import Paint
+    from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
     OnEvent = Callable[[Event], None]
@@ -55,8 +55,8 @@ class StateRecords(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
+        from tpudeploy.schemas.schema_of import TEXT, As
         from tpudeploy.serialization.flat_attempt import FlatAttempt
-        from tpudeploy.views.schema_of import TEXT, As
 
         record = As(adds={"address": TEXT, "attempts": tuple[FlatAttempt, ...]}, drops=frozenset({"attempts"}))
         keys = {"deployment": str, "lineage": str, "serial": int, "resources": tuple[Record, ...]}
@@ -129,7 +129,7 @@ class StateFile(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.views.schemas import state
+        from tpudeploy.schemas.documents import state
 
         return state()
 
@@ -152,7 +152,7 @@ class StateChange(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.views.schema_of import TEXT, TEXTS, TRUTH, list_of, object_of
+        from tpudeploy.schemas.schema_of import TEXT, TEXTS, TRUTH, list_of, object_of
 
         removed = list_of(object_of({"deployment": TEXT, "forgotten": TEXTS}))
         keys_by_type = {
@@ -394,7 +394,7 @@ def _parse_addresses(texts: str | Iterable[str]) -> list[Address]:
 
 
 def _state_of(workspace: Workspace, name: str) -> State:
-    """Return the state of a deployment. Raise `errors.StateError` if there is none."""
+    """Return the state of a deployment. Raise `errors.StateError` without one."""
     from tpudeploy.domain.errors import StateError
 
     backend = workspace.adapters.states

@@ -25,7 +25,6 @@ from tpudeploy.schemas.schema_of import (
     mapping_of,
     object_of,
 )
-from tpudeploy.serialization.flat_attempt import FlatAttempt
 
 _SHEET = object_of(
     {

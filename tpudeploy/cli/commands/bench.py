@@ -85,20 +85,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    match given.words:
+def run(args: argparse.Namespace, context: Context) -> int:
+    match args.words:
         case ["list"]:
-            return _list(given, context)
+            return _list(args, context)
         case ["show", id_]:
-            return _show(given, context, id_)
+            return _show(args, context, id_)
         case ["import", _, *_]:
-            return _import(given, context)
+            return _import(args, context)
         case ["report", _, *_]:
-            return _report(given, context)
-        case [profile] if given.url is None:
-            return _measure(given, context, profile)
-        case [] if given.url is not None:
-            return _measure(given, context, None)
+            return _report(args, context)
+        case [profile] if args.url is None:
+            return _measure(args, context, profile)
+        case [] if args.url is not None:
+            return _measure(args, context, None)
     raise UsageError(
         "`bench` measures one profile, or one address.",
         hint="tpudeploy bench PROFILE, bench --url http://HOST:8000, bench import FILE, bench list, bench show ID, or "
@@ -106,41 +106,43 @@ def run(given: argparse.Namespace, context: Context) -> int:
     )
 
 
-def _measure(given: argparse.Namespace, context: Context, profile: str | None) -> int:
+def _measure(args: argparse.Namespace, context: Context, profile: str | None) -> int:
     from tpudeploy.operations.benchmark import Benchmarks
 
     workspace = context.workspace([] if profile is None else [profile])
     benchmarks = Benchmarks(workspace)
-    loaded = None if profile is None else context.load([profile], given)[0]
-    replicas = _replicas(given, workspace, benchmarks, loaded)
+    loaded = None if profile is None else context.load([profile], args)[0]
+    replicas = _replicas(args, workspace, benchmarks, loaded)
     if len(replicas) == 1:
-        done = _run(given, context, benchmarks, loaded, replicas[0])
-        _tell(done, given, context, workspace)
-        return _exit_code([done])
-    return _measure_each(given, context, benchmarks, loaded, replicas)
+        run_ = _run(args, context, benchmarks, loaded, replicas[0])
+        _tell(run_, args, context, workspace)
+        return _exit_code([run_])
+    return _measure_each(args, context, benchmarks, loaded, replicas)
 
 
 def _replicas(
-    given: argparse.Namespace, workspace: Workspace, benchmarks: Benchmarks, profile: Profile | None
+    args: argparse.Namespace, workspace: Workspace, benchmarks: Benchmarks, profile: Profile | None
 ) -> tuple[str, ...]:
     """The addresses to measure, "" for an address that is no deployment's. Raise `errors.UsageError`."""
     if profile is None:
         return ("",)
-    known = benchmarks.replicas(profile)
-    if given.resume is not None:
-        return (workspace.adapters.runs.find(given.resume).subject.replica or known[0],)
-    if given.replica is None:
-        return known
-    wanted = f"{profile.spec.name}[{given.replica}]"
-    if len(known) == 1 and given.replica == 0:
-        return known
-    if wanted not in known:
-        raise UsageError(f"{profile.spec.name} has no replica {given.replica}.", hint=f"There are: {', '.join(known)}.")
-    return (wanted,)
+    addresses = benchmarks.replicas(profile)
+    if args.resume is not None:
+        return (workspace.adapters.runs.find(args.resume).subject.replica or addresses[0],)
+    if args.replica is None:
+        return addresses
+    address = f"{profile.spec.name}[{args.replica}]"
+    if len(addresses) == 1 and args.replica == 0:
+        return addresses
+    if address not in addresses:
+        raise UsageError(
+            f"{profile.spec.name} has no replica {args.replica}.", hint=f"There are: {', '.join(addresses)}."
+        )
+    return (address,)
 
 
 def _measure_each(
-    given: argparse.Namespace,
+    args: argparse.Namespace,
     context: Context,
     benchmarks: Benchmarks,
     profile: Profile | None,
@@ -149,38 +151,38 @@ def _measure_each(
     """One replica after the other, a run each: they share no chips, and a figure of all would hide the slow one."""
     from tpudeploy.domain.errors import QueryFailed
 
-    workspace = context.workspace([] if profile is None else given.words)
+    workspace = context.workspace([] if profile is None else args.words)
     runs = []
     for replica in replicas:
         context.terminal.talk(f"{replica}:")
         try:
-            runs.append(_run(given, context, benchmarks, profile, replica))
+            runs.append(_run(args, context, benchmarks, profile, replica))
         except QueryFailed as error:
             context.terminal.talk(f"Warning: {error.message} It is not measured. {error.hint}".rstrip())
             continue
-        if not given.json:
-            _tell(runs[-1], given, context, workspace)
-    if given.json:
+        if not args.json:
+            _tell(runs[-1], args, context, workspace)
+    if args.json:
         context.reply.set(documents.replica_runs(runs))
     return _exit_code(runs) if len(runs) == len(replicas) else exits.ERROR
 
 
 def _run(
-    given: argparse.Namespace, context: Context, benchmarks: Benchmarks, profile: Profile | None, replica: str
+    args: argparse.Namespace, context: Context, benchmarks: Benchmarks, profile: Profile | None, replica: str
 ) -> Run:
     from tpudeploy.cli.interrupts import stopping_gracefully
     from tpudeploy.domain.benchmark import Driver
 
-    target, sweep = _target(given, benchmarks, profile, replica), _sweep(given)
-    driver, tokenizer = Driver(given.driver or Driver.TPUDEPLOY), given.tokenizer or ""
-    bounds, rows = _bounds(given, target), sweep_options.Rows(context.terminal)
+    target, sweep = _target(args, benchmarks, profile, replica), _sweep(args)
+    driver, tokenizer = Driver(args.driver or Driver.TPUDEPLOY), args.tokenizer or ""
+    bounds, rows = _bounds(args, target), sweep_options.Rows(context.terminal)
     benchmarks.check_client(target, driver, tokenizer=tokenizer)
     rows.begin()
     with stopping_gracefully(benchmarks.stop, rows.talk):
         return benchmarks.run(
             target,
             sweep,
-            resume=given.resume,
+            resume=args.resume,
             bounds=bounds,
             driver=driver,
             tokenizer=tokenizer,
@@ -192,62 +194,60 @@ def _run(
 def _exit_code(runs: Sequence[Run]) -> int:
     """An error where every cell that was measured of a run failed."""
     for run in runs:
-        asked = [cell for cell in run.cells if cell.figures is not None]
-        if asked and all(cell.status == "failed" for cell in asked):
+        measured = [cell for cell in run.cells if cell.figures is not None]
+        if measured and all(cell.status == "failed" for cell in measured):
             return exits.ERROR
     return exits.SUCCESS
 
 
-def _target(given: argparse.Namespace, benchmarks: Benchmarks, profile: Profile | None, replica: str) -> Target:
+def _target(args: argparse.Namespace, benchmarks: Benchmarks, profile: Profile | None, replica: str) -> Target:
     if profile is not None:
         return benchmarks.deployment(profile, replica)
     return benchmarks.address(
-        _address(given.url),
-        model=given.model or "",
-        type=given.type,
-        usd_per_hour=given.usd_per_hour,
+        _address(args.url),
+        model=args.model or "",
+        type=args.type,
+        usd_per_hour=args.usd_per_hour,
         api_key=os.environ.get(_KEY),
     )
 
 
-def _sweep(given: argparse.Namespace) -> Sweep | None:
+def _sweep(args: argparse.Namespace) -> Sweep | None:
     """None where a run goes on: it has its own."""
     from tpudeploy.domain.benchmark import Slo, Sweep
 
-    if given.resume is not None:
-        written = [name for name in _OF_THE_SWEEP if getattr(given, name) is not None]
-        if written:
+    if args.resume is not None:
+        options_set = [name for name in _OF_THE_SWEEP if getattr(args, name) is not None]
+        if options_set:
             raise UsageError(
-                f"A run that goes on keeps its own sweep; --{written[0].replace('_', '-')} would be another.",
+                f"A run that goes on keeps its own sweep; --{options_set[0].replace('_', '-')} would be another.",
                 hint="Leave it out, or leave out --resume and begin anew.",
             )
         return None
-    slo = Slo(ttft_seconds=given.slo_ttft, tpot_seconds=given.slo_tpot)
+    slo = Slo(ttft_seconds=args.slo_ttft, tpot_seconds=args.slo_tpot)
     return Sweep(
-        points=sweep_options.points(given, GRID),
+        points=sweep_options.points(args, GRID),
         slo=slo,
-        window_seconds=given.window or sweep_options.WINDOW,
-        asks_oversubscribed=not given.skip_oversubscribed,
-        seed=given.seed or "",
+        window_seconds=args.window or sweep_options.WINDOW,
+        asks_oversubscribed=not args.skip_oversubscribed,
+        seed=args.seed or "",
     )
 
 
-def _bounds(given: argparse.Namespace, target: Target) -> Bounds:
+def _bounds(args: argparse.Namespace, target: Target) -> Bounds:
     from tpudeploy.domain.benchmark import Bounds
 
-    sweep_options.check_price(given, target.subject.usd_per_hour)
-    return Bounds(seconds=given.duration, usd=given.max_cost)
+    sweep_options.check_price(args, target.subject.usd_per_hour)
+    return Bounds(seconds=args.duration, usd=args.max_cost)
 
 
-def _import(given: argparse.Namespace, context: Context) -> int:
+def _import(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.operations.benchmark import Benchmarks
 
-    files = {name: _content(context, name) for name in given.words[1:]}
+    files = {name: _content(context, name) for name in args.words[1:]}
     workspace = context.workspace()
-    done = Benchmarks(workspace).imports(
-        files, model=given.model or "", type=given.type, usd_per_hour=given.usd_per_hour
-    )
-    _tell(done, given, context, workspace)
+    run_ = Benchmarks(workspace).imports(files, model=args.model or "", type=args.type, usd_per_hour=args.usd_per_hour)
+    _tell(run_, args, context, workspace)
     return exits.SUCCESS
 
 
@@ -258,44 +258,44 @@ def _content(context: Context, name: str) -> bytes:
         raise UsageError(f"`{name}` cannot be read: {cause.strerror or cause}.") from cause
 
 
-def _show(given: argparse.Namespace, context: Context, id_: str) -> int:
+def _show(args: argparse.Namespace, context: Context, id_: str) -> int:
     workspace = context.workspace()
-    _tell(workspace.adapters.runs.find(id_), given, context, workspace)
+    _tell(workspace.adapters.runs.find(id_), args, context, workspace)
     return exits.SUCCESS
 
 
-def _report(given: argparse.Namespace, context: Context) -> int:
+def _report(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.reporting import write_report
 
-    if given.out is None:
+    if args.out is None:
         raise UsageError("`bench report` needs an output file.", hint="tpudeploy bench report ID -o report.html")
-    first, *others = given.words[1:]
-    of = None if given.profile is None else context.load([given.profile], given)[0]
-    workspace = context.workspace([] if given.profile is None else [given.profile])
-    paths = write_report(workspace, first, others, profile=of, out=context.folder / given.out)
+    first, *others = args.words[1:]
+    profile = None if args.profile is None else context.load([args.profile], args)[0]
+    workspace = context.workspace([] if args.profile is None else [args.profile])
+    paths = write_report(workspace, first, others, profile=profile, out=context.folder / args.out)
     for path in paths:
         context.terminal.talk(f"Wrote {path}")
     context.reply.set(documents.files(paths))
     return exits.SUCCESS
 
 
-def _list(given: argparse.Namespace, context: Context) -> int:
+def _list(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.benchmark.view import listed
 
     runs = context.workspace().adapters.runs.all()
-    if given.json:
+    if args.json:
         context.reply.set(documents.runs(runs))
     else:
         context.terminal.data(listed(runs, context.terminal.paint))
     return exits.SUCCESS
 
 
-def _tell(run: Run, given: argparse.Namespace, context: Context, workspace: Workspace) -> None:
+def _tell(run: Run, args: argparse.Namespace, context: Context, workspace: Workspace) -> None:
     from tpudeploy.benchmark.runfile import dumps
     from tpudeploy.benchmark.view import result
 
     terminal, kept = context.terminal, workspace.adapters.runs.path(run)
-    if given.json:
+    if args.json:
         context.reply.set_text(dumps(run))
     else:
         terminal.data("\n" + result(run, terminal.paint, path=str(kept), width=terminal.width))
