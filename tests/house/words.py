@@ -78,7 +78,7 @@ LIMITS = {
     "benchmark": Limit(participles=0.0, functions=0, phrases=0),
     "boot_log": Limit(participles=0.0, functions=0, phrases=1),
     "catalog": Limit(participles=0.0, functions=0, phrases=0),
-    "cli": Limit(participles=11.7, functions=0, phrases=7),
+    "cli": Limit(participles=0.6, functions=0, phrases=5),
     "config": Limit(participles=0.0, functions=0, phrases=1),
     "domain": Limit(participles=9.6, functions=0, phrases=21),
     "emulator": Limit(participles=0.0, functions=0, phrases=1),
