@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.names import Address, address
+from tpudeploy.domain.names import address
 from tpudeploy.domain.policy import nested, resource
-from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.serialization.flat_attempt import flat
 from tpudeploy.text import words
