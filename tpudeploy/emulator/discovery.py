@@ -63,6 +63,13 @@ def request_schema(version: str, http: str, path: str) -> str | None:
     return schema
 
 
+def response_schema(version: str, http: str, path: str) -> str:
+    """Return the schema of what a method answers; "" where it has none or there is no such method."""
+    method = _find_method(version, http, path) or {}
+    schema: str = method.get("response", {}).get("$ref", "")
+    return schema
+
+
 def has_method(version: str, http: str, path: str) -> bool:
     """Return whether Google has a method at this path, without a leading slash, e.g. `v1/projects/p/secrets/s`."""
     return _find_method(version, http, path) is not None
@@ -96,14 +103,6 @@ def _pattern(flat_path: str) -> re.Pattern[str]:
     """Return the pattern of a path such as `v2/projects/{projectsId}/locations/{locationsId}/nodes/{nodesId}:stop`."""
     fixed = (re.escape(part) for part in re.split(r"\{\w+\}", flat_path))
     return re.compile("[^/]+?".join(fixed))
-
-
-def response_schema(version: str, collection: str, method: str) -> str:
-    """Return the name of the schema of a response of Cloud TPU."""
-    locations = _document(version)["resources"]["projects"]["resources"]["locations"]
-    method_ = locations if collection == "locations" else locations["resources"][collection]
-    schema: str = method_["methods"][method]["response"]["$ref"]
-    return schema
 
 
 @cache

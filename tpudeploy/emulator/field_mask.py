@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from tpudeploy.emulator import discovery, wire
-from tpudeploy.emulator.wire import Call
 
 Mask: TypeAlias = Mapping[str, "Mask"]
 """The names of fields, each with the names below it; an empty mask selects everything."""
@@ -19,13 +18,13 @@ Mask: TypeAlias = Mapping[str, "Mask"]
 _TOKEN = re.compile(r"\s*([\w*-]+|[,/()])")
 
 
-def select_fields(call: Call, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the requested fields of the reply. Raise Refusal for a field that does not exist."""
-    text = call.query.get("fields") or call.query.get("$fields")
-    if not text:
+def select_fields(query: Mapping[str, str], body: dict[str, Any], schema: str, version: str) -> dict[str, Any]:
+    """Return the fields of a reply that the query asks for. Raise Refusal for one that its schema does not have."""
+    text = query.get("fields") or query.get("$fields")
+    if not text or not schema:
         return body
     mask = _mask(text)
-    _check(mask, discovery.response_schema(call.version, *call.method.split(".")), call.version, "")
+    _check(mask, schema, version, "")
     cut: dict[str, Any] = _cut(mask, body)
     return cut
 
@@ -78,8 +77,10 @@ def _check(mask: Mask, schema: str, version: str, above: str) -> None:
 def _cut(mask: Mask, value: Any) -> Any:
     if isinstance(value, list):
         return [_cut(mask, item) for item in value]
-    if not mask or "*" in mask or not isinstance(value, dict):
+    if not mask or not isinstance(value, dict):
         return value
+    if "*" in mask:
+        return {name: _cut(mask["*"], each) for name, each in value.items()}
     return {name: _cut(below, value[name]) for name, below in mask.items() if name in value}
 
 

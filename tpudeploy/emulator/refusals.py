@@ -61,7 +61,7 @@ def _scripted(troubles: Mapping[str, Trouble], facts: Mapping[str, str]) -> tupl
 def _scripted_of_compute(
     name: str, settings: Mapping[str, Any], facts: Mapping[str, str]
 ) -> tuple[str, wire.Status | None]:
-    metric = compute_quota.metric(facts["type"].partition("-")[0], quota.class_of(facts["model"]))
+    metric = compute_quota.metric(facts["type"], quota.class_of(facts["model"]))
     details = {
         "quota": settings["quota"] or metric,
         "limit": f"{settings['limit']:.1f}",

@@ -151,7 +151,15 @@ class Service:
             service=method.service,
             many=many,
         )
-        reply = self._play(call, lambda call: self._carry_out(call, method.answer))
+
+        def carry_out(cloud: Cloud, call: Call) -> dict[str, Any]:
+            body, document = method.answer(cloud, call), method.document
+            if document is None:
+                return body
+            schema = discovery.response_schema(document, request.method, path)
+            return field_mask.select_fields(call.query, body, schema, document)
+
+        reply = self._play(call, lambda call: self._carry_out(call, carry_out))
         # It replies as slowly as neighbours do, unless a row of trouble makes it slower still.
         scenario = self._cloud.scenario
         if not method.is_control:
@@ -175,7 +183,8 @@ class Service:
         call = Call(version=version, method=method, name=name, project=words[1], zone=zone, query=query, body=body)
 
         def carry_out(cloud: Cloud, call: Call) -> dict[str, Any]:
-            return field_mask.select_fields(call, METHODS[method](cloud, call))
+            schema = discovery.response_schema(version, request.method, path)
+            return field_mask.select_fields(query, METHODS[method](cloud, call), schema, version)
 
         return self._play(call, lambda call: self._carry_out(call, carry_out))
 

@@ -23,7 +23,6 @@ from tpudeploy.emulator.wire import Call
 DOCUMENT = "compute.v1"
 _NAME = r"(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)"
 _REQUEST_ID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_DISK = "hyperdisk-balanced"  # the only boot disk of v6e
 _FLEX_RUN = (600, 604_800)
 _RUN = (30, 120 * 86_400)
 _VALID = (90, 7_200)
@@ -49,13 +48,14 @@ def read(cloud: Cloud, call: Call) -> InsertRequest:
     check_labels(body.get("labels", {}))
     check_metadata(body.get("metadata", {}))
     check_tags(body.get("tags", {}))
-    _check_disk(cloud, body)
+    _check_disk(cloud, body, accelerator)
     _check_networks(cloud, call, body)
     model = _check_scheduling(body)
     _check_reservation(body, model)
-    threads = body.get("advancedMachineFeatures", {}).get("threadsPerCore")
-    if accelerator.machine_type == "ct6e-standard-8t" and threads != 1:
-        raise texts.invalid("advancedMachineFeatures.threadsPerCore", threads, "It must be 1 for this machine type.")
+    threads, required = body.get("advancedMachineFeatures", {}).get("threadsPerCore"), accelerator.threads_per_core
+    if required is not None and threads != required:
+        text = f"It must be {required} for this machine type."
+        raise texts.invalid("advancedMachineFeatures.threadsPerCore", threads, text)
     return InsertRequest(body=body, accelerator=accelerator, model=model)
 
 
@@ -94,22 +94,21 @@ def _accelerator(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> Accelerat
     is_offered = type_ is not None and type_.name in listings.offered_types(cloud, call.zone)
     if type_ is None or not is_offered or not place.endswith(f"zones/{call.zone}/machineTypes"):
         raise texts.refuse("type-unsupported", zone=call.zone, machine=machine)
-    if type_.generation == "v5e":
+    if catalog.generation(type_.generation).compute_engine is None:
         raise texts.refuse("machine-refused", machine=machine)
     return type_
 
 
-def _check_disk(cloud: Cloud, body: Mapping[str, Any]) -> None:
+def _check_disk(cloud: Cloud, body: Mapping[str, Any], accelerator: AcceleratorType) -> None:
     boot = [disk for disk in body.get("disks", ()) if disk.get("boot")]
     if len(boot) != 1:
         raise texts.invalid("disks", len(boot), "Exactly one boot disk is required.")
     settings = boot[0].get("initializeParams", {})
     kind = settings.get("diskType", "pd-standard").rpartition("/")[2]
-    if kind != _DISK:
-        machine = body["machineType"].rpartition("/")[2]
-        raise texts.invalid(
-            "disks[0].initializeParams.diskType", kind, f"{kind} disk type cannot be used by {machine}."
-        )
+    offer = catalog.generation(accelerator.generation).compute_engine
+    if offer is not None and kind != offer.disk_type:
+        text = f"{kind} disk type cannot be used by {accelerator.machine_type}."
+        raise texts.invalid("disks[0].initializeParams.diskType", kind, text)
     if int(settings.get("diskSizeGb", IMAGE_DISK_GB)) < IMAGE_DISK_GB:
         text = f"Requested disk size cannot be smaller than the image size ({IMAGE_DISK_GB} GB)"
         raise texts.invalid("disks[0].initializeParams.diskSizeGb", settings["diskSizeGb"], text)

@@ -1,4 +1,4 @@
-"""What Compute Engine offers: machine types of the catalogue in its zones, and the images of two families."""
+"""What Compute Engine offers: machine types of the catalogue in its zones, and the images of its families."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.catalog.generations import GENERATIONS
+from tpudeploy.domain.accelerator import IMAGE_PROJECT, AcceleratorType
 from tpudeploy.emulator import listings
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import texts
@@ -17,8 +18,7 @@ from tpudeploy.emulator.compute_engine.operations import HOST
 from tpudeploy.emulator.records import IMAGE_DISK_GB
 from tpudeploy.emulator.wire import Call
 
-_IMAGES = "ubuntu-os-accelerator-images"
-FAMILIES = ("ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e", "ubuntu-accel-2404-amd64-tpu-tpu7x")
+_FAMILIES = tuple(each.compute_engine.image_family for each in GENERATIONS if each.compute_engine is not None)
 _WEEK = 7 * 86_400
 # vCPUs, from Google's pages; of a machine type that is not here they are not researched.
 _CPUS: Mapping[str, int] = {
@@ -51,7 +51,7 @@ def get_image(cloud: Cloud, call: Call) -> dict[str, Any]:
     """Return the newest image of a family: there is another one each week."""
     family = call.query["family"]
     place = f"projects/{call.project}/global/images"
-    if call.project != _IMAGES or family not in FAMILIES:
+    if call.project != IMAGE_PROJECT or family not in _FAMILIES:
         raise texts.refuse("not-found", name=f"{place}/family/{family}")
     name = _newest(cloud, family)
     return {
@@ -68,11 +68,11 @@ def get_image(cloud: Cloud, call: Call) -> dict[str, Any]:
 def image_exists(cloud: Cloud, link: str) -> bool:
     """Return whether a link names a family, or an image of one that has been built."""
     match = _LINK.fullmatch(link)
-    if match is None or match["project"] != _IMAGES:
+    if match is None or match["project"] != IMAGE_PROJECT:
         return False
     family, _, build = match["rest"].rpartition("-v")
     newest = _newest(cloud, family)
-    return match["rest"].removeprefix("family/") in FAMILIES or (family in FAMILIES and build <= newest[-8:])
+    return match["rest"].removeprefix("family/") in _FAMILIES or (family in _FAMILIES and build <= newest[-8:])
 
 
 def _newest(cloud: Cloud, family: str) -> str:

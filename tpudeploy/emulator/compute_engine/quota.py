@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tpudeploy import catalog
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import texts
 from tpudeploy.emulator.quota import class_of
@@ -31,9 +32,12 @@ def excess(cloud: Cloud, instance: Instance) -> texts.ComputeStatus | None:
     return None
 
 
-def metric(generation: str, class_: str) -> str:
-    """Return the name of a quota of chips. That of preemptible ones is by analogy with its id (UNVERIFIED)."""
-    return f"PREEMPTIBLE_TPU_{generation.upper()}" if class_ == "preemptible" else "TPUS_PER_TPU_FAMILY"
+def metric(type_name: str, class_: str) -> str:
+    """Return the metric of a quota of chips, by its id; that of preemptible ones is by analogy (UNVERIFIED)."""
+    type_ = catalog.accelerator_type(type_name)
+    offer = None if type_ is None else catalog.generation(type_.generation).compute_engine
+    id_ = "" if offer is None else offer.quotas["spot" if class_ == "preemptible" else "on-demand"]
+    return id_.removesuffix("-per-project-region").replace("-", "_")
 
 
 def regional(cloud: Cloud, project: str, region: str, instance: Instance | None = None) -> tuple[Quota, ...]:
@@ -74,7 +78,7 @@ def _chips(cloud: Cloud, instance: Instance, region: str) -> Iterator[Quota]:
     )
     for limit in cloud.scenario.quota:
         if limit.api == "compute" and limit.class_ == class_ and limit.place in ("*", region):
-            name = metric(generation, class_)
+            name = metric(instance.accelerator.name, class_)
             yield Quota(metric=name, limit=limit.chips, usage=used, need=instance.accelerator.chips)
 
 
