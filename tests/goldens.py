@@ -17,7 +17,7 @@ _PASSING = (
     (re.compile(r"-[0-9a-f]{8}-(?=\d+-\d+\b)"), "-00000000-"),
     (re.compile(r"http://127\.\d+\.\d+\.\d+:\d+"), "http://ADDRESS:8000"),
     (re.compile(r"(\d+[dhms] ?)+(?= elapsed)|(?<=complete after )(\d+[dhms] ?)+|(?<=  age       )\d.*"), "TIME"),
-    (re.compile(r"\(begun by [^)]*\)"), "(begun by SOMEBODY)"),
+    (re.compile(r"\(started by [^)]*\)"), "(started by SOMEBODY)"),
 )
 
 

@@ -280,7 +280,11 @@ def test_a_slice_that_never_goes_ends_the_run_in_the_end_and_is_named(cli: Open,
         assert done.code == 0
         done = at.run("destroy", "-auto-approve", profile)
     assert done.code == 1
-    said = "gemma is not gone yet" if destroys else "gemma serves, but what was given up for it is not gone yet"
+    said = (
+        "gemma is not fully deleted yet"
+        if destroys
+        else "gemma serves, but the slices that it replaced are not deleted yet"
+    )
     assert said in done.err
     (left,) = [
         attempt["name"] for attempt in at.state()["records"][0]["attempts"] if attempt["life"]["state"] == "releasing"

@@ -261,7 +261,7 @@ def test_a_run_whose_time_is_over_during_the_drain_keeps_the_old_slice_and_the_n
     at.write(GREEN)
     cut = at.run("apply", "-auto-approve", "-timeout", f"{WHILE_DRAINING:g}s", profile)
     assert cut.code == 1
-    assert f"gemma serves; clients may still hold {old}, which is kept" in cut.words
+    assert f"gemma serves. {old} is kept because clients may still be connected to it" in cut.words
     assert at.slices[old] == "ACTIVE"
     assert at.run("apply", profile).code == 0, "no question: it was approved"
     assert old not in at.slices

@@ -62,7 +62,7 @@ def test_a_lost_state_is_foreign_and_left_alone_until_a_person_says_otherwise(cl
     removed = at.run("gc", "-foreign", "-auto-approve")
     assert removed.code == 0, removed.all
     assert "Plan: 1 to remove; saves $1.40/h at list price, gives 1 chip of quota back." in removed.out
-    assert f"gemma[0]: Deleting {name} in us-east5-a (no state here remembers it)" in removed.err
+    assert f"gemma[0]: Deleting {name} in us-east5-a (no state here tracks it)" in removed.err
     assert f"gemma[0]: Deleted {name}" in removed.err
     assert "Done! 1 removed." in removed.out
     assert at.slices == {}
@@ -103,7 +103,7 @@ def test_what_a_restored_backup_has_forgotten_is_left_over(cli: Open) -> None:
     assert told.code == 0, told.all
     assert "Orphaned: their deployment's state does not list them. To be removed:" in told.out
     assert f"- {newer} us-east5-a v6e-4 spot ACTIVE" in told.words
-    assert f"Deleting {newer} in us-east5-a (its state does not name it)" in told.err
+    assert f"Deleting {newer} in us-east5-a (its state does not track it)" in told.err
     assert at.slices == {}
 
 
@@ -208,7 +208,7 @@ def test_what_will_not_go_ends_with_its_name_and_the_next_run_takes_it_up(cli: O
     began = at.clock.now()
     told = at.run("gc", "-foreign", "-auto-approve")
     assert told.code == 1
-    assert f"Not gone after 30 minutes: emulated/us-east5-a/{name} (PROVISIONING)." in told.err
+    assert f"Not deleted after 30 minutes: emulated/us-east5-a/{name} (PROVISIONING)." in told.err
     assert "Done! 0 removed." in told.out
     assert at.clock.now() - began < 2000
     at.clock.sleep(3600)
@@ -242,7 +242,7 @@ def test_what_has_come_to_be_needed_while_the_question_stood_stays(cli: Open) ->
         report = workspace.collect(found, on_event=lambda event: heard.append(repr(event)))
     assert report.error is None
     assert report.outcomes == ()
-    assert f"{name} has come to be needed, and stays." in " ".join(heard)
+    assert f"{name} is needed by now, and is kept." in " ".join(heard)
     assert at.slices == {name: "ACTIVE"}
 
 
@@ -378,7 +378,7 @@ def test_without_a_project_there_is_nowhere_to_look(cli: Open, monkeypatch: pyte
     monkeypatch.setenv("PATH", str(tmp_path))  # no gcloud to ask either
     told = at.run("gc")
     assert told.code == 1
-    assert "No Google Cloud project is known." in told.err
+    assert "No Google Cloud project is set." in told.err
 
 
 def test_a_copied_folder_needs_what_the_first_one_needs(cli: Open, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_a_slice_of_another_kind_than_the_profile_wants_is_planned_to_be_replace
     [
         (("gemma[0]", "nobody"), "There is no queued resource nobody in any zone of emulated"),
         (("gemma[0]", "us-east5-b/my-tpu"), "There is no queued resource my-tpu in us-east5-b of emulated"),
-        (("gemma[0]", "a/b/c/d"), "`a/b/c/d` names no queued resource"),
+        (("gemma[0]", "a/b/c/d"), "`a/b/c/d` is not the name of a queued resource"),
         (("gemma[0]", "nowhere/my-tpu"), "`nowhere` is not a zone"),
         (("gemma[0]", "other-project/us-east5-a/my-tpu"), "There is no queued resource my-tpu"),
         (("Gemma", HAND_MADE), "`Gemma` is not an address"),
@@ -135,7 +135,7 @@ def test_one_name_in_two_zones_must_be_named_with_its_zone(cli: Open) -> None:
     at.write()
     told = at.run("import", "gemma[0]", HAND_MADE)
     assert told.code == 1
-    assert f"stands in several zones: emulated/us-east5-a/{HAND_MADE}, emulated/us-east5-b/{HAND_MADE}" in told.words
+    assert f"exists in several zones: emulated/us-east5-a/{HAND_MADE}, emulated/us-east5-b/{HAND_MADE}" in told.words
     assert at.run("import", "gemma[0]", f"us-east5-b/{HAND_MADE}").code == 0
     assert at.state()["records"][0]["attempts"][0]["zone"] == "us-east5-b"
 
@@ -149,7 +149,10 @@ def test_a_machine_of_another_name_or_several_are_not_taken_in(cli: Open) -> Non
     for odd in ({"nodeId": "other"}, {"nodeId": None, "multiNodeParams": {"nodeCount": 2, "nodeIdPrefix": "n"}}):
         slice_.body = {**slice_.body, "tpu": {"nodeSpec": [{**spec, **odd}]}}
         told = at.run("import", "gemma[0]", HAND_MADE)
-        assert (told.code, "a slice of ours is one machine of its own name" in told.words) == (1, True), told.all
+        assert (told.code, "tpudeploy manages only queued resources for one node of the same name" in told.words) == (
+            1,
+            True,
+        ), told.all
 
 
 def test_what_is_remembered_or_an_index_that_is_taken_is_refused(cli: Open) -> None:
@@ -158,10 +161,10 @@ def test_what_is_remembered_or_an_index_that_is_taken_is_refused(cli: Open) -> N
     (name,) = at.slices
     hand_made(at)
     taken = at.run("import", "gemma[0]", HAND_MADE)
-    assert (taken.code, f"gemma[0] has a slice already: {name}" in taken.words) == (1, True)
+    assert (taken.code, f"gemma[0] already has a slice: {name}" in taken.words) == (1, True)
     at.write(PROFILE.replace("name: gemma", "name: chat"), "chat.yaml")
     told = at.run("import", "chat[0]", name, "-foreign")
-    assert (told.code, f"{name} is remembered as gemma[0] already" in told.words) == (1, True)
+    assert (told.code, f"{name} is already tracked as gemma[0]" in told.words) == (1, True)
 
 
 def test_what_another_lineage_holds_is_left_to_it_unless_the_person_says_so(cli: Open) -> None:
@@ -171,7 +174,7 @@ def test_what_another_lineage_holds_is_left_to_it_unless_the_person_says_so(cli:
     assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
     told = at.run("import", "gemma[0]", name)
     assert told.code == 1
-    assert f"{name} is tied to another lineage ({name.split('-')[1]}, of gemma)" in told.words
+    assert f"{name} belongs to another lineage ({name.split('-')[1]}, of gemma)" in told.words
     assert at.run("import", "gemma[0]", name, "-foreign").code == 0
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
@@ -203,7 +206,7 @@ def test_what_is_dead_or_going_is_not_taken_in(cli: Open) -> None:
     at.emulator.preempt(HAND_MADE)
     at.clock.sleep(240)
     told = at.run("import", "gemma[0]", HAND_MADE)
-    assert (told.code, "my-tpu is SUSPENDED: nothing of it will serve" in told.words) == (1, True), told.all
+    assert (told.code, "my-tpu is SUSPENDED, so it will never serve" in told.words) == (1, True), told.all
 
 
 SERVED = {

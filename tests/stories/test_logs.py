@@ -142,7 +142,7 @@ def test_following_ends_when_the_server_does_or_serves(cli: Open) -> None:
 def test_what_was_never_granted_has_no_log(cli: Open) -> None:
     said = cli().run("logs", cli().write())
     assert said.code == 1
-    assert "gemma has no machine that could have a log." in said.err
+    assert "gemma has no machine with a log." in said.err
 
 
 def test_a_log_that_may_not_be_read_is_said_with_googles_words(cli: Open) -> None:

@@ -12,7 +12,7 @@ from overtaken import Overtaken
 
 from tpudeploy import Profile, Workspace
 
-STOP = "that no state here remembers"
+STOP = "that no state here tracks"
 
 
 def bereft(at: CommandLine, text: str = PROFILE) -> list[str]:
@@ -205,8 +205,7 @@ def test_a_husk_stops_nothing_but_is_told_for_it_uses_quota(cli: Open) -> None:
     told = at.run("plan", "gemma.yaml")
     assert told.code == 0, told.all
     assert (
-        f"Warning: No state here remembers what uses quota for gemma, dead or going: {name} (us-east5-a, SUSP"
-        in told.err
+        f"Warning: No state here tracks what uses quota for gemma, dead or going: {name} (us-east5-a, SUSP" in told.err
     )
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert sorted(at.slices.values()) == ["ACTIVE", "SUSPENDED"]
@@ -231,7 +230,7 @@ def test_a_slice_that_vanishes_while_the_question_stands_makes_the_plan_stale(cl
         assert plan.goals[0].adopts == (name,)
         assert plan.needs_approval
         assert at.run("gc", "-foreign", "-auto-approve").code == 0
-        with pytest.raises(Exception, match="no longer what the plan adopts"):
+        with pytest.raises(Exception, match="no longer matches what the plan adopts"):
             workspace.apply(plan)
     assert at.slices == {}
 
@@ -263,7 +262,7 @@ def test_where_nobody_can_look_the_plan_goes_on_and_says_so(cli: Open, fault: st
     at = cli(trouble=[{"fault": fault, "method": "queuedResources.list"}])
     told = at.run("plan", at.write())
     assert told.code == 0
-    assert "Warning: gemma may have slices that no state here remembers: Could not list" in told.err
+    assert "Warning: gemma may have slices that no state here tracks: Could not list" in told.err
     assert "[TPU3011]" in told.err
     assert "Plan: 1 to add" in told.out
 
@@ -279,7 +278,7 @@ def test_a_silent_zone_is_named_for_it_may_hold_one(cli: Open) -> None:
     at = cli(trouble=[{"fault": "unreachable", "zones": "us-east5-b"}])
     told = at.run("plan", at.write())
     assert told.code == 0
-    assert "may have slices that no state here remembers: no answer from us-east5-b." in told.err
+    assert "may have slices that no state here tracks: no answer from us-east5-b." in told.err
 
 
 def test_only_a_deployment_without_a_state_is_looked_for_and_once_a_project(cli: Open) -> None:

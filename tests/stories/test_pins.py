@@ -469,7 +469,7 @@ def test_plan_pin_names_what_nothing_uses_any_more_and_leaves_it_to_the_person(c
     assert at.run("apply", "-auto-approve", "other.yaml").code == 0
     hold(at, images={**lock(at)["images"], "gone:tag": DIGEST})
     said = at.run("plan", "-pin", "gemma.yaml")
-    assert "also holds what neither these profiles nor any state names: gone:tag." in said.err
+    assert "also has pins that neither these profiles nor any state uses: gone:tag." in said.err
     assert lock(at)["images"]["gone:tag"] == DIGEST
     assert "vllm/vllm-tpu:v0.32.0" in lock(at)["images"]
 

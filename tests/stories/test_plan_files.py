@@ -115,7 +115,7 @@ def test_another_lineage_is_not_its_state(cli: Open) -> None:
     assert stale.code == STALE
     assert "the state here has another lineage (00000000)" in stale.err
     path.unlink()
-    assert "there is no state of it here" in at.run("apply", "it.plan").err
+    assert "there is no state for it here" in at.run("apply", "it.plan").err
 
 
 def test_a_slice_that_changed_since_makes_it_stale_though_the_state_did_not(cli: Open) -> None:

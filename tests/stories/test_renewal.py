@@ -143,7 +143,7 @@ def test_a_successor_that_does_not_come_in_time_is_said_and_still_asked_for(cli:
     _sleep(at.clock, 5 * HOUR)
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
-    assert f"The run of {old} ended before its successor served" in applied.words
+    assert f"The run of {old} ended before its replacement served" in applied.words
     assert old not in at.slices
     assert list(at.slices.values()) == ["ACTIVE"]
 

@@ -71,8 +71,8 @@ def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(cli: Open) -
         (("show",), "`state show` takes ADDR, not 0"),
         (("mv", "gemma"), "`state mv` takes SRC DST, not 1"),
         (("show", "gemma[x]"), "`gemma[x]` is not an address; write NAME, or NAME[INDEX]"),
-        (("show", "gemma[7]"), "No state here remembers gemma[7]. [TPU4000] There are: gemma[0]."),
-        (("list", "nobody"), "No state here remembers nobody"),
+        (("show", "gemma[7]"), "No state here tracks gemma[7]. [TPU4000] There are: gemma[0]."),
+        (("list", "nobody"), "No state here tracks nobody"),
         (("list", "-force"), "`state list` has no option `-force`. [TPU0002] Usage: tpudeploy state list [ADDR...]"),
         (("pull", "gemma[0]"), "`gemma[0]` is one replica"),
         (("pull", "gemma", "-serial", "99"), "No state of gemma with the serial 99 is kept"),
@@ -155,7 +155,7 @@ def test_a_slice_is_forgotten_only_after_a_yes_and_runs_on(at: CommandLine) -> N
     assert at.run("gc", "-auto-approve").code == 0
     assert at.slices == {name: "ACTIVE"}
     stopped = at.run("plan", "gemma.yaml")
-    assert (stopped.code, "that no state here remembers" in stopped.err) == (13, True)
+    assert (stopped.code, "that no state here tracks" in stopped.err) == (13, True)
 
 
 def test_what_was_forgotten_can_be_remembered_again(at: CommandLine) -> None:
@@ -289,7 +289,7 @@ def test_a_slice_is_moved_to_another_index_and_a_smaller_profile_keeps_it(at: Co
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     first, second = sorted(at.slices)
     taken = at.run("state", "mv", "gemma[1]", "gemma[0]")
-    assert (taken.code, f"gemma[0] has a slice already: {first}" in taken.err) == (1, True)
+    assert (taken.code, f"gemma[0] already has a slice: {first}" in taken.err) == (1, True)
     assert at.run("state", "rm", "-auto-approve", "gemma[0]").code == 0
     assert at.run("state", "mv", "gemma[1]", "gemma[0]").out == "Moved gemma[1] to gemma[0].\n"
     at.write()
@@ -300,12 +300,12 @@ def test_a_slice_is_moved_to_another_index_and_a_smaller_profile_keeps_it(at: Co
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("gemma", "gemma"), "gemma is gemma already"),
-        (("gemma", "chat[0]"), "gemma and chat[0] are not of one kind"),
-        (("gemma[0]", "chat[0]"), "A slice cannot leave its deployment"),
+        (("gemma", "gemma"), "gemma and gemma are the same address"),
+        (("gemma", "chat[0]"), "gemma and chat[0] are not the same kind of address"),
+        (("gemma[0]", "chat[0]"), "A slice cannot move to another deployment"),
         (("gemma", "other"), "other has slices of its own: other-"),
         (("nobody", "chat"), "nobody has no state here"),
-        (("gemma[5]", "gemma[1]"), "No state here remembers gemma[5]"),
+        (("gemma[5]", "gemma[1]"), "No state here tracks gemma[5]"),
     ],
 )
 def test_a_move_that_cannot_be_changes_nothing(at: CommandLine, words: tuple[str, ...], said: str) -> None:

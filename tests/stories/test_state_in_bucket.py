@@ -54,7 +54,7 @@ def test_what_one_folder_applied_another_one_sees_and_ends(cli: Open, tmp_path: 
     assert not (at.folder / ".tpudeploy" / "state").exists()
     other = neighbour(at, tmp_path)
     assert "No changes" in other.run("plan", "-detailed-exitcode", "gemma.yaml", *BACKEND).out
-    assert other.run("plan", "-detailed-exitcode", "gemma.yaml").code == 13  # a slice that no state here remembers
+    assert other.run("plan", "-detailed-exitcode", "gemma.yaml").code == 13  # a slice that no state here tracks
     assert "127." in other.run("output", "gemma", *BACKEND).out
     assert "serving" in other.run("status", *BACKEND, "gemma.yaml").out
     assert "gemma" in other.run("status", *BACKEND).out
@@ -173,7 +173,7 @@ def test_the_lock_of_a_run_that_died_keeps_nobody_out_for_longer_than_its_lease(
     said = at.run(*APPLY, *BACKEND)
     assert said.code == 0, said.all
     assert "Took over the lock of gemma from ada@" in said.words
-    assert "If it is alive after all, it stops before it writes" in said.words
+    assert "If it still runs, it stops before its next write" in said.words
     assert _without_zone_log(at) == ["team/endpoints/gemma.json", "team/state/gemma.json"]
 
 
@@ -371,7 +371,7 @@ def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_nex
     told = at.run(*APPLY, *BACKEND)
     assert told.code == 1, told.all
     assert "Took over the lock of gemma" in told.err
-    assert "the first state that the other run wrote arrived after that. This run asked for nothing." in told.err
+    assert "the first state that the other run wrote arrived after that. This run requested nothing." in told.err
     assert "Run the command again: it continues from that state." in told.err
     assert not at.slices
     assert at.run(*APPLY, *BACKEND).code == 0

@@ -30,8 +30,8 @@ def test_the_endpoint_stands_throughout_an_undo_that_takes_minutes(cli: Open) ->
     assert all(is_there)
     assert len(is_there) > 10
     assert "The change failed: a setup step exited 1" in changed.err
-    assert "starts the previous server again" in changed.err
-    assert changed.err.index("starts the previous server again") < changed.err.index("changed back")
+    assert "restarts the previous server" in changed.err
+    assert changed.err.index("restarts the previous server") < changed.err.index("changed back")
     assert "The server before serves again" in changed.err
     assert "completion tokens" in at.run("query", profile, "Say hello.").all
     assert at.run("drift", profile).code == 0

@@ -73,7 +73,7 @@ def test_no_more_than_a_grant_is_waited_for_but_what_lost_against_it_is_seen_to_
 @pytest.mark.parametrize(
     ("boot", "code", "words"),
     [
-        ({"boot_seconds": 0}, 1, "gemma serves, but what was given up for it is not gone yet"),
+        ({"boot_seconds": 0}, 1, "gemma serves, but the slices that it replaced are not deleted yet"),
         ({"hang": True}, 1, "gemma did not serve in time. The slice is kept."),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_timeout_keeps_every_request_names_them_all_and_a_rerun_asks_for_none_
     assert stopped.code == 12
     assert list(at.slices.values()) == ["WAITING_FOR_RESOURCES"] * 4
     assert all(f"{name} (" in stopped.err for name in at.slices)
-    assert "Run `tpudeploy apply` again to go on" in stopped.err
+    assert "Run `tpudeploy apply` again to continue" in stopped.err
     assert at.run("status", "gemma.yaml").words.count("waiting for chips") == 4
     resumed = at.run("apply", "gemma.yaml")
     assert resumed.code == 0, resumed.all

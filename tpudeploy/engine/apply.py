@@ -198,7 +198,7 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
         state = mark_as_ending(refreshed(state, current.drift), current.renews)
         if _approved_content(current.changes) != _approved_content(goal.changes):
             raise errors.StalePlan(
-                f"The plan for {goal.name} no longer holds: the world changed since it was made.",
+                f"The plan for {goal.name} no longer applies: the cloud or the state changed after it was made.",
                 hint="Run the command again to see and approve a new plan.",
             )
         previous, begun = session.state.goal, state.begun
@@ -248,7 +248,7 @@ def _check_holds(goal: Goal, state: State, current: Goal, source: str) -> None:
     hint = "Nothing was done. Make a new plan: `tpudeploy plan -out FILE`."
     lineage = state.lineage if state.serial else ""
     if lineage != goal.lineage:
-        here = f"the state here has another lineage ({lineage[:8]})" if lineage else "there is no state of it here"
+        here = f"the state here has another lineage ({lineage[:8]})" if lineage else "there is no state for it here"
         raise errors.StalePlan(
             f"{source} does not match: it was made for another state of {goal.name}; {here}.", hint=hint
         )

@@ -28,9 +28,7 @@ def read_logs(
     state = world.state.read(name).state
     granted = [] if state is None else [a for a in state.attempts if a.granted_at is not None]
     if not granted:
-        raise errors.StateError(
-            f"{name} has no machine that could have a log.", hint="Run `tpudeploy status` to see how far it is."
-        )
+        raise errors.StateError(f"{name} has no machine with a log.", hint="`tpudeploy status` shows its progress.")
     budget = world.patience.faults_at_plan
     logs: dict[str, tuple[str, ...]] = {}
     unreadable: dict[str, errors.CloudError] = {}

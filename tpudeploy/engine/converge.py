@@ -66,7 +66,7 @@ _STEP_NAMES: dict[type[Step], str] = {PatchMetadata: "metadata update", PushChan
 # it is lost. Nothing that serves is changed.
 KEEPING_STEPS: tuple[type[Step], ...] = (Request, Release, Reclaim, Forget, Adopt, Drain, Renew)
 
-_CONTINUE = "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
+_CONTINUE = "Run `tpudeploy apply` again to continue from here, or `tpudeploy destroy` to delete them."
 
 
 @frozen
@@ -325,7 +325,7 @@ def _check_approval(world: World, goal: Goal, session: Session) -> None:
         return
     raise errors.StalePlan(
         f"{goal.name} was changed by another run; this one stops watching it.",
-        hint="Nothing was undone. Run `tpudeploy apply --watch` with the profile that is to apply.",
+        hint="Nothing was undone. Run `tpudeploy apply --watch` with the profile that you want to apply.",
     )
 
 
@@ -341,7 +341,7 @@ def _check_steps(goal: Goal, steps: tuple[Step, ...], *, is_kept: bool) -> None:
             name = _STEP_NAMES.get(type(step), type(step).__name__.lower())
             raise errors.StalePlan(
                 f"{goal.name}[{step.replica}] now needs a {name}, which the plan did not show.",
-                hint="The world changed during the run. Run `tpudeploy apply` again to see and approve a new plan.",
+                hint="Something changed during the run. Run `tpudeploy apply` again to see and approve a new plan.",
             )
 
 
@@ -380,8 +380,8 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
     if deployment is None:
         names = ", ".join(attempt.name for attempt in state.attempts)
         return errors.CloudError(
-            f"{goal.name} is not gone yet. Still there: {names}.",
-            hint="Run `tpudeploy destroy` again: it goes on where this stopped.",
+            f"{goal.name} is not fully deleted yet. Remaining: {names}.",
+            hint="Run `tpudeploy destroy` again to continue from here.",
         )
     requests = (
         "".join(f"\n  {describe_request(attempt, tick.observed.at)}" for attempt in state.attempts) or " nothing."
@@ -393,14 +393,14 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         if draining:
             names = ", ".join(draining)
             return errors.StillDraining(
-                f"{goal.name} serves; clients may still hold {names}, which is kept.", hint=hint
+                f"{goal.name} serves. {names} is kept because clients may still be connected to it.", hint=hint
             )
-        return errors.CloudError(f"{goal.name} serves, but what was given up for it is not gone yet.", hint=hint)
+        return errors.CloudError(f"{goal.name} serves, but the slices that it replaced are not deleted yet.", hint=hint)
     for index in goal.replicas:
         attempts = state.record(index).attempts
         if not any(a.holds_slice and matches(deployment, a) for a in attempts):
             return errors.CapacityTimeout(
-                f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
+                f"{goal.name} was not granted in time. Nothing is lost: the requests stay open.", hint=hint
             )
     return errors.StillStarting(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
 

@@ -164,8 +164,9 @@ class StepExecutor:
             events.Warned(
                 at=self._world.clock.now(),
                 address=address(self._session.state.deployment, replica),
-                message=f"The run of {attempt.name} ended before its successor served; nothing serves until it does.",
-                hint="If a grant takes that long, raise placement.max_run_duration or allow more zones.",
+                message=f"The run of {attempt.name} ended before its replacement served. Nothing serves until the"
+                " replacement does.",
+                hint="If grants take this long, raise placement.max_run_duration or allow more zones.",
             )
         )
 

@@ -46,8 +46,8 @@ class ResourceId:
         match = form.fullmatch(text)
         if match is None:
             raise errors.UsageError(
-                f"`{text}` names no queued resource.",
-                hint="Write projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, P/Z/N, Z/N or N.",
+                f"`{text}` is not the name of a queued resource or an instance.",
+                hint="Use projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, P/Z/N, Z/N or N.",
             )
         try:
             zone = None if match["zone"] is None else Zone.parse(match["zone"])
@@ -75,7 +75,7 @@ def find_resource(
         )
     if len(listing.resources) > 1:
         paths = ", ".join(resource.path for resource in listing.resources)
-        raise errors.StateError(f"{id_.name} stands in several zones: {paths}.", hint="Name one of these.")
+        raise errors.StateError(f"{id_.name} exists in several zones: {paths}.", hint="Specify one of these.")
     (resource,) = listing.resources
     slices = retry_on_fault(world, project, lambda: world.cloud.slices([resource.ref]))
     return replace(resource, slice=slices[0]) if slices else resource
@@ -93,7 +93,7 @@ def check_import(world: World, address: Address, resource: CloudResource, *, for
             if any((a.project, a.zone, a.name) == place for a in record.attempts):
                 where = Address(deployment=name, replica=record.index)
                 raise errors.StateError(
-                    f"{resource.ref.name} is remembered as {where} already.",
+                    f"{resource.ref.name} is already tracked as {where}.",
                     hint=f"To move it: tpudeploy state mv {where} {address}",
                 )
     _check_lineage(state, resource, foreign=foreign)
@@ -108,7 +108,7 @@ def import_resource(
     """
     if deployment.project != resource.ref.project:
         raise errors.StateError(
-            f"{resource.ref.name} stands in the project {resource.ref.project}; the profile is for"
+            f"{resource.ref.name} is in the project {resource.ref.project}, but the profile is for"
             f" {deployment.project}.",
             hint=f"Set placement.project: {resource.ref.project}",
         )
@@ -139,14 +139,14 @@ def _observe_alone(world: World, address: Address, deployment: Deployment, resou
 def _check_slice(resource: CloudResource) -> None:
     if resource.slice.phase in _ENDING:
         raise errors.StateError(
-            f"{resource.ref.name} is {resource.slice.raw_state}: nothing of it will serve.",
-            hint="`tpudeploy apply` asks for another.",
+            f"{resource.ref.name} is {resource.slice.raw_state}, so it will never serve.",
+            hint="`tpudeploy apply` requests another one.",
         )
     if resource.asked.nodes not in {(), (resource.ref.name,)}:
         raise errors.StateError(
-            f"{resource.ref.name} is for {', '.join(resource.asked.nodes)}; a slice of ours is one machine of its own"
-            " name.",
-            hint="It cannot be taken in. `tpudeploy apply` asks for one that can.",
+            f"{resource.ref.name} is for {', '.join(resource.asked.nodes)}. tpudeploy manages only queued resources for"
+            " one node of the same name.",
+            hint="It cannot be imported. `tpudeploy apply` requests one that can.",
         )
 
 
@@ -154,8 +154,8 @@ def _check_free(state: State | None, address: Address) -> None:
     attempts = () if state is None else state.record(address.replica or 0).attempts
     if attempts:
         raise errors.StateError(
-            f"{address} has a slice already: {', '.join(attempt.name for attempt in attempts)}.",
-            hint=f"Take another index, or: tpudeploy state mv {address} {address.deployment}[INDEX]",
+            f"{address} already has a slice: {', '.join(attempt.name for attempt in attempts)}.",
+            hint=f"Use another index, or run: tpudeploy state mv {address} {address.deployment}[INDEX]",
         )
 
 
@@ -163,7 +163,7 @@ def _check_lineage(state: State | None, resource: CloudResource, *, foreign: boo
     lineage = resource.mark.lineage
     if lineage and not foreign and (state is None or state.lineage[:8] != lineage):
         raise errors.StateError(
-            f"{resource.ref.name} is tied to another lineage ({lineage}, of {resource.mark.deployment}).",
-            hint="The state of that lineage, if anybody still has it, would go on to manage it too.\n"
-            "-foreign takes it all the same, once you know that nobody does.",
+            f"{resource.ref.name} belongs to another lineage ({lineage}, of {resource.mark.deployment}).",
+            hint="The state of that lineage, if it still exists, would continue to manage it too.\n"
+            "Use -foreign to import it anyway, once you know that no other state manages it.",
         )

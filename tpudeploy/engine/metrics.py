@@ -40,7 +40,7 @@ def read_metrics(world: World, meter: Meter, deployment: Deployment) -> tuple[Me
     def read(replica: int, slice_: Slice | None) -> Metered:
         where = address(deployment.name, replica)
         if slice_ is None:
-            return Metered(address=where, url="", silent="its machine is gone")
+            return Metered(address=where, url="", silent="its machine no longer exists")
         return to_readings(where, *meter.figures(deployment, slice_), deployment.budget)
 
     return tuple(together(world.threads, lambda pair: read(pair[0], slices.get(pair[1].name)), granted))

@@ -78,7 +78,7 @@ def observe(world: World, state: State, deployment: Deployment | None = None, *,
     Raise `errors.Fault` or `errors.Denied`.
     """
     subject = Subject(state=state, deployment=deployment)
-    # A plan or a status needs the whole truth; the run that waits for capacity goes on without one zone's answer.
+    # A plan or a status needs the whole truth; a run that waits for capacity continues without the answer of one zone.
     if not patient:
         return observe_all(world, [subject])[0]
     slices, unseen = _slices_zone_by_zone(world, state.attempts)

@@ -30,9 +30,9 @@ from tpudeploy.reconcile.decide import remove
 
 _SILENCE = 300.0  # seconds without news before each "still waiting"
 _WHY: Mapping[Claim, str] = {
-    Claim.LEFTOVER: "its state does not name it",
-    Claim.NO_STATE: "no state here remembers it",
-    Claim.OTHER_LINEAGE: "the state here is of another lineage",
+    Claim.LEFTOVER: "its state does not track it",
+    Claim.NO_STATE: "no state here tracks it",
+    Claim.OTHER_LINEAGE: "the state here has another lineage",
 }
 
 
@@ -46,8 +46,8 @@ def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[s
     attempts = [attempt for state in _states(world, names).values() for attempt in state.attempts]
     searched = sorted({*projects, *(attempt.project for attempt in attempts)})
     if not searched:
-        hint = "Set GOOGLE_CLOUD_PROJECT, or name a profile that has placement.project."
-        raise errors.ConfigError("No Google Cloud project is known.", hint=hint)
+        hint = "Set GOOGLE_CLOUD_PROJECT, or name a profile that sets placement.project."
+        raise errors.ConfigError("No Google Cloud project is set.", hint=hint)
     zones = sorted({*(c.zone for d in deployments for c in d.candidates), *(attempt.zone for attempt in attempts)})
     backends = {*(d.backend for d in deployments), *(attempt.backend for attempt in attempts)}
     listings = []
@@ -119,8 +119,8 @@ class Removal:
 
     def give_up(self, elapsed: float) -> None:
         rest = ", ".join(f"{path} ({self._raw_states[path]})" for path in self._attempts)
-        hint = "Google deletes nothing that it is just providing. Run `tpudeploy gc` again: it takes up what is left."
-        self._fail(errors.CloudError(f"Not gone after {elapsed / 60:.0f} minutes: {rest}.", hint=hint))
+        hint = "Google does not delete a resource while it provisions it. Run `tpudeploy gc` again to delete the rest."
+        self._fail(errors.CloudError(f"Not deleted after {elapsed / 60:.0f} minutes: {rest}.", hint=hint))
 
     def _tick(self) -> None:
         with open_session(self._world, self._deployment, "gc") as session:
@@ -142,7 +142,7 @@ class Removal:
             orphan = self._orphans[path]
             if not is_removable(orphan.resource, {self._deployment: state}, foreign=self._foreign):
                 del self._attempts[path]
-                message = f"{orphan.resource.ref.name} has come to be needed, and stays."
+                message = f"{orphan.resource.ref.name} is needed by now, and is kept."
                 now = self._world.clock.now()
                 self._world.emit(events.Warned(at=now, address=orphan.address, message=message, hint=""))
 

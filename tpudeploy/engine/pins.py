@@ -61,7 +61,7 @@ def hold(world: World, store: PinStore, pins: Iterable[Pin]) -> None:
     try:
         before = store.update(lambda current: with_pins(current, new(current, candidates)))
     except StateError as error:
-        hint = "The slices remember what they are given. The next run that may write the file writes it."
+        hint = "Each slice keeps its own pins in the state. The next run that can write the file adds them."
         world.emit(events.Warned(at=world.clock.now(), address="", message=error.message, hint=hint))
         return
     report(world, before, new(before, candidates))
@@ -94,8 +94,8 @@ def renew(
     names_in_use = [*each, *(name for attempt in attempts for name, _ in names_with_pins(attempt.spec))]
     if unused_names := unused(store.read(), names_in_use):
         texts = ", ".join(name.text for name in unused_names)
-        message = f"{FILE} also holds what neither these profiles nor any state names: {texts}."
-        _warn(world, message, "If no profile is left that does, take it out.")
+        message = f"{FILE} also has pins that neither these profiles nor any state uses: {texts}."
+        _warn(world, message, "Remove them if no other profile uses them.")
     return moved_pins
 
 

@@ -73,7 +73,7 @@ class Progress:
         """Warn once for each zone that does not answer, until it has answered again."""
         reasons = {a.zone: observed.unseen[a.name] for a in state.attempts if a.name in observed.unseen}
         for zone in sorted(reasons.keys() - self._silent_zones):
-            hint = "What was asked for there keeps its place and is looked at again; the hunt goes on elsewhere."
+            hint = "Requests there keep their place and are checked again later. The search continues in other zones."
             message = f"{zone} does not answer: {reasons[zone]}"
             self._world.emit(events.Warned(at=observed.at, address=self._name, message=message, hint=hint))
         self._silent_zones = set(reasons)
@@ -106,7 +106,7 @@ class Progress:
                 at=observed.at,
                 address=address(self._name, replica),
                 message=f"The change failed: {report.cause}",
-                hint=f"{attempt.name} starts the previous server again. This run waits until that server is up or has"
+                hint=f"{attempt.name} restarts the previous server. This run waits until that server is up or has"
                 " failed.",
             )
         )

@@ -103,7 +103,7 @@ class EndpointPublisher:
                 events.Warned(
                     at=now,
                     address=subject["address"],
-                    message="It serves, by the machine's own completion, but cannot be reached from here.",
+                    message="It answered a completion request on its own machine, but it cannot be reached from here.",
                     hint=health.detail,
                 )
             )

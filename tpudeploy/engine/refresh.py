@@ -91,6 +91,7 @@ def _record(world: World, goal: Goal, source: str) -> None:
         has_moved = (state.lineage, state.serial) != (goal.lineage, goal.serial)
         if current.drift != goal.drift or (source and has_moved):
             raise errors.StalePlan(
-                f"What was found of {goal.name} is no longer so.", hint="Run the command again to see what is."
+                f"The drift of {goal.name} is no longer what the plan showed.",
+                hint="Run the command again to see the current drift.",
             )
         session.save(recorded(state, current.drift))

@@ -59,7 +59,7 @@ class Session:
         is_intent = any(attempt.name not in earlier_names for attempt in state.attempts)
         if is_intent and seconds > self._world.patience.grace * _SAVE_SHARE:
             raise errors.Fault(
-                f"The state of {state.deployment} took {seconds:.0f} s to be saved; nothing was asked for."
+                f"The state of {state.deployment} took {seconds:.0f} s to save, so nothing was requested."
             )
 
     def write(self, state: State) -> None:
@@ -75,7 +75,7 @@ class Session:
                 raise
             raise errors.StateConflict(
                 f"This run took over the lock of {self.state.deployment} from {expired.who} (process {expired.pid}),"
-                " and the first state that the other run wrote arrived after that. This run asked for nothing.",
+                " and the first state that the other run wrote arrived after that. This run requested nothing.",
                 hint="Run the command again: it continues from that state.",
             ) from conflict
         # A write succeeds only for the holder of the lock.
@@ -107,8 +107,8 @@ class Session:
         age = self._world.clock.now() - self._proven_at
         if age > _OLDEST_PROOF:
             raise errors.Fault(
-                f"This run stood still for {age:.0f} s before it asked for something for {self.state.deployment};"
-                " nothing was asked for."
+                f"This run was suspended for {age:.0f} s before it could send a request for {self.state.deployment},"
+                " so it sent nothing."
             )
 
 
@@ -199,8 +199,11 @@ def _report_holder(world: World, name: str, holder: LockInfo | None) -> None:
 
 def _report_takeover(world: World, name: str, expired: LockInfo) -> None:
     run = f"{expired.who} (process {expired.pid}, `{expired.operation}`)"
-    message = f"Took over the lock of {name} from {run}: that run was not heard of for so long that it must be dead."
-    hint = "If it is alive after all, it stops before it writes, or asks Google for, anything more."
+    message = (
+        f"Took over the lock of {name} from {run}: that run has not renewed the lock for so long that it must have"
+        " ended."
+    )
+    hint = "If it still runs, it stops before its next write and before its next request to Google."
     world.emit(events.Warned(at=world.clock.now(), address=name, message=message, hint=hint))
 
 

@@ -24,19 +24,19 @@ def move(world: World, source: Address, target: Address, *, force: bool = False)
     Raise `errors.UsageError` for any other pair of addresses, `errors.StateError` if the states do not allow it.
     """
     if source == target:
-        raise UsageError(f"{source} is {target} already.")
+        raise UsageError(f"{source} and {target} are the same address.")
     if (source.replica is None) != (target.replica is None):
         raise UsageError(
-            f"{source} and {target} are not of one kind.",
-            hint="Name two deployments (gemma chat), or two replicas of one (gemma[1] gemma[0]).",
+            f"{source} and {target} are not the same kind of address.",
+            hint="Name two deployments (gemma chat), or two replicas of one deployment (gemma[1] gemma[0]).",
         )
     if source.replica is None:
         _rename(world, source.deployment, target.deployment, force=force)
         return
     if source.deployment != target.deployment:
         raise UsageError(
-            f"A slice cannot leave its deployment: {source} carries the lineage of {source.deployment}.",
-            hint=f"`state mv {source.deployment} {target.deployment}` renames the whole.",
+            f"A slice cannot move to another deployment: {source} has the lineage of {source.deployment}.",
+            hint=f"`state mv {source.deployment} {target.deployment}` renames the whole deployment.",
         )
     with open_session(world, source.deployment, "state mv") as session:
         check_no_run(session.state, force=force)
@@ -80,7 +80,7 @@ def _rename(world: World, source: str, target: str, *, force: bool) -> None:
     with open_session(world, first, "state mv") as one, open_session(world, second, "state mv") as other:
         old, new = (one, other) if first == source else (other, one)
         if old.is_new:
-            raise StateError(f"{source} has no state here.", hint="`tpudeploy state list` names all there are.")
+            raise StateError(f"{source} has no state here.", hint="`tpudeploy state list` shows all states.")
         check_no_run(old.state, force=force)
         existing = None if new.is_new else new.state
         renamed_state = rename_deployment(old.state, target, existing)

@@ -20,7 +20,7 @@ from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 
 _NOTHING = "nothing"
-_UNKNOWN = Unsized(because="no profile was named")
+_UNKNOWN = Unsized(because="no profile was given")
 _WAITING = {AttemptStatus.HIDDEN, AttemptStatus.WAITING}
 _BILLED = {AttemptStatus.UP, AttemptStatus.LEAVING}  # nothing is billed before the grant
 
@@ -63,7 +63,7 @@ def _status(world: World, state: State, observed: Observed, deployment: Deployme
     )
     if state.goal is None:
         return status
-    return replace(status, underway=f"begun by {state.goal.who}", continue_with=_continuation(state, state.goal))
+    return replace(status, underway=f"started by {state.goal.who}", continue_with=_continuation(state, state.goal))
 
 
 def _usd_per_hour_at_once(replicas: tuple[ReplicaStatus, ...]) -> float | None:

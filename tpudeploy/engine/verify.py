@@ -134,8 +134,8 @@ def _read_reports(
     state = world.state.read(deployment.name).state
     if state is None or all(attempt.granted_at is None for attempt in state.attempts):
         raise errors.StateError(
-            f"{deployment.name} has no machine that could be asked.",
-            hint="Run `tpudeploy apply` first; `tpudeploy status` says how far it is.",
+            f"{deployment.name} has no machine to verify.",
+            hint="Run `tpudeploy apply` first; `tpudeploy status` shows its progress.",
         )
     budget = world.patience.faults_at_plan
     observed = retry_on_fault(world, deployment.name, lambda: observe(world, state, deployment), budget=budget)
@@ -177,7 +177,7 @@ def verify_as_applied(sources: VerifySources, deployment: Deployment, server: Se
             address=address(deployment.name, server.replica),
             slice_name=server.attempt.name,
             settings=(),
-            silent={"profile": "this version cannot read what it was given"},
+            silent={"profile": "this version cannot read the settings that it was given"},
         )
     report = sources.engine.read_facts(applied, server.slice, server.health)
     verification = _verification(applied, server, report)
@@ -194,7 +194,7 @@ def _verification(deployment: Deployment, server: Server, report: EngineReport) 
 def _with_log(sources: VerifySources, server: Server, report: EngineReport) -> EngineReport:
     try:
         log = effective_settings("\n".join(sources.logs.lines(server.attempt.ref)))
-        why = "it has no engine's lines"
+        why = "it has no lines from the engine"
     except errors.CloudError as error:
         log, why = {}, error.message
     return replace(report, log=log) if log else replace(report, silent={**report.silent, "log": why})
@@ -215,16 +215,16 @@ def _event(server: Server, verification: ReplicaVerification, *, at: float) -> e
 def _error(verification: ReplicaVerification) -> errors.NotInEffect:
     difference = _first(_differences(verification))
     return errors.NotInEffect(
-        f"{verification.address} does not do what its profile says: {difference}.",
-        hint="The server runs on and keeps its endpoint. `tpudeploy verify` shows every setting, and who says so.",
+        f"{verification.address} does not match its profile: {difference}.",
+        hint="The server keeps running and keeps its endpoint. `tpudeploy verify` shows every setting and its source.",
     )
 
 
 def _earlier_error(where: str, attempt: Attempt) -> errors.NotInEffect:
     """Return the error for an engine that cannot be asked now, as it was when it was last verified."""
     return errors.NotInEffect(
-        f"{where} did not do what its profile says when it was last verified: {_first(attempt.not_in_effect)}.",
-        hint="It cannot be asked now. `tpudeploy status` shows how it stands, `tpudeploy verify` every setting.",
+        f"{where} did not match its profile when it was last verified: {_first(attempt.not_in_effect)}.",
+        hint="It cannot be verified now. `tpudeploy status` shows its state, `tpudeploy verify` every setting.",
     )
 
 

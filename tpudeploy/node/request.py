@@ -19,7 +19,7 @@ def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> 
     """Return the request for a slice in this place. Raise `errors.ConfigError` if no project is known."""
     if deployment.project is None:
         raise ConfigError(
-            "No Google Cloud project is known.",
+            "No Google Cloud project is set.",
             hint="Set placement.project in the profile, or GOOGLE_CLOUD_PROJECT.",
         )
     return SliceRequest(

@@ -115,13 +115,13 @@ def untracked(deployment: Deployment, resources: Sequence[CloudResource], *, des
         noun = "slice exists" if len(alive) == 1 else "slices exist"
         yield Diagnostic(
             code=UNTRACKED,
-            message=f"{len(alive)} {noun} of {deployment.name} that no state here remembers: {descriptions}.",
+            message=f"{len(alive)} {noun} of {deployment.name} that no state here tracks: {descriptions}.",
             hint=_REMOVE if destroy else _ADOPT,
         )
     elif resources:
         yield Diagnostic(
             code=UNTRACKED,
-            message=f"No state here remembers what uses quota for {deployment.name}, dead or going: {descriptions}.",
+            message=f"No state here tracks what uses quota for {deployment.name}, dead or going: {descriptions}.",
             severity=Severity.WARNING,
             hint=_REMOVE,
         )
@@ -130,7 +130,7 @@ def untracked(deployment: Deployment, resources: Sequence[CloudResource], *, des
 def not_searched(names: Iterable[str], because: str) -> Diagnostic:
     return Diagnostic(
         code=NOT_SEARCHED,
-        message=f"{', '.join(names)} may have slices that no state here remembers: {because}",
+        message=f"{', '.join(names)} may have slices that no state here tracks: {because}",
         severity=Severity.WARNING,
         hint="`tpudeploy gc` looks again.",
     )

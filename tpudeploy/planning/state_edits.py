@@ -39,7 +39,7 @@ def records_at(state: State, where: Address) -> tuple[Record, ...]:
 def _not_tracked(where: Address, states: Mapping[str, State]) -> StateError:
     existing = [str(each) for name in sorted(states) for each in addresses(states[name])]
     hint = f"There are: {', '.join(existing)}." if existing else "It remembers no slice."
-    return StateError(f"No state here remembers {where}.", hint=f"{hint}\n`tpudeploy state list` names them all.")
+    return StateError(f"No state here tracks {where}.", hint=f"{hint}\n`tpudeploy state list` names them all.")
 
 
 def move_replica(state: State, source: Address, target: Address) -> State:
@@ -49,7 +49,7 @@ def move_replica(state: State, source: Address, target: Address) -> State:
     if target_record.attempts:
         names = ", ".join(attempt.name for attempt in target_record.attempts)
         raise StateError(
-            f"{target} has a slice already: {names}.", hint=f"Move it first, or: tpudeploy state rm {target}"
+            f"{target} already has a slice: {names}.", hint=f"Move it first, or: tpudeploy state rm {target}"
         )
     others = tuple(each for each in state.records if each is not record)
     return replace(state, records=others).with_record(replace(record, index=target_record.index))
