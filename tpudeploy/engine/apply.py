@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -53,11 +53,8 @@ def apply(
     verification, even without a change: `Report.not_in_effect` has their errors until they pass.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
-    changing: list[Goal] = []
-    unchanged: list[Goal] = []
-    for goal in plan.goals:
-        needs_run = keep or goal.resumes or goal.errors or _changed(goal)
-        (changing if needs_run else unchanged).append(goal)
+    changing, unchanged = _split(plan.goals, keep=keep)
+    # A plan from a file holds as a whole, so all of its parts are checked before the first one begins.
     if plan.source and len(changing) > 1:
         _check_all_hold(world, changing, plan.source)
     notify_begun = _once(on_begun)
@@ -66,6 +63,7 @@ def apply(
         notify_begun()
 
     def begin(goal: Goal) -> _Run:
+        # The plan already has the reason why this deployment cannot be changed.
         if goal.errors:
             raise stopped_by(goal.errors[0])
         goal = _begin(world, goal, plan.source)
@@ -74,14 +72,27 @@ def apply(
         return _Run(world, goal, until, deadline, keep=keep, may_reset=may_reset, verifier=verifier)
 
     parts = [_Part(world, goal, begin) for goal in changing]
-    verifications = [
-        _Verification(goal, Verifier(world, goal, sources))
-        for goal in unchanged
-        if sources is not None and goal.to_verify
-    ]
+    goals_to_verify = [] if sources is None else [goal for goal in unchanged if goal.to_verify]
+    verifications = [_Verification(goal, Verifier(world, goal, sources)) for goal in goals_to_verify]
     # A single deployment begins here, so that a stale plan is raised and not an outcome.
     if len(parts) == 1 and not changing[0].errors:
         parts[0].begin()
+    _run_to_the_end(world, parts, verifications)
+    return _report(parts, verifications, unchanged)
+
+
+def _split(goals: Iterable[Goal], *, keep: bool) -> tuple[list[Goal], list[Goal]]:
+    """Return the goals that need a run, and those that do not."""
+    changing: list[Goal] = []
+    unchanged: list[Goal] = []
+    for goal in goals:
+        needs_run = keep or goal.resumes or goal.errors or _changed(goal)
+        (changing if needs_run else unchanged).append(goal)
+    return changing, unchanged
+
+
+def _run_to_the_end(world: World, parts: Sequence[_Part], verifications: Sequence[_Verification]) -> None:
+    """Run all of them side by side. However that ends, each run that has begun is settled."""
     try:
         run_all(world.clock, [*parts, *verifications], threads=world.threads)
     except (KeyboardInterrupt, errors.Interrupted):
@@ -89,9 +100,12 @@ def apply(
             run.report_interruption()
         raise
     finally:
-        runs = _begun_runs(parts)
-        for run in runs:
+        for run in _begun_runs(parts):
             run.settle()
+
+
+def _report(parts: Sequence[_Part], verifications: Sequence[_Verification], unchanged: Iterable[Goal]) -> Report:
+    runs = _begun_runs(parts)
     verifiers = [*(each.verifier for each in verifications), *(run.verifier for run in runs)]
     return Report(
         outcomes=(*(o for part in parts for o in part.outcomes), *(o for each in verifications for o in each.outcomes)),

@@ -83,6 +83,10 @@ class Tick:
         return tuple(step for step in self.steps if isinstance(step, Done))
 
     @property
+    def failures(self) -> tuple[GiveUp, ...]:
+        return tuple(step for step in self.steps if isinstance(step, GiveUp))
+
+    @property
     def is_complete(self) -> bool:
         return all(isinstance(step, Done) for step in self.steps)
 
@@ -146,28 +150,35 @@ class Convergence:
         tick = retry_on_fault(world, goal.name, self._tick, budget=budget)
         self._last = tick
         self._verifier.verify_new(tick.state, tick.observed, tick.served_steps)
-        failures = [step for step in tick.steps if isinstance(step, GiveUp)]
-        for failure in failures:
-            if not self._may_recover(failure) and not tick.waits_for(failure.replica):
-                # One replica's failure ends the run. The requests of the others may still be granted: name them.
-                self._report_outstanding([a for a in tick.state.attempts if a.granted_at is None], _CONTINUE)
-                raise failure.error
+        self._raise_final_failure(tick)
         if tick.is_complete or _is_far_enough(goal, tick, self._until):
             # The time limit is for the way here. From here on a watched deployment is only observed.
             self._reached_at = world.clock.now()
             self._deadline = None
             return world.patience.watch if self._keep else None
         if all(isinstance(step, Forget | Done) for step in tick.steps):
-            # This tick forgot the last slices that were certainly gone. The next one is due at once and finds the goal
-            # reached, so no time limit may end the run in between.
+            # This tick forgot the last slices that were certainly deleted. The next one is due at once and finds the
+            # goal reached, so no time limit may end the run in between.
             return 0.0
-        if self._deadline is not None and world.clock.now() >= self._deadline:
+        self._raise_timeout(tick)
+        return self._pause(tick)
+
+    def _raise_final_failure(self, tick: Tick) -> None:
+        """Raise the failure of a replica that neither recovers by itself nor waits for another slice."""
+        for failure in tick.failures:
+            if not self._may_recover(failure) and not tick.waits_for(failure.replica):
+                # One replica's failure ends the run. The requests of the others may still be granted: name them.
+                self._report_outstanding([a for a in tick.state.attempts if a.granted_at is None], _CONTINUE)
+                raise failure.error
+
+    def _raise_timeout(self, tick: Tick) -> None:
+        """Raise the error that ends a run whose time is up."""
+        if self._deadline is not None and self._world.clock.now() >= self._deadline:
             # A failure that could still recover explains the timeout better than the time that has passed.
-            raise failures[0].error if failures else _timeout(goal, tick)
+            raise tick.failures[0].error if tick.failures else _timeout(self._goal, tick)
         if self._has_waited_too_long_for_deletions(tick):
             # Everything serves, and Google takes too long to delete the rest: a later run finishes that.
-            raise _timeout(goal, tick)
-        return self._pause(tick)
+            raise _timeout(self._goal, tick)
 
     def report_interruption(self) -> None:
         """Name what the run leaves unfinished, as it was saved last. Nothing is asked of the cloud any more."""

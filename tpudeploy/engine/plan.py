@@ -79,6 +79,20 @@ class _Part:
     replaces: tuple[str, ...] = ()
 
 
+@frozen
+class _Selection:
+    """The deployments of a plan, and the replicas of each that are its targets and that are to be replaced."""
+
+    deployments: tuple[Deployment, ...]
+    targets: Mapping[str, Targets]
+    replacements: Mapping[str, Targets]
+    states: Mapping[str, State]
+
+    @property
+    def new_deployments(self) -> list[Deployment]:
+        return [deployment for deployment in self.deployments if deployment.name not in self.states]
+
+
 def plan(
     world: World,
     deployments: Iterable[Deployment],
@@ -105,50 +119,29 @@ def plan(
     scope = scope if scope is not None else Scope()
     requested = tuple(deployments)
     states, unreadable = _read_states(world, requested, scope)
-    failed_goals = [_goal_without_plan(_part(d, scope), unreadable[d.name]) for d in requested if d.name in unreadable]
-    failed_goals += [_goal_of_invalid_profile(name, error) for name, error in (invalid or {}).items()]
-    readable = [d for d in requested if d.name not in unreadable]
-    targets: dict[str, Targets] = {d.name: None for d in readable}
-    if scope.target:
-        targets = replicas_by_deployment(scope.target, readable, states)
-    known = [d for d in readable if d.name in targets]
-    replacements = replicas_by_deployment(scope.replace, known, states)
-    new_deployments = [d for d in known if d.name not in states]
-
-    orphans = search(world, new_deployments) if scope.refresh else SearchResult(resources={})
-    parts: list[_Part] = []
-    orphan_diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
-    for deployment in known:
-        name = deployment.name
-        part = replace(_part(deployment, scope), targets=targets[name])
-        part = _with_state(world, part, states.get(name), orphans.resources.get(name, ()), replacements.get(name, ()))
-        if not part.state.lineage and scope.mode is not Mode.REFRESH_ONLY:
-            resources = orphans.resources.get(name, ())
-            part, orphan_diagnostics[name] = _with_orphans(world, part, deployment, resources, scope)
-        parts.append(part)
-    if scope.mode is Mode.REFRESH_ONLY:
-        goals = tuple(_observed_goals(world, parts, sources))
-    else:
-        goals = tuple(_planned_goals(world, parts, refresh=scope.refresh))
+    failed_goals = _failed_goals(requested, scope, unreadable, invalid or {})
+    selection = _select(requested, scope, states, unreadable)
+    orphans = search(world, selection.new_deployments) if scope.refresh else SearchResult(resources={})
+    parts, orphan_diagnostics = _parts(world, scope, selection, orphans)
+    goals = _goals(world, scope, parts, sources)
 
     made_at = world.clock.now()
-    rules = {d.name: tuple(prevented([d], [goal])) for d, goal in zip(known, goals, strict=True)}
-    checks = {d.name: check([d]) for d in known} if scope.mode is Mode.NORMAL else {}
-    headroom: Diagnostics = {}
-    if scope.refresh and facts is not None:
-        headroom = _headroom_diagnostics(known, goals, states, facts, made_at)
-    renames: list[Diagnostic] = []
+    targeted = selection.deployments
+    rules = {d.name: tuple(prevented([d], [goal])) for d, goal in zip(targeted, goals, strict=True)}
+    checks = {d.name: check([d]) for d in targeted} if scope.mode is Mode.NORMAL else {}
+    headroom = _headroom_diagnostics(selection, goals, facts if scope.refresh else None, made_at)
+    renames: tuple[Diagnostic, ...] = ()
     # A profile that cannot be used may be the one of a state that seems to have none.
     if scope.mode is Mode.NORMAL and not invalid:
-        renames = list(_rename_warnings(world, new_deployments, {d.name for d in requested}))
+        renames = tuple(_rename_warnings(world, selection.new_deployments, {d.name for d in requested}))
     return Plan(
         goals=(*(_with_errors(goal, rules, orphan_diagnostics, checks, headroom) for goal in goals), *failed_goals),
         diagnostics=(
-            *(error for goal in (*failed_goals, *goals) for error in goal.errors),
+            *_errors_of((*failed_goals, *goals)),
             *_joined(rules),
             *_joined(orphan_diagnostics),
             *orphans.diagnostics,
-            *warnings_of_abandoned_locks(world, [d.name for d in known]),
+            *warnings_of_abandoned_locks(world, [d.name for d in targeted]),
             *([partial_plan_warning()] if scope.target else []),
             *_joined(headroom),
             *renames,
@@ -157,6 +150,59 @@ def plan(
         mode=scope.mode,
         made_at=made_at,
     )
+
+
+def _failed_goals(
+    deployments: Iterable[Deployment],
+    scope: Scope,
+    unreadable: Mapping[str, TpudeployError],
+    invalid: Mapping[str, ConfigError],
+) -> list[Goal]:
+    """Return the goals for which nothing is planned: of an unreadable state, and of a profile that cannot be used."""
+    goals = [_goal_without_plan(_part(d, scope), unreadable[d.name]) for d in deployments if d.name in unreadable]
+    return [*goals, *(_goal_of_invalid_profile(name, error) for name, error in invalid.items())]
+
+
+def _select(
+    requested: Iterable[Deployment], scope: Scope, states: Mapping[str, State], unreadable: Collection[str]
+) -> _Selection:
+    """Return what the scope selects of the deployments whose states can be read.
+
+    Raise `errors.UsageError` for an address that does not exist.
+    """
+    deployments = [d for d in requested if d.name not in unreadable]
+    targets: Mapping[str, Targets] = {d.name: None for d in deployments}
+    if scope.target:
+        targets = replicas_by_deployment(scope.target, deployments, states)
+    targeted = tuple(d for d in deployments if d.name in targets)
+    replacements = replicas_by_deployment(scope.replace, targeted, states)
+    return _Selection(deployments=targeted, targets=targets, replacements=replacements, states=states)
+
+
+def _parts(world: World, scope: Scope, selection: _Selection, orphans: SearchResult) -> tuple[list[_Part], Diagnostics]:
+    """Return the parts of the plan with what they adopt, and the diagnostics of the orphans that they leave alone."""
+    parts: list[_Part] = []
+    orphan_diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
+    for deployment in selection.deployments:
+        name = deployment.name
+        resources, replacements = orphans.resources.get(name, ()), selection.replacements.get(name, ())
+        part = replace(_part(deployment, scope), targets=selection.targets[name])
+        part = _with_state(world, part, selection.states.get(name), resources, replacements)
+        # Only a deployment without a state has orphans to adopt. A refresh compares existing states alone.
+        if not part.state.lineage and scope.mode is not Mode.REFRESH_ONLY:
+            part, orphan_diagnostics[name] = _with_orphans(world, part, deployment, resources, scope)
+        parts.append(part)
+    return parts, orphan_diagnostics
+
+
+def _goals(world: World, scope: Scope, parts: Sequence[_Part], sources: VerifySources | None) -> tuple[Goal, ...]:
+    if scope.mode is Mode.REFRESH_ONLY:
+        return tuple(_observed_goals(world, parts, sources))
+    return tuple(_planned_goals(world, parts, refresh=scope.refresh))
+
+
+def _errors_of(goals: Iterable[Goal]) -> Iterator[Diagnostic]:
+    return (error for goal in goals for error in goal.errors)
 
 
 def _joined(diagnostics: Diagnostics) -> Iterator[Diagnostic]:
@@ -242,12 +288,16 @@ def _empty_goal(part: _Part) -> Goal:
 
 
 def _headroom_diagnostics(
-    deployments: Sequence[Deployment], goals: Sequence[Goal], states: Mapping[str, State], facts: FactsOf, now: float
+    selection: _Selection, goals: Sequence[Goal], facts: FactsOf | None, now: float
 ) -> Diagnostics:
     """Return the replacements for which there is certainly no room beside what they replace."""
+    # Without the quota of the project, nothing is known about the room.
+    if facts is None:
+        return {}
+    states = selection.states
     pairs = [
         (deployment, goal)
-        for deployment, goal in zip(deployments, goals, strict=True)
+        for deployment, goal in zip(selection.deployments, goals, strict=True)
         if deployment.name in states and needs_headroom(goal)
     ]
     facts_by_project = {project: facts(project) for project in dict.fromkeys(d.project for d, _ in pairs)}
@@ -377,7 +427,7 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
         # Otherwise a slice that serves already would seem to be starting.
         state = merge_observation(state, observed)
     context = DecisionContext(observed=observed, patience=world.patience)
-    # A cached_observation observation is the state itself, which cannot differ from it.
+    # A cached observation is the state itself, so it cannot show a change from outside.
     outside_changes = only_targets(targets, drift(state, context)) if refresh else ()
     state = refreshed(state, outside_changes)
     renews: tuple[str, ...] = ()
