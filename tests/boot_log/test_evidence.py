@@ -57,6 +57,6 @@ def test_of_a_long_log_the_lines_around_the_cause_are_kept(many: int) -> None:
 def test_where_no_rule_knows_why_the_end_of_the_log_is_shown() -> None:
     log = "\n".join(f"step {n}" for n in range(5000))
     text = evidence(read(log), log, {}, characters=3_000)
-    assert "no rule of tpudeploy knows why" in text
+    assert "no rule of tpudeploy explains why" in text
     assert "\n5000: step 4999" in text
     assert "\n1: step 0" not in text

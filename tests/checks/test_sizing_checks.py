@@ -105,7 +105,7 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
     ("a gap that makes graphs", _example("TPU2112"), "TPU2112", False, ("267", "199")),
     ("fast prefill", _example("TPU2113"), "TPU2113", False, ("no effect",)),
     ("fp8 weights of bfloat16", _example("TPU2114"), "TPU2114", True, ("bfloat16 checkpoint",)),
-    ("a cache in the container", _example("TPU2115"), "TPU2115", False, ("dies with the container",)),
+    ("a cache in the container", _example("TPU2115"), "TPU2115", False, ("lost with the container",)),
     (
         "a cache in memory",
         {"serving.volumes": {"/dev/shm": "/dev/shm"}, "serving.xla_cache_path": "/dev/shm/xla"},
@@ -295,7 +295,7 @@ def test_a_model_that_the_catalogue_does_not_know_is_checked_as_far_as_it_can_be
     told = {d.code: d for d in found(settings)}
     assert told.keys() == {"TPU2117", "TPU2120"}
     assert "31.0 GiB" in told["TPU2117"].message
-    assert "whether the boot disk holds the weights" in told["TPU2120"].message
+    assert "whether the weights fit on the boot disk" in told["TPU2120"].message
 
 
 @pytest.mark.parametrize("model_id", ["google/gemma-4-31b-it", "Google/Gemma-4-31B-IT", "google/gemma4-31b-it"])

@@ -484,7 +484,7 @@ def test_a_known_cause_comes_with_its_remedy() -> None:
     step = serve(status(serving(), report=full))
     assert isinstance(step, GiveUp)
     assert step.error.hint == (
-        "Raise tpu.boot_disk_size; it can only be set when a slice is made. /dev/shm is memory: weights kept there take "
+        "Raise tpu.boot_disk_size; it can be set only when a slice is created. /dev/shm is memory: weights kept there take "
         f"the machine's RAM.\n{KEPT}"
     )
 

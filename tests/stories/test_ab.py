@@ -244,7 +244,7 @@ def test_without_a_yes_nothing_is_changed(at: CommandLine) -> None:
     said = at.run("compare", "gemma.yaml", *SAME, *LOAD)
     assert said.code == 1
     assert "8 restarts: nothing serves for about" in said.out
-    assert "Approval needs a terminal, and there is none." in said.err
+    assert "Approval needs an interactive terminal." in said.err
     assert at.state() == before
     assert not (at.folder / ".tpudeploy" / "runs").exists()
 
@@ -406,13 +406,13 @@ def test_that_quality_is_not_going_to_be_asked_for_is_said_before(at: CommandLin
 
 def test_what_belongs_to_an_ab_is_refused_without_one(at: CommandLine) -> None:
     for words, why in (
-        (("one", "two", "-repeats", "3"), "--repeats goes with --ab."),
-        (("one", "two", "-accuracy", "arithmetic"), "--accuracy goes with --ab."),
-        (("gemma.yaml", "other.yaml", *SAME), "An A/B is of one profile."),
+        (("one", "two", "-repeats", "3"), "--repeats needs --ab."),
+        (("one", "two", "-accuracy", "arithmetic"), "--accuracy needs --ab."),
+        (("gemma.yaml", "other.yaml", *SAME), "An A/B takes exactly one profile."),
         (("gemma.yaml", *SAME, "-repeats", "1"), "1 repeat cannot separate a difference from noise."),
-        (("gemma.yaml", *SAME, "-questions", "5"), "--questions goes with --accuracy."),
+        (("gemma.yaml", *SAME, "-questions", "5"), "--questions needs --accuracy."),
         (("gemma.yaml", *SAME, "-accuracy", "none.jsonl"), "none.jsonl cannot be read"),
-        (("gemma.yaml", *SAME, "-accuracy", "arithmetic", "-no-accuracy"), "do not go together"),
+        (("gemma.yaml", *SAME, "-accuracy", "arithmetic", "-no-accuracy"), "cannot be used together"),
         (("gemma.yaml", "-resume", "ab-1"), "There is no A/B `ab-1`."),
         (("ab-1",), "There is no A/B `ab-1`."),
     ):

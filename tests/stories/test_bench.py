@@ -297,8 +297,8 @@ def test_an_endpoint_that_wants_a_key_gets_the_one_in_the_environment(
     ("words", "told"),
     [
         ((), "`bench` measures one profile, or one address."),
-        (("--url", "ftp://x"), "`ftp://x` is no address to measure."),
-        (("--url", "http://me:secret@x:1"), "is no address to measure."),
+        (("--url", "ftp://x"), "`ftp://x` is not a valid address."),
+        (("--url", "http://me:secret@x:1"), "is not a valid address."),
         (("--url", "http://127.0.0.1:9"), "http://127.0.0.1:9 did not answer: Connection refused."),
         (("--url", "URL", "--model", "other"), "does not serve `other`."),
         (("--url", "URL", "--type", "v6e-5"), "There is no slice type `v6e-5`."),

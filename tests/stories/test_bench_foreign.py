@@ -339,7 +339,7 @@ def test_so_do_the_others(  # noqa: PLR0917 - one column each
         assert said.code == 0, said.all
         assert json.loads(said.out)["cells"][0]["figures"]["requests"] > 0
         monkeypatch.setenv("VLLM_API_KEY", "sesame")
-        assert "takes a key on its command line alone" in bench("--url", url, *SWEEP, "--driver", driver).err
+        assert "accepts a key only on its command line" in bench("--url", url, *SWEEP, "--driver", driver).err
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,10 @@ def test_so_do_the_others(  # noqa: PLR0917 - one column each
     [
         ('print("no such tokenizer"); sys.exit(3)', "vllm ended with 3: no such tokenizer"),
         ("pass", "It ended without a result: it said nothing"),
-        ("pathlib.Path('result.json').write_text('{}')", "vllm wrote what cannot be read: it is not a result of"),
+        (
+            "pathlib.Path('result.json').write_text('{}')",
+            "vllm wrote a result that cannot be read: it is not a result of",
+        ),
     ],
 )
 def test_a_client_that_fails_is_told_in_its_own_words(

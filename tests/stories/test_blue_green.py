@@ -62,7 +62,7 @@ def test_a_serving_change_is_planned_as_a_second_slice_with_what_both_cost(cli: 
     assert planned.code == 2
     assert "+/- create replacement and then destroy" in planned.words
     assert "gemma[0] will be handed over to another slice" in planned.out
-    assert "(blue-green: a second slice serves before this one goes)" in planned.out
+    assert "(blue-green: a second slice serves before this one is deleted)" in planned.out
     assert "serving.max_model_len = 16384 -> 8192 # needs another server" in planned.words
     assert "both are billed, about $2.81/h, from the grant of the new one" in planned.words
     assert "Plan: 1 to add, 0 to change, 1 to destroy." in planned.out

@@ -103,7 +103,7 @@ def test_a_boot_that_failed_for_another_reason_than_the_profile_is_tried_again_o
     before = dict(at.slices)
 
     planned = at.run("plan", profile)
-    assert "its server did not come up; it is booted once more" in planned.out
+    assert "its server did not start, and is booted again" in planned.out
     mended = at.run("apply", profile)  # resumes: no approval is asked again
     assert mended.code == 0, mended.all
     assert dict(at.slices) == before
@@ -214,7 +214,7 @@ def test_a_slice_that_is_lost_while_it_serves_shows_in_status_and_plan_and_apply
     assert "gemma[0] serving" not in at.run("status", profile).words
     planned = at.run("plan", profile, "-detailed-exitcode")
     assert planned.code == 2
-    assert "its slice was taken away: preempted, failed or run out" in planned.out
+    assert "its slice was preempted, failed, or reached the end of its run" in planned.out
     assert "will be created" in planned.out
     brought = at.run("apply", "-auto-approve", profile)
     assert brought.code == 0, brought.all
@@ -232,7 +232,7 @@ def test_a_slice_that_somebody_deleted_is_seen_and_created_anew(cli: Open) -> No
     assert not at.slices
     planned = at.run("plan", profile, "-detailed-exitcode")
     assert planned.code == 2
-    assert "its slice is gone: deleted outside tpudeploy" in planned.out
+    assert "its slice was deleted outside tpudeploy" in planned.out
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert list(at.slices.values()) == ["ACTIVE"]
 
@@ -246,7 +246,7 @@ def test_flex_start_tells_when_it_ends_and_after_the_end_a_plan_creates_it_anew(
     planned = at.run("plan", profile, "-detailed-exitcode")
     assert planned.code == 2
     assert "will be created" in planned.out
-    assert "its slice was taken away: preempted, failed or run out" in planned.out
+    assert "its slice was preempted, failed, or reached the end of its run" in planned.out
 
 
 def _url(at: CommandLine) -> str:

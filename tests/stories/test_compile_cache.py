@@ -143,7 +143,7 @@ def test_a_cache_in_no_volume_is_refused_with_the_reason(cli: Open) -> None:
     at = cli()
     said = at.run("validate", at.write(KEPT.replace("  max_model_len", "  volumes: {}\n  max_model_len")))
     assert said.code == 1
-    assert "nothing can be moved between it and its bucket" in said.all
+    assert "so it cannot be copied to and from its bucket" in said.all
 
 
 def _start(at: CommandLine, profile: str) -> float:

@@ -108,4 +108,4 @@ def test_while_google_takes_a_slice_away_a_plan_does_not_call_it_deleted(cli: Op
     at.clock.sleep(70)
     assert list(at.slices.values()) == ["SUSPENDING"]
     planned = at.run("plan", profile)
-    assert "its slice was taken away" in planned.out, planned.all
+    assert "its slice was preempted" in planned.out, planned.all

@@ -119,7 +119,7 @@ def test_a_machine_that_runs_another_server_is_restarted_into_ours(cli: Open) ->
     assert "~ server =" in told.words
     planned = at.run("plan", profile)
     assert "1 to restart" in planned.out
-    assert "its machine is not what was last applied to it" in planned.out
+    assert "its machine differs from what was last applied to it" in planned.out
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     at.clock.sleep(3600)
@@ -202,7 +202,7 @@ def test_refresh_only_writes_down_what_is_there_and_touches_nothing(cli: Open) -
     before, writes = _node(at).spec, len(_writes(at))
     asked = at.run("apply", "-refresh-only", profile)
     assert asked.code == 1
-    assert "Approval needs a terminal, and there is none" in asked.err
+    assert "Approval needs an interactive terminal" in asked.err
     applied = at.run("apply", "-refresh-only", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     assert "Done! The state records the drift. No resource was changed." in applied.out

@@ -44,7 +44,7 @@ def test_taken_back_while_it_serves_the_plan_says_so_and_apply_asks_in_its_zone_
     lose(at)
     planned = at.run("plan", "gemma.yaml", "-detailed-exitcode")
     assert planned.code == 2
-    assert "its slice was taken away: preempted, failed or run out" in planned.out
+    assert "its slice was preempted, failed, or reached the end of its run" in planned.out
     assert at.run(*APPLY).code == 0
     assert at.asked() == [A, B, WEST, WEST, A, B]
     holds(at)

@@ -95,7 +95,7 @@ def test_another_server_than_the_profile_wants_is_restarted_and_keeps_the_chips(
     planned = at.run("plan", "-adopt", "gemma.yaml")
     assert planned.code == 0, planned.all
     assert "gemma[0] will be restarted in place" in planned.out
-    assert "found in the cloud: no state remembered it" in planned.out
+    assert "found in the cloud: no state tracked it" in planned.out
     assert "serving.max_model_len = 8192" in planned.words
     assert "placement" not in planned.out
     assert at.run("apply", "-adopt", "-auto-approve", "gemma.yaml").code == 0

@@ -507,4 +507,4 @@ def test_pins_are_renewed_for_what_is_to_be_applied(cli: Open, option: str) -> N
     at.write(NIGHTLY)
     said = at.run("plan", "-pin", option, "gemma.yaml")
     assert said.code == 1
-    assert "-pin is for what is to be applied." in said.err
+    assert "-pin works only with a plan of changes to apply." in said.err

@@ -222,7 +222,7 @@ def test_a_plan_is_never_saved_over_a_profile(cli: Open) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("gemma.yaml",), "it is applied alone"),
+        (("gemma.yaml",), "must be applied alone"),
         (("-set", "tpu.type=v6e-4"), "-set would change it"),
         (("-adopt",), "-adopt would change it"),
     ],

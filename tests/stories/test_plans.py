@@ -32,7 +32,7 @@ def test_without_a_terminal_and_without_auto_approve_nothing_happens(cli: Open, 
     before, asked = dict(at.slices), at.asked()
     stopped = at.run(command, profile)
     assert stopped.code == 1
-    assert "Approval needs a terminal, and there is none" in stopped.err
+    assert "Approval needs an interactive terminal" in stopped.err
     assert "-auto-approve" in stopped.err
     assert (dict(at.slices), at.asked()) == (before, asked)
 
@@ -130,7 +130,7 @@ def test_replicas_grow_and_shrink_and_each_plan_says_which(cli: Open) -> None:
     at.write()
     fewer = at.run("plan", profile)
     assert "gemma[1] will be destroyed" in fewer.out
-    assert "the profile asks for fewer replicas" in fewer.out
+    assert "the profile has fewer replicas" in fewer.out
     assert "Plan: 0 to add, 0 to change, 1 to destroy." in fewer.out
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert len(at.slices) == 1
@@ -219,7 +219,7 @@ def test_an_open_endpoint_without_a_key_is_warned_about_before_and_at_the_apply(
     for command in (("plan",), ("apply", "-auto-approve"), ("validate",)):
         told = at.run(*command, profile)
         assert told.code == 0
-        assert "Warning: gemma has an external address and asks for no API key. [TPU2001]" in told.err
+        assert "Warning: gemma has an external address and requires no API key. [TPU2001]" in told.err
 
 
 @pytest.mark.parametrize(

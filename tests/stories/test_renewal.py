@@ -86,7 +86,7 @@ def test_a_plan_shows_when_the_run_ends_and_what_it_costs_to_be_in_time(cli: Ope
     planned = at.run("plan", profile, DETAILED)
     assert planned.code == 2
     assert "gemma[0] will be handed over to another slice" in planned.out
-    assert "(its run ends; a successor takes over before)" in planned.out
+    assert "(its run ends, and a replacement takes over before that)" in planned.out
     assert "its run ends at 2026-09-21 20:13 UTC, even if the successor does not serve by then" in planned.words
     assert "both are billed, about" in planned.words
     (row,) = json.loads(at.run("plan", "-json", profile).out)["resource_changes"]

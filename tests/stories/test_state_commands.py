@@ -141,7 +141,7 @@ def test_a_slice_is_forgotten_only_after_a_yes_and_runs_on(at: CommandLine) -> N
     sent = changing(at)
     refused = at.run("state", "rm", "gemma[0]")
     assert refused.code == 1
-    assert "Approval needs a terminal, and there is none" in refused.err
+    assert "Approval needs an interactive terminal" in refused.err
     assert f"gemma[0]: {name} (us-east5-a, spot): $1.40/h" in refused.out
     dry = at.run("state", "rm", "-dry-run", "gemma")
     assert (dry.code, dry.out) == (0, refused.out)

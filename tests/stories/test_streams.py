@@ -50,7 +50,7 @@ def test_warnings_do_not_turn_up_on_stdout_where_stderr_is_closed(tmp_path: Path
 def test_an_approval_cannot_be_asked_for_on_a_closed_stdin(tmp_path: Path) -> None:
     done = run("GOOGLE_CLOUD_PROJECT=my-project tpudeploy apply gemma.yaml <&-", tmp_path)
     assert done.returncode == 1
-    assert "Approval needs a terminal, and there is none." in done.stderr
+    assert "Approval needs an interactive terminal." in done.stderr
 
 
 @pytest.mark.parametrize("name", ["gemma4-e2b-v6e1.yaml", "profile.schema.json"])

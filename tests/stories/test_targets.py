@@ -115,7 +115,7 @@ def test_a_yes_for_a_part_is_no_yes_for_the_whole(cli: Open) -> None:
     asked = len(at.asked())
     told = at.run("apply", profile)
     assert told.code == 1
-    assert "Approval needs a terminal, and there is none" in told.err
+    assert "Approval needs an interactive terminal" in told.err
     assert len(at.asked()) == asked
     assert at.run("apply", "-target", "gemma[1]", "-timeout", "5m", profile).code == 12, "that was approved"
 

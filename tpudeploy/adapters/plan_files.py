@@ -19,15 +19,15 @@ def write(path: Path, text: str, *, is_ours: Callable[[str], bool]) -> None:
     Raise `errors.UsageError` where it cannot be written, or would overwrite a file for which `is_ours` is False.
     """
     if path.is_dir():
-        raise UsageError(f"{path} is a folder.", hint="Name a file for the plan.")
+        raise UsageError(f"{path} is a folder.", hint="Specify a file for the plan.")
     if path.exists() and path.stat().st_size and not is_ours(beginning(path)):
         raise UsageError(
-            f"{path} is not a saved plan, so it was not overwritten.", hint="Name another file for the plan."
+            f"{path} is not a saved plan, so it was not overwritten.", hint="Specify another file for the plan."
         )
     try:
         disk.replace(path, text, is_private=True)
     except StateError as cause:
-        raise UsageError(cause.message, hint="Name another file for the plan.") from cause
+        raise UsageError(cause.message, hint="Specify another file for the plan.") from cause
 
 
 def read(path: Path) -> str:

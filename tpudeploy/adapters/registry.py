@@ -65,7 +65,7 @@ class Registry:
         if status == HTTPStatus.NOT_FOUND or (status == HTTPStatus.UNAUTHORIZED and host == HUB):
             return Image(is_there=False)
         if status in _CLOSED:
-            return Unknown(because=f"{host} does not show {reference} to you; it may to the machine.")
+            return Unknown(because=f"{host} does not show {reference} to you, but it may show it to the machine.")
         return Unknown(because=f"{host} answered {status}.")
 
     def _anonymous_token(self, challenge: str) -> str | None:

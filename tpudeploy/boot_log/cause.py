@@ -201,9 +201,12 @@ class _Log:
     def _death(self, engine: Sequence[int], dead: int) -> Cause:
         root = next((n for n in engine if self._is_exception(n) and self._is_own_error(n)), dead)
         if root == dead:
-            remedy = "The log does not say why. Look further up in the whole log of the container (`docker logs`)."
+            remedy = "The log does not show why. Look further up in the whole log of the container (`docker logs`)."
         else:
-            remedy = "We do not know these words, and no remedy for them. Please report them, so that they get a row."
+            remedy = (
+                "tpudeploy does not recognize this message and has no remedy for it. Please report it, so that it can "
+                "be added."
+            )
         return Cause(
             signature=DIED,
             what="The engine died while it served",
@@ -281,9 +284,10 @@ def _script_sentence(line: Line) -> Cause:
 def _unknown_words(line: Line) -> Cause:
     return Cause(
         signature=UNKNOWN,
-        what="The engine failed in words that we do not know",
+        what="The engine failed with an unknown message",
         line=line,
-        remedy="The words are the engine's own; we know no remedy. Please report them, so that they get a row.",
+        remedy="The message is the engine's own, and tpudeploy has no remedy for it. Please report it, so that it can "
+        "be added.",
     )
 
 

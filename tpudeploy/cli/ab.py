@@ -90,7 +90,7 @@ def is_id(text: str) -> bool:
 def check(args: argparse.Namespace) -> None:
     """Raise `errors.UsageError` for an option that needs an A/B."""
     for option in _options_on_command_line(args, _OF_THE_AB):
-        raise UsageError(f"{option} goes with --ab.", hint="Try --ab PATH=A,B and a profile.")
+        raise UsageError(f"{option} needs --ab.", hint="Try --ab PATH=A,B and a profile.")
 
 
 def _options_on_command_line(args: argparse.Namespace, names: Sequence[str]) -> Iterator[str]:
@@ -105,7 +105,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.operations.ab_test import AbTests
 
     if len(args.runs) != 1:
-        raise UsageError("An A/B is of one profile.", hint="tpudeploy compare PROFILE --ab serving.padding_gap=0,512")
+        raise UsageError(
+            "An A/B takes exactly one profile.", hint="tpudeploy compare PROFILE --ab serving.padding_gap=0,512"
+        )
     tests = AbTests(context.workspace(args.runs, lock_timeout=args.lock_timeout))
     experiment, arms = _experiment(args, context, tests)
     proposal = tests.propose(experiment, arms)
@@ -193,10 +195,10 @@ def _questions(args: argparse.Namespace, context: Context, path: str) -> str:
     from tpudeploy.accuracy.questions import ARITHMETIC
 
     if args.no_accuracy and args.accuracy:
-        raise UsageError("--accuracy and --no-accuracy do not go together.", hint="Leave one out.")
+        raise UsageError("--accuracy and --no-accuracy cannot be used together.", hint="Leave one out.")
     source: str = args.accuracy or (ARITHMETIC if is_risky(path) and not args.no_accuracy else "")
     if not source and args.questions is not None:
-        raise UsageError("--questions goes with --accuracy.", hint="Try --accuracy arithmetic.")
+        raise UsageError("--questions needs --accuracy.", hint="Try --accuracy arithmetic.")
     if source and not accuracy.is_lm_eval(source):
         accuracy.questions_of(source, args.questions, context)
     return source

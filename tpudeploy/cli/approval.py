@@ -117,7 +117,7 @@ def approve(context: Context, question: str, *, otherwise: str) -> None:
     """Raise `errors.NotApproved` unless the person answers yes. `otherwise` is the hint without a terminal."""
     terminal = context.terminal
     if not terminal.is_interactive:
-        raise NotApproved("Approval needs a terminal, and there is none.", hint=otherwise)
+        raise NotApproved("Approval needs an interactive terminal.", hint=otherwise)
     terminal.data(f"\n{question}\n  Only 'yes' will be accepted to approve.\n")
     if terminal.ask("  Enter a value: ") != "yes":
         raise NotApproved("Cancelled: nothing was changed.")

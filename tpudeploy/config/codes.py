@@ -128,7 +128,7 @@ SET_FORM = _code(
 OUTSIDE_PROJECT = _code(
     "TPU1106",
     "File outside the project",
-    "An untrusted profile opens files of its own project only: .yaml, .yml and .json files at or below the "
+    "An untrusted profile can open only files of its own project: .yaml, .yml and .json files at or below the "
     "project's folder, links followed to their end, none of them hidden. `ci` and `mcp` trust no profile: keep a "
     "copy of the file inside the project. For other commands, profiles are untrusted with -untrusted or with "
     "`untrusted` in tpudeploy.toml: leave these out if you trust the author.",
@@ -161,12 +161,12 @@ SECRET_VARIABLE = _code(
     "TPU1114",
     "Environment variable that looks like a secret",
     "What a profile reads from the environment is written into its startup script, its state and its plan. A "
-    "variable whose name says TOKEN, SECRET, PASSWORD or KEY is therefore not read. Keep the value in Secret "
+    "variable whose name contains TOKEN, SECRET, PASSWORD or KEY is therefore not read. Keep the value in Secret "
     "Manager; if it is no secret, allow the variable by its name.",
     "tpudeploy plan prod.yaml -allow-env CACHE_KEY",
 )
 # One key at a time.
-UNKNOWN_KEY = _code("TPU1201", "Unknown key", "The format has no such key there.", "tpu: {type: v6e-4}")
+UNKNOWN_KEY = _code("TPU1201", "Unknown key", "The format does not have this key here.", "tpu: {type: v6e-4}")
 MISSING_KEY = _code(
     "TPU1202", "Missing key", "Required: version, name, model.id, tpu.type, serving.image.", "tpu: {type: v6e-4}"
 )
@@ -199,7 +199,7 @@ NOT_SUPPORTED = _code(
 )
 # Keys together.
 UNKNOWN_TYPE = _code(
-    "TPU1301", "Unknown accelerator type", "The catalogue has no such TPU slice.", "tpu: {type: v6e-4}"
+    "TPU1301", "Unknown accelerator type", "The catalogue does not list this TPU slice.", "tpu: {type: v6e-4}"
 )
 PARALLELISM = _code(
     "TPU1302",
@@ -223,7 +223,7 @@ IDLE_CHIPS = _code(
 UNKNOWN_FLAG = _code(
     "TPU1310",
     "Unknown vLLM flag",
-    "The pinned vLLM version has no such flag, so the server would not start.",
+    "The pinned vLLM version does not have this flag, so the server would not start.",
     "serving: {args: {seed: 1}}",
 )
 FLAG_VALUE = _code(

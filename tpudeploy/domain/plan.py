@@ -57,18 +57,18 @@ class Reason(StrEnum):
     """The reason beyond the changed attributes. It is for display only; never decide on it."""
 
     NONE = ""
-    RESUMES = "an earlier run began this; it goes on where it stopped"
+    RESUMES = "an earlier run began this, and this run continues it"
     REQUESTED = "as requested"
-    FAILED = "its server did not come up; it is booted once more"
-    GONE = "its slice is gone: deleted outside tpudeploy"
-    LOST = "its slice was taken away: preempted, failed or run out"
+    FAILED = "its server did not start, and is booted again"
+    GONE = "its slice was deleted outside tpudeploy"
+    LOST = "its slice was preempted, failed, or reached the end of its run"
     DESTROYED = "an earlier `tpudeploy destroy` deleted its slice"
-    SURPLUS = "the profile asks for fewer replicas"
-    LEFTOVER = "requests of an earlier run are still there"
-    DRIFTED = "its machine is not what was last applied to it"
-    BLUE_GREEN = "blue-green: a second slice serves before this one goes"
-    RENEWS = "its run ends; a successor takes over before"
-    ADOPTED = "found in the cloud: no state remembered it"
+    SURPLUS = "the profile has fewer replicas"
+    LEFTOVER = "requests of an earlier run still exist"
+    DRIFTED = "its machine differs from what was last applied to it"
+    BLUE_GREEN = "blue-green: a second slice serves before this one is deleted"
+    RENEWS = "its run ends, and a replacement takes over before that"
+    ADOPTED = "found in the cloud: no state tracked it"
 
 
 @frozen

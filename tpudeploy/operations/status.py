@@ -105,7 +105,7 @@ def status(
 
     loaded = loading.profiles(profiles)
     if details and not loaded:
-        raise UsageError("A plan of the memory needs a profile.", hint="Name the profiles: status -details PROFILE...")
+        raise UsageError("-details needs a profile.", hint="Name the profiles: status -details PROFILE...")
     adapters = workspace.adapters
     if loaded or invalid:
         deployments, errors = workspace.resolve(loaded, invalid, adapters.pins.read())

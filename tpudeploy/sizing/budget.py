@@ -53,7 +53,7 @@ def impossible(model: LanguageModel, accelerator: AcceleratorType, engine: Engin
     """
     chips = engine.tensor_parallel
     if chips * engine.data_parallel > accelerator.chips:
-        return f"{chips * engine.data_parallel} chips are asked for and {accelerator.name} has {accelerator.chips}"
+        return f"{chips * engine.data_parallel} chips are requested and {accelerator.name} has {accelerator.chips}"
     if model.heads % chips:
         return f"tensor_parallel_size {chips} does not divide the {model.heads} attention heads"
     if not has_layout:

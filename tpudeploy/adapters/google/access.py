@@ -71,7 +71,7 @@ def account(connection: Connection, project: str, email: str | None) -> Account:
     name = f"projects/{project if email is None else '-'}/serviceAccounts/{address}"
     response = calls.get(name=name).execute(num_retries=0)
     may = safe_read(
-        "see whether you may let a machine be it",
+        "check whether you may run a machine as it",
         lambda: ACT_AS in _granted(calls, name, [ACT_AS]),
     )
     return Account(email=str(response.get("email", address)), is_disabled=bool(response.get("disabled")), may_act=may)

@@ -66,14 +66,14 @@ class Connection:
     def identity(self) -> str:
         """Return the account of the credentials. Raise `errors.Denied` where they are missing or no longer valid."""
         if self.emulator_host:
-            return "nobody (the emulator asks for no credentials)"
+            return "no account (the emulator needs no credentials)"
         from google.auth.transport.requests import Request
 
         credentials = self._adc[0]
         with translate_errors("use the Google credentials"):
             credentials.refresh(partial(Request(), timeout=self.timeout))  # type: ignore[no-untyped-call]  # google-auth annotates no method
         account = getattr(credentials, "service_account_email", "") or getattr(credentials, "account", "")
-        return str(account or "a person, by application-default credentials")
+        return str(account or "a user, by application-default credentials")
 
     def token(self) -> str | None:
         """Return an access token for a registry of Google's, or None for the emulator. Raise as `identity` does."""

@@ -42,7 +42,7 @@ def uses(connection: Connection, project: str) -> tuple[Use, ...]:
     total: list[Use] = []
     for page in pages(calls, calls.list(parent=f"projects/{project}/locations/-")):
         if page.get("unreachable"):
-            raise errors.Fault(f"Could not list what is held: {', '.join(page['unreachable'])} did not answer.")
+            raise errors.Fault(f"Could not list the chips in use: {', '.join(page['unreachable'])} did not answer.")
         total += [use for resource in page.get("queuedResources", ()) for use in _uses(resource)]
     return tuple(total)
 

@@ -93,5 +93,5 @@ def _make_room(files: int) -> None:
     if hard != resource.RLIM_INFINITY and hard < files:
         raise errors.UsageError(
             f"{files} files must be open at once, and this system allows {hard}.",
-            hint="Raise it (ulimit -Hn, /etc/security/limits.conf), or ask for fewer streams.",
+            hint="Raise it (ulimit -Hn, /etc/security/limits.conf), or use fewer streams.",
         )

@@ -118,7 +118,7 @@ class Installed:
             raise errors.UsageError(f"{self._client.program} is not on PATH.", hint=self._client.install)
         if api_key is not None and self._client.key is None:
             raise errors.UsageError(
-                f"{self._client.program} takes a key on its command line alone, where others can read it.",
+                f"{self._client.program} accepts a key only on its command line, where others can read it.",
                 hint="Leave out --driver, or measure with --driver vllm.",
             )
         self._program = program
@@ -140,7 +140,7 @@ class Installed:
         try:
             (result,) = foreign.read(text)[1]
         except ValueError as cause:
-            raise errors.BenchFailed(f"{self._client.program} wrote what cannot be read: {cause}.") from cause
+            raise errors.BenchFailed(f"{self._client.program} wrote a result that cannot be read: {cause}.") from cause
         if result.figures is None:
             raise errors.BenchFailed(f"{self._client.program} left the cell out: {result.why}.")
         return Measured(figures=result.figures, evidence=result.evidence, errors=result.errors, seconds=seconds)

@@ -60,7 +60,7 @@ ROWS: tuple[Signature, ...] = (
     ),
     Signature(
         name="too-few-chips",
-        what="More chips are asked for than the machine has",
+        what="More chips are requested than the machine has",
         pattern=r"Insufficient devices for 2D mesh: found (?P<has>\d+), expected \d+",
         remedy=_FEWER,
         example="ValueError: Insufficient devices for 2D mesh: found 1, expected 4",

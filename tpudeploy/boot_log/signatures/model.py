@@ -62,7 +62,7 @@ ROWS: tuple[Signature, ...] = (
         name="tokenizer-missing",
         what="The checkpoint has no tokenizer",
         pattern=r"Couldn't instantiate the backend tokenizer from one of",
-        remedy="Name one in serving.args.tokenizer, or take a checkpoint that brings its own.",
+        remedy="Name one in serving.args.tokenizer, or use a checkpoint that has its own.",
         example="ValueError: Couldn't instantiate the backend tokenizer from one of: (1) a `tokenizers` library ...",
     ),
     Signature(
@@ -94,8 +94,8 @@ ROWS: tuple[Signature, ...] = (
         what="The machine's disk is full",
         pattern=r"[Nn]o space left on device|Not enough free disk space to download",
         remedy=(
-            "Raise tpu.boot_disk_size; it can only be set when a slice is made. /dev/shm is memory: weights kept there "
-            "take the machine's RAM."
+            "Raise tpu.boot_disk_size; it can be set only when a slice is created. /dev/shm is memory: weights kept "
+            "there take the machine's RAM."
         ),
         example="OSError: [Errno 28] No space left on device: '/root/.cache/huggingface/hub/...'",
     ),

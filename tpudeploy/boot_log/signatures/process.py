@@ -16,12 +16,12 @@ def _timeout(match: re.Match[str], facts: EngineFacts) -> str:
     raised = f"Raise health.timeout (now {seconds} s)"
     if milestone.startswith("Compiling graph"):
         return (
-            f"{reached}It still compiled. {raised}, or compile fewer graphs ({_fewer_graphs(facts)}). "
+            f"{reached}It was still compiling. {raised}, or compile fewer graphs ({_fewer_graphs(facts)}). "
             "With serving.xla_cache_bucket a later start need not compile again."
         )
     if re.search(r"download|[Cc]heckpoint|[Ww]eights|shards", milestone):
-        return f"{reached}It still loaded the weights. {raised}, or load them from a bucket with model.mirror."
-    return f"{reached}{raised} if it was still at work; the log of the container shows whether it was."
+        return f"{reached}It was still loading the weights. {raised}, or load them from a bucket with model.mirror."
+    return f"{reached}{raised} if it was still working; the log of the container shows whether it was."
 
 
 def _fewer_graphs(facts: EngineFacts) -> str:
@@ -39,7 +39,7 @@ ROWS: tuple[Signature, ...] = (
             r"|Cannot allocate memory"
         ),
         remedy=(
-            "Take a slice whose hosts have more memory, or load less at once: model.mirror onto the disk instead of "
+            "Use a slice whose hosts have more memory, or load less at once: model.mirror onto the disk instead of "
             f"memory, a smaller or quantized checkpoint. {_SHARED}"
         ),
         # Linux mm/oom_kill.c
@@ -54,7 +54,7 @@ ROWS: tuple[Signature, ...] = (
         pattern=r"exit code 137\b|Exited \(137\)|Failed core proc\(s\): \{[^}]*: -9\b|died with exit code -9\b",
         remedy=(
             "Most often the machine ran out of memory (RAM, not HBM): `dmesg | grep -i oom` on the machine says so. "
-            "If it did, take a slice whose hosts have more memory or load less at once. If it did not, someone "
+            "If it did, use a slice whose hosts have more memory or load less at once. If it did not, someone "
             f"stopped the container (docker kill, a shutdown). {_SHARED}"
         ),
         example="failed: The container ended (exit code 137): Loading safetensors checkpoint shards:  50% Completed",

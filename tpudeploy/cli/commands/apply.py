@@ -68,11 +68,14 @@ def _saved_plan(args: argparse.Namespace, context: Context) -> Plan | None:
     if not saved_files:
         return None
     if len(args.profiles) > 1:
-        raise UsageError(f"{saved_files[0]} is a saved plan: it is applied alone.", hint="Name either it or profiles.")
+        raise UsageError(
+            f"{saved_files[0]} is a saved plan and must be applied alone.",
+            hint="Pass either the saved plan or profiles.",
+        )
     for attribute, option in _ONLY_WITH_PROFILES.items():
         if options.is_written(option, getattr(args, attribute)):
             raise UsageError(
                 f"{saved_files[0]} is a saved plan, and -{option} would change it.",
-                hint="Make a new plan with it: `tpudeploy plan`.",
+                hint="Make a new plan with that option: `tpudeploy plan`.",
             )
     return Plan.load(context.folder / saved_files[0])

@@ -313,5 +313,5 @@ def _address(url: str) -> str:
     except ValueError:
         is_address = False
     if not is_address or where.username is not None:
-        raise UsageError(f"`{url}` is no address to measure.", hint="Write it as http://HOST:8000.")
+        raise UsageError(f"`{url}` is not a valid address.", hint="Write it as http://HOST:8000.")
     return f"{where.scheme}://{where.netloc}"

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if len(args.runs) == 1 and ab.is_id(args.runs[0]):
         return ab.show(args, context)
     if args.by in _START_MEASURES:
-        raise UsageError(f"--by {args.by} goes with --ab: only the repeats of an A/B have starts to compare.")
+        raise UsageError(f"--by {args.by} needs --ab: only the repeats of an A/B have starts to compare.")
     if args.published:
         _list_published(context)
         return exits.SUCCESS

@@ -24,7 +24,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
     if args.pin and (args.destroy or args.refresh_only):
-        raise UsageError("-pin is for what is to be applied.", hint="Leave out -destroy and -refresh-only.")
+        raise UsageError(
+            "-pin works only with a plan of changes to apply.", hint="Leave out -destroy and -refresh-only."
+        )
     call = prepare(OPERATION, args, context)
     if args.pin and not call.opened.pin(call.values["profiles"], on_event=call.values["on_event"]):
         terminal.talk("No tag or revision has moved: the pins are unchanged.")

@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     if args.details and not args.profiles:
-        raise UsageError("A plan of the memory needs a profile.", hint="Name the profiles: status -details PROFILE...")
+        raise UsageError("-details needs a profile.", hint="Name the profiles: status -details PROFILE...")
     workspace = context.workspace(args.profiles)
     loaded = context.load_each(args.profiles, args)
     context.report_invalid(loaded.invalid)

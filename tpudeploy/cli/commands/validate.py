@@ -27,7 +27,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.views.reports import REPORTS
 
     if args.json and args.format not in {"text", "json"}:
-        raise UsageError(f"-json and -format {args.format} are two forms of output.", hint="Leave one out.")
+        raise UsageError(f"-json and -format {args.format} cannot be used together.", hint="Leave one out.")
     result = check_profiles(args.profiles, args, context)
     terminal = context.terminal
     if args.json:

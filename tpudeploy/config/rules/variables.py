@@ -80,10 +80,10 @@ def no_secret_in_env(root: MapNode) -> Iterator[Diagnostic]:
             continue
         hint = f"write `secrets: {{{name}: NAME}}`, with the name of a Secret Manager secret"
         if name in _CREDENTIALS:
-            message = f"{name} is a secret, and `env` holds plain values only"
+            message = f"{name} is a secret, and `env` takes plain values only"
             yield problem(codes.SECRET_IN_ENV, message, entry.key, path=(*_ENV, name), hint=hint)
         elif looks_secret(name) and name not in plain and not engine_variables.is_setting(name):
-            message = f"{quoted(name)} looks like the name of a secret, and `env` holds plain values only"
+            message = f"{quoted(name)} looks like the name of a secret, and `env` takes plain values only"
             hint += f"; if its value is not a secret, write `plain_env: [{name}]` beside `env`"
             yield problem(codes.SECRET_IN_ENV, message, entry.key, path=(*_ENV, name), hint=hint)
 

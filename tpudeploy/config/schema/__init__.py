@@ -29,7 +29,7 @@ class ProfileSpec(Section):
         "most 5 deep. Maps deep-merge, lists and scalars replace, null deletes. Default: none.",
         examples=["base.yaml"],
     )
-    model: ModelSpec = Field(description="What is served. Required: `model.id`.")
+    model: ModelSpec = Field(description="The model to serve. Required: `model.id`.")
     tpu: TpuSpec = Field(description="The slice. Required: `tpu.type`.")
     serving: ServingSpec = Field(description="The container and the server in it. Required: `serving.image`.")
     secrets: dict[str, str] = Field(
@@ -40,21 +40,21 @@ class ProfileSpec(Section):
     )
     placement: PlacementSpec = Field(
         default_factory=unwritten(PlacementSpec),
-        description="Where a slice may stand and how it is asked for. Default: on-demand, any zone.",
+        description="Where a slice can run and how it is requested. Default: on-demand, any zone.",
     )
     replicas: int = Field(
         1,
         ge=1,
         le=1000,
-        description="Slices that serve the same. Default: 1.",
+        description="The number of slices that serve the same model. Default: 1.",
     )
     lifecycle: LifecycleSpec = Field(
         default_factory=unwritten(LifecycleSpec),
-        description="How a deployment changes. Default: its own defaults.",
+        description="How changes are rolled out. Default: the defaults of its keys.",
     )
     health: HealthSpec = Field(
         default_factory=unwritten(HealthSpec),
-        description="When a deployment counts as serving. Default: its own defaults.",
+        description="When a deployment counts as serving. Default: the defaults of its keys.",
     )
 
 

@@ -15,8 +15,8 @@ class LifecycleSpec(Section):
     update: Literal["in-place", "blue-green"] = Field(
         "in-place",
         description="How a serving change is rolled out: in-place restarts the server and keeps the chips, so that "
-        "nothing serves meanwhile; blue-green brings it up on a second slice, sends clients there, and gives up the "
-        "first when no client can use it any longer; both are billed for that time. Default: in-place.",
+        "nothing serves meanwhile; blue-green starts it on a second slice, sends clients there, and deletes"
+        " the first when no client can use it any longer; both are billed for that time. Default: in-place.",
     )
     replace: Literal["create-before-destroy", "destroy-before-create"] = Field(
         "create-before-destroy",
@@ -25,8 +25,9 @@ class LifecycleSpec(Section):
     )
     on_run_end: Literal["release", "renew"] = Field(
         "release",
-        description="What happens at max_run_duration, when Google deletes the VM: release lets it end; renew asks for "
-        "a successor early enough to take over before, wherever an apply runs then. Default: release.",
+        description="What happens at max_run_duration, when Google deletes the VM: release lets it end; renew requests "
+        "a replacement early enough to take over before that, if an apply runs at that time. Default: "
+        "release.",
     )
     ignore_changes: Words = Field(
         default=(),
@@ -38,15 +39,16 @@ class LifecycleSpec(Section):
 class HealthSpec(Section):
     timeout: Time = Field(
         Duration.parse("45m"),
-        description="From granted to serving; a slice that takes longer is kept, not deleted. Default: 45m.",
+        description="The longest time from the grant until the server serves; a slice that takes longer is kept, not "
+        "deleted. Default: 45m.",
         examples=["45m"],
     )
     via: Literal["auto", "external", "internal", "iap", "node"] = Field(
         "auto",
-        description="From where the endpoint is looked at: its external or internal address, a tunnel through IAP, "
-        "or the node's own word. Default: auto, in that order.",
+        description="How the endpoint is checked: at its external or internal address, through an IAP tunnel, or by the"
+        " node's own report. Default: auto, in that order.",
     )
     prompt: Text = Field(
         "Say hello.",
-        description="What is asked to prove that it serves: a real completion, not only /health. Default: Say hello.",
+        description="The prompt that proves that it serves: a real completion, not only /health. Default: Say hello.",
     )

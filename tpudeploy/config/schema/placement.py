@@ -77,7 +77,7 @@ class NetworkSpec(Section):
     )
     tags: Annotated[tuple[NetworkTag, ...], Strict(False)] = Field(  # noqa: FBT003 - from a YAML list
         default=(),
-        description="Network tags that firewall rules speak of. Default: none. Source: Cloud TPU's `tags`.",
+        description="Network tags that firewall rules refer to. Default: none. Source: Cloud TPU's `tags`.",
     )
 
 
@@ -90,7 +90,7 @@ class PlacementSpec(Section):
     )
     backend: Literal["queued-resource", "gce-instance", "auto"] = Field(
         "queued-resource",
-        description="Through which service a slice is asked for. Default: queued-resource; the others are not "
+        description="The service that a slice is requested from. Default: queued-resource; the others are not "
         "supported yet.",
     )
     zones: Zones = Field(
@@ -107,7 +107,7 @@ class PlacementSpec(Section):
     )
     reservation: Reservation | None = Field(
         None,
-        description="The reservation that `reserved` takes from. Default: none. Source: Cloud TPU's `reservationName`.",
+        description="The reservation that `reserved` uses. Default: none. Source: Cloud TPU's `reservationName`.",
         examples=["projects/my-project/locations/us-east5-b/reservations/my-reservation"],
     )
     max_run_duration: Time | None = Field(
@@ -118,20 +118,20 @@ class PlacementSpec(Section):
     )
     valid_until: Time | None = Field(
         None,
-        description="How long a request may wait before it lapses by itself, e.g. 2h. Default: 2h. Source: Cloud "
+        description="How long a request may wait before it expires, e.g. 2h. Default: 2h. Source: Cloud "
         "TPU's `queueingPolicy.validUntilDuration`.",
         examples=["2h"],
     )
     max_parallel_requests: Annotated[int, Field(ge=1, le=64)] = Field(
         4,
-        description="The number of places that are asked at once for one replica; the first usable slice is kept and "
-        "the other requests are deleted. Each counts against quota while it waits. Default: 4.",
+        description="The number of places to request from at the same time for one replica; the first usable slice is "
+        "kept and the other requests are deleted. Each counts against quota while it waits. Default: 4.",
         examples=[8],
     )
     max_price_per_chip_hour: Annotated[float, Field(gt=0)] | None = Field(
         None,
-        description="USD per chip and hour; pairs of zone and provisioning model with a dearer list price are not "
-        "asked. Default: no limit.",
+        description="USD per chip and hour; pairs of zone and provisioning model with a higher list price are not "
+        "tried. Default: no limit.",
         examples=[2.0],
     )
     network: NetworkSpec = Field(

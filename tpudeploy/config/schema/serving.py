@@ -17,7 +17,7 @@ Revision = Annotated[str, Form(r"[A-Za-z0-9][\w./-]{0,254}", "main, or a commit'
 
 class ModelSpec(Section):
     id: ModelId = Field(
-        description="The model that clients ask for: a Hugging Face id, or a gs:// prefix or absolute path that "
+        description="The model that clients request: a Hugging Face id, or a gs:// prefix or absolute path that "
         "holds the weights. Required. Source: the first argument of `vllm serve`.",
         examples=["google/gemma-4-E2B-it"],
     )
@@ -67,7 +67,7 @@ class ServingSpec(Section):
     )
     tensor_parallel_size: Count | None = Field(
         None,
-        description="Chips that one copy of the model is spread over. Default: chips of the slice / "
+        description="The number of chips for one copy of the model. Default: chips of the slice / "
         "data_parallel_size. Source: vLLM's --tensor-parallel-size.",
         examples=[4],
     )
@@ -90,7 +90,7 @@ class ServingSpec(Section):
         None,
         gt=0,
         le=1,
-        description="Share of HBM for weights and KV cache, 0 < x <= 1; programs and activations live in the rest. "
+        description="Share of HBM for weights and KV cache, 0 < x <= 1; programs and activations use the rest. "
         "Default: vLLM's (0.92). Source: vLLM's --gpu-memory-utilization.",
         examples=[0.9],
     )
@@ -103,7 +103,7 @@ class ServingSpec(Section):
     max_model_len: TokensOrAuto | None = Field(
         None,
         description="Prompt and output tokens of one request together: a number, 16k (16,000) or 16K (16,384); auto "
-        "is the most that the KV cache holds. Default: the model's own limit. Source: vLLM's --max-model-len.",
+        "is the largest that fits in the KV cache. Default: the model's own limit. Source: vLLM's --max-model-len.",
         examples=[16384],
     )
     max_num_seqs: Count | None = Field(
@@ -122,7 +122,7 @@ class ServingSpec(Section):
         None,
         ge=0,
         le=2**31 - 1,
-        description="Distance in tokens of the padded batch sizes that are compiled; 0 is powers of two. A gap makes "
+        description="Distance in tokens of the padded batch sizes that are compiled; 0 is powers of two. A gap means "
         "less padding and more graphs. Default: 0. Source: tpu_inference's VLLM_TPU_BUCKET_PADDING_GAP.",
         examples=[512],
     )
@@ -134,8 +134,9 @@ class ServingSpec(Section):
     )
     xla_cache_bucket: Bucket | None = Field(
         None,
-        description="Where the compile cache outlives the machine: restored before a start, saved after one that "
-        "serves. The VM's service account needs roles/storage.objectUser there. Default: nowhere.",
+        description="A bucket that keeps the compile cache when the machine is deleted: it is restored before a start, "
+        "and saved after one that serves. The VM's service account needs roles/storage.objectUser there. "
+        "Default: none.",
         examples=["gs://bucket/xla"],
     )
     port: int | None = Field(
@@ -183,7 +184,7 @@ class ServingSpec(Section):
     )
     setup: Words = Field(
         default=(),
-        description="Commands that run in the container before it serves, each in a shell of its own; the first that "
+        description="Commands that run in the container before it serves, each in its own shell; the first that "
         "fails stops the boot. Default: none.",
         examples=[["pip install git+https://github.com/huggingface/transformers.git"]],
     )

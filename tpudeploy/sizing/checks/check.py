@@ -130,8 +130,8 @@ def _no_way(budget: HbmBudget) -> str:
     best = lightest(budget)
     weights = f"{gib(best.weights_bytes_per_chip)} of {gib(best.hbm_bytes_per_chip)} a chip"
     if best.weights_bytes_per_chip >= best.hbm_bytes_per_chip:
-        return f"No slice of one host holds it: on {best.accelerator.name} the weights alone take {weights}."
+        return f"No single-host slice fits it: on {best.accelerator.name} the weights alone take {weights}."
     return (
-        "No slice of one host holds it beside the room for compiled programs with which boots are known to succeed: "
+        "No single-host slice fits it with the room for compiled programs with which boots are known to succeed: "
         f"on {best.accelerator.name} the weights take {weights}."
     )

@@ -33,14 +33,14 @@ def graph_cache(deployment: Deployment) -> Iterator[Diagnostic]:
     host = host_path(deployment.container, cache)
     if "serving.xla_cache_bucket" in deployment.attributes:
         if host is None:
-            message = f"The compile cache {cache} is in no volume: nothing can be moved between it and its bucket."
+            message = f"The compile cache {cache} is not in a volume, so it cannot be copied to and from its bucket."
             hint = "Put it in a volume, or leave out serving.volumes."
             yield error(deployment, message, path="serving.xla_cache_bucket", hint=hint)
         return
     if host is None:
-        message = f"The compile cache {cache} is in no volume: it dies with the container."
+        message = f"The compile cache {cache} is not in a volume: it is lost with the container."
     elif is_emptied(host):
-        message = f"The compile cache {cache} is in {host} on the machine: it dies when that reboots."
+        message = f"The compile cache {cache} is in {host} on the machine: it is lost when the machine reboots."
     else:
         return
     path = "serving.xla_cache_path" if "serving.xla_cache_path" in deployment.origins else "serving.volumes"
@@ -70,7 +70,7 @@ def hub_cache(deployment: Deployment) -> Iterator[Diagnostic]:
     if is_memory(container, home):
         yield _hub_cache_in_memory(deployment, host, None if model is None else checkpoint_bytes(model))
     elif home.rstrip("/") == SHARED_MEMORY:
-        message = f"HF_HOME {home} is no memory here: {host} on the machine's disk is mounted over it."
+        message = f"HF_HOME {home} is not memory here: {host} on the machine's disk is mounted over it."
         yield warning(deployment, message, path=_HOME, hint=_HOME_HINT)
 
 
@@ -79,13 +79,13 @@ def _hub_cache_in_memory(deployment: Deployment, host: str | None, size: int | N
     home, ram = host or hub_home(deployment.container), deployment.accelerator.host_ram_gib * _GIB
     if host is None and deployment.container.shm_size is None:
         weights = "the weights take more" if size is None else f"the weights take {gib(size)}"
-        message = f"HF_HOME {home} is in no volume: docker gives it 64 MiB, and {weights}."
+        message = f"HF_HOME {home} is not in a volume: docker gives it 64 MiB, and {weights}."
         return error(deployment, message, path=_HOME, hint=_HOME_HINT)
     weights = "as much as the weights" if size is None else gib(size)
     usage = f"HF_HOME on {home} takes {weights} of the machine's {gib(ram)} of memory"
     if host is not None and size is not None and size > ram // 2:
-        return error(deployment, f"{usage}, and /dev/shm holds half of that.", path=_HOME, hint=_HOME_HINT)
-    return warning(deployment, f"{usage}, and is gone at a reboot.", path=_HOME, hint=_HOME_HINT)
+        return error(deployment, f"{usage}, and /dev/shm has half of that.", path=_HOME, hint=_HOME_HINT)
+    return warning(deployment, f"{usage}, and is lost at a reboot.", path=_HOME, hint=_HOME_HINT)
 
 
 @check_for(

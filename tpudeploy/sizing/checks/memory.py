@@ -117,11 +117,11 @@ def program_room(deployment: Deployment) -> Iterator[Diagnostic]:
     share = f"hbm_utilization {budget.engine.utilization:g} leaves {_most(deployment)}{gib(rest, 2)} a chip"
     hint = _lower_utilization(deployment, budget, room.utilization(budget.hbm_bytes_per_chip))
     if rest < certain:
-        message = f"{share} for compiled programs, which need {gib(room.needed, 2)}: the boot would die of it."
+        message = f"{share} for compiled programs, which need {gib(room.needed, 2)}: the boot would fail."
         yield error(deployment, message, path=path, hint=hint)
         return
     if rest < room.needed:
-        doubt = f", which are thought to need {gib(room.needed, 2)}: the boot may die of it."
+        doubt = f", which are estimated to need {gib(room.needed, 2)}: the boot may fail."
     else:
         doubt = f"; boots are known to succeed with {gib(room.proven, 2)}."
     yield warning(deployment, f"{share} for compiled programs{doubt}", path=path, hint=hint)
@@ -156,7 +156,7 @@ def copied_cache(deployment: Deployment) -> Iterator[Diagnostic]:
         f"Layers with {heads} KV head{'s' if heads > 1 else ''} are cached {chips // heads} times over {chips} chips: "
         f"{budget.kv_bytes_per_token_per_chip:,} bytes a token on each, {budget.kv_cache_tokens:,} tokens in all."
     )
-    hint = "No split into copies holds more: the weights need these chips."
+    hint = "No split into copies has more room: the weights need these chips."
     if copies is not None:
         split = f"tensor_parallel_size {copies.engine.tensor_parallel} x data_parallel_size"
         hint = f"{split} {copies.engine.data_parallel} would hold {copies.kv_cache_tokens:,}."

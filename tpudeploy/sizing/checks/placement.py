@@ -33,7 +33,7 @@ def no_place(deployment: Deployment) -> Iterator[Diagnostic]:
 @check_for(
     "TPU2001",
     "An endpoint without an API key",
-    "The machine gets an external address, and vLLM asks for no key: everybody whom the firewall lets through can "
+    "The machine gets an external address, and vLLM requires no key: everyone whom the firewall lets through can "
     "use the model. The default network of Google Cloud lets no one in, and one firewall rule that opens the port "
     "changes that. Add a key, a secret in Secret Manager that vLLM, the probe and `tpudeploy query` then use; or "
     "set placement.network.external_ip: false.",
@@ -42,7 +42,7 @@ def no_place(deployment: Deployment) -> Iterator[Diagnostic]:
 def open_endpoint(deployment: Deployment) -> Iterator[Diagnostic]:
     if not deployment.network.external_ip or any(s.variable == "VLLM_API_KEY" for s in deployment.container.secrets):
         return
-    message = f"{deployment.name} has an external address and asks for no API key."
+    message = f"{deployment.name} has an external address and requires no API key."
     hint = "Add secrets.VLLM_API_KEY, or set placement.network.external_ip: false."
     yield warning(deployment, message, path="secrets.VLLM_API_KEY", hint=hint)
 

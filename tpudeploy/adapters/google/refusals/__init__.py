@@ -14,7 +14,7 @@ GROUPS: Mapping[str, tuple[Verdict, ...]] = {
     "capacity": capacity.ROWS,
     "quota": quota.ROWS,
     "what is offered where": offers.ROWS,
-    "what only a person can mend": people.ROWS,
+    "what only a user can fix": people.ROWS,
     "what passes": passing.ROWS,
 }
 VERDICTS = tuple(row for rows in GROUPS.values() for row in rows)

@@ -25,7 +25,7 @@ ROWS: tuple[Verdict, ...] = (
     ),
     Verdict(
         kind="stockout-reserved",
-        what="No capacity, in the words of a reservation that was not asked for",
+        what="No capacity, in the words for a reservation that was not requested",
         pattern=r"insufficient reserved capacity",
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.CREATE, Layer.FAILED),

@@ -46,7 +46,7 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.LOOK_AGAIN,
         scope=Scope.PAIR,
         holds=30 * SECONDS,
-        hint="It passes. Work in progress is saved, and a later `tpudeploy apply` continues it.",
+        hint="It is temporary. Work in progress is saved, and a later `tpudeploy apply` continues it.",
         examples=("The service is currently unavailable.",),
     ),
     Verdict(
@@ -58,7 +58,7 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.LOOK_AGAIN,
         scope=Scope.PAIR,
         holds=30 * SECONDS,
-        hint="Nothing is deleted because of it. tpudeploy looks the requested slice up by its name.",
+        hint="Nothing is deleted because of this. tpudeploy looks the requested slice up by its name.",
         examples=("Operation did not complete within the designated timeout of 600 seconds.",),
         is_recorded=False,
     ),
@@ -84,8 +84,8 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.LOOK_AGAIN,
         scope=Scope.PAIR,
         holds=30 * SECONDS,
-        hint="For a slice: it is gone, or not visible yet. For what a request names, such as a network: check its name "
-        "in the profile.",
+        hint="A slice was deleted, or is not visible yet. For anything else that a request names, such as a network, "
+        "check its name in the profile.",
         examples=("Resource 'projects/p/locations/us-east5-a/nodes/x' was not found",),
     ),
     Verdict(
@@ -116,7 +116,7 @@ ROWS: tuple[Verdict, ...] = (
     ),
     Verdict(
         kind="wrong-state",
-        what="The slice cannot do that in its present state",
+        what="The slice does not support that in its present state",
         pattern=r"not supported while in state",
         code=Code.FAILED_PRECONDITION,
         layers=(Layer.REPLY,),

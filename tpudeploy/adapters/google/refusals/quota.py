@@ -32,7 +32,7 @@ ROWS: tuple[Verdict, ...] = (
         scope=Scope.REGION,
         holds=24 * HOURS,
         hint="Each VM needs one. Set placement.network.external_ip: false (the subnetwork then needs Private Google "
-        "Access), or ask for more quota.",
+        "Access), or request more quota.",
         examples=(
             "IN_USE_ADDRESSES limit (8)",
             "Quota 'IN_USE_ADDRESSES' exceeded. Limit: 8.0 in region us-east5.",
@@ -95,6 +95,6 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.NEXT_ZONE,
         scope=Scope.PAIR,
         holds=5 * MINUTES,
-        hint="It is capacity or a quota: Google's own text, which is always shown, says which.",
+        hint="The cause is capacity or a quota. Google's own text, which is always shown, says which.",
     ),
 )
