@@ -401,7 +401,9 @@ def _state_of(workspace: Workspace, name: str) -> State:
     state = backend.read(name).state
     if state is None:
         names = ", ".join(backend.names())
-        raise StateError(f"{name} has no state here.", hint=f"There are: {names}." if names else "None has one.")
+        raise StateError(
+            f"{name} has no state here.", hint=f"There are: {names}." if names else "No deployment has one."
+        )
     return state
 
 
@@ -418,7 +420,7 @@ def _deployment(workspace: Workspace, name: str | None) -> str:
         return address.deployment
     names = workspace.adapters.states.names()
     if len(names) != 1:
-        hint = f"There are: {', '.join(names)}." if names else "No deployment has one here."
+        hint = f"There are: {', '.join(names)}." if names else "No deployment has a state here."
         raise UsageError("Name the deployment whose state you mean.", hint=hint)
     return names[0]
 
@@ -433,7 +435,7 @@ def _earlier_state(workspace: Workspace, name: str, serial: int) -> State:
     match = next((state for state in candidates if state.serial == serial), None)
     if match is None:
         serials = ", ".join(str(state.serial) for state in candidates)
-        hint = f"There are: {serials}." if serials else "None is kept of it."
+        hint = f"There are: {serials}." if serials else "No state of it is kept."
         raise StateError(f"No state of {name} with the serial {serial} is kept.", hint=hint)
     return match
 
