@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,23 +83,32 @@ def _parameters(version: str, http: str, path: str) -> frozenset[str] | None:
 
 @lru_cache(maxsize=4096)  # Compute Engine has about a thousand, and pollers call one again and again
 def _find_method(version: str, http: str, path: str) -> Mapping[str, Any] | None:
-    fits = (method for pattern, method in _methods(version) if method["httpMethod"] == http and pattern.fullmatch(path))
+    fits = (
+        method
+        for flat_path, method in _methods(version).get((http, path.count("/")), ())
+        if _pattern(flat_path).fullmatch(path)
+    )
     return next(fits, None)
 
 
 @cache
-def _methods(version: str) -> tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...]:
-    """Return every method of a document, each behind the pattern of its path."""
+def _methods(version: str) -> Mapping[tuple[str, int], Sequence[tuple[str, Mapping[str, Any]]]]:
+    """Return every method of a document behind its path, by its HTTP method and the number of slashes in the path."""
     document = _document(version)
+    methods: dict[tuple[str, int], list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
 
-    def below(resource: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        yield from resource.get("methods", {}).values()
+    def collect(resource: Mapping[str, Any]) -> None:
+        for method in resource.get("methods", {}).values():
+            path = f"{document['servicePath']}{method['flatPath']}"
+            methods[method["httpMethod"], path.count("/")].append((path, method))
         for inner in resource.get("resources", {}).values():
-            yield from below(inner)
+            collect(inner)
 
-    return tuple((_pattern(f"{document['servicePath']}{each['flatPath']}"), each) for each in below(document))
+    collect(document)
+    return methods
 
 
+@cache
 def _pattern(flat_path: str) -> re.Pattern[str]:
     """Return the pattern of a path such as `v2/projects/{projectsId}/locations/{locationsId}/nodes/{nodesId}:stop`."""
     fixed = (re.escape(part) for part in re.split(r"\{\w+\}", flat_path))

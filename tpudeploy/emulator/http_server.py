@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import select
@@ -12,11 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
-from typing import Any
+from email.utils import formatdate
+from http.client import responses
+from typing import Any, BinaryIO
 from urllib.parse import parse_qsl, urlsplit
 
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH")
 _BODILESS = (204, 304)
+_LONGEST_LINE = 65536  # bytes of a line of a request
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 seconds: close() sends RST
 
 
@@ -106,18 +108,18 @@ class Server:
 
     def _accept(self) -> None:
         while True:
-            connection, address = self._listener.accept()
+            connection, _ = self._listener.accept()
             if self._closing:
                 connection.close()
                 return
-            thread = threading.Thread(target=self._serve, args=(connection, address), daemon=True)
+            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
             with self._guard:
                 self._connections[thread] = connection
             thread.start()
 
-    def _serve(self, connection: socket.socket, address: Any) -> None:
+    def _serve(self, connection: socket.socket) -> None:
         try:
-            _Handler(connection, address, self)  # type: ignore[arg-type]  # of its server it uses what this one has
+            _Conversation(connection, self).run()
         except OSError:
             pass  # the client hung up
         finally:
@@ -126,98 +128,124 @@ class Server:
             connection.close()
 
 
-class _RequestReader(io.BufferedReader):
-    """Keeps the last line read: a block of headers that does not end in an empty line was cut off."""
+class _Conversation:
+    """The requests of one connection, each answered before the next is read.
 
-    last_line = b""
+    Headers are read here, because the standard library parses them as e-mail, which costs more than the whole reply.
+    """
 
-    def readline(self, size: int | None = -1, /) -> bytes:
-        self.last_line = super().readline(size)
-        return self.last_line
+    def __init__(self, connection: socket.socket, server: Server) -> None:
+        self._connection = connection
+        self._server = server
 
+    def run(self) -> None:
+        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self._connection.makefile("rb") as stream:
+            while self._answer_next(stream):
+                pass
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    rbufsize = 0  # the buffer is that of `_RequestReader`
-    server_version = "tpudeploy-emulator"
-    sys_version = ""
-    disable_nagle_algorithm = True
-    wbufsize = -1
-    server: Server  # type: ignore[assignment]  # the base class expects one of its own module
-
-    def date_time_string(self, timestamp: float | None = None) -> str:
-        """Return the `Date` of a reply: time is the emulator's, as it is in the replies themselves."""
-        return super().date_time_string(self.server.now() if timestamp is None else timestamp)
-
-    def setup(self) -> None:
-        super().setup()
-        self.rfile = _RequestReader(self.rfile)  # unbuffered: the raw stream
-
-    def do_GET(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        has_all_headers = self.rfile.last_line in (b"\r\n", b"\n")  # type: ignore[attr-defined]
-        body = self.rfile.read(length)
-        if not has_all_headers or len(body) < length:  # the client was killed while it sent its request
-            self.close_connection = True
-            return
-        request = Request(
-            method=self.command,
-            target=self.path,
-            headers={name.lower(): value for name, value in self.headers.items()},
-            body=body,
-            is_gone=self._has_hung_up,
-        )
+    def _answer_next(self, stream: BinaryIO) -> bool:
+        """Answer one request. Return whether the connection stays open for another one."""
         try:
-            reply = self.server.answer(request)
+            request, stays_open = self._read(stream)
+        except EOFError:
+            return False  # the client is done, or was killed while it sent its request
+        except _Malformed as cause:
+            self._send("GET", Reply(http=cause.http, body="", headers={"Connection": "close"}))
+            return False
+        try:
+            reply = self._server.answer(request)
         except OSError as cause:  # an error of the emulator, not of the client's socket, must be seen
-            raise RuntimeError(f"the emulator failed at {self.command} {self.path}") from cause
+            raise RuntimeError(f"the emulator failed at {request.method} {request.target}") from cause
         if reply.seconds:
-            self.server.sleep(reply.seconds)
+            self._server.sleep(reply.seconds)
         if reply.cut:
-            self._cut(reply.cut)
-        else:
-            self._send(reply)
+            if reply.cut == "reset":
+                self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            return False
+        self._send(request.method, reply)
+        return stays_open and not isinstance(reply.body, Iterator)
 
-    do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_GET  # noqa: N815  names are http.server's
+    def _read(self, stream: BinaryIO) -> tuple[Request, bool]:
+        """Return a request, and whether its client keeps the connection.
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base class's name
-        """Log nothing: the service keeps the log."""
+        Raise EOFError for a request that was cut off, and `_Malformed` for one that is not HTTP.
+        """
+        words = _read_line(stream, too_long=414).split()
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):  # noqa: PLR2004  method, target and version
+            raise _Malformed(400)
+        method, target, version = words
+        if method not in _METHODS:
+            raise _Malformed(501)
+        headers: dict[str, str] = {}
+        while line := _read_line(stream, too_long=431):
+            name, _, value = line.partition(":")
+            headers[name.lower()] = value.strip()
+        length = headers.get("content-length", "0")
+        if not length.isdecimal():
+            raise _Malformed(400)
+        if headers.get("expect", "").lower() == "100-continue":
+            self._connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = stream.read(int(length))
+        if len(body) < int(length):
+            raise EOFError
+        default = "close" if version == "HTTP/1.0" else "keep-alive"
+        stays_open = headers.get("connection", default).lower() != "close"
+        # Two slashes in front would make the first folder of the path a host.
+        path = f"/{target.lstrip('/')}" if target.startswith("//") else target
+        request = Request(method=method, target=path, headers=headers, body=body, is_gone=self._has_hung_up)
+        return request, stays_open
 
     def _has_hung_up(self) -> bool:
         """Return whether the client is gone: it sends nothing after its request, so what can be read is the end."""
         waiting = select.poll()
         try:
-            waiting.register(self.connection, select.POLLIN)
+            waiting.register(self._connection, select.POLLIN)
         except ValueError:  # the request was answered, and its connection closed, since it was listed
             return True
         return bool(waiting.poll(0))
 
-    def _send(self, reply: Reply) -> None:
-        self.send_response(reply.http)
+    def _send(self, method: str, reply: Reply) -> None:
         is_json = isinstance(reply.body, Mapping)
-        self.send_header("Content-Type", "application/json; charset=UTF-8" if is_json else reply.content_type)
+        headers = {
+            "Server": "tpudeploy-emulator",
+            # Time is the emulator's, as it is in the replies themselves.
+            "Date": formatdate(self._server.now(), usegmt=True),
+            "Content-Type": "application/json; charset=UTF-8" if is_json else reply.content_type,
+        }
         if isinstance(reply.body, Iterator):
-            self.close_connection = True
-            self.send_header("Connection", "close")
-            self.end_headers()
+            self._connection.sendall(_head(reply.http, {**headers, "Connection": "close"}))
             for chunk in reply.body:
-                self.wfile.write(chunk)
-                self.wfile.flush()
+                self._connection.sendall(chunk)
             return
         payload = reply.payload()
         if reply.http not in _BODILESS:
-            self.send_header("Content-Length", str(len(payload)))
-        for name, value in reply.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(payload)
-        self.wfile.flush()
+            headers["Content-Length"] = str(len(payload))
+        head = _head(reply.http, {**headers, **reply.headers})
+        self._connection.sendall(head if method == "HEAD" else head + payload)
 
-    def _cut(self, how: str) -> None:
-        self.close_connection = True
-        if how == "reset":
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
+class _Malformed(Exception):
+    """Ends a connection with this status."""
+
+    def __init__(self, http: int) -> None:
+        super().__init__(http)
+        self.http = http
+
+
+def _read_line(stream: BinaryIO, *, too_long: int) -> str:
+    """Return the next line of a request without its end. Raise EOFError where it was cut off, and `_Malformed`."""
+    line = stream.readline(_LONGEST_LINE + 1)
+    if len(line) > _LONGEST_LINE:
+        raise _Malformed(too_long)
+    if not line.endswith(b"\n"):
+        raise EOFError
+    return line.decode("iso-8859-1").rstrip("\r\n")
+
+
+def _head(http: int, headers: Mapping[str, str]) -> bytes:
+    lines = (f"HTTP/1.1 {http} {responses.get(http, '')}", *(f"{name}: {value}" for name, value in headers.items()))
+    return "".join(f"{line}\r\n" for line in (*lines, "")).encode("iso-8859-1")
 
 
 def _shut(connection: socket.socket) -> None:

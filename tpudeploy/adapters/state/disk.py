@@ -36,13 +36,16 @@ def make_folder(folder: Path) -> None:
     Access by others is removed from a `.tpudeploy` folder and its contents, which earlier versions left readable.
     """
     whole = folder.absolute()
-    ours = next((f for f in (whole, *whole.parents) if f.name == STATES), None)
-    if ours is None:
+    if STATES not in whole.parts:
         folder.mkdir(parents=True, exist_ok=True)
         return
-    ours.parent.mkdir(parents=True, exist_ok=True)
-    for each in reversed([f for f in (whole, *whole.parents) if f.is_relative_to(ours)]):
-        each.mkdir(mode=_OWNERS_FOLDER, exist_ok=True)
+    family = (whole, *whole.parents)
+    index = next(index for index, each in enumerate(family) if each.name == STATES)
+    ours = family[index]
+    if not whole.is_dir():
+        ours.parent.mkdir(parents=True, exist_ok=True)
+        for each in reversed(family[: index + 1]):
+            each.mkdir(mode=_OWNERS_FOLDER, exist_ok=True)
     _close_to_others(ours)
 
 
