@@ -13,6 +13,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Where Python may not keep what it compiled, each worker of pytest and each command that a test starts compiles it again.
+export PYTHONDONTWRITEBYTECODE :=
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 WORKFLOWS := $(wildcard examples/05-pull-requests/*.yml)
 GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
