@@ -83,7 +83,7 @@ LIMITS = {
     "domain": Limit(participles=9.6, functions=0, phrases=21),
     "emulator": Limit(participles=0.0, functions=0, phrases=1),
     "engine": Limit(participles=1.3, functions=0, phrases=8),
-    "gitops": Limit(participles=0.0, functions=0, phrases=5),
+    "gitops": Limit(participles=0.0, functions=0, phrases=0),
     "metrics": Limit(participles=0.0, functions=0, phrases=0),
     "node": Limit(participles=18.6, functions=0, phrases=2),
     "operations": Limit(participles=0.0, functions=0, phrases=0),

@@ -64,7 +64,7 @@ def test_a_comment_whose_text_a_writer_made_harmless_approves_nothing(pipeline: 
     assert here.api.edits("mallory", comment, here.comment().replace("1 to add", "0 to add")) == 200
     assert here.comment()  # by the same author still
     here.on_push()
-    _refused(at, "is not the one that was signed", "somebody edited it")
+    _refused(at, "is not the one that was signed", "a person edited it")
 
 
 def test_a_comment_that_a_writer_edited_and_put_back_approves_nothing(pipeline: Both) -> None:
@@ -143,7 +143,7 @@ def test_the_test_merge_of_an_open_pull_request_is_no_merge(pipeline: Both) -> N
     at, here = pipeline
     _planned(pipeline)
     here.on_push(here.api.pulls[PULL]["merge_commit_sha"], merged=False)
-    _refused(at, "No one merged pull request brought")
+    _refused(at, "Not exactly one merged pull request brought")
 
 
 def test_an_approval_that_is_copied_to_another_pull_request_is_none_there(pipeline: Both) -> None:

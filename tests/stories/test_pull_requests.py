@@ -372,7 +372,7 @@ def test_a_commit_that_no_pull_request_brought_is_not_applied(pipeline: Both) ->
     here.on_push(merged=False)
     stopped = at.run(*APPLY)
     assert stopped.code == 11
-    assert "No one merged pull request brought" in stopped.err
+    assert "Not exactly one merged pull request brought" in stopped.err
 
 
 def test_a_run_that_was_left_out_is_made_up_for_by_the_next(pipeline: Both) -> None:

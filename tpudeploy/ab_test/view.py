@@ -78,28 +78,15 @@ def result(result: Result, paint: Paint, *, path: str, width: int | None) -> str
 
 
 def _proposal_lines(proposal: Proposal, paint: Paint) -> Iterator[str]:
-    experiment, restarts = proposal.experiment, proposal.restarts
+    experiment = proposal.experiment
     title = words.plain(f"A/B of {experiment.path} on {experiment.deployment}")
     yield f"{paint.bold(title)}  ({proposal.where})"
     yield ""
     for side in Side:
         note = f"  ({experiment.file} has this value)" if side is experiment.written else ""
         yield words.plain(f"  {side}  {experiment.arm(side).value}{note}")
-    cells, turns = len(experiment.sweep.points), len(proposal.turns)
-    sides = " ".join(side for _, side in proposal.turns)
     yield ""
-    yield (
-        f"  {turns} repeat{'s' if turns > 1 else ''} ({sides}) of {cells} cell{'s' if cells > 1 else ''}, "
-        f"{words.duration(experiment.sweep.window_seconds)} each at most"
-    )
-    downtime = "an unpredictable time"
-    if proposal.least is not None and proposal.most is not None:
-        downtime = f"about {words.span(proposal.least, proposal.most)}"
-    each = " each" if restarts > 1 else ""
-    yield f"  {restarts} restart{'s' if restarts != 1 else ''}: nothing serves for {downtime}{each}; the chips stay"
-    if proposal.seconds is not None:
-        cost = "" if proposal.usd is None else f", ${proposal.usd:.2f} of the slice"
-        yield f"  at most about {words.duration(proposal.seconds)} in all{cost}"
+    yield from _effort(proposal)
     if experiment.by.is_of_start:
         yield "  the start time decides: this value changes how the server starts"
     if experiment.questions:
@@ -108,6 +95,22 @@ def _proposal_lines(proposal: Proposal, paint: Paint) -> Iterator[str]:
     elif is_risky(experiment.path):
         yield paint.yellow(f"  quality is not measured, and {experiment.path} may change it")
     yield f"  at the end {experiment.deployment} matches {experiment.file} again"
+
+
+def _effort(proposal: Proposal) -> Iterator[str]:
+    """Yield what the A/B takes: repeats, restarts, time and money."""
+    sweep = proposal.experiment.sweep
+    repeats, cells = words.plural(len(proposal.turns), "repeat"), words.plural(len(sweep.points), "cell")
+    sides = " ".join(side for _, side in proposal.turns)
+    yield f"  {repeats} ({sides}) of {cells}, {words.duration(sweep.window_seconds)} each at most"
+    downtime = "an unpredictable time"
+    if proposal.least is not None and proposal.most is not None:
+        downtime = f"about {words.span(proposal.least, proposal.most)}"
+    each = " each" if proposal.restarts > 1 else ""
+    yield f"  {words.plural(proposal.restarts, 'restart')}: nothing serves for {downtime}{each}; the chips stay"
+    if proposal.seconds is not None:
+        cost = "" if proposal.usd is None else f", ${proposal.usd:.2f} of the slice"
+        yield f"  at most about {words.duration(proposal.seconds)} in all{cost}"
 
 
 def _title(result: Result, paint: Paint) -> Iterator[str]:
@@ -125,7 +128,7 @@ def _table(result: Result, paint: Paint) -> Iterator[str]:
     yield paint.bold(_HEAD)
     for point, rows in groupby(result.rows, key=lambda row: row.point):
         streams, context, output = point.sizes
-        yield f"{streams:,} stream{'s' if streams > 1 else ''}, {context:,} tokens in, {output:,} out"
+        yield f"{words.plural(streams, 'stream')}, {context:,} tokens in, {output:,} out"
         for row in rows:
             mark = "?" if row.is_doubted else " "
             a, b = _value(row.effect.a, row.measure), _value(row.effect.b, row.measure)
@@ -240,10 +243,8 @@ def _verdict(result: Result, paint: Paint) -> Iterator[str]:
 
 
 def _finding(result: Result, paint: Paint) -> Iterator[str]:
-    experiment, overall, name = result.experiment, result.overall, _NAMES[result.decided_by]
-    is_one_figure = len(experiment.sweep.points) == 1 or result.decided_by.is_of_start
-    cells = "" if is_one_figure else " over all cells"
-    figure = "" if overall is None else f"{name}{cells} {_percent(overall.change)} ({_interval(overall)})"
+    experiment, overall = result.experiment, result.overall
+    figure = _deciding_figure(result)
     match result.reason:
         case Reason.NOT_IN_EFFECT:
             yield from _not_in_effect(experiment, paint)
@@ -266,6 +267,16 @@ def _finding(result: Result, paint: Paint) -> Iterator[str]:
         case Reason.NO_DIFFERENCE:
             smallest = "" if overall is None else f"; one of {overall.smallest:.1%} would be detected 4 times in 5"
             yield f"No difference: {figure}{smallest}"
+
+
+def _deciding_figure(result: Result) -> str:
+    """Return the figure that decides, with its interval."""
+    if result.overall is None:
+        return ""
+    is_one_figure = len(result.experiment.sweep.points) == 1 or result.decided_by.is_of_start
+    cells = "" if is_one_figure else " over all cells"
+    change = f"{_percent(result.overall.change)} ({_interval(result.overall)})"
+    return f"{_NAMES[result.decided_by]}{cells} {change}"
 
 
 def _not_in_effect(experiment: Experiment, paint: Paint) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tpudeploy.accuracy.sheet import Answer, Sheet, Terms
@@ -45,7 +45,7 @@ def is_samples(text: str) -> bool:
 def sheet(text: str, *, source: str, task: str, url: str = "", model: str = "", at: float = 0.0) -> Sheet:
     """Return the sheet of a file, graded by its first filter and its first metric. Raise `errors.RunUnreadable`."""
     try:
-        samples = list(_samples(text))
+        samples = [json.loads(line) for line in text.split("\n") if line.strip()]
         first = samples[0]
         metric = str(first["metrics"][0])
         mine = [s for s in samples if s.get("filter") == first.get("filter")]
@@ -54,10 +54,6 @@ def sheet(text: str, *, source: str, task: str, url: str = "", model: str = "", 
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as cause:
         raise RunUnreadable(f"{source} has no samples of lm_eval: {type(cause).__name__}: {cause}.") from cause
     return Sheet(id=source, at=at, url=url, model=model, terms=terms, concurrency=0, answers=answers)
-
-
-def _samples(text: str) -> Iterator[Mapping[str, Any]]:
-    return (json.loads(line) for line in text.split("\n") if line.strip())
 
 
 def _answer(sample: Mapping[str, Any], metric: str) -> Answer:

@@ -58,7 +58,8 @@ def parsed(text: str, *, name: str) -> QuestionSet:
 
     Raise `errors.UsageError`, which names the line.
     """
-    questions = tuple(_question(name, number, line) for number, line in _lines(text))
+    lines = enumerate(text.split("\n"), 1)
+    questions = tuple(_question(name, number, line) for number, line in lines if line.strip())
     if not questions:
         raise UsageError(f"{name} has no question.", hint=_FORM)
     ids = [question.id for question in questions]
@@ -66,10 +67,6 @@ def parsed(text: str, *, name: str) -> QuestionSet:
     if duplicate is not None:
         raise UsageError(f"{name} has two questions with the id `{duplicate}`.", hint="Leave `id` out to number them.")
     return QuestionSet(name=name, questions=questions)
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
 
 def _question(name: str, number: int, line: str) -> Question:

@@ -30,8 +30,6 @@ def figures(observation: Observation, slo: Slo) -> Figures:
     rate = _per_second(((a.sent_at, a.ended_at, 1.0) for a in complete), window)
     # A prompt is processed until its first token comes.
     prompts = ((a.sent_at, a.arrivals[0], a.prompt_tokens or 0) for a in complete)
-    gaps = [late - early for answer in measured for early, late in pairwise(answer.arrivals)]
-    times_per_token = [_tpot(answer) for answer in measured]
     return Figures(
         requests=len(measured),
         requests_failed=sum(1 for answer in observation.answers if answer.error),
@@ -43,8 +41,8 @@ def figures(observation: Observation, slo: Slo) -> Figures:
         prompt_tokens_mean=_mean([answer.prompt_tokens for answer in measured]),
         output_tokens_mean=_mean([answer.output_tokens for answer in measured]),
         ttft_seconds=spread([_ttft(answer) for answer in measured]),
-        itl_seconds=spread(gaps),
-        tpot_seconds=spread([time for time in times_per_token if time is not None]),
+        itl_seconds=spread(_gaps(measured)),
+        tpot_seconds=spread(_times_per_token(measured)),
         e2e_seconds=spread([answer.ended_at - answer.sent_at for answer in measured]),
     )
 
@@ -106,6 +104,15 @@ def _meets(answer: Answer, slo: Slo) -> bool:
         return False
     tpot = _tpot(answer)
     return slo.tpot_seconds is None or tpot is None or tpot <= slo.tpot_seconds
+
+
+def _gaps(answers: Iterable[Answer]) -> list[float]:
+    """Return the times between the pieces of each answer."""
+    return [late - early for answer in answers for early, late in pairwise(answer.arrivals)]
+
+
+def _times_per_token(answers: Iterable[Answer]) -> list[float]:
+    return [time for time in map(_tpot, answers) if time is not None]
 
 
 def _ttft(answer: Answer) -> float:

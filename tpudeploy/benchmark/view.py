@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log
 
 from tpudeploy.domain.benchmark import Cell, CellStatus, Ended, Run, Slo, Spread
@@ -152,8 +152,7 @@ def _table(run: Run, output: int | None, paint: Paint, columns: int | None) -> I
         for cell in run.cells
         if cell.point.output_tokens == output
     }
-    points = [point for point in run.sweep.points if point.output_tokens == output]
-    streams, contexts = ordered({p.concurrency for p in points}), ordered({p.context_tokens for p in points})
+    streams, contexts = _axes(point for point in run.sweep.points if point.output_tokens == output)
     slo = run.sweep.slo
     rates = {place: _rate(cell, slo) for place, cell in cells.items()}
     shares = heat_shares(rates)
@@ -166,12 +165,18 @@ def _table(run: Run, output: int | None, paint: Paint, columns: int | None) -> I
         part = contexts[begin : begin + most]
         yield " " * _MARGIN + " ".join(count(context).rjust(width + 1) for context in part)
         for number_of_streams in streams:
-            places = [(number_of_streams, context) for context in part]
-            texts_in_row = (
-                _heat(cells.get(place), texts.get(place, _NOTHING).rjust(width), shares.get(place, 0.0), paint)
-                for place in places
-            )
-            yield f"{count(number_of_streams):>{_MARGIN - 2}}  " + " ".join(texts_in_row)
+            row_cells = []
+            for context in part:
+                place = (number_of_streams, context)
+                text = texts.get(place, _NOTHING).rjust(width)
+                row_cells.append(_heat(cells.get(place), text, shares.get(place, 0.0), paint))
+            yield f"{count(number_of_streams):>{_MARGIN - 2}}  " + " ".join(row_cells)
+
+
+def _axes(points: Iterable[Point]) -> tuple[list[int | None], list[int | None]]:
+    """Return the numbers of streams and the prompt lengths, each from the smallest up."""
+    pairs = {(point.concurrency, point.context_tokens) for point in points}
+    return ordered({streams for streams, _ in pairs}), ordered({context for _, context in pairs})
 
 
 def _heat(cell: Cell | None, text: str, share: float, paint: Paint) -> str:
@@ -204,7 +209,7 @@ def _summary(run: Run, paint: Paint) -> str:
     for cell in run.cells:
         errors.update(cell.errors)
     for text, times in errors.most_common(3):
-        lines.append(f"  {times:,} request{'s' if times > 1 else ''}: {words.plain(text)}")
+        lines.append(f"  {words.plural(times, 'request')}: {words.plain(text)}")
     if run.remaining_points and run.ended is not Ended.COMPLETE:
         lines.append(f"{len(run.remaining_points)} cells are left: --resume {run.id} continues.")
     return "\n".join(lines)
@@ -233,7 +238,7 @@ def ordered(sizes: set[int | None]) -> list[int | None]:
 def output_text(output: int | None) -> str:
     if output is None:
         return "answers of unknown length"
-    return f"{output:,} token{'s' if output != 1 else ''} out"
+    return f"{words.plural(output, 'token')} out"
 
 
 def load_text(context: int | None, output: int | None) -> str:

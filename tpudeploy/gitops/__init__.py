@@ -109,8 +109,9 @@ def propose(forge: Forge, pipeline: Pipeline, pull: int, plan_proposal: Proposal
 def tell_result(forge: Forge, pipeline: Pipeline, text: str, *, label: str) -> None:
     """Write the result of an apply to the merged pull request, as a comment of its own beside the approved plan."""
     marker = Marker(about="apply", label=label, commit=pipeline.commit, branch=pipeline.branch, goals={})
-    for pull in _merged_here(forge, pipeline, pipeline.commit):
-        forge.tell(pull.number, _is_same_text(marker), f"{approval.dumps(marker)}\n{text}")
+    for pull in forge.merged_pulls(pipeline.commit):
+        if pull.base_branch == pipeline.branch:
+            forge.tell(pull.number, _is_same_text(marker), f"{approval.dumps(marker)}\n{text}")
 
 
 def with_approval(
@@ -149,7 +150,7 @@ def with_approval(
         markers, why = _merged_markers(plan, forge, pipeline, label, key)
         name = f"merge {pipeline.commit}"
     else:
-        markers, why = [], "Nobody has approved this plan: there is no pull request to look at."
+        markers, why = [], "This plan has no approval, because there is no pull request to look at."
         name = pipeline.commit
     return _approved_by(_without(plan, approval.unapproved_goals(plan, markers), markers, why), name)
 
@@ -211,12 +212,8 @@ def _merged_markers(plan: Plan, forge: Forge, pipeline: Pipeline, label: str, ke
     return markers, why
 
 
-def _merged_here(forge: Forge, pipeline: Pipeline, commit: str) -> tuple[PullRequest, ...]:
-    return tuple(p for p in forge.merged_pulls(commit) if p.base_branch == pipeline.branch)
-
-
-def _signed_marker(forge: Forge, pipeline: Pipeline, commit: str, label: str, key: str) -> tuple[Marker | None, str]:
-    """Return the approval by the merge that made a commit of the pushed branch, else why there is none."""
+def _merged_pull(forge: Forge, pipeline: Pipeline, commit: str) -> tuple[PullRequest | None, str]:
+    """Return the one pull request that brought a commit to the pushed branch, else why there is none."""
     pulls = forge.merged_pulls(commit)
     here = [p for p in pulls if pipeline.branch and p.base_branch == pipeline.branch]
     if not here and pulls:
@@ -224,8 +221,15 @@ def _signed_marker(forge: Forge, pipeline: Pipeline, commit: str, label: str, ke
         branch = pipeline.branch or "no branch"
         return None, f"This run is for {branch}, but the pull request was merged elsewhere ({merged_into})."
     if len(here) != 1:
-        return None, f"No one merged pull request brought {commit}: nobody has approved this plan."
-    (pull,) = here
+        return None, f"Not exactly one merged pull request brought {commit}, so this plan has no approval."
+    return here[0], ""
+
+
+def _signed_marker(forge: Forge, pipeline: Pipeline, commit: str, label: str, key: str) -> tuple[Marker | None, str]:
+    """Return the approval by the merge that made a commit of the pushed branch, else why there is none."""
+    pull, why = _merged_pull(forge, pipeline, commit)
+    if pull is None:
+        return None, why
     comment = forge.comment(pull.number, _is_same_text(Marker(about="plan", label=label, goals={})))
     marker = None if comment is None else approval.loads(comment.body)
     if comment is None or marker is None:
@@ -243,7 +247,7 @@ def _signed_marker(forge: Forge, pipeline: Pipeline, commit: str, label: str, ke
     statuses = forge.statuses(pull.head_commit, _approval_context(label))
     if not any(approval.is_signature(s.summary.rpartition(" ")[2], expected) for s in statuses):
         return None, (
-            f"The comment with the plan on pull request #{pull.number} is not the one that was signed: somebody edited "
+            f"The comment with the plan on pull request #{pull.number} is not the one that was signed: a person edited "
             "it, or another workflow wrote it."
         )
     return marker, ""
@@ -322,7 +326,7 @@ def orphans(
 ) -> tuple[str, ...]:
     """Return the deployments with a state here that none of these profiles is about.
 
-    Where some files are `invalid`, none: nobody can say which deployments those are about.
+    Return none if some files are `invalid`, because their deployments are unknown.
     """
     if invalid:
         return ()
@@ -379,7 +383,11 @@ def report(
 
 
 def _revisions(plan: Plan) -> Mapping[str, Revision]:
-    return {goal.name: _revision(goal) for goal in plan.goals if _changes(goal)}
+    return {
+        goal.name: _revision(goal)
+        for goal in plan.goals
+        if any(change.action is not Action.NO_OP for change in goal.changes)
+    }
 
 
 def _revision(goal: Goal) -> Revision:
@@ -387,10 +395,6 @@ def _revision(goal: Goal) -> Revision:
     first = next((c for c in goal.changes if c.action is not Action.NO_OP and c.slice_name), None)
     current = None if deployment is None or first is None else loading.previous_deployment(deployment, first)
     return revision(goal.name, current, deployment)
-
-
-def _changes(goal: Goal) -> bool:
-    return any(c.action is not Action.NO_OP for c in goal.changes)
 
 
 def _is_same_text(marker: Marker) -> Callable[[str], bool]:

@@ -84,7 +84,8 @@ def _money(changes: Iterable[Change]) -> str:
     priced = list(changes)
     if not priced:
         return ""
-    before, after = (sum(usd or 0.0 for usd in side) for side in zip(*map(_prices, priced), strict=True))
+    before = sum(c.usd_per_hour_before or 0.0 for c in priced)
+    after = sum(c.usd_per_hour_after or 0.0 for c in priced)
     has_unknown = any(c.usd_per_hour_after is None and c.action is not Action.DESTROY for c in priced)
     unknown = " and what has no known price" if has_unknown else ""
     return f" · {words.hourly(before)} → **{words.hourly(after)}**{unknown}{_ceiling(priced, after)}"
@@ -98,10 +99,6 @@ def _ceiling(changes: Sequence[Change], after: float) -> str:
     most = after + sum((c.usd_per_hour_at_once or 0.0) - (c.usd_per_hour_after or 0.0) for c in together)
     seconds = max((c.seconds_at_once or 0.0 for c in together), default=0.0)
     return f", at most **{words.hourly(most)}** at one time, for up to {words.duration(seconds)}" if together else ""
-
-
-def _prices(change: Change) -> tuple[float | None, float | None]:
-    return change.usd_per_hour_before, change.usd_per_hour_after
 
 
 def _warning(changes: Iterable[Change], sides: Mapping[str, Revision]) -> str:

@@ -23,7 +23,7 @@ class AbResult(Result):
     """The result of an A/B: which value to keep and why, and each effect with its interval."""
 
     FORMAT = "ab"
-    IS_DOCUMENT = False  # its schema is in schemas/results.py
+    IS_DOCUMENT = False  # its schema is in schemas/documents.py
     effects: ab_test.Result
     path: Path  # of the file that keeps it
 

@@ -1,6 +1,7 @@
-"""Define the JSON Schemas (draft 7) of what is printed and stored, built from the dataclasses so that they match.
+"""Define the JSON Schemas (draft 7) of what is printed and stored, but for the results of operations.
 
-A version of a format only gains keys: readers ignore keys that they do not know.
+They are built from the dataclasses, so that they match. A version of a format only gains keys: readers ignore keys
+that they do not know.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
+from tpudeploy.ab_test.result import Result
 from tpudeploy.benchmark import runfile
 from tpudeploy.domain import events
+from tpudeploy.domain.accuracy import Verdict
 from tpudeploy.domain.benchmark import Run
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
@@ -18,10 +21,69 @@ from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus
 from tpudeploy.pins import pinfile
-from tpudeploy.schemas.results import DOCUMENTS
-from tpudeploy.schemas.schema_of import DIALECT, PRINTED_AS, TEXT, As, Definitions, Schema, object_of, reference
+from tpudeploy.planning.deviation import Kind
+from tpudeploy.schemas.schema_of import (
+    DIALECT,
+    NUMBER,
+    PRINTED_AS,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    As,
+    Definitions,
+    Schema,
+    document,
+    list_of,
+    mapping_of,
+    object_of,
+    reference,
+)
 from tpudeploy.serialization import statefile
 from tpudeploy.views import jsonl
+
+_ERROR = PRINTED_AS[TpudeployError].adds
+_SHEET = object_of(
+    {
+        **dict.fromkeys(("id", "deployment", "url", "model"), TEXT),
+        **dict.fromkeys(("asked", "right", "unanswered", "cut", "concurrency", "max_tokens"), WHOLE),
+        "questions": TEXT,
+    }
+)
+
+
+def _formatted(kind: str, keys: Mapping[str, Any] | None = None, **more: Any) -> Callable[[], Schema]:
+    """Return the function that makes the schema of a document with this name in its `format`."""
+    head = {"format": {"const": f"tpudeploy.{kind}/1"}}
+    return lambda: document(f"tpudeploy {kind}", {**head, **(keys or {})}, **more)
+
+
+DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
+    "error": _formatted("error", {"type": {"const": "error"}, **_ERROR, "diagnostics": tuple[Diagnostic, ...]}),
+    "accuracy": _formatted(
+        "accuracy", {"after": _SHEET, "before": _SHEET, "verdict": Verdict}, optional=("before", "verdict")
+    ),
+    "replica-runs": _formatted(
+        "replica-runs",
+        {"runs": tuple[Run, ...]},
+        printed_as={Run: As(adds={"format": {"const": "tpudeploy.run/1"}, "hash": TEXT})},
+    ),
+    "ab": _formatted("ab", {"left": WHOLE, "margin": NUMBER}, cls=Result),
+    "files": _formatted("files", {"files": TEXTS}),
+    "profiles": _formatted("profiles", {"profiles": TEXTS}),
+    "completion": _formatted("completion", {"shell": TEXT, "script": TEXT}),
+    "emulator": _formatted("emulator", {"environment": mapping_of(TEXT)}),
+    "ci": _formatted(
+        "ci",
+        {
+            "does": {"enum": ["plan", "apply", "drift"]},
+            "message": TEXT,
+            "plan": Plan | None,
+            "report": Report | None,
+            "deviations": list_of(object_of({"name": TEXT, "kind": {"enum": [str(kind) for kind in Kind]}})),
+            "unknown": [{"name": TEXT, "error": TpudeployError}],
+        },
+    ),
+}
 
 
 def plan() -> Schema:
@@ -54,9 +116,6 @@ def lock() -> Schema:
     about = "The values that movable names are pinned to. Unknown keys are kept unchanged."
     schema = object_of({"format": {"const": pinfile.FORMAT}, **sections}, about, optional=sections)
     return {"$schema": DIALECT, "title": "tpudeploy lock", **schema}
-
-
-_ERROR = PRINTED_AS[TpudeployError].adds
 
 
 def event_lines() -> Schema:

@@ -14,7 +14,9 @@ from tpudeploy.text.words import aligned
 Outlooks: TypeAlias = Mapping[str, Sequence[Place]]  # by the replica's address
 
 _RANK = {state: rank for rank, state in enumerate(PlaceState)}
-_WAITING = {PlaceState.ASKED, PlaceState.QUEUED, PlaceState.PROVISIONING}
+_PENDING = {PlaceState.ASKED, PlaceState.QUEUED}
+_WAITING = _PENDING | {PlaceState.PROVISIONING}
+_STYLES = {PlaceState.UP: "green", PlaceState.PROVISIONING: "yellow"}
 _FREE = "not asked"
 # The text before the remaining time, for states that end by themselves.
 _ENDS = {
@@ -54,9 +56,10 @@ def table(outlooks: Outlooks, *, now: float, width: int, max_lines: int, paint: 
     rows = sorted(((a, p) for a, places in outlooks.items() for p in places), key=lambda row: _rank(*row))
     visible = rows if len(rows) <= max_lines else rows[: max(0, max_lines - 1)]
     texts = aligned([_cells(address if len(outlooks) > 1 else "", place, now) for address, place in visible])
-    lines = [
-        _coloured(place, words.cut(f"  {text}", width), paint) for text, (_, place) in zip(texts, visible, strict=True)
-    ]
+    lines = []
+    for text, (_, place) in zip(texts, visible, strict=True):
+        line = words.cut(f"  {text}", width)
+        lines.append(line if place.state in _PENDING else paint.styled(_STYLES.get(place.state, "dim"), line))
     hidden = [place for _, place in rows[len(visible) :]]
     if hidden:
         lines.append(paint.dim(words.cut(f"  … and {_describe_hidden(hidden)}", width)))
@@ -83,17 +86,6 @@ def _cells(address: str, place: Place, now: float) -> tuple[str, ...]:
         ends = f"{_ENDS[place.state]} {words.duration(place.until - now)}"
     why = " ".join(words.plain(place.why).split())
     return (address, place.zone, place.provisioning, _word(place.state), since, ends, why)
-
-
-def _coloured(place: Place, line: str, paint: Paint) -> str:
-    match place.state:
-        case PlaceState.UP:
-            return paint.green(line)
-        case PlaceState.PROVISIONING:
-            return paint.yellow(line)
-        case PlaceState.QUEUED | PlaceState.ASKED:
-            return line
-    return paint.dim(line)
 
 
 def _word(state: PlaceState) -> str:

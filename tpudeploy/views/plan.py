@@ -96,7 +96,8 @@ def _change(change: Change, paint: Paint) -> Iterator[str]:
     yield f"  # {paint.bold(change.address)} {_verb(change)}"
     if change.reason not in {Reason.NONE, Reason.REQUESTED}:
         yield f"  # ({change.reason})"
-    yield f"{_coloured(mark.rjust(3), paint)} {change.address}{_where(change)}"
+    slice_text = f" = {change.slice_name} ({change.zone})" if change.slice_name else ""
+    yield f"{_coloured(mark.rjust(3), paint)} {change.address}{slice_text}"
     visible = visible_fields(change)
     if change.action is Action.DESTROY:
         visible = [f for f in change.fields if f.path in _IDENTIFYING]
@@ -133,10 +134,6 @@ def _hidden_noun(change: Change) -> str:
 _IDENTIFYING = {"model.id", "tpu.type", "serving.image"}
 
 
-def _where(change: Change) -> str:
-    return f" = {change.slice_name} ({change.zone})" if change.slice_name else ""
-
-
 def _field(field: FieldChange, change: Change, width: int, paint: Paint) -> str:
     place = "" if field.origin is None else paint.dim(f"  ({field.origin.file}:{field.origin.line})")
     name = field.path.ljust(width)
@@ -145,17 +142,14 @@ def _field(field: FieldChange, change: Change, width: int, paint: Paint) -> str:
     if change.action is Action.DESTROY:
         return f"      {paint.red('-')} {name} = {words.value(field.before)}"
     after = words.value(field.after)
+    # A value that tpudeploy did not apply is said to be live.
+    live = f" (live; applied: {words.value(field.applied)})" if field.is_drift else ""
     if field.before is None:
         mark, values = paint.green("+"), after
     else:
         mark = paint.yellow("~") if field.after is not None else paint.red("-")
-        values = f"{words.value(field.before)}{_outside(field)} -> {after}"
+        values = f"{words.value(field.before)}{live} -> {after}"
     return f"      {mark} {name} = {values}{_why(field, change, paint)}{place}"
-
-
-def _outside(field: FieldChange) -> str:
-    """Return a note if the value before was not applied by tpudeploy."""
-    return f" (live; applied: {words.value(field.applied)})" if field.is_drift else ""
 
 
 def _why(field: FieldChange, change: Change, paint: Paint) -> str:

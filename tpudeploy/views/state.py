@@ -22,8 +22,8 @@ _UNSET: tuple[object, ...] = (None, "", False, 0.0, {}, ())
 
 def state_text(state: State, records: Iterable[Record]) -> str:
     """Return one block per slice: its facts, then the settings it was requested with."""
-    blocks = (block for record in records for block in _blocks(state.deployment, record))
-    return "\n\n".join(blocks)
+    rows = ((address(state.deployment, record.index), attempt) for record in records for attempt in record.attempts)
+    return "\n\n".join("\n".join(_lines(where, attempt)) for where, attempt in rows)
 
 
 def history(current: State | None, states: Sequence[State]) -> str:
@@ -38,11 +38,6 @@ def _row(state: State, *, is_now: bool) -> tuple[str, ...]:
     if state.written is not None:
         origin = (_timestamp(state.written.at), words.plain(state.written.by), words.plain(state.written.operation))
     return (f"{state.serial} now" if is_now else str(state.serial), *origin, names)
-
-
-def _blocks(deployment: str, record: Record) -> Iterator[str]:
-    for attempt in record.attempts:
-        yield "\n".join(_lines(address(deployment, record.index), attempt))
 
 
 def _lines(where: str, attempt: Attempt) -> Iterator[str]:

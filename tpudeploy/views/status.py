@@ -37,7 +37,8 @@ def _deployment(deployment: DeploymentStatus, paint: Paint) -> Iterator[str]:
         yield f"{paint.bold(deployment.name)}  {paint.yellow('unknown')}"
         yield from (f"  {line}" for line in why_unknown(deployment.error))
     for replica in deployment.replicas:
-        yield f"{paint.bold(replica.address)}  {_coloured_state(replica, paint)}"
+        style = paint.green if replica.serving else paint.yellow
+        yield f"{paint.bold(replica.address)}  {style(state_text(replica))}"
         yield from (f"  {line}" for line in words.aligned(list(facts(replica))))
     yield from _billing_ceiling(deployment)
     if deployment.underway:
@@ -108,10 +109,6 @@ def _price(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
         yield "price", f"nothing yet; if granted, {words.hourly(replica.usd_per_hour_granted)} at list price{most}"
     if replica.usd_per_hour is not None:
         yield "price", f"{words.hourly(replica.usd_per_hour)} at list price"
-
-
-def _coloured_state(replica: ReplicaStatus, paint: Paint) -> str:
-    return paint.green(state_text(replica)) if replica.serving else paint.yellow(state_text(replica))
 
 
 def state_text(replica: ReplicaStatus) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy.benchmark.comparison_view import scaling_text
 from tpudeploy.benchmark.view import LEGEND, MARKS, Place, load_text, marked_id
@@ -46,9 +46,9 @@ def page(report: Report) -> str:
         curves=list(_curves(report)),
         heat_maps=list(heat_maps(run)),
         legend="; ".join(f"{MARKS[status]} {LEGEND[status]}" for status in CellStatus if status in marks),
-        bests=[] if comparison is None else list(_bests(comparison)),
-        remarks=[] if comparison is None else [*map(scaling_text, comparison.scalings), *comparison.notes],
-        memory=[_memory(details) for details in report.details if any(s.planned or s.measured for s in details.memory)],
+        bests=list(_bests(comparison)),
+        remarks=list(_remarks(comparison)),
+        memory=list(_memory(report.details)),
         starts=list(_starts(report.timelines)),
         settings=list(_settings(run)),
         head=HEAD,
@@ -91,8 +91,10 @@ def _curves(report: Report) -> Iterator[tuple[str, Curve]]:
             yield load_text(*load), drawn
 
 
-def _bests(comparison: Comparison) -> Iterator[Bar]:
+def _bests(comparison: Comparison | None) -> Iterator[Bar]:
     """Yield a bar for the most requests per second of each run."""
+    if comparison is None:
+        return
     rates = [
         (run, cell, Measure.REQUESTS.value_in(cell, run.subject) or 0.0)
         for run, cell in zip(comparison.runs, comparison.bests, strict=True)
@@ -104,8 +106,20 @@ def _bests(comparison: Comparison) -> Iterator[Bar]:
             yield marked_id(run), 100 * rate / most, f"{number(rate)}{MARKS[cell.status]} requests/s"
 
 
-def _memory(details: Details) -> tuple[str, list[tuple[str, str, list[tuple[str, float]]]]]:
-    """Return the bars of one chip: what was planned above what was measured."""
+def _remarks(comparison: Comparison | None) -> Iterator[str]:
+    if comparison is not None:
+        yield from map(scaling_text, comparison.scalings)
+        yield from comparison.notes
+
+
+def _memory(engines: Iterable[Details]) -> Iterator[tuple[str, list[tuple[str, str, list[tuple[str, float]]]]]]:
+    """Yield the bars of one chip of each engine: what was planned above what was measured."""
+    for details in engines:
+        if any(share.planned or share.measured for share in details.memory):
+            yield details.address, _memory_bars(details)
+
+
+def _memory_bars(details: Details) -> list[tuple[str, str, list[tuple[str, float]]]]:
     most = max(max(share.planned or 0, share.measured or 0) for share in details.memory)
     bars = []
     for share in details.memory:
@@ -114,7 +128,7 @@ def _memory(details: Details) -> tuple[str, list[tuple[str, str, list[tuple[str,
         text = " / ".join("unknown" if size is None else f"{size / _GIB:.2f} GiB" for size in sizes.values())
         if widths:
             bars.append((share.name, text, widths))
-    return details.address, bars
+    return bars
 
 
 def _starts(timelines: Sequence[Timeline]) -> Iterator[tuple[str, list[tuple[str, str, float, float]], str]]:
