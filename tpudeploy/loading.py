@@ -258,8 +258,8 @@ def previous_deployment(deployment: Deployment, change: Change) -> Deployment | 
         attributes.pop(changed.path, None)
         if changed.before is not None:
             attributes[changed.path] = changed.before
-    kept = {path: value for path, value in attributes.items() if path not in FOLLOWS or path in change.before}
-    return applied(deployment, kept)
+    previous = {path: value for path, value in attributes.items() if path not in FOLLOWS or path in change.before}
+    return applied(deployment, previous)
 
 
 def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deployment | None:

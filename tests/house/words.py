@@ -71,7 +71,7 @@ class Limit:
 LIMITS = {
     "": Limit(participles=7.4, functions=0, phrases=5),
     "ab_test": Limit(participles=3.7, functions=1, phrases=0),
-    "accuracy": Limit(participles=4.3, functions=0, phrases=0),
+    "accuracy": Limit(participles=4.4, functions=0, phrases=0),
     "adapters": Limit(participles=0.0, functions=0, phrases=1),
     "alerts": Limit(participles=0.0, functions=0, phrases=0),
     "availability": Limit(participles=0.0, functions=0, phrases=0),
@@ -88,7 +88,7 @@ LIMITS = {
     "node": Limit(participles=18.6, functions=0, phrases=2),
     "operations": Limit(participles=0.0, functions=0, phrases=0),
     "orphans": Limit(participles=0.0, functions=0, phrases=0),
-    "pins": Limit(participles=25.9, functions=0, phrases=0),
+    "pins": Limit(participles=0.0, functions=0, phrases=0),
     "planning": Limit(participles=7.3, functions=0, phrases=9),
     "reconcile": Limit(participles=30.5, functions=1, phrases=8),
     "serialization": Limit(participles=98.2, functions=0, phrases=1),

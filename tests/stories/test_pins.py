@@ -243,15 +243,15 @@ def test_what_works_offline_reads_the_lock_file_and_asks_nobody(cli: Open) -> No
 
 
 BROKEN: Mapping[str, tuple[Any, str, str]] = {
-    "no JSON": ("<<<<<<< HEAD\n{", "it is no JSON", "TPU1002"),
+    "no JSON": ("<<<<<<< HEAD\n{", "it is not JSON", "TPU1002"),
     "a list": ("[]", "it names no format", "TPU1002"),
     "no format": ("{}", "it names no format", "TPU1002"),
-    "a short digest": ({"images": {"a:b": "sha256:01"}}, "`a:b` is held to", "TPU1002"),
+    "a short digest": ({"images": {"a:b": "sha256:01"}}, "`a:b` is pinned to", "TPU1002"),
     "a branch": ({"models": {"a/b": "main"}}, "which is not a commit: 40 hexadecimal digits", "TPU1002"),
-    "no mapping": ({"images": ["a:b"]}, "`images` is no mapping", "TPU1002"),
+    "no mapping": ({"images": ["a:b"]}, "`images` is not a mapping", "TPU1002"),
     "both sides of a merge": (
         f'{{"format": "tpudeploy.lock/1", "models": {{"a/b": "{COMMIT}", "a/b": "{"0" * 40}"}}}}',
-        "`a/b` stands there twice, and differs",
+        "`a/b` is there twice, with different values",
         "TPU1002",
     ),
     "a newer format": ({"format": "tpudeploy.lock/2"}, "this tpudeploy reads `tpudeploy.lock/1`", "TPU1003"),

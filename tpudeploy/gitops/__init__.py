@@ -213,7 +213,7 @@ def _merged_markers(plan: Plan, forge: Forge, pipeline: Pipeline, label: str, ke
 
 
 def _merged_pull(forge: Forge, pipeline: Pipeline, commit: str) -> tuple[PullRequest | None, str]:
-    """Return the one pull request that brought a commit to the pushed branch, else why there is none."""
+    """Return the one pull request that brought a commit to the pushed branch, or None and the reason."""
     pulls = forge.merged_pulls(commit)
     here = [p for p in pulls if pipeline.branch and p.base_branch == pipeline.branch]
     if not here and pulls:
@@ -226,7 +226,7 @@ def _merged_pull(forge: Forge, pipeline: Pipeline, commit: str) -> tuple[PullReq
 
 
 def _signed_marker(forge: Forge, pipeline: Pipeline, commit: str, label: str, key: str) -> tuple[Marker | None, str]:
-    """Return the approval by the merge that made a commit of the pushed branch, else why there is none."""
+    """Return the approval by the merge that made a commit of the pushed branch, or None and the reason."""
     pull, why = _merged_pull(forge, pipeline, commit)
     if pull is None:
         return None, why

@@ -1,6 +1,6 @@
-"""Pins ↔ JSON: `tpudeploy.lock.json`, the format `tpudeploy.lock/1`. One line a pin, so that git merges them.
+"""Read and write pins as JSON: `tpudeploy.lock.json`, the format `tpudeploy.lock/1`, one line a pin for git to merge.
 
-People commit it, merge it and edit it: what cannot be meant is refused with its name, what is not known is kept.
+People commit, merge and edit the file: an impossible value is refused by its name, and an unknown key is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tpudeploy.domain.errors import PinsTooNew, PinsUnreadable
 from tpudeploy.domain.pins import Kind, Name, Pins
 
 FORMAT = "tpudeploy.lock/1"
-# Section of the file, what it is about, what a name is held to, and how that is called.
+# Each section of the file: the kind of its names, the pattern of what they are pinned to, and a description of that.
 SECTIONS: tuple[tuple[str, Kind, str, str], ...] = (
     ("images", Kind.IMAGE, r"sha256:[0-9a-f]{64}", "a digest: sha256: and 64 hexadecimal digits"),
     ("models", Kind.MODEL, r"[0-9a-f]{40}", "a commit: 40 hexadecimal digits"),
@@ -23,7 +23,7 @@ SECTIONS: tuple[tuple[str, Kind, str, str], ...] = (
 
 
 def dumps(pins: Pins) -> str:
-    """Names in the order of the alphabet, what is not ours behind them."""
+    """Return the text of the file: names in alphabetical order, then the unknown keys."""
     tree = {
         "format": FORMAT,
         "images": dict(sorted(pins.images.items())),
@@ -34,11 +34,11 @@ def dumps(pins: Pins) -> str:
 
 
 def loads(text: str, *, source: str) -> Pins:
-    """Raise `errors.PinsUnreadable` or `errors.PinsTooNew`; `source` names the file."""
+    """Return the pins in a text. Raise `errors.PinsUnreadable` or `errors.PinsTooNew`; `source` names the file."""
     try:
         tree = json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, source))
     except (ValueError, RecursionError) as cause:
-        _refuse(source, f"it is no JSON: {cause}")
+        _refuse(source, f"it is not JSON: {cause}")
     if not isinstance(tree, dict) or "format" not in tree:
         _refuse(source, "it names no format")
     if tree["format"] != FORMAT:
@@ -46,36 +46,36 @@ def loads(text: str, *, source: str) -> Pins:
             f"{source} is written in the format `{tree['format']}`; this tpudeploy reads `{FORMAT}`.",
             hint="Use the version of tpudeploy that wrote it, or a newer one.",
         )
-    found = {section: _section(tree, section, pattern, what, source) for section, _, pattern, what in SECTIONS}
+    sections = {section: _section(tree, section, pattern, what, source) for section, _, pattern, what in SECTIONS}
     return Pins(
-        images=found["images"],
-        models=found["models"],
+        images=sections["images"],
+        models=sections["models"],
         lines={
             Name(kind=kind, text=name): _location(text, name, source)
             for section, kind, _, _ in SECTIONS
-            for name in found[section]
+            for name in sections[section]
         },
-        more={key: value for key, value in tree.items() if key not in {"format", *found}},
+        more={key: value for key, value in tree.items() if key not in {"format", *sections}},
     )
 
 
 def _section(tree: Mapping[str, Any], section: str, pattern: str, what: str, source: str) -> dict[str, str]:
-    written = tree.get(section, {})
-    if not isinstance(written, dict):
-        _refuse(source, f"`{section}` is no mapping")
-    for name, to in written.items():
+    pins = tree.get(section, {})
+    if not isinstance(pins, dict):
+        _refuse(source, f"`{section}` is not a mapping")
+    for name, to in pins.items():
         if not isinstance(to, str) or not re.fullmatch(pattern, to):
-            _refuse(source, f"`{name}` is held to {json.dumps(to)}, which is not {what}")
-    return dict(written)
+            _refuse(source, f"`{name}` is pinned to {json.dumps(to)}, which is not {what}")
+    return dict(pins)
 
 
 def _once(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
-    """What two branches pinned differently stands there twice after a careless merge."""
-    found: dict[str, Any] = {}
+    """Return the keys of an object. After a careless merge, a name that two branches pinned is there twice."""
+    values: dict[str, Any] = {}
     for key, value in pairs:
-        if found.setdefault(key, value) != value:
-            _refuse(source, f"`{key}` stands there twice, and differs")
-    return found
+        if values.setdefault(key, value) != value:
+            _refuse(source, f"`{key}` is there twice, with different values")
+    return values
 
 
 def _location(text: str, name: str, source: str) -> Location:

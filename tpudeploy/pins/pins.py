@@ -1,6 +1,6 @@
-"""What of a profile can be pinned, to what it is, and what is to be said where it is not.
+"""Pins of a profile: which names can be pinned, what they are pinned to, and the warning for those that are not.
 
-A pin stands in the attributes beside the name that was written: a plan shows both, and a changed pin costs a restart.
+The attributes have a pin beside the name that was written: a plan shows both, and a changed pin costs a restart.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _ELSEWHERE = ("HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "VLLM_USE
 
 
 def image_of(spec: ProfileSpec) -> Name | None:
-    """The image, unless its digest is written."""
+    """Return the image, or None if its digest is written."""
     return None if "@" in spec.serving.image else Name(kind=Kind.IMAGE, text=spec.serving.image)
 
 
 def model_of(spec: ProfileSpec) -> Name | None:
-    """The model, unless its commit is written or it comes from elsewhere than the hub: a bucket, a folder, a mirror."""
+    """Return the model, or None if its commit is written, or if it is not from the hub (a bucket, a folder, a mirror)."""
     model = spec.model
     is_elsewhere = model.id.startswith(("gs://", "/")) or model.mirror is not None
     if is_elsewhere or any(name in spec.serving.env for name in _ELSEWHERE):
