@@ -69,7 +69,7 @@ class Limit:
 
 
 LIMITS = {
-    "": Limit(participles=7.4, functions=0, phrases=5),
+    "": Limit(participles=4.9, functions=0, phrases=5),
     "ab_test": Limit(participles=3.7, functions=1, phrases=0),
     "accuracy": Limit(participles=4.4, functions=0, phrases=0),
     "adapters": Limit(participles=0.0, functions=0, phrases=1),

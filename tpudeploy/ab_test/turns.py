@@ -36,7 +36,7 @@ def restarts(now: Side | None, turns: Iterable[Side], then: Side | None) -> int:
 
 @frozen
 class Proposal:
-    """What an A/B will do in its remaining `turns`.
+    """The plan of an A/B for its remaining `turns`.
 
     `now` is the arm that serves, and `then` the arm that the profile declares; None for neither. `least` and `most` are
     the seconds without service at each restart, None where a start cannot be predicted. `usd_per_hour` is the price of

@@ -1,1 +1,1 @@
-"""Alerts: what of a deployment is watched, the rules that watch it, the forms they are written in, a dashboard."""
+"""Alerts: the watched facts of a deployment, the rules that watch them, the formats of the rules, and a dashboard."""

@@ -30,8 +30,7 @@ def comparison(comparison: Comparison, measure: Measure, paint: Paint) -> str:
 
 def published(runs: Sequence[Run], paint: Paint) -> str:
     """Return one line for each published table."""
-    width = max(len(run.id) for run in runs)
-    lines = [f"{run.id.ljust(width)}  {paint.dim(words.plain(run.source))}" for run in runs]
+    lines = words.aligned([(run.id, paint.dim(words.plain(run.source))) for run in runs])
     return "\n".join([paint.bold("Published figures, by the names to use here"), *lines])
 
 
@@ -39,15 +38,10 @@ def _table(comparison: Comparison, measure: Measure, paint: Paint) -> Iterator[s
     if not comparison.rows:
         return
     is_one_shape = len({(row.point.context_tokens, row.point.output_tokens) for row in comparison.rows}) == 1
-    lines = [_texts(comparison, row, measure) for row in comparison.rows]
-    heads = [marked_id(run) for run in comparison.runs]
-    widths = [max(map(len, column)) for column in zip(heads, *lines, strict=True)]
-    labels = ["streams" if is_one_shape else "streams  context  output"]
-    labels += [_label(row, is_one_shape=is_one_shape) for row in comparison.rows]
+    heads = ["streams" if is_one_shape else "streams  context  output", *map(marked_id, comparison.runs)]
+    rows = [[_label(row, is_one_shape=is_one_shape), *_texts(comparison, row, measure)] for row in comparison.rows]
     yield paint.bold(_UNITS[measure])
-    for label, line in zip(labels, [heads, *lines], strict=True):
-        cells = (f"  {text.rjust(width)}" for text, width in zip(line, widths, strict=True))
-        yield (label + "".join(cells)).rstrip()
+    yield from words.aligned([heads, *rows], numbers=range(1, len(heads)))
 
 
 def _label(row: Row, *, is_one_shape: bool) -> str:
@@ -81,12 +75,13 @@ def _value(value: float | None, measure: Measure) -> str:
 
 
 def _bests(comparison: Comparison, paint: Paint) -> Iterator[str]:
-    width = max(len(marked_id(run)) for run in comparison.runs)
+    rows = []
     for run, cell in zip(comparison.runs, comparison.bests, strict=True):
         subject = run.subject
         facts = ", ".join(filter(None, (subject.model_id or subject.model, subject.accelerator_type)))
         where = paint.dim(f"  ({words.plain(facts)})" if facts else "")
-        yield f"{marked_id(run).ljust(width)}  {_best(run, cell)}{where}"
+        rows.append((marked_id(run), f"{_best(run, cell)}{where}"))
+    yield from words.aligned(rows)
 
 
 def _best(run: Run, cell: Cell | None) -> str:

@@ -24,15 +24,7 @@ _GRID_OK = {"success", "ok", ""}
 _GRID_SKIPPED = "skipped"  # the beginning of several statuses
 # The names of a spread's fields, as each client writes them.
 _VLLM_NAMES = {"mean": "mean", "deviation": "std", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
-_AIPERF_NAMES = {
-    "mean": "avg",
-    "deviation": "std",
-    "most": "max",
-    "p50": "p50",
-    "p90": "p90",
-    "p95": "p95",
-    "p99": "p99",
-}
+_AIPERF_NAMES = {"mean": "avg", "deviation": "std", "most": "max"} | {p: p for p in ("p50", "p90", "p95", "p99")}
 _GUIDELLM_NAMES = {"mean": "mean", "deviation": "std_dev", "p50": "median", "most": "max"}
 
 
@@ -305,16 +297,8 @@ def _spread(values: Mapping[str, float | None], *, count: float | None, scale: f
     mean = scaled.get("mean")
     if mean is None:
         return None
-    return Spread(
-        count=None if count is None else int(count),
-        mean=mean,
-        deviation=scaled.get("deviation"),
-        p50=scaled.get("p50"),
-        p90=scaled.get("p90"),
-        p95=scaled.get("p95"),
-        p99=scaled.get("p99"),
-        most=scaled.get("most"),
-    )
+    others = {name: scaled.get(name) for name in ("deviation", "p50", "p90", "p95", "p99", "most")}
+    return Spread(count=_count(count), mean=mean, **others)
 
 
 def _point(streams: int | None, prompt: float | None, answer: float | None) -> Point:

@@ -1,4 +1,4 @@
-"""What a run measures, from a deployment with its state, or from an address with what the user says about it."""
+"""The subject of a run: a deployment with its state, or an address with the user's description of it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _LETTERS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 _SCRIPT = re.compile(r"^\d{4}-(?P<day>\d\d-\d\d)T(?P<time>\d\d:\d\d:\d\d)Z ")
 _CONTAINER = "starting: Starting the container"
 _GIVES_UP = "failed: "
-# What precedes a container's line in the startup script's log, and before that in the journal's, of any unit;
+# The prefix of a container's line in the startup script's log, and before that in the journal's, of any unit;
 # docker's own (`docker logs -t`, docker compose); kubectl's (`logs --prefix`).
 _JOURNAL = (
     r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}) \S+ [\w.@/-]+(?:\[\d+\])?: "

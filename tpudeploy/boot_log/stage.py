@@ -1,4 +1,4 @@
-"""How far a boot is, and how long it should still take, by the machine's report and the plan of its start.
+"""Estimate the progress of a boot and its remaining time, from the machine's report and the plan of its start.
 
 A start takes as long as the plan says (sizing/starts.py) until graphs were compiled: from then on the remaining time of
 the plan is scaled by the pace of this start so far, which a warm compile cache changes too.

@@ -11,7 +11,7 @@ from tpudeploy.domain.accelerator import AcceleratorType, Generation
 
 __all__ = ["UNSUPPORTED_GENERATIONS"]
 
-# What people and Google's other services call a generation, beside the name in its row.
+# Other names of a generation, among people and in Google's other services.
 _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     "v6e": ("v6", "v6lite", "v6litepod", "trillium", "ct6e"),
     "v5e": ("v5", "v5lite", "v5litepod", "ct5lp"),

@@ -1,4 +1,4 @@
-"""What vLLM's configuration objects accept, written by tests/oracle/dump_vllm_values.py; never edit by hand.
+"""The values that vLLM's configuration objects accept, written by tests/oracle/dump_vllm_values.py; never edit by hand.
 
 `SCHEMAS` holds one JSON document a line: the flag and the core schema of its value, as pydantic validates it; `choices`
 are words in any case. `VARIABLES` are the names of the environment variables that vLLM reads. `DIGEST` is of both.

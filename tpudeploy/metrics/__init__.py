@@ -1,1 +1,1 @@
-"""What a running server reports of its load, which thresholds it crosses, and what would help."""
+"""The load that a running server reports, the thresholds that it crosses, and the remedies."""

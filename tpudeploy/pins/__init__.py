@@ -1,1 +1,1 @@
-"""The lock file: digests and commits that names are held to."""
+"""The lock file: digests and commits that names are pinned to."""

@@ -79,7 +79,7 @@ def _once(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
 
 
 def _location(text: str, name: str, source: str) -> Location:
-    """The line on which it is written, as this module writes it; 0 where a person wrote it otherwise."""
+    """Return the line of a name in the layout of this module, or line 0 if a person wrote it in another layout."""
     key = json.dumps(name, ensure_ascii=False)
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith(f"{key}:"):

@@ -43,7 +43,7 @@ def image_of(spec: ProfileSpec) -> Name | None:
 
 
 def model_of(spec: ProfileSpec) -> Name | None:
-    """Return the model, or None if its commit is written, or if it is not from the hub (a bucket, a folder, a mirror)."""
+    """Return the model, or None if its commit is written or it is not from the hub (a bucket, a folder, a mirror)."""
     model = spec.model
     is_elsewhere = model.id.startswith(("gs://", "/")) or model.mirror is not None
     if is_elsewhere or any(name in spec.serving.env for name in _ELSEWHERE):

@@ -165,27 +165,29 @@ def _facts(budget: HbmBudget, paint: Paint, *, is_bound: bool) -> Iterator[str]:
     ranks = f" on each of {engine.data_parallel} ranks" if engine.data_parallel > 1 else ""
     sequences = engine.max_num_seqs * engine.data_parallel
     buckets = compilation.token_buckets[-1], compilation.request_buckets[-1]
-    facts = {
-        "KV cache": (
+    rows = (
+        (
+            "KV cache",
             f"{most}{budget.kv_cache_tokens:,} tokens",
             f"{budget.num_blocks:,} blocks of {budget.block_size}{ranks}",
         ),
-        "requests": (
+        (
+            "requests",
             f"{most}{budget.max_concurrency:.1f} at once",
             f"of {engine.max_model_len:,} tokens; shorter ones up to {sequences}",
         ),
-        "compiles": (
+        (
+            "compiles",
             f"{least}{compilation.total} graphs",
             f"token buckets to {buckets[0]:,}, request buckets to {buckets[1]}",
         ),
-        "starts": (
+        (
+            "starts",
             f"in {about} {words.minutes(start.cold_seconds)}",
             f"about {words.minutes(start.warm_seconds)} with a warm compile cache",
         ),
-    }
-    width = max(len(value) for value, _ in facts.values())
-    for name, (value, note) in facts.items():
-        yield f"  {name.ljust(8)}  {paint.bold(value.ljust(width))}  {note}"
+    )
+    yield from (f"  {line}" for line in words.aligned([(name, paint.bold(value), note) for name, value, note in rows]))
 
 
 def _option(option: Option) -> tuple[str, ...]:

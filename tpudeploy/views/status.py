@@ -22,7 +22,7 @@ _STATES: Mapping[str, str] = {
     "leaving": "going away",
 }
 
-# What has become of the server that a node goes back to, by the phase that its machine reports.
+# The state of the server that a node goes back to, by the phase that its machine reports.
 _PREVIOUS = {"serving": "serves again", "failed": "did not start again"}
 
 

@@ -65,7 +65,7 @@ def lock(case: Case) -> Iterator[Finding]:
 
 
 def requests(case: Case) -> Iterator[Finding]:
-    """The queued resources that the state tracks: each counts against quota until it is deleted."""
+    """Check the queued resources that the state tracks: each counts against quota until it is deleted."""
     state = case.state
     if isinstance(state, Unknown):
         yield fail("requests", state.because, state.hint)

@@ -48,7 +48,7 @@ def subnetworks(case: Case) -> Iterator[Finding]:
 
 
 def private_access(case: Case) -> Iterator[Finding]:
-    """The only way of a machine without an address to Google's services."""
+    """Check Private Google Access, the only way of a machine without an address to Google's services."""
     if case.deployment.network.external_ip:
         return
     subnetworks = {r: s for r, s in case.facts.wiring.subnetworks.items() if isinstance(s, Subnetwork)}
@@ -63,7 +63,7 @@ def private_access(case: Case) -> Iterator[Finding]:
 
 
 def nat(case: Case) -> Iterator[Finding]:
-    """Needed where the image or the weights are not Google's, and the machine has no address."""
+    """Check Cloud NAT, which a machine without an address needs for an image or weights that are not Google's."""
     wiring = case.facts.wiring
     needs = [d.message for d in unreachable.find(case.deployment)]
     if not needs or not wiring.has_nat:
@@ -84,7 +84,7 @@ def nat(case: Case) -> Iterator[Finding]:
 
 
 def firewall(case: Case) -> Iterator[Finding]:
-    """Policies of the network, a folder or an organisation may open more than its rules do, or less."""
+    """Check the firewall rules. Policies of the network, a folder or an organisation may open more, or less."""
     deployment, rules, fact = case.deployment, case.facts.wiring.firewalls, case.facts.wiring.network
     opening = _needed_opening(deployment)
     if opening is None or not isinstance(fact, Network):

@@ -38,7 +38,7 @@ def model(case: Case) -> Iterator[Finding]:
 
 
 def quota(case: Case) -> Iterator[Finding]:
-    """A warning at most: what Google reports of a quota is often wrong, and capacity is the real gate."""
+    """Check the quota, and warn at most: Google's figures are often wrong, and capacity is the real gate."""
     fills = [p.quota.fill for p in case.zones.pairs if p.closed_by is None]
     enough, reported = fills.count(Fill.ENOUGH), len(fills) - fills.count(Fill.UNKNOWN)
     reading = case.zones.readings[Gate.QUOTA]

@@ -1,4 +1,4 @@
-"""What the Hugging Face hub refuses, or why it is not reached."""
+"""Refusals of the Hugging Face hub, and reasons why it cannot be reached."""
 
 from __future__ import annotations
 

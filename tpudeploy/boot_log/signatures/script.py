@@ -1,4 +1,4 @@
-"""What our startup script gives up on: secrets, the mirror, docker, in its own words (templates/boot)."""
+"""Failures that end our startup script, in its own words (templates/boot): secrets, the mirror, docker."""
 
 from __future__ import annotations
 

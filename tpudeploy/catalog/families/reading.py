@@ -106,7 +106,10 @@ def decoder(
     on_torchax: bool = False,
     experts: Experts | None = None,
 ) -> LanguageModel:
-    """The plain form; a family replaces what it varies. Raise NotCovered where a field is missing."""
+    """Return the plain form, in which a family replaces what it varies. Raise NotCovered where a field is missing.
+
+    Llama began it: one kind of attention, one feed-forward or its experts, and two norms a layer.
+    """
     layers, hidden = depth(config), whole(config, "hidden_size")
     heads = whole(config, "num_attention_heads")
     attention = Attention(
