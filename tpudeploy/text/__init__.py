@@ -1,1 +1,1 @@
-"""Format text for people: colour, durations, money, tables and diagnostics. It knows no feature and no plan."""
+"""Format text for people: colour, durations, money, figures and tables. It knows no feature and no plan."""
