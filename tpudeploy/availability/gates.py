@@ -131,11 +131,11 @@ class _Judge:
         price = self._price(zone, model)
         answers = {Gate.HARDWARE: hardware.yes, Gate.MODEL: acceptance.yes, Gate.PRICE: not price.is_too_dear}
         closed_by = next((gate for gate, answer in answers.items() if answer is False), None)
-        is_doubtful = quota.fill in {Fill.NONE, Fill.SHORT}
+        standing = Standing.DOUBTFUL if quota.fill in {Fill.NONE, Fill.SHORT} else Standing.OPEN
         return Pair(
             zone=zone,
             provisioning=model,
-            standing=Standing.CLOSED if closed_by else Standing.DOUBTFUL if is_doubtful else Standing.OPEN,
+            standing=Standing.CLOSED if closed_by else standing,
             closed_by=closed_by,
             hardware=hardware,
             model=acceptance,

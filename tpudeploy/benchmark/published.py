@@ -60,9 +60,8 @@ def _cell(baseline: Baseline, claim: Claim, limits: Roofline | None) -> Cell:
     )
     point = Point(concurrency=claim.users, context_tokens=claim.context_tokens, output_tokens=claim.output_tokens)
     cell = judge_cell(Cell(point=point, status=CellStatus.OK, figures=figures), limits)
-    twins = [
-        other.id for other in BASELINES if other.id != baseline.id and any(_is_copy(claim, c) for c in other.claims)
-    ]
+    others = (other for other in BASELINES if other.id != baseline.id)
+    twins = [other.id for other in others if any(_is_copy(claim, theirs) for theirs in other.claims)]
     if not twins:
         return cell
     reason = f"{', '.join(twins)} has {claim.requests_per_second} requests/s too"

@@ -90,8 +90,9 @@ def _rows(text: str, length: int) -> Iterator[tuple[str, tuple[float, ...]]]:
 
 def timeline(address: str, slice_name: str, log: str, report: BootReport | None) -> Timeline | None:
     """Return the parts of the last start, or None where neither log nor report has any."""
-    logged = read(log)
-    reading = logged if logged.phases else _reported_reading("" if report is None else report.timeline)
+    reading = logged = read(log)
+    if not logged.phases:
+        reading = _reported_reading("" if report is None else report.timeline)
     if not reading.phases:
         return None
     return Timeline(

@@ -59,7 +59,8 @@ def _block(drift: Drift, paint: Paint) -> Iterator[str]:
     yield f"  # {paint.bold(drift.address)} {_SENTENCES[drift.kind]}"
     if drift.detail and drift.kind is not DriftKind.DELETED:
         yield f"  # ({words.plain(drift.detail)})"
-    slice_text = f" = {drift.slice_name}{f' ({drift.zone})' if drift.zone else ''}" if drift.slice_name else ""
+    zone = f" ({drift.zone})" if drift.zone else ""
+    slice_text = f" = {drift.slice_name}{zone}" if drift.slice_name else ""
     yield f"{paint.red('  -') if is_gone else paint.yellow('  ~')} {drift.address}{slice_text}"
     width = max((len(f.path) for f in drift.fields), default=0)
     yield from (_field(field, width, paint) for field in drift.fields)

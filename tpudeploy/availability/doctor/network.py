@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_network
+from math import inf
 from typing import TypeVar
 
 from tpudeploy.availability.diagnosis import Finding
@@ -125,7 +126,8 @@ def _openers(rules: Iterable[Firewall], deployment: Deployment, opening: tuple[i
     port, source = opening
     about = [rule for rule in rules if _is_about(rule, deployment, email) and _has_port(rule, port)]
     denials = [rule.priority for rule in about if not rule.allows and set(rule.sources) & _EVERYWHERE]
-    effective = [rule for rule in about if rule.allows and (not denials or rule.priority < min(denials))]
+    first_denial = min(denials, default=inf)
+    effective = [rule for rule in about if rule.allows and rule.priority < first_denial]
     lets_through = (lambda range_: _covers(range_, source)) if source else _is_public
     return [rule for rule in effective if any(map(lets_through, rule.sources))]
 

@@ -89,14 +89,19 @@ def _attention(part: Config, kinds: tuple[str, ...], kind: str, shared: int) -> 
     is_full = kind == _FULL
     # Keys serve as values, and fewer KV heads, on full layers only (gemma4.py:255; utils.get_layer_kv_params).
     merges = is_full and bool(part.get("attention_k_eq_v"))
-    heads, dim = whole(part, "num_key_value_heads", 4), whole(part, "head_dim", 256)
+    heads, dim = whole(part, _KV_HEADS, 4), whole(part, "head_dim", 256)
     own = _overrides(part, kinds.index(kind))
+    layer = {**part, **own}
+    if merges:
+        heads = whole(layer, _KV_HEADS if own else _GLOBAL_KV_HEADS, heads)
+    if is_full:
+        dim = whole(layer, "head_dim" if own else "global_head_dim", 512)
     return Attention(
         layers=kinds.count(kind),
         cached=kinds[: len(kinds) - shared].count(kind),
         heads=whole(part, "num_attention_heads"),
-        kv_heads=whole({**part, **own}, _KV_HEADS if own else _GLOBAL_KV_HEADS, heads) if merges else heads,
-        head_dim=whole({**part, **own}, "head_dim" if own else "global_head_dim", 512) if is_full else dim,
+        kv_heads=heads,
+        head_dim=dim,
         window=None if is_full else whole(part, "sliding_window", 512),
         projections=1 if merges else 2,
     )
