@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain import errors, events
     from tpudeploy.domain.wait import Wait
     from tpudeploy.loading import Profile
-    from tpudeploy.operations.ab import AbResult
+    from tpudeploy.operations.ab import AbProposal, AbResult
     from tpudeploy.operations.alerts import AlertFile
     from tpudeploy.operations.benchmark_run import BenchmarkRun
     from tpudeploy.operations.benchmark_runs import Runs
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
 
 __all__ = [
+    "AbProposal",
     "AbResult",
     "AlertFile",
     "Answer",
@@ -100,6 +101,7 @@ _HOMES = {
     "errors": ("tpudeploy.domain.errors", None),
     "events": ("tpudeploy.domain.events", None),
     "size": ("tpudeploy.operations.size", "predict_size"),
+    "AbProposal": ("tpudeploy.operations.ab", "AbProposal"),
     "AbResult": ("tpudeploy.operations.ab", "AbResult"),
     "AlertFile": ("tpudeploy.operations.alerts", "AlertFile"),
     "Answer": ("tpudeploy.operations.query", "Answer"),

@@ -112,7 +112,7 @@ def test_a_plan_with_settings_that_the_tool_would_drop_is_not_made(cli: Open) ->
         refused = agent.call("plan", profiles=["gemma.yaml"], set=["tpu.type=v6e-8"])
     assert refused.is_error
     assert "plan_id" not in refused.document
-    assert "It takes `profiles`, `destroy`, `refresh_only`, `target`, `replace`." in refused.text
+    assert "It takes `profiles`, `destroy`, `replace`, `refresh_only`, `target`." in refused.text
 
 
 def test_an_argument_of_the_wrong_type_is_an_error_in_our_own_form(cli: Open) -> None:

@@ -94,7 +94,7 @@ ROWS: Mapping[str, Row] = {
 TAKES_SEVERAL = {"validate", "drift", "status", "alerts"}
 ELSEWHERE = {"apply", "destroy"}  # below: each call needs a deployment of its own
 # Each has stories of its own, about what it changes.
-IN_OTHER_STORIES = {"bench", "ab", "state_mv", "force_unlock", "import_slice"}
+IN_OTHER_STORIES = {"bench", "ab", "ab_propose", "ab_result", "state_mv", "force_unlock", "import_slice"}
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import accuracy, documents, exits, options, sweep_options
+from tpudeploy.cli import accuracy, options, sweep_options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.error_report import interrupted, report_error
 from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 
 if TYPE_CHECKING:
-    from tpudeploy.ab_test.arms import Flag
     from tpudeploy.ab_test.experiment import Experiment
     from tpudeploy.ab_test.turns import Proposal
     from tpudeploy.accuracy.sheet import Sheet
@@ -153,6 +152,7 @@ def _experiment(args: argparse.Namespace, context: Context, tests: AbTests) -> t
     from tpudeploy.ab_test.arms import Flag, parsed
     from tpudeploy.domain.benchmark import Driver, Sweep
     from tpudeploy.domain.comparison import Measure
+    from tpudeploy.operations.ab import make_arms
 
     if args.resume is not None:
         for option in _options_on_command_line(args, _OF_THE_BEGINNING):
@@ -162,8 +162,8 @@ def _experiment(args: argparse.Namespace, context: Context, tests: AbTests) -> t
             )
         experiment = _find(args, tests, args.resume)
         flag = Flag(path=experiment.path, values=(experiment.a.value, experiment.b.value))
-        return experiment, load_arms(context, args.runs[0], args, flag)
-    arms = load_arms(context, args.runs[0], args, parsed(args.ab))
+        return experiment, make_arms(_profile(args, context), flag)
+    arms = make_arms(_profile(args, context), parsed(args.ab))
     experiment = tests.experiment(
         arms,
         Sweep(points=sweep_options.points(args, GRID), window_seconds=args.window or sweep_options.WINDOW),
@@ -177,16 +177,9 @@ def _experiment(args: argparse.Namespace, context: Context, tests: AbTests) -> t
     return experiment, arms
 
 
-def load_arms(context: Context, path: str, args: argparse.Namespace, flag: Flag) -> Arms:
-    """Load a profile as it is written, and with each value. A problem of any of them is reported now."""
-    from tpudeploy.operations.ab_test import Arms
-
-    (base,) = context.load([path], args)
-    a, b = (
-        context.read(path, argparse.Namespace(overlays=args.overlays, sets=[*args.sets, f"{flag.path}={value}"]))
-        for value in flag.values
-    )
-    return Arms(base=base, a=a, b=b, path=flag.path, values=flag.values)
+def _profile(args: argparse.Namespace, context: Context) -> Profile:
+    (profile,) = context.load([args.runs[0]], args)
+    return profile
 
 
 def _questions(args: argparse.Namespace, context: Context, path: str) -> str:
@@ -318,12 +311,12 @@ def question_asker(experiment: Experiment, context: Context, tests: AccuracyTest
 
 
 def _show_result(args: argparse.Namespace, context: Context, tests: AbTests, experiment: Experiment) -> int:
-    from tpudeploy.ab_test import view
+    from tpudeploy.operations.ab import AbResult
 
-    terminal, result = context.terminal, tests.result(experiment)
+    terminal = context.terminal
+    result = AbResult(effects=tests.result(experiment), path=tests.experiments.path(experiment))
     if args.json:
-        context.reply.set(documents.ab(result))
+        context.reply.set(result.to_dict())
     else:
-        path = str(tests.experiments.path(experiment))
-        terminal.data("\n" + view.result(result, terminal.paint, path=path, width=terminal.width))
-    return exits.REFUSED if result.is_refused else exits.SUCCESS
+        terminal.data("\n" + result.as_text(terminal.paint, terminal.width))
+    return result.exit_code

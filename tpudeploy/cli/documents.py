@@ -11,8 +11,6 @@ from tpudeploy.domain.serialization import to_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tpudeploy.ab_test.result import Result
-    from tpudeploy.ab_test.turns import Proposal
     from tpudeploy.accuracy.sheet import Sheet
     from tpudeploy.domain.accuracy import Verdict
     from tpudeploy.domain.benchmark import Run
@@ -27,32 +25,6 @@ Document = dict[str, object]
 
 def text(document: Mapping[str, object]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False)
-
-
-def ab(result: Result) -> Document:
-    """Return the result of an A/B with every effect; its runs are given by id."""
-    return {"format": "tpudeploy.ab/1", **result.to_dict()}
-
-
-def ab_proposal(proposal: Proposal) -> Document:
-    """Return what an A/B will do; seconds and USD are null if they cannot be predicted."""
-    experiment = proposal.experiment
-    return {
-        "format": "tpudeploy.ab_proposal/1",
-        "id": experiment.id,
-        "deployment": experiment.deployment,
-        "path": experiment.path,
-        "a": experiment.a.value,
-        "b": experiment.b.value,
-        "turns": [side for _, side in proposal.turns],
-        "restarts": proposal.restarts,
-        "silent_seconds_least": proposal.least,
-        "silent_seconds_most": proposal.most,
-        "seconds": proposal.seconds,
-        "usd": proposal.usd,
-        "questions": experiment.questions,
-        "diagnostics": to_json(proposal.diagnostics),
-    }
 
 
 def replica_runs(runs: Iterable[Run]) -> Document:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tpudeploy.operations.ab import ab as _ab
+    from tpudeploy.operations.ab import ab_propose as _ab_propose
+    from tpudeploy.operations.ab import ab_result as _ab_result
     from tpudeploy.operations.alerts import alerts as _alerts
     from tpudeploy.operations.apply import apply as _apply
     from tpudeploy.operations.bench import bench as _bench
@@ -75,6 +77,8 @@ OPERATIONS: Mapping[str, str] = {
     "query": "Ask the endpoint a question.",
     "bench": "",
     "ab": "",
+    "ab_propose": "",
+    "ab_result": "",
     "benchmark_runs": "",
     "benchmark_run": "",
     "compare": "Compare benchmark runs with each other and with published figures, or run an A/B.",
@@ -97,6 +101,7 @@ OPERATIONS: Mapping[str, str] = {
 _SHARED_MODULES: Mapping[str, str] = {
     **{name: "state" for name in OPERATIONS if name.startswith("state_")},
     "force_unlock": "state",
+    **dict.fromkeys(("ab", "ab_propose", "ab_result"), "ab"),
 }
 
 
@@ -143,6 +148,8 @@ class Methods:
         query = _query
         bench = _bench
         ab = _ab
+        ab_propose = _ab_propose
+        ab_result = _ab_result
         benchmark_runs = _benchmark_runs
         benchmark_run = _benchmark_run
         compare = _compare

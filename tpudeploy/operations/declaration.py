@@ -32,6 +32,7 @@ class Kind(StrEnum):
     SWITCH = "switch"  # on by default
     PLAN = "plan"  # profiles or a saved plan on the command line, the id of a plan for agents
     COUNT = "count"  # a positive integer
+    COUNTS = "counts"  # some of them
     DURATION = "duration"  # seconds
     SECONDS = "seconds"  # also as milliseconds
     LATENCY = "latency"  # seconds, also without a unit

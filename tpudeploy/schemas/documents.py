@@ -67,7 +67,6 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
         {"runs": tuple[Run, ...]},
         printed_as={Run: As(adds={"format": {"const": "tpudeploy.run/1"}, "hash": TEXT})},
     ),
-    "ab": _formatted("ab", {"left": WHOLE, "margin": NUMBER}, cls=Result),
     "files": _formatted("files", {"files": TEXTS}),
     "profiles": _formatted("profiles", {"profiles": TEXTS}),
     "completion": _formatted("completion", {"shell": TEXT, "script": TEXT}),

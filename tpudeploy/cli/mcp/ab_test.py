@@ -1,4 +1,4 @@
-"""Define the tools that propose an A/B, run it after approval, and show its result."""
+"""Define the tool that runs a proposed A/B after approval."""
 
 from __future__ import annotations
 
@@ -9,25 +9,18 @@ from typing import Annotated
 from mcp.server.mcpserver import ElicitationResult, Resolve
 from pydantic import Field
 
-from tpudeploy.ab_test.arms import is_risky, parsed
 from tpudeploy.ab_test.experiment import Experiment
-from tpudeploy.ab_test.view import proposal
-from tpudeploy.accuracy import questions
-from tpudeploy.benchmark.cells import grid
 from tpudeploy.benchmark.view import row
 from tpudeploy.cli import documents
-from tpudeploy.cli.ab import GRID, load_arms, question_asker
-from tpudeploy.cli.context import AS_WRITTEN
-from tpudeploy.cli.mcp.benchmark import Several
+from tpudeploy.cli.ab import question_asker
 from tpudeploy.cli.mcp.consent import Consent, consent_to_trial, may_reset, require_yes
 from tpudeploy.cli.mcp.operation import EmitEvent, Outcome
-from tpudeploy.cli.mcp.reading import OneProfile
-from tpudeploy.cli.mcp.session import Call, Session, session
-from tpudeploy.cli.mcp.trials import Trial
-from tpudeploy.domain.benchmark import Bounds, Cell, Run, Side, Sweep
+from tpudeploy.cli.mcp.session import Call, Session, Trial, session
+from tpudeploy.domain.benchmark import Bounds, Cell, Run, Side
 from tpudeploy.domain.errors import TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.serialization import to_json
+from tpudeploy.operations.ab import AbResult
 from tpudeploy.operations.ab_test import AbTests, Listener
 from tpudeploy.text.paint import Paint
 from tpudeploy.views import jsonl
@@ -35,39 +28,6 @@ from tpudeploy.views import jsonl
 _MOMENT = 5.0  # seconds in which an error before the start is detected
 AbId = Annotated[str, Field(min_length=1, description="the ab_id that the tool ab_propose returned")]
 Approval = Annotated[ElicitationResult[Consent], Resolve(consent_to_trial)]
-
-
-def ab_propose(
-    ctx: Call,
-    profile: OneProfile,
-    *,
-    flag: Annotated[
-        str, Field(description="PATH=A,B: a key of the profile and two values, as serving.padding_gap=0,512")
-    ],
-    repeats: Annotated[int, Field(ge=2, le=20, description="how often to measure B; A is measured once more")] = 3,
-    concurrency: Annotated[Several, Field(description="streams at once")] = GRID.streams,
-    context: Annotated[Several, Field(description="tokens of a prompt")] = GRID.contexts,
-    output: Annotated[Several, Field(description="tokens of an answer")] = GRID.outputs,
-    window_seconds: Annotated[float, Field(gt=0, le=3600, description="the longest time to measure a cell")] = 60.0,
-) -> documents.Document:
-    """Propose to compare two values of one flag in place: restarts, downtime, time, cost. Changes nothing.
-
-    For a flag that may change answers, quality is measured too.
-    """
-    server_session = session(ctx)
-    points = grid(*(sorted(set(axis)) for axis in (concurrency, context, output)))
-    with server_session.project.opened(profile) as at:
-        arms = load_arms(at.context, profile, AS_WRITTEN, parsed(flag))
-        ab_tests = AbTests(at.workspace)
-        experiment = ab_tests.experiment(
-            arms,
-            Sweep(points=points, window_seconds=window_seconds),
-            repeats=repeats,
-            questions=questions.ARITHMETIC if is_risky(arms.path) else "",
-        )
-        proposal_ = ab_tests.propose(experiment, arms)
-    trial = server_session.trials.keep(lambda _: Trial(path=profile, arms=arms, proposal=proposal_))
-    return {**documents.ab_proposal(proposal_), "ab_id": trial.id, "text": proposal(proposal_, Paint())}
 
 
 def ab(
@@ -112,15 +72,6 @@ def ab(
     return server_session.operations.begin(work, about=about, names=names, stop=stop, moment=_MOMENT).document()
 
 
-def ab_result(
-    ctx: Call, ab_id: Annotated[str, Field(min_length=1, description="an A/B's id, or a prefix of it")]
-) -> documents.Document:
-    """Show the result of an A/B: which value to keep and why, and each effect with its interval."""
-    with session(ctx).project.opened() as at:
-        ab_tests = AbTests(at.workspace)
-        return documents.ab(ab_tests.result(ab_tests.experiments.find(ab_id)))
-
-
 def _run_trial(
     server_session: Session,
     trial: Trial,
@@ -144,7 +95,8 @@ def _run_trial(
             ask_questions=question_asker(experiment, server_session.project.context, ab_tests.accuracy),
             listener=_listener(tell),
         )
-        return Outcome(document=documents.ab(ab_tests.result(finished)))
+        result = AbResult(effects=ab_tests.result(finished), path=ab_tests.experiments.path(finished))
+        return Outcome(document=result.to_dict())
 
 
 def _restore_profile(

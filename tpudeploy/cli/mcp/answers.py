@@ -48,13 +48,3 @@ class AbProposal(Answer):
     ab_id: str = Field(description="for ab; this server keeps it until it ends")
     restarts: int = Field(description="the number of restarts, during which nothing serves; a person is asked first")
     text: str = Field(description="as a person reads it")
-
-
-class Ab(Answer):
-    format: Literal["tpudeploy.ab/1"]
-    keep: Literal["A", "B"] | None = Field(description="which value to keep; null if there are too few repeats")
-    reason: str
-    overall: Tree | None = Field(
-        description="B to A less 1, with a 95 % interval over repeats: the verdict rests on it"
-    )
-    rows: list[Tree] = Field(description="by cell and measure; `finding` holds for all of them together")

@@ -14,8 +14,9 @@ from pydantic import Field, create_model
 
 from tpudeploy.cli.mcp.answers import Answer
 from tpudeploy.cli.mcp.project import Opened
-from tpudeploy.cli.mcp.session import Call, session
+from tpudeploy.cli.mcp.session import Call, Session, session
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.loading import is_name
 from tpudeploy.operations.declaration import PROFILE_KINDS, Access, Argument, Kind, Operation
 
@@ -40,12 +41,35 @@ _SEVERAL_PROFILES = frozenset({Kind.PROFILES, Kind.VALID_PROFILES})
 _JSON_TYPES: dict[str, Any] = {"string": str, "number": float, "integer": int, "boolean": bool, "null": None}
 
 
-def tool_function(operation: Operation) -> Callable[..., dict[str, Any]]:
-    """Return the function of a tool: it loads the profiles that are named, and returns the document."""
+@frozen
+class ToolCall:
+    """A call of a tool. `values` are its arguments with the profiles loaded, `paths` the profiles as it names them."""
+
+    session: Session
+    row: Operation
+    opened: Opened
+    paths: list[str]
+    values: dict[str, Any]
+
+    def result(self) -> Any:
+        return self.row.run(self.opened.workspace, **self.values)
+
+
+Response = Callable[[ToolCall], dict[str, Any]]  # makes the document that answers a call
+
+
+def respond_with_result(call: ToolCall) -> dict[str, Any]:
+    document: dict[str, Any] = call.result().to_dict()
+    return document
+
+
+def tool_function(operation: Operation, respond: Response) -> Callable[..., dict[str, Any]]:
+    """Return the function of a tool, whose arguments are those of the row: `respond` makes the document of a call."""
     offered = tuple(argument for argument in operation.arguments if argument.for_agents)
 
     def call(ctx: Call, **values: Any) -> dict[str, Any]:
-        project = session(ctx).project
+        server_session = session(ctx)
+        project = server_session.project
         opened: Opened | None = None
         paths: list[str] = []
         with ExitStack() as closing:
@@ -56,13 +80,13 @@ def tool_function(operation: Operation) -> Callable[..., dict[str, Any]]:
                     one = closing.enter_context(project.opened(value))
                     values[argument.name] = one.profile
                     opened = opened or one  # the workspace is that of the first profile
+                    paths.append(value)
                 elif kind_for_agents(argument) in _SEVERAL_PROFILES:
                     paths += value
                     values[argument.name] = closing.enter_context(project.opened(*value)).profiles
             if opened is None:
                 opened = closing.enter_context(project.opened(*paths[:1]))
-            document: dict[str, Any] = operation.run(opened.workspace, **values).to_dict()
-            return document
+            return respond(ToolCall(session=server_session, row=operation, opened=opened, paths=paths, values=values))
 
     parameters = [Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=Call)]
     parameters += [_parameter(argument) for argument in offered]
@@ -101,12 +125,15 @@ def _parameter(argument: Argument) -> Parameter:
         case Kind.FLAG:
             kind = bool
         case Kind.COUNT:
-            kind = Annotated[int, Field(ge=1, le=argument.most)] if argument.most else Annotated[int, Field(ge=1)]
+            kind = Annotated[int, Field(ge=argument.least, le=argument.most)]
+        case Kind.COUNTS:
+            kind = tuple[Annotated[int, Field(ge=1)], ...]
+            limits |= {"min_length": argument.least, "max_length": argument.most}
         case Kind.TEXTS | Kind.PROFILES | Kind.VALID_PROFILES | Kind.PROFILE_FILES:
             kind = list[str] if is_required else tuple[str, ...]
             limits |= {"min_length": argument.least} if is_required else {}
         case _:
-            kind = Annotated[float, Field(gt=0)]
+            kind = Annotated[float, Field(gt=0, le=argument.most)]
     if argument.default is None and not is_required:
         kind |= None
     default = Parameter.empty if is_required else argument.default

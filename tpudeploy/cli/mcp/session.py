@@ -6,11 +6,26 @@ from typing import Any
 
 from mcp.server.mcpserver import Context
 
+from tpudeploy.ab_test.turns import Proposal
 from tpudeploy.cli.mcp.operations import Operations
 from tpudeploy.cli.mcp.plans import Plans
 from tpudeploy.cli.mcp.project import Project
 from tpudeploy.cli.mcp.store import EntryStore
-from tpudeploy.cli.mcp.trials import Trial
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.operations.ab_test import Arms
+
+
+@frozen
+class Trial:
+    """An A/B that was proposed. `path` is the profile as it was named."""
+
+    path: str
+    arms: Arms
+    proposal: Proposal
+
+    @property
+    def id(self) -> str:
+        return self.proposal.experiment.id
 
 
 class Session:

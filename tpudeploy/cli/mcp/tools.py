@@ -5,14 +5,15 @@ A tool has its function's name; the docstring is what an agent reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tpudeploy.cli.mcp import ab_test, answers, benchmark, reading, writing
-from tpudeploy.cli.mcp.operation_tool import answer_model, tool_function
+from tpudeploy.cli.mcp.operation_tool import Response, answer_model, respond_with_result, tool_function
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.operations import OPERATIONS, operation
 from tpudeploy.operations.declaration import Access
+from tpudeploy.operations.declaration import Operation as Row
 
 
 @frozen
@@ -27,36 +28,39 @@ class Tool:
         return self.does.__name__
 
 
-def _tools_of_operations() -> Iterator[Tool]:
-    """Yield the tools that are made from the row of an operation alone."""
-    for name in OPERATIONS:
-        row = operation(name)
-        if row.tool and row.tool not in _OF_SESSIONS:
-            result = row.results[0]
-            answer = answer_model(result.__name__, result)
-            yield Tool(does=tool_function(row), title=row.title, answers=answer, access=row.access)
+# What a tool does beside the operation of its row, and the keys of its answer.
+_RESPONSES: Mapping[str, Response] = {
+    "validate": reading.validate_profiles,
+    "plan": reading.keep_plan,
+    "ab_propose": reading.keep_trial,
+    "bench": benchmark.measure_in_background,
+}
+_ANSWERS: Mapping[str, type[answers.Answer]] = {
+    "plan": answers.Planned,
+    "ab_propose": answers.AbProposal,
+    "bench": answers.Operation,
+}
+_IN_BACKGROUND = "It runs in the background: poll the operation."
 
 
-def _of_operation(does: Callable[..., Any], name: str, answer: type[answers.Answer]) -> Tool:
-    """Return the tool that does more than the operation: it keeps something for a later call."""
-    row = operation(name)
+def _tool(row: Row) -> Tool:
+    """Return the tool that is made from the row of an operation."""
+    does = tool_function(row, _RESPONSES.get(row.tool, respond_with_result))
+    if row.access is Access.LOAD:
+        does.__doc__ = f"{does.__doc__} {_IN_BACKGROUND}"
+    result = row.results[0]
+    answer = _ANSWERS.get(row.tool) or answer_model(result.__name__, result)
     return Tool(does=does, title=row.title, answers=answer, access=row.access)
 
 
-_OF_SESSIONS = frozenset({"plan", "validate"})
-READING = (
-    *_tools_of_operations(),
-    _of_operation(reading.validate, "validate", answer_model("Validated", operation("validate").results[0])),
-    _of_operation(reading.plan, "plan", answers.Planned),
-    Tool(does=ab_test.ab_propose, title="Propose an A/B", answers=answers.AbProposal, access=Access.LOOK),
-    Tool(does=ab_test.ab_result, title="Show an A/B", answers=answers.Ab, access=Access.OFFLINE),
-)
+_OF_OPERATIONS = tuple(_tool(row) for row in map(operation, OPERATIONS) if row.tool)
+READING = tuple(tool for tool in _OF_OPERATIONS if tool.access in {Access.OFFLINE, Access.LOOK})
 
 # Only with --allow-writes. An apply may replace or restart, and an A/B restarts, so that both count as destructive.
 WRITING = (
+    *(tool for tool in _OF_OPERATIONS if tool not in READING),
     Tool(does=writing.apply, title="Apply a plan", answers=answers.Operation, access=Access.END),
     Tool(does=writing.destroy, title="Destroy", answers=answers.Operation, access=Access.END),
-    Tool(does=benchmark.bench, title="Benchmark", answers=answers.Operation, access=Access.LOAD),
     Tool(does=ab_test.ab, title="Run an A/B", answers=answers.Operation, access=Access.END),
     Tool(does=writing.operation, title="Poll an operation", answers=answers.Operation, access=Access.LOOK),
     Tool(does=writing.cancel, title="Cancel an operation", answers=answers.Operation, access=Access.CHANGE),
