@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from tpudeploy.ab_test.result import Result
 from tpudeploy.benchmark import runfile
 from tpudeploy.domain import events
 from tpudeploy.domain.accuracy import Verdict
@@ -24,7 +23,6 @@ from tpudeploy.pins import pinfile
 from tpudeploy.planning.deviation import Kind
 from tpudeploy.schemas.schema_of import (
     DIALECT,
-    NUMBER,
     PRINTED_AS,
     TEXT,
     TEXTS,
