@@ -1,17 +1,23 @@
-"""One replica, one moment: every step that is right now, in an order that is safe to stop after any of them.
+"""One replica after one observation: every step that is right now, in an order that is safe to stop after any of them.
 
-`decide` aims at a deployment, `remove` at nothing. Both see only data.
+`decide` leads to a deployment, `remove` to nothing. Both see only data, and neither has a memory of its own.
 
-Why: decisions 4 and 13 in docs/decisions.md.
+    a spare is needed after all ──▶ keep it, and decide again
+    a slice that fits is up ──────▶ bring up its server, and let go of the other requests and of what it replaces
+    something must go first ──────▶ wait until it is gone
+    otherwise ────────────────────▶ hunt: request slices, until one lands
+
+Why: decisions 4, 13, 14, 18 and 42 in docs/decisions.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import Denied, ServingError
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Record
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Reclaim, Release, Renew, Request, Step, Wait
@@ -25,326 +31,495 @@ from tpudeploy.reconcile.cutover import (
     needs_successor,
 )
 from tpudeploy.reconcile.desired import desired_attributes
-from tpudeploy.reconcile.failed_landings import LASTING, doubtful_places, pair
+from tpudeploy.reconcile.failed_landings import LASTING, Pair, doubtful_places, pair
 from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_opening, next_places
 from tpudeploy.reconcile.preference import preference_key
 from tpudeploy.reconcile.refusals import standing_refusals
 from tpudeploy.reconcile.rollout import ServerStatus, serve
 
-_MADE = frozenset({Phase.PROVISIONING, Phase.LOST})
+
+@frozen
+class _Replica:
+    """One replica after one observation, and what its attempts are to the deployment.
+
+    `record` is without the attempts that are gone: they use no quota any more. `fitting` can be what the profile asks
+    for without being replaced; `outdated` are up or waiting, and cannot. `doubtful` are the places whose last landings
+    failed.
+    """
+
+    deployment: Deployment
+    record: Record
+    context: DecisionContext
+    classifications: Sequence[Classification]
+    fitting: Sequence[Classification]
+    outdated: Sequence[Classification]
+    doubtful: Collection[Pair]
+
+    @property
+    def index(self) -> int:
+        return self.record.index
+
+    @property
+    def up(self) -> list[Classification]:
+        """Return the slices that fit and are up, the one to keep first."""
+        up = [each for each in self.fitting if each.status is AttemptStatus.UP]
+        return sorted(up, key=lambda each: preference_key(each.attempt, self.doubtful))
+
+    @property
+    def waiting(self) -> list[Classification]:
+        """Return the requests that fit and may still be granted."""
+        waiting = {AttemptStatus.HIDDEN, AttemptStatus.WAITING}
+        return [each for each in self.fitting if each.status in waiting and each.attempt.release is None]
+
+    @property
+    def remaining(self) -> list[Classification]:
+        """Return everything that exists or may still appear."""
+        return [each for each in self.classifications if each.status is not AttemptStatus.GONE]
 
 
 def decide(deployment: Deployment, record: Record, context: DecisionContext) -> tuple[Step, ...]:
-    """The steps towards `deployment` for one replica. Never empty."""
-    classifications = [classify(a, context) for a in record.attempts]
-    spare = _needed_spare(deployment, record, classifications, context)
+    """Return the steps towards `deployment` for one replica: at least one."""
+    replica = _compare(deployment, record, context)
+    spare = _needed_spare(replica)
     if spare is not None:
-        # Nothing else is sure to land: keep what was given up for it, and decide anew with that.
+        # Nothing else is sure to land, so what was given up for another slice is kept. The next decision, which
+        # follows at once, counts it among the others.
+        others = [each for each in replica.classifications if each is not spare]
         reclaim = Reclaim(replica=record.index, name=spare.attempt.name)
-        others = [j for j in classifications if j is not spare]
         why = f"{spare.attempt.name} is kept after all"
         return (*_clear(record, others, context), reclaim, Wait(replica=record.index, why=why, seconds=0.0))
-    return (*_clear(record, classifications, context), *_aim(deployment, record, classifications, context))
+    steps = _keep_one(replica) if replica.up else _find_one(replica)
+    return (*_clear(record, replica.classifications, context), *steps)
 
 
 def remove(record: Record, context: DecisionContext) -> tuple[Step, ...]:
-    """The steps towards nothing; empty once nothing is left."""
-    classifications = [classify(a, context) for a in record.attempts]
-    unwanted = [j for j in classifications if j.status in {AttemptStatus.UP, AttemptStatus.WAITING}]
-    waits = [j for j in classifications if j.status is not AttemptStatus.GONE]
+    """Return the steps towards nothing; none once nothing is left."""
+    classifications = [classify(attempt, context) for attempt in record.attempts]
+    # The others are released by `_clear`, are being deleted, or cannot be deleted before they are visible.
+    alive = [each for each in classifications if each.status in {AttemptStatus.UP, AttemptStatus.WAITING}]
+    remaining = [each for each in classifications if each.status is not AttemptStatus.GONE]
     return (
         *_clear(record, classifications, context),
-        *(_release(record, j, "no longer wanted") for j in unwanted),
-        *(_hold(record, j, context) for j in waits),
+        *(_release(record, each, "no longer wanted") for each in alive),
+        *(_wait_for(record, each, context) for each in remaining),
     )
 
 
 def matches(deployment: Deployment, attempt: Attempt) -> bool:
-    """Whether this attempt's slice can be what `deployment` wants without being replaced."""
+    """Return whether the slice of this attempt can be what `deployment` asks for without being replaced."""
     return fits(deployment, attempt) and not is_handed_over(deployment, attempt)
 
 
 def fits(deployment: Deployment, attempt: Attempt) -> bool:
-    """Whether another slice would be no other than this one, whatever it serves."""
+    """Return whether another slice would be the same as this one, whatever either serves."""
+    # The user asked to replace it.
     if attempt.is_to_go:
         return False
-    want = desired_attributes(deployment, attempt)
-    same = attempt.spec == want or slice_print(attempt.spec) == slice_print(want)
-    return same and allows(deployment, attempt)
+    desired = desired_attributes(deployment, attempt)
+    is_same = attempt.spec == desired or slice_print(attempt.spec) == slice_print(desired)
+    return is_same and allows(deployment, attempt)
+
+
+def _compare(deployment: Deployment, record: Record, context: DecisionContext) -> _Replica:
+    """Classify each attempt, and compare it with the deployment."""
+    classifications = [classify(attempt, context) for attempt in record.attempts]
+    fitting: list[Classification] = []
+    outdated: list[Classification] = []
+    for each in classifications:
+        if matches(deployment, each.attempt):
+            fitting.append(each)
+        elif each.status in {AttemptStatus.UP, AttemptStatus.WAITING}:
+            outdated.append(each)
+    present = tuple(each.attempt for each in classifications if each.status is not AttemptStatus.GONE)
+    return _Replica(
+        deployment=deployment,
+        record=replace(record, attempts=present),
+        context=context,
+        classifications=classifications,
+        fitting=fitting,
+        outdated=outdated,
+        doubtful=doubtful_places(record, context.now),
+    )
 
 
 def _clear(record: Record, classifications: Iterable[Classification], context: DecisionContext) -> Iterator[Step]:
-    """Forget what is gone, release what is dead (it eats quota), ask again for deletions that did not take."""
-    for j in classifications:
-        match j.status:
-            case AttemptStatus.GONE:
-                yield Forget(replica=record.index, name=j.attempt.name, reason=j.reason, refusal=j.refusal)
-            case AttemptStatus.DEAD:
-                yield _release(record, j, j.reason)
-            case AttemptStatus.LEAVING if _did_not_take(j, context):
-                yield replace(_release(record, j, j.attempt.release_reason), is_spare=j.attempt.is_spare)
-            case _:
-                pass
+    """Yield the steps that are right whatever the profile asks for."""
+    for each in classifications:
+        if each.status is AttemptStatus.GONE:
+            yield Forget(replica=record.index, name=each.attempt.name, reason=each.reason, refusal=each.refusal)
+        elif each.status is AttemptStatus.DEAD:
+            # Nothing runs there, but Google counts it against the quota until it is deleted.
+            yield _release(record, each, each.reason)
+        elif each.status is AttemptStatus.LEAVING and _must_be_deleted_again(each, context):
+            # Google accepts a deletion while a slice is PROVISIONING, and its operation fails later.
+            yield replace(_release(record, each, each.attempt.release_reason), is_spare=each.attempt.is_spare)
 
 
-def _aim(
-    deployment: Deployment, record: Record, classifications: list[Classification], context: DecisionContext
-) -> Iterator[Step]:
-    fitting: list[Classification] = []
-    outdated: list[Classification] = []
-    for j in classifications:
-        if matches(deployment, j.attempt):
-            fitting.append(j)
-        elif j.status in {AttemptStatus.UP, AttemptStatus.WAITING}:
-            outdated.append(j)
-    doubtful = doubtful_places(record, context.now)
-    up = sorted((j for j in fitting if j.status is AttemptStatus.UP), key=lambda j: preference_key(j.attempt, doubtful))
-    waiting = [
-        j
-        for j in fitting
-        if j.status in {AttemptStatus.HIDDEN, AttemptStatus.WAITING} and j.attempt.releasing_at is None
-    ]
-    if up:
-        keep, *surplus = up
-        outdated += [j for j in surplus if j.attempt.is_announced]  # clients may hold it
-        yield from (_spare(record, j, "another slice is kept") for j in surplus if not j.attempt.is_announced)
-        steps = tuple(_keep(deployment, record, keep, classifications, outdated, context))
-        ends = any(isinstance(step, Done | GiveUp) for step in steps)
-        if not ends and context.may_ask and not outdated and _is_unproven(record, keep, context):
-            # It may be gone in minutes, like the last one there: the hunt goes on beside it until it serves.
-            yield from steps
-            yield from _hunt(deployment, record, classifications, waiting, context, beside=(keep.attempt,))
-            return
-        yield from (_spare(record, j, "another slice is kept") for j in fitting if j.status is AttemptStatus.WAITING)
+def _must_be_deleted_again(classification: Classification, context: DecisionContext) -> bool:
+    """Return whether a deletion had the time to take effect, and did not."""
+    requested_at, current = classification.attempt.releasing_at, classification.slice
+    # We did not request one, or its zone does not answer, so that nothing is known about it.
+    if requested_at is None or current is None:
+        return False
+    # Google is deleting the slice. A second deletion would be refused, and the first one takes up to 13 minutes.
+    if current.phase in {Phase.SUSPENDING, Phase.LEAVING}:
+        return False
+    return context.now - requested_at >= context.patience.release_again
+
+
+# A released spare that is needed after all.
+
+
+def _needed_spare(replica: _Replica) -> Classification | None:
+    """Return a slice to keep after all: a released spare that Google still has, where nothing else is sure to land.
+
+    Google accepts a deletion while a slice is PROVISIONING, and its operation fails (cloud_tpu: the delete is refused,
+    and must be requested again). So a spare may come up although it was released. Keeping it decides nothing yet: it
+    counts among the others, of which one is kept. Where its deletion is not known to have failed, it may still be
+    carried out; then the slice is as doubtful as one in a doubtful place, and is lost like a preempted one.
+    """
+    others = [each for each in replica.fitting if each.attempt.release is None]
+    if any(each.status is AttemptStatus.UP and not _is_unproven(replica, each) for each in others):
+        # Another slice is up, and nothing says that it will be lost soon.
+        return None
+    spares = [each for each in replica.fitting if each.attempt.is_spare and _exists(each)]
+    if any(_is_sure_to_land(replica, each) for each in others):
+        # Another slice is up in minutes. One that is up already, and stays, is better; any other would be a second one.
+        spares = [each for each in spares if _is_up_to_stay(each)]
+    return min(spares, key=lambda each: preference_key(each.attempt, replica.doubtful), default=None)
+
+
+def _exists(classification: Classification) -> bool:
+    """Return whether Google is creating the slice or has created it, and is not deleting it."""
+    return classification.slice is not None and classification.slice.phase in {Phase.PROVISIONING, Phase.UP}
+
+
+def _is_up_to_stay(classification: Classification) -> bool:
+    """Return whether a slice that was released is up, and its deletion is known to have failed."""
+    current = classification.slice
+    return current is not None and current.phase is Phase.UP and current.undeleted is not None
+
+
+# A slice that fits is up.
+
+
+def _keep_one(replica: _Replica) -> Iterator[Step]:
+    """Yield the steps where slices that fit are up: bring up the best one, and let go of the others."""
+    keep, *surplus = replica.up
+    # Clients may use a slice that was announced, so it drains, like one that is replaced. The others go at once.
+    announced = [each for each in surplus if each.attempt.is_announced]
+    unused = [each for each in surplus if not each.attempt.is_announced]
+    yield from (_release_spare(replica.record, each, "another slice is kept") for each in unused)
+    replaced = [*replica.outdated, *announced]
+    steps = tuple(_bring_up(replica, keep, replaced))
+    is_over = isinstance(steps[0], Done | GiveUp)
+    # Where a slice is replaced, the previous one serves on, so nothing is lost if this one is preempted.
+    may_hunt = replica.context.may_ask and not is_over and not replaced
+    if may_hunt and _is_unproven(replica, keep):
+        # It may be lost in minutes, like the last one in its place. The hunt continues beside it until it serves.
         yield from steps
+        yield from _hunt(replica, beside=(keep.attempt,))
         return
-    # A waiting request for what is no longer wanted holds nothing that serves; neither does a slice that
-    # must go first.
-    first = [j for j in outdated if j.status is AttemptStatus.WAITING or _goes_first(deployment, j.attempt)]
-    yield from (_release(record, j, "the profile asks for another slice") for j in first)
-    leaving = [j for j in outdated if j not in first and j.attempt.draining_at is not None]
-    if any(can_take_clients(j, context) for j in outdated if j.attempt.draining_at is None):
-        yield from _retire(record, leaving, context)
-    else:  # what was to take over is gone itself
-        yield from (Drain(replica=record.index, name=j.attempt.name, begins=False) for j in leaving)
-        leaving = []
-    granted = (j for j in classifications if j.attempt.granted_at is not None)
-    blocking = [*first, *leaving, *(j for j in granted if _blocks(deployment, j, context))]
-    if blocking:
-        yield from (_hold(record, j, context) for j in (*waiting, *blocking))
-    else:
-        yield from _hunt(deployment, record, classifications, waiting, context)
+    # A request that is not visible yet is not among these: its deletion would find nothing, and it could be granted
+    # afterwards.
+    requests = [each for each in replica.fitting if each.status is AttemptStatus.WAITING]
+    yield from (_release_spare(replica.record, each, "another slice is kept") for each in requests)
+    yield from steps
 
 
-def _keep(  # noqa: PLR0917 - one replica's slices, told apart
-    deployment: Deployment,
-    record: Record,
-    keep: Classification,
-    classifications: list[Classification],
-    outdated: list[Classification],
-    context: DecisionContext,
-) -> Iterator[Step]:
-    """Bring up the slice that is kept; once it serves, let go of those that it takes over from."""
-    replica = record.index
-    standing = ServerStatus(deployment=deployment, replica=replica, attempt=keep.attempt, context=context)
-    step = _next_step(standing, outdated)
+def _bring_up(replica: _Replica, keep: Classification, replaced: Collection[Classification]) -> Iterator[Step]:
+    """Yield the next step of the slice that is kept, and at its end what becomes of the others."""
+    status = ServerStatus(
+        deployment=replica.deployment, replica=replica.index, attempt=keep.attempt, context=replica.context
+    )
+    step = _next_step(status, replaced)
     yield step
+    unsettled = [each for each in replica.remaining if each is not keep]
     if isinstance(step, Done):
-        if keep.attempt.draining_at is not None:
-            yield Drain(replica=replica, name=keep.attempt.name, begins=False)
-        yield from _retire(record, outdated, context)
-        if context.renews and needs_successor(deployment, keep.attempt, context):
-            yield Renew(replica=replica, name=keep.attempt.name)
-            yield Wait(replica=replica, why="its run ends", seconds=0.0)
+        yield from _hand_over(replica, keep, replaced)
     elif isinstance(step, GiveUp):
-        back = (j.attempt.name for j in outdated if j.attempt.draining_at is not None)
-        yield from (Drain(replica=replica, name=name, begins=False) for name in back)
-    # The end is reached only when nothing else of ours is left, or can still appear: Google may yet grant it.
-    # What a slice that failed was to replace stays, though.
-    others = [j for j in classifications if j is not keep and j.status is not AttemptStatus.GONE]
-    left = [j for j in others if isinstance(step, Done) or j not in outdated]
-    if left and isinstance(step, Done | GiveUp):
-        yield _hold(record, left[0], context)
+        # It does not serve, so clients use again what it was to replace, which is kept (decision 43).
+        draining = [each for each in replaced if each.attempt.draining_at is not None]
+        yield from (Drain(replica=replica.index, name=each.attempt.name, begins=False) for each in draining)
+        unsettled = [each for each in unsettled if each not in replaced]
+    else:
+        # It starts, or its node applies a change. Nothing is given up for a slice that does not serve yet.
+        return
+    if unsettled:
+        # Google may still grant or bill it, so the end is reached only once it is gone.
+        yield _wait_for(replica.record, unsettled[0], replica.context)
 
 
-def _next_step(standing: ServerStatus, outdated: list[Classification]) -> Step:
-    """Its next step; where it gives up, and another slice serves on, its error says so."""
-    step = serve(standing)
-    old = next((j.attempt for j in outdated if can_take_clients(j, standing.context)), None)
-    if not isinstance(step, GiveUp) or old is None:
+def _next_step(status: ServerStatus, replaced: Iterable[Classification]) -> Step:
+    """Return the next step of a slice. If it fails while the one that it replaces still serves, its error says so."""
+    step = serve(status)
+    previous = next((each.attempt for each in replaced if can_take_clients(each, status.context)), None)
+    if not isinstance(step, GiveUp) or previous is None:
         return step
     if step.serves:
-        # A change of a slice that was yet to take over was undone: it serves again, but no client was ever sent there.
-        return replace(step, error=failed_cutover(standing, old, cause=standing.undone))
+        # Its node undid a change and serves as before. But no client was ever sent there, so the cutover has failed.
+        return replace(step, error=failed_cutover(status, previous, cause=status.undone))
     if type(step.error) is ServingError:
-        return replace(step, error=failed_cutover(standing, old, cause=standing.failure))
+        return replace(step, error=failed_cutover(status, previous, cause=status.failure))
+    # The node did not acknowledge a change. Its own error says what to do about that.
     return step
 
 
-def _retire(record: Record, outdated: Iterable[Classification], context: DecisionContext) -> Iterator[Step]:
-    """Let go of what another one has taken over from: what nobody was given at once, the rest once it is drained."""
-    for j in outdated:
-        if j.status is AttemptStatus.UP and j.attempt.is_announced and j.attempt.draining_at is None:
-            yield Drain(replica=record.index, name=j.attempt.name)
-        elif j.attempt.draining_at is None or drain_seconds_left(j.attempt, context) <= 0:
-            running = context.observed.running.get(j.attempt.name)
-            cut = f"; {running} requests took longer than may be waited for" if running else ""
-            yield _release(record, j, f"its replacement serves{cut}")
+def _hand_over(replica: _Replica, keep: Classification, replaced: Iterable[Classification]) -> Iterator[Step]:
+    """Yield the steps once the slice that is kept serves: retire what it replaces, and renew its own run in time."""
+    if keep.attempt.draining_at is not None:
+        # Clients were sent to a successor that is not wanted any more, for example because a change was undone.
+        yield Drain(replica=replica.index, name=keep.attempt.name, begins=False)
+    yield from _retire(replica, replaced)
+    if replica.context.renews and needs_successor(replica.deployment, keep.attempt, replica.context):
+        # Once that is recorded, this slice no longer fits, and the next decision hunts for its successor (decision 44).
+        yield Renew(replica=replica.index, name=keep.attempt.name)
+        yield Wait(replica=replica.index, why="its run ends", seconds=0.0)
 
 
-def _hunt(
-    deployment: Deployment,
-    record: Record,
-    classifications: list[Classification],
-    waiting: list[Classification],
-    context: DecisionContext,
-    *,
-    beside: tuple[Attempt, ...] = (),
-) -> Iterator[Step]:
-    """Ask in as many places as may be; once one is about to land, in none, with one spare for a landing that fails.
+def _retire(replica: _Replica, replaced: Iterable[Classification]) -> Iterator[Step]:
+    """Yield the steps that let go of replaced slices: at once where no client uses them, else once they are drained."""
+    for each in replaced:
+        attempt = each.attempt
+        if each.status is AttemptStatus.UP and attempt.is_announced and attempt.draining_at is None:
+            # Clients read the endpoint that is published now. Those that have the previous one may use it for a while.
+            yield Drain(replica=replica.index, name=attempt.name)
+        elif attempt.draining_at is None or drain_seconds_left(attempt, replica.context) <= 0:
+            running = replica.context.observed.running.get(attempt.name)
+            unfinished = f"; {running} requests took longer than may be waited for" if running else ""
+            yield _release(replica.record, each, f"its replacement serves{unfinished}")
+
+
+# No slice that fits is up.
+
+
+def _find_one(replica: _Replica) -> Iterator[Step]:
+    """Yield the steps where no slice that fits is up: wait for what must go first, else hunt for one."""
+    unwanted = [each for each in replica.outdated if _must_go_first(replica, each)]
+    yield from (_release(replica.record, each, "the profile asks for another slice") for each in unwanted)
+    draining = [each for each in replica.outdated if each.attempt.draining_at is not None and each not in unwanted]
+    awaited = list(unwanted)
+    if _has_other_server(replica):
+        # A slice that is outdated too has taken over their clients, so they go as planned.
+        yield from _retire(replica, draining)
+        awaited += draining
+    else:
+        # The slice that was to take over is lost. Clients go back to the previous one, until another serves.
+        yield from (Drain(replica=replica.index, name=each.attempt.name, begins=False) for each in draining)
+    awaited += [each for each in replica.classifications if _holds_quota(replica, each)]
+    if not awaited:
+        yield from _hunt(replica)
+        return
+    # A request before they are gone would exceed the quota, or be a slice beside one that must go first.
+    yield from (_wait_for(replica.record, each, replica.context) for each in (*replica.waiting, *awaited))
+
+
+def _has_other_server(replica: _Replica) -> bool:
+    """Return whether an outdated slice that does not drain can take clients."""
+    others = [each for each in replica.outdated if each.attempt.draining_at is None]
+    return any(can_take_clients(each, replica.context) for each in others)
+
+
+def _must_go_first(replica: _Replica, classification: Classification) -> bool:
+    """Return whether an outdated attempt goes before its replacement is there."""
+    # A request that waits holds nothing that serves, and is in the way of another one.
+    if classification.status is AttemptStatus.WAITING:
+        return True
+    return _is_destroyed_first(replica.deployment, classification.attempt)
+
+
+def _is_destroyed_first(deployment: Deployment, attempt: Attempt) -> bool:
+    """Return whether another slice is wanted, and the profile allows none beside this one."""
+    return not deployment.lifecycle.create_before_destroy and not fits(deployment, attempt)
+
+
+def _holds_quota(replica: _Replica, classification: Classification) -> bool:
+    """Return whether to wait until a slice is gone that was granted, because it uses quota until then."""
+    attempt = classification.attempt
+    is_going = classification.status in {AttemptStatus.DEAD, AttemptStatus.LEAVING}
+    # A request that was never granted has no machine, and the hunt continues beside it.
+    if not is_going or attempt.granted_at is None:
+        return False
+    # The profile allows none beside it, so it is waited for as long as it takes.
+    if _is_destroyed_first(replica.deployment, attempt):
+        return True
+    # Most slices are gone within a minute. A deletion that loops takes over an hour: the hunt does not wait for that.
+    since = attempt.releasing_at
+    return since is None or replica.context.now - since < replica.context.patience.husk
+
+
+# The hunt.
+
+
+def _hunt(replica: _Replica, *, beside: tuple[Attempt, ...] = ()) -> Iterator[Step]:
+    """Yield the requests to keep and to send: as many as are allowed, and none once one is sure to land.
 
     A landing in a doubtful place is one request among others: it ends nothing. `beside` is a slice that is up there.
     """
-    # What this very look refused is written down first, then counts.
-    if any(j.status in {AttemptStatus.GONE, AttemptStatus.DEAD} and j.refusal is not None for j in classifications):
-        yield Wait(replica=record.index, why="choosing the next place", seconds=0.0)
+    if any(_brings_refusal(each) for each in replica.classifications):
+        # The refusals of this observation are saved first. Then they count when the next place is chosen.
+        yield Wait(replica=replica.index, why="choosing the next place", seconds=0.0)
         return
-    if any(_is_landing(j, context) and not _is_unproven(record, j, context) for j in waiting):
-        made = [j for j in waiting if _is_provisioning(j)]
-        queued = sorted((j for j in waiting if not _is_provisioning(j)), key=_place_in_queue)
-        yield from (_spare(record, j, "another one is about to land") for j in queued[1:])
-        yield from (_hold(record, j, context) for j in (*made, *queued[:1]))
+    if any(_is_sure_to_land(replica, each) for each in replica.waiting):
+        # Google has chosen a machine. Every other request may be granted as well, and would be billed.
+        yield from _await_landing(replica)
         return
-    # What is gone holds nothing: it makes room in this very look.
-    record = replace(record, attempts=tuple(j.attempt for j in classifications if j.status is not AttemptStatus.GONE))
-    most = deployment.max_parallel_requests - len(beside)
-    kept = sorted(waiting, key=_place_in_queue)[:most]
-    yield from (_spare(record, j, "more are asked for than may be") for j in waiting if j not in kept)
-    waiting = [j for j in waiting if j in kept]
-    yield from (_hold(record, j, context) for j in waiting)
-    denied = _denied(deployment, record, context)
-    left = [j for j in classifications if j.status is not AttemptStatus.GONE]
-    if denied is not None:
-        yield _hold(record, left[0], context) if left else GiveUp(replica=record.index, error=denied)
-        return
-    attempts = [*beside, *(j.attempt for j in waiting)]
-    unexplained = [pair(j.attempt) for j in left if _goes_by_itself(j)]
-    places = next_places(
-        deployment,
-        record,
-        attempts,
-        unexplained=unexplained,
-        scores=context.luck,
-        now=context.now,
-        patience=context.patience,
-    )
-    yield from (Request(replica=record.index, candidate=c) for c in places[: context.creates])
-    if len(places) > context.creates:
-        pause = max(context.creates_in, context.patience.create_every)
-        why = "the project's creates a minute are used up"
-        yield Wait(replica=record.index, why=why, seconds=pause, is_rationed=True)
-    elif len(waiting) + len(places) < most:
-        opens = next_opening(deployment, record, attempts, context.now, context.patience)
-        if opens is not None:
-            why = "refused everywhere else" if waiting or places else "refused everywhere"
-            yield Wait(replica=record.index, why=why, seconds=max(0.0, opens - context.now))
-        elif left and not waiting and not places:
-            yield _hold(record, left[0], context)
+    most = replica.deployment.max_parallel_requests - len(beside)
+    kept = sorted(replica.waiting, key=_place_in_queue)[:most]
+    # More wait than are allowed, where the profile was changed or where one of them is up by now.
+    surplus = [each for each in replica.waiting if each not in kept]
+    yield from (_release_spare(replica.record, each, "more are asked for than may be") for each in surplus)
+    kept = [each for each in replica.waiting if each in kept]
+    yield from (_wait_for(replica.record, each, replica.context) for each in kept)
+    denied = _denied(replica)
+    if denied is None:
+        yield from _request_places(replica, kept, beside, most)
+    elif replica.remaining:
+        # A run ends only once Google can neither grant nor bill anything of it.
+        yield _wait_for(replica.record, replica.remaining[0], replica.context)
+    else:
+        yield GiveUp(replica=replica.index, error=denied)
 
 
-def _denied(deployment: Deployment, record: Record, context: DecisionContext) -> Denied | None:
-    """Why waiting is no use, or None."""
-    if not deployment.candidates:
+def _brings_refusal(classification: Classification) -> bool:
+    """Return whether a request ended in this observation, with a reason that is not in the record yet."""
+    is_over = classification.status in {AttemptStatus.GONE, AttemptStatus.DEAD}
+    return is_over and classification.refusal is not None
+
+
+def _await_landing(replica: _Replica) -> Iterator[Step]:
+    """Yield the steps while a slice is sure to land: wait for it, with one request as a spare (decision 18)."""
+    landing = [each for each in replica.waiting if _is_provisioning(each)]
+    others = sorted((each for each in replica.waiting if each not in landing), key=_place_in_queue)
+    yield from (_release_spare(replica.record, each, "another one is about to land") for each in others[1:])
+    yield from (_wait_for(replica.record, each, replica.context) for each in (*landing, *others[:1]))
+
+
+def _place_in_queue(classification: Classification) -> tuple[bool, float]:
+    """Return a key that is lowest for the best spare: a request in a queue, and the one that waits for longest."""
+    return (classification.attempt.provisioning not in QUEUED, classification.attempt.asked_at)
+
+
+def _denied(replica: _Replica) -> Denied | None:
+    """Return the error for a hunt that cannot end by waiting, or None."""
+    places, now, patience = replica.deployment.candidates, replica.context.now, replica.context.patience
+    if not places:
         hint = "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour."
         return Denied("No place is left that the profile allows to ask.", hint=hint)
-    standing = standing_refusals(deployment.candidates, record, context.now, context.patience)
-    stop = next((r for r in standing if r.stops), None)
+    refusals = standing_refusals(places, replica.record, now, patience)
+    stop = next((refusal for refusal in refusals if refusal.stops), None)
     if stop is not None:
+        # Only a person can lift it, for example by enabling the API. It would meet every other place too.
         return Denied(stop.message, hint=f"`tpudeploy explain {stop.kind}` says what to do.")
-    if is_closed(deployment.candidates, standing, context.now, context.patience):
-        said = "\n".join(f"{r.zone}, {r.provisioning}: {r.message}" for r in standing)
-        hint = f"{said}\nAsk for quota, or widen placement.zones; `tpudeploy apply` then asks everywhere anew."
+    if is_closed(places, refusals, now, patience):
+        answers = "\n".join(f"{refusal.zone}, {refusal.provisioning}: {refusal.message}" for refusal in refusals)
+        hint = f"{answers}\nAsk for quota, or widen placement.zones; `tpudeploy apply` then asks everywhere anew."
         return Denied("Every place that the profile allows has refused, and waiting will not change that.", hint=hint)
     return None
 
 
-def _needed_spare(
-    deployment: Deployment, record: Record, classifications: list[Classification], context: DecisionContext
-) -> Classification | None:
-    """Return a slice to keep after all: a released spare that Google still has, where nothing else is sure to land.
+def _request_places(
+    replica: _Replica, waiting: Collection[Classification], beside: Iterable[Attempt], most: int
+) -> Iterator[Step]:
+    """Yield the requests to send beside those that wait, at most `most` together, and what to wait for next."""
+    deployment, record, context = replica.deployment, replica.record, replica.context
+    requests = [*beside, *(each.attempt for each in waiting)]
+    places = next_places(
+        deployment,
+        record,
+        requests,
+        # Google ends these, and says why only at the end. Until then their places count as refused.
+        unexplained=[pair(each.attempt) for each in replica.classifications if _is_ended_by_google(each)],
+        scores=context.luck,
+        now=context.now,
+        patience=context.patience,
+    )
+    yield from (Request(replica=replica.index, candidate=place) for place in places[: context.creates])
+    if len(places) > context.creates:
+        # The project's limit of creates per minute is shared by all deployments, which get them in turn.
+        pause = max(context.creates_in, context.patience.create_every)
+        why = "the project's creates a minute are used up"
+        yield Wait(replica=replica.index, why=why, seconds=pause, is_rationed=True)
+        return
+    if len(waiting) + len(places) >= most:
+        # As many requests wait as are allowed, so no other place matters.
+        return
+    opens_at = next_opening(deployment, record, requests, context.now, context.patience)
+    is_idle = not waiting and not places
+    if opens_at is not None:
+        # No observation shows that a refusal has lapsed, so this wait ends by the clock.
+        why = "refused everywhere" if is_idle else "refused everywhere else"
+        yield Wait(replica=replica.index, why=why, seconds=opens_at - context.now)
+    elif is_idle and replica.remaining:
+        # Every place is one where a request of ours leaves: it is free once that one is gone.
+        yield _wait_for(record, replica.remaining[0], context)
 
-    Google takes a deletion while a slice is PROVISIONING, and its operation fails (cloud_tpu: the delete is refused,
-    and must be asked for again). So a spare may come up though it was given up. Taking it back decides nothing: it
-    counts again beside whatever else there is, of which one is kept. Where its deletion was not seen to fail, it may
-    yet be carried out; then the slice is as doubtful as one in a doubtful place, and goes like a preempted one.
-    """
-    others = [j for j in classifications if j.attempt.releasing_at is None and matches(deployment, j.attempt)]
-    if any(
-        j.status is AttemptStatus.UP and (j.attempt.is_announced or not _is_unproven(record, j, context))
-        for j in others
-    ):
-        return None
-    is_sure = any(_is_landing(j, context) and not _is_unproven(record, j, context) for j in others)
-    spares = [j for j in classifications if j.attempt.is_spare and _is_alive(j) and matches(deployment, j.attempt)]
-    if is_sure:  # what is up beats what is about to be
-        spares = [j for j in spares if j.slice is not None and j.slice.phase is Phase.UP and j.slice.undeleted]
-    doubtful = doubtful_places(record, context.now)
-    return min(spares, key=lambda j: preference_key(j.attempt, doubtful), default=None)
+
+def _is_ended_by_google(classification: Classification) -> bool:
+    """Return whether a slice leaves although nobody here released it."""
+    return classification.status is AttemptStatus.LEAVING and classification.attempt.release is None
 
 
-def _is_alive(classification: Classification) -> bool:
-    """Whether Google makes it or has made it, and does not delete it."""
-    return classification.slice is not None and classification.slice.phase in {Phase.PROVISIONING, Phase.UP}
-
-
-def _is_unproven(record: Record, classification: Classification, context: DecisionContext) -> bool:
-    """Whether a slice may be gone in minutes: by the last landings of its place, or by a deletion still under way."""
-    attempt, found = classification.attempt, classification.slice
-    if attempt.is_announced or (attempt.granted_at is not None and context.now - attempt.granted_at >= LASTING):
+def _is_sure_to_land(replica: _Replica, classification: Classification) -> bool:
+    """Return whether a request can be expected to be a usable slice within minutes, and to stay one."""
+    if not _is_provisioning(classification) or _is_unproven(replica, classification):
         return False
-    may_be_deleted = attempt.reclaim is not None and (found is None or found.undeleted is None)
-    return may_be_deleted or pair(attempt) in doubtful_places(record, context.now)
+    since = classification.attempt.provisioning_at
+    # PROVISIONING can loop for ever, so a landing that takes longer than any did is not relied on.
+    return since is None or replica.context.now - since < replica.context.patience.landing
 
 
 def _is_provisioning(classification: Classification) -> bool:
-    """Whether Google has chosen it: a machine is being made."""
+    """Return whether Google has chosen a machine for the request, and creates it."""
+    current = classification.slice
+    # A slice whose machine is not visible is late, as long as it was never granted.
     return (
         classification.status is AttemptStatus.WAITING
-        and classification.slice is not None
-        and classification.slice.phase in _MADE
+        and current is not None
+        and current.phase in {Phase.PROVISIONING, Phase.LOST}
     )
 
 
-def _is_landing(classification: Classification, context: DecisionContext) -> bool:
-    """Whether it can be expected to be usable within minutes. One that takes longer may loop for ever."""
-    since = classification.attempt.provisioning_at
-    return _is_provisioning(classification) and (since is None or context.now - since < context.patience.landing)
+def _is_unproven(replica: _Replica, classification: Classification) -> bool:
+    """Return whether a slice may be lost in minutes: after failed landings in its place, or by a deletion of ours."""
+    attempt, current, now = classification.attempt, classification.slice, replica.context.now
+    # It has served, or has lasted for longer than those that fail.
+    if attempt.is_announced or (attempt.granted_at is not None and now - attempt.granted_at >= LASTING):
+        return False
+    # It was released and kept after all. Its deletion is carried out, unless it is known to have failed.
+    if attempt.reclaim is not None and (current is None or current.undeleted is None):
+        return True
+    return pair(attempt) in replica.doubtful
 
 
-def _hold(record: Record, classification: Classification, context: DecisionContext) -> Wait:
-    attempt, slice_ = classification.attempt, classification.slice
+# Steps.
+
+
+def _wait_for(record: Record, classification: Classification, context: DecisionContext) -> Wait:
+    """Return a wait for the next change of this attempt, with its state as the reason."""
+    attempt, current = classification.attempt, classification.slice
     if classification.status in {AttemptStatus.HIDDEN, AttemptStatus.REFUSED}:
-        # A list may not show a new request yet, and a refusal in unknown words is believed only after the grace.
+        # A list may not show a new request yet, and a refusal in unknown words is believed only after the grace
+        # (decision 20). Both end by the clock.
         seconds = attempt.asked_at + context.patience.grace - context.now
         return Wait(replica=record.index, why=classification.reason, seconds=max(0.0, seconds))
     if classification.status is AttemptStatus.UP and attempt.draining_at is not None:
         # Clients were sent elsewhere, and this slice serves the requests that it still has.
-        seconds = drain_seconds_left(attempt, context)
-        running = context.observed.running.get(attempt.name, 0)
+        running = context.observed.running.get(attempt.name)
         why = f"for clients that may still hold {attempt.name}"
         if running:
             why = f"for {running} requests that {attempt.name} still runs"
-        return Wait(replica=record.index, why=why, seconds=seconds)
-    state = classification.reason if slice_ is None else slice_.raw_state
-    if slice_ is not None and slice_.undeleted is not None:
-        state = f"{state}; its deletion failed: {slice_.undeleted.message}"
+        return Wait(replica=record.index, why=why, seconds=drain_seconds_left(attempt, context))
+    state = classification.reason if current is None else current.raw_state
+    if current is not None and current.undeleted is not None:
+        state = f"{state}; its deletion failed: {current.undeleted.message}"
     if classification.status in {AttemptStatus.LEAVING, AttemptStatus.DEAD}:
         state = f"for {attempt.name} to be gone ({state})"
     return Wait(replica=record.index, why=state)
 
 
-def _spare(record: Record, classification: Classification, reason: str) -> Release:
-    """Give it up because another one is expected to do."""
+def _release_spare(record: Record, classification: Classification, reason: str) -> Release:
+    """Return the release of a slice that is given up because another one is expected to replace it."""
     return replace(_release(record, classification, reason), is_spare=True)
 
 
@@ -352,39 +527,3 @@ def _release(record: Record, classification: Classification, reason: str) -> Rel
     return Release(
         replica=record.index, name=classification.attempt.name, reason=reason, refusal=classification.refusal
     )
-
-
-def _did_not_take(classification: Classification, context: DecisionContext) -> bool:
-    """Whether a deletion must be asked for again. Never while Google itself is deleting (AXLearn was told so)."""
-    asked, found = classification.attempt.releasing_at, classification.slice
-    if asked is None or found is None or found.phase in {Phase.SUSPENDING, Phase.LEAVING}:
-        return False
-    return context.now - asked >= context.patience.release_again
-
-
-def _goes_by_itself(classification: Classification) -> bool:
-    """Whether Google ends it, which says why only at the end."""
-    return classification.status is AttemptStatus.LEAVING and classification.attempt.releasing_at is None
-
-
-def _blocks(deployment: Deployment, classification: Classification, context: DecisionContext) -> bool:
-    """Whether to wait until a slice that was granted is gone: it holds quota, and goes within a minute.
-
-    Where it must go first, it is waited for as long as it takes.
-    """
-    if classification.status not in {AttemptStatus.DEAD, AttemptStatus.LEAVING}:
-        return False
-    if _goes_first(deployment, classification.attempt):
-        return True
-    since = classification.attempt.releasing_at
-    return since is None or context.now - since < context.patience.husk
-
-
-def _goes_first(deployment: Deployment, attempt: Attempt) -> bool:
-    """Whether another slice is wanted, but none before this one has gone."""
-    return not deployment.lifecycle.create_before_destroy and not fits(deployment, attempt)
-
-
-def _place_in_queue(classification: Classification) -> tuple[bool, float]:
-    """The best spare first: one that queues, and has for longest."""
-    return (classification.attempt.provisioning not in QUEUED, classification.attempt.asked_at)
