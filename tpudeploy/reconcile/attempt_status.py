@@ -1,12 +1,14 @@
 """Classify one attempt by one observation: the first half of every decision to reconcile.
 
-           ┌── hidden    asked, not visible yet: it may still appear
-           ├── refused   its create operation failed, and it never showed: it is watched a little longer
+           ┌── hidden    requested, not visible yet: it may still appear
+           ├── refused   its create operation failed after its release: it may still appear
 attempt ───┼── waiting   alive: queued or provisioning
-           ├── up        alive: a machine stands there
+           ├── up        alive: a machine runs
            ├── dead      still listed, useless: to be released
-           ├── leaving   released, or going by itself: looked at until it is gone
-           └── gone      certainly not there: to be forgotten
+           ├── leaving   released, or ended by Google: observed until it is gone
+           └── gone      certainly absent: to be forgotten
+
+Why: decisions 20 and 24 in docs/decisions.md.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Sli
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile.failed_landings import early_preemption
 
-# Why a request is given up whose create operation failed.
+# The reason for giving up a request whose create operation failed.
 REFUSED = "refused"
 
 
@@ -39,12 +41,12 @@ class AttemptStatus(StrEnum):
 
 @frozen
 class DecisionContext:
-    """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had.
+    """Everything that a decision depends on beside the profile and the record: one observation, and what is allowed.
 
-    `creates_in`: seconds until it has one more. `renews`: a run that ends may be taken over, though no plan showed it.
-    `acquisition`: the longest that a grant took lately, in seconds.
-    `may_reset`: a node that does not take over a change may be rebooted. `may_ask`: a slice may be asked for, even
-    beside one that stands.
+    `creates` is the number of creates that the project has left, and `creates_in` the seconds until it has one more.
+    `luck` is the capacity score of each place. `may_reset`: a node that does not pick up a change may be rebooted.
+    `may_ask`: a slice may be requested. `renews`: a successor may be requested for a run that ends, although no plan
+    showed it. `acquisition` is the longest recent wait for a grant, in seconds.
     """
 
     observed: Observed
@@ -64,6 +66,11 @@ class DecisionContext:
 
 @frozen
 class Classification:
+    """An attempt with its status. `slice` is what the cloud shows of it, and `reason` is for display.
+
+    `refusal` is what its end says about its place, for the next choice.
+    """
+
     attempt: Attempt
     status: AttemptStatus
     slice: Slice | None
@@ -72,92 +79,110 @@ class Classification:
 
 
 def classify(attempt: Attempt, context: DecisionContext) -> Classification:
-    found = context.observed.slices.get(attempt.name)
+    """Return the status of an attempt after an observation."""
     if attempt.name in context.observed.unseen:
-        status = AttemptStatus.WAITING if attempt.releasing_at is None else AttemptStatus.LEAVING
+        # A zone that does not answer hides only itself: its requests keep their place, and nothing is concluded.
+        status = AttemptStatus.WAITING if attempt.release is None else AttemptStatus.LEAVING
         return Classification(attempt=attempt, status=status, slice=None, reason=f"{attempt.zone} does not answer")
-    if found is None:
-        return _absent(attempt, context)
-    if found.phase is Phase.REFUSED:
-        return _refused(attempt, found, context)
-    if attempt.releasing_at is not None or found.phase in {Phase.SUSPENDING, Phase.LEAVING}:
-        return Classification(attempt=attempt, status=AttemptStatus.LEAVING, slice=found, reason=attempt.release_reason)
-    match found.phase:
+    current = context.observed.slices.get(attempt.name)
+    if current is None:
+        return _classify_absent(attempt, context)
+    if current.phase is Phase.REFUSED:
+        return _classify_refused(attempt, current, context)
+    if attempt.release is not None or current.phase in {Phase.SUSPENDING, Phase.LEAVING}:
+        # It may be billed until it is gone, whatever the cloud shows of it until then.
+        reason = attempt.release_reason
+        return Classification(attempt=attempt, status=AttemptStatus.LEAVING, slice=current, reason=reason)
+    match current.phase:
         case Phase.UP:
-            return Classification(attempt=attempt, status=AttemptStatus.UP, slice=found)
+            return Classification(attempt=attempt, status=AttemptStatus.UP, slice=current)
         case Phase.LOST if attempt.granted_at is None:
-            # Granted, but the node is not visible yet: late, not lost.
-            return _waiting(attempt, found, context)
+            # The request is granted and its node is not listed yet: it is late, not lost.
+            return _classify_waiting(attempt, current, context)
         case Phase.HUSK | Phase.LOST:
+            # Google's own reason comes first. Without one, an early preemption is held against the place.
             return Classification(
                 attempt=attempt,
                 status=AttemptStatus.DEAD,
-                slice=found,
-                reason=f"{found.raw_state}: nothing runs there, but it uses quota",
-                refusal=found.refusal or early_preemption(attempt, found, context.now),
+                slice=current,
+                reason=f"{current.raw_state}: nothing runs there, but it uses quota",
+                refusal=current.refusal or early_preemption(attempt, current, context.now),
             )
         case Phase.CREATING | Phase.QUEUED | Phase.PROVISIONING:
-            return _waiting(attempt, found, context)
+            return _classify_waiting(attempt, current, context)
 
 
-def _absent(attempt: Attempt, context: DecisionContext) -> Classification:
-    """A 404. Final once the cloud has shown the name; before that only after the grace (late visibility)."""
-    if attempt.is_listed or context.now >= attempt.asked_at + context.patience.grace:
-        reason = "gone" if attempt.is_listed else "never appeared"
-        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason=reason)
+def _classify_absent(attempt: Attempt, context: DecisionContext) -> Classification:
+    """Return the status after a 404."""
+    if attempt.is_listed:
+        # Google shows a name until its slice is deleted, so a name that disappears does not come back.
+        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason="gone")
+    if _is_grace_over(attempt, context):
+        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason="never appeared")
+    # A new request can be missing from a list for a while. To forget it now could leave a slice without a state.
     return Classification(attempt=attempt, status=AttemptStatus.HIDDEN, slice=None, reason="asked; not visible yet")
 
 
-def _refused(attempt: Attempt, found: Slice, context: DecisionContext) -> Classification:
-    """The create operation failed, and nothing shows. Where it says no in words that are known, that is certain.
+def _classify_refused(attempt: Attempt, current: Slice, context: DecisionContext) -> Classification:
+    """Return the status after a create operation that failed, while the cloud shows no slice (decision 20)."""
+    is_kept = attempt.release is None
+    # After the release it is no news: the refusal is in the record already.
+    refusal = current.refusal if is_kept else None
+    is_certain = refusal is not None and refusal.is_known
+    if is_certain or attempt.is_listed or _is_grace_over(attempt, context):
+        # A known refusal creates nothing, and what was listed once and is not now is gone.
+        status = AttemptStatus.GONE
+    elif is_kept:
+        # What failed for an unknown reason may have created a slice that appears late. The next place is requested at
+        # once, but this name stays in the state until the grace is over.
+        status = AttemptStatus.DEAD
+    else:
+        status = AttemptStatus.REFUSED
+    return Classification(attempt=attempt, status=status, slice=current, reason=REFUSED, refusal=refusal)
 
-    Else the next place is asked at once, but this one is forgotten only after the grace: what failed in an unknown way
-    may have made something that shows late.
-    """
-    first = attempt.releasing_at is None
-    is_certain = first and found.refusal is not None and found.refusal.is_known
-    if is_certain or attempt.is_listed or context.now >= attempt.asked_at + context.patience.grace:
-        refusal = found.refusal if first else None
-        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=found, reason=REFUSED, refusal=refusal)
-    status = AttemptStatus.DEAD if first else AttemptStatus.REFUSED
-    return Classification(
-        attempt=attempt, status=status, slice=found, reason=REFUSED, refusal=found.refusal if first else None
-    )
+
+def _is_grace_over(attempt: Attempt, context: DecisionContext) -> bool:
+    """Return whether a request that the cloud has not shown yet will not appear any more."""
+    return context.now >= attempt.asked_at + context.patience.grace
 
 
-def _waiting(attempt: Attempt, found: Slice, context: DecisionContext) -> Classification:
-    """A queued request keeps its place; yet no state may last for ever."""
-    late = _overdue(attempt, found, context)
-    if late is not None:
+def _classify_waiting(attempt: Attempt, current: Slice, context: DecisionContext) -> Classification:
+    """Return the status of a request in a queue or on its way: it keeps its place until a deadline passes."""
+    refusal = _overdue(attempt, current, context)
+    if refusal is not None:
         return Classification(
-            attempt=attempt, status=AttemptStatus.DEAD, slice=found, reason=late.message, refusal=late
+            attempt=attempt, status=AttemptStatus.DEAD, slice=current, reason=refusal.message, refusal=refusal
         )
-    return Classification(attempt=attempt, status=AttemptStatus.WAITING, slice=found, reason=found.raw_state)
+    return Classification(attempt=attempt, status=AttemptStatus.WAITING, slice=current, reason=current.raw_state)
 
 
-def _overdue(attempt: Attempt, found: Slice, context: DecisionContext) -> Refusal | None:
-    """Which deadline has passed: Google did not take the request, did not end it, or does not land it.
-
-    PROVISIONING can loop for ever, and a node can go before it was seen.
-    """
+def _overdue(attempt: Attempt, current: Slice, context: DecisionContext) -> Refusal | None:
+    """Return what a request that has passed its deadline says against its place, or None for one in time."""
     patience = context.patience
-    match found.phase:
+    hold = patience.lateness
+    match current.phase:
         case Phase.CREATING:
-            kind, since, most = "creating-stuck", attempt.asked_at, patience.creating
+            # Google did not take the request into its queue.
+            kind, since, limit = "creating-stuck", attempt.asked_at, patience.creating
         case Phase.QUEUED if attempt.expires_at is not None:
+            # Google did not end the request at its own end.
             kind, since = "lapsed", attempt.asked_at
-            most = attempt.expires_at - since + patience.lateness
+            limit = attempt.expires_at - since + patience.lateness
         case Phase.QUEUED:
+            # A state of an earlier version does not say when the request ends. Google ends it.
             return None
         case _:
-            kind, since, most = "provisioning-stuck", attempt.provisioning_at or context.now, patience.provisioning
+            # PROVISIONING can loop for ever, and a node can be lost before it is observed. The place holds nothing
+            # better soon, so it is closed for longer.
+            kind, since, limit = "provisioning-stuck", attempt.provisioning_at or context.now, patience.provisioning
+            hold = patience.provisioning
     waited = context.now - since
-    if waited <= most:
+    if waited <= limit:
         return None
     return Refusal(
         kind=kind,
-        message=f"still {found.raw_state} after {round(waited / 60)} min",
+        message=f"still {current.raw_state} after {round(waited / 60)} min",
         remedy=Remedy.NEXT_ZONE,
         scope=Scope.PAIR,
-        holds_seconds=patience.provisioning if kind == "provisioning-stuck" else patience.lateness,
+        holds_seconds=hold,
     )
