@@ -47,14 +47,16 @@ def overdue(kind: str, message: str, *, holds: float) -> Refusal:
 @pytest.mark.parametrize(
     ("one", "status", "reason"),
     [
-        pytest.param(asked(seconds_ago=0), HIDDEN, "asked; not visible yet", id="a list may show a new request late"),
-        pytest.param(asked(seconds_ago=119), HIDDEN, "asked; not visible yet", id="until the grace is over"),
+        pytest.param(
+            asked(seconds_ago=0), HIDDEN, "requested; not visible yet", id="a list may show a new request late"
+        ),
+        pytest.param(asked(seconds_ago=119), HIDDEN, "requested; not visible yet", id="until the grace is over"),
         pytest.param(asked(seconds_ago=120), GONE, "never appeared", id="then it was never created"),
         pytest.param(asked(seconds_ago=999), GONE, "never appeared", id="and stays so"),
         pytest.param(asked(seconds_ago=0, seen=True), GONE, "gone", id="what the cloud has listed once is gone"),
         pytest.param(granted(), GONE, "gone", id="a slice that was granted is gone"),
         pytest.param(
-            released(seconds_ago=0), HIDDEN, "asked; not visible yet", id="a released request may still appear"
+            released(seconds_ago=0), HIDDEN, "requested; not visible yet", id="a released request may still appear"
         ),
         pytest.param(released(), GONE, "never appeared", id="a released request that never appeared"),
         pytest.param(released(seen=True, seconds_ago=0), GONE, "gone", id="a released slice is deleted"),

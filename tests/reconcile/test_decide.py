@@ -262,12 +262,12 @@ TWO_KINDS = deployment([candidate(A, FLEX), candidate(B, FLEX), candidate(C), ca
         pytest.param(world(creates=2), (request(A), request(B)), id="as many creates as the project has left"),
         pytest.param(
             world(creates=1, creates_in=7.0),
-            (request(A), wait("the project's creates a minute are used up", 7.0, is_rationed=True)),
+            (request(A), wait("the project's limit of creates per minute is reached", 7.0, is_rationed=True)),
             id="what the project's creates do not allow waits until they do",
         ),
         pytest.param(
             world(creates=0),
-            (wait("the project's creates a minute are used up", 1.0, is_rationed=True),),
+            (wait("the project's limit of creates per minute is reached", 1.0, is_rationed=True),),
             id="and at least as long as one create takes",
         ),
         pytest.param(
@@ -299,17 +299,21 @@ TWO_KINDS = deployment([candidate(A, FLEX), candidate(B, FLEX), candidate(C), ca
         ),
         pytest.param(
             world(queues(queued(A, SPOT)), creates=1, target=places(A, B, C, requests=3)),
-            (wait("QUEUED"), request(B), wait("the project's creates a minute are used up", 1.0, is_rationed=True)),
+            (
+                wait("QUEUED"),
+                request(B),
+                wait("the project's limit of creates per minute is reached", 1.0, is_rationed=True),
+            ),
             id="a request that waits is no create",
         ),
         pytest.param(
             world(View(attempt(asked_at=NOW - 50)), target=places(A)),
-            (wait("asked; not visible yet", 70.0),),
+            (wait("requested; not visible yet", 70.0),),
             id="a request that is not visible yet is waited for, until the grace is over",
         ),
         pytest.param(
             world(View(attempt(asked_at=NOW - 50)), target=places(A, B)),
-            (wait("asked; not visible yet", 70.0), request(B)),
+            (wait("requested; not visible yet", 70.0), request(B)),
             id="while the other places are requested",
         ),
         pytest.param(
@@ -343,7 +347,7 @@ TWO_KINDS = deployment([candidate(A, FLEX), candidate(B, FLEX), candidate(C), ca
                 shows(attempt(), Phase.SUSPENDING),
                 target=places(A),
             ),
-            (wait("asked; not visible yet", 70.0),),
+            (wait("requested; not visible yet", 70.0),),
             id="of several that leave, the first is named",
         ),
         pytest.param(
@@ -363,7 +367,7 @@ TWO_KINDS = deployment([candidate(A, FLEX), candidate(B, FLEX), candidate(C), ca
                 queues(queued(C, SPOT, minutes_ago=99)),
                 target=replace(TWO_KINDS, max_parallel_requests=2),
             ),
-            (spare(C, "more are asked for than may be"), wait("QUEUED"), wait("QUEUED")),
+            (spare(C, "more requests wait than the profile allows"), wait("QUEUED"), wait("QUEUED")),
             id="fewer requests are allowed than wait: queues keep their place before any sweep",
         ),
         pytest.param(
@@ -372,16 +376,16 @@ TWO_KINDS = deployment([candidate(A, FLEX), candidate(B, FLEX), candidate(C), ca
                 queues(queued(B, minutes_ago=9)),
                 target=replace(TWO_KINDS, max_parallel_requests=1),
             ),
-            (spare(A, "more are asked for than may be"), wait("QUEUED")),
+            (spare(A, "more requests wait than the profile allows"), wait("QUEUED")),
             id="and of two queues the longest wait is kept",
         ),
         pytest.param(
-            world(target=places(A, B, C, requests=1), luck={(B, SPOT): 0.9}),
+            world(target=places(A, B, C, requests=1), scores={(B, SPOT): 0.9}),
             (request(A),),
-            id="luck elsewhere does not change a listed order",
+            id="a good record elsewhere does not change a listed order",
         ),
         pytest.param(
-            world(target=places(A, B, requests=1, attributes={"placement.zones": "any"}), luck={(B, SPOT): 0.9}),
+            world(target=places(A, B, requests=1, attributes={"placement.zones": "any"}), scores={(B, SPOT): 0.9}),
             (request(B),),
             id="where any zone will do, the one that granted most is requested first",
         ),
@@ -396,7 +400,7 @@ def test_where_to_ask(there: World, expected: tuple[Step, ...]) -> None:
     [
         pytest.param(
             world(target=deployment(())),
-            "No place is left that the profile allows to ask.",
+            "The profile allows no zone and provisioning model to try.",
             "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour.",
             id="no place fits the profile",
         ),
@@ -408,9 +412,9 @@ def test_where_to_ask(there: World, expected: tuple[Step, ...]) -> None:
         ),
         pytest.param(
             world(refusals=[refused(A, lasts=121), refused(B, lasts=121)]),
-            "Every place that the profile allows has refused, and waiting will not change that.",
+            "All allowed zones refused the request, and retrying will not help.",
             "us-east5-a, spot: us-east5-a is full.\nus-east5-b, spot: us-east5-b is full.\n"
-            "Ask for quota, or widen placement.zones; `tpudeploy apply` then asks everywhere anew.",
+            "Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again.",
             id="every place refuses for longer than two hours",
         ),
     ],
@@ -434,7 +438,7 @@ def test_where_waiting_will_not_help_it_gives_up_with_the_reason_and_a_remedy(
         ),
         pytest.param(
             world(View(releasing(asked_at=NOW - 50)), target=deployment(())),
-            (wait("asked; not visible yet", 70.0),),
+            (wait("requested; not visible yet", 70.0),),
             id="and nothing of ours may still appear",
         ),
         pytest.param(
@@ -513,11 +517,11 @@ LANDING_ELSEWHERE = "another one is about to land"
         pytest.param(
             world(View(landing(C)), unseen={f"slice-{C}": "503"}, target=TWO_KINDS),
             (wait(f"{C} does not answer"), request(A, FLEX), request(B, FLEX), request(D)),
-            id="nobody knows whether one in a silent zone lands",
+            id="one in a silent zone may or may not land",
         ),
         pytest.param(
             world(View(attempt(A, FLEX, asked_at=NOW)), lands(landing(C)), target=TWO_KINDS),
-            (wait("PROVISIONING"), wait("asked; not visible yet", 120.0)),
+            (wait("PROVISIONING"), wait("requested; not visible yet", 120.0)),
             id="a request that is not visible yet is a spare, too",
         ),
         pytest.param(
@@ -577,7 +581,7 @@ DOUBTFUL = [failed_landing(A)]
         ),
         pytest.param(
             world(answers(serving()), View(attempt(B, asked_at=NOW))),
-            (done(), wait("asked; not visible yet", 120.0)),
+            (done(), wait("requested; not visible yet", 120.0)),
             id="a request that may still appear is waited for, not deleted unseen",
         ),
         pytest.param(
@@ -631,7 +635,7 @@ DOUBTFUL = [failed_landing(A)]
             id="unless only one request is allowed",
         ),
         pytest.param(
-            world(boots(booting()), target=places(A, B), refusals=DOUBTFUL, may_ask=False),
+            world(boots(booting()), target=places(A, B), refusals=DOUBTFUL, may_request=False),
             (BOOTS,),
             id="or nothing may be requested",
         ),
@@ -844,12 +848,12 @@ def larger(zone: Zone = B, **fields: Any) -> Attempt:
         ),
         pytest.param(
             world(answers(serving(draining_at=NOW - 59)), answers(larger(served=True)), target=REPLACED),
-            (done(B), wait(f"for clients that may still hold slice-{A}", 1.0)),
+            (done(B), wait(f"for clients that may still use slice-{A}", 1.0)),
             id="it drains for a minute",
         ),
         pytest.param(
             world(answers(serving(draining_at=NOW - 60)), answers(larger(served=True)), target=REPLACED),
-            (done(B), release(A, "its replacement serves"), wait(f"for clients that may still hold slice-{A}", 0.0)),
+            (done(B), release(A, "its replacement serves"), wait(f"for clients that may still use slice-{A}", 0.0)),
             id="and is then deleted",
         ),
         pytest.param(
@@ -871,7 +875,7 @@ def larger(zone: Zone = B, **fields: Any) -> Attempt:
             ),
             (
                 done(B),
-                release(A, "its replacement serves; 2 requests took longer than may be waited for"),
+                release(A, "its replacement serves; 2 requests exceeded the drain limit"),
                 wait(f"for 2 requests that slice-{A} still runs", 0.0),
             ),
             id="for which it gets 15 minutes",
@@ -904,14 +908,14 @@ def test_a_slice_that_is_replaced(there: World, expected: tuple[Step, ...]) -> N
         ),
         pytest.param(
             world(boots(serving(draining_at=NOW - 5)), answers(serving(B)), target=REPLACED),
-            (wait(f"for clients that may still hold slice-{A}", 55.0),),
+            (wait(f"for clients that may still use slice-{A}", 55.0),),
             id="not where a slice still takes its clients: it drains on, and then goes",
         ),
         pytest.param(
             world(boots(serving(draining_at=NOW - 60)), answers(serving(B)), target=REPLACED),
             (
                 release(A, "its replacement serves"),
-                wait(f"for clients that may still hold slice-{A}", 0.0),
+                wait(f"for clients that may still use slice-{A}", 0.0),
             ),
             id="and is deleted once no client can use it any more",
         ),
@@ -1027,7 +1031,7 @@ UNWANTED = "no longer wanted"
         ),
         pytest.param(
             world(View(attempt(asked_at=NOW - 20))),
-            (wait("asked; not visible yet", 100.0),),
+            (wait("requested; not visible yet", 100.0),),
             id="a request that is not visible yet is waited for, because it may still be granted",
         ),
         pytest.param(
@@ -1037,7 +1041,7 @@ UNWANTED = "no longer wanted"
         ),
         pytest.param(
             world(answers(serving(draining_at=NOW))),
-            (release(A, UNWANTED), wait(f"for clients that may still hold slice-{A}", 60.0)),
+            (release(A, UNWANTED), wait(f"for clients that may still use slice-{A}", 60.0)),
             id="a slice that drains is deleted at once",
         ),
         pytest.param(
@@ -1061,7 +1065,7 @@ def test_a_destroy_leaves_nothing(there: World, expected: tuple[Step, ...]) -> N
 
 def test_a_refused_request_is_asked_about_until_the_last_second_of_the_grace() -> None:
     one = releasing(asked_at=NOW - 200, releasing_at=NOW - 200)
-    assert removal(world(View(replace(one, asked_at=NOW - 119.5)))) == (wait("asked; not visible yet", 0.5),)
+    assert removal(world(View(replace(one, asked_at=NOW - 119.5)))) == (wait("requested; not visible yet", 0.5),)
 
 
 # What fits.

@@ -1,6 +1,6 @@
 """The life of an attempt: its states, the events that change it, and the one table that says what may follow what.
 
-A combination that cannot happen cannot be built: what a state knows are its fields. ARCHITECTURE.md draws the table.
+A combination that cannot happen cannot be built: each state has its own fields. ARCHITECTURE.md draws the table.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _enter(state: type[Life], life: Life, event: Event) -> Life:
     values: dict[str, Any] = {**_values(life), **_values(event)}
     if isinstance(life, Releasing) and isinstance(life.before, Reclaimed) and state is Reclaimed:
         # It is reclaimed a second time. The deletion that may still be carried out is the latest one with a name.
-        values |= {"before": life.before.before, "deletion": life.deletion or life.before.deletion}
+        values = {"before": life.before.before, "deletion": life.deletion or life.before.deletion}
     elif state in {Lost, Releasing} and not isinstance(life, Releasing):
         values["before"] = life
         values.pop("deletion", None)  # that of an earlier release stays with the state before

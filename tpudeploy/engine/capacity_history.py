@@ -26,7 +26,7 @@ class CapacityHistory:
         self._world = world
         self._name = name
         self._is_available = True
-        self.luck: CapacityScores = {}
+        self.scores: CapacityScores = {}
         self.failed_landings: tuple[Refused, ...] = ()
         self._entries: tuple[HistoryEntry, ...] = ()
         self._last_refusals: dict[Pair, tuple[str, float]] = {}  # of each place the last that was recorded, and when
@@ -36,7 +36,7 @@ class CapacityHistory:
             self._stop_recording(error)
         if deployment is not None:
             kind, now = deployment.accelerator.name, world.clock.now()
-            self.luck = capacity_scores(self._entries, kind, now)
+            self.scores = capacity_scores(self._entries, kind, now)
             allowed = {pair(candidate) for candidate in deployment.candidates}
             failures = failed_landings(self._entries, kind, now)
             self.failed_landings = tuple(refused for refused in failures if pair(refused) in allowed)

@@ -277,7 +277,7 @@ class Convergence:
             patience=self._world.patience,
             creates=creates,
             creates_in=self._world.creates.opens_in(),
-            luck=self._history.luck,
+            scores=self._history.scores,
             may_reset=self._may_reset,
             renews=self._reached_at is not None,
             acquisition=self._acquisition,
@@ -289,8 +289,9 @@ class Convergence:
             for index in self._goal.replicas:
                 # Each request of this tick leaves one create less for the replicas after it.
                 request_count = sum(isinstance(step, Request) for step in steps)
-                own_moment = replace(context, creates=max(0, creates - request_count), may_ask=self._may_request(index))
-                steps += decide(deployment, state.record(index), own_moment)
+                creates_left = max(0, creates - request_count)
+                own_context = replace(context, creates=creates_left, may_request=self._may_request(index))
+                steps += decide(deployment, state.record(index), own_context)
         for record in state.records:
             if record.index >= replica_count and self._goal.covers(record.index):
                 steps += remove(record, context)

@@ -44,18 +44,18 @@ class DecisionContext:
     """Everything that a decision depends on beside the profile and the record: one observation, and what is allowed.
 
     `creates` is the number of creates that the project has left, and `creates_in` the seconds until it has one more.
-    `luck` is the capacity score of each place. `may_reset`: a node that does not pick up a change may be rebooted.
-    `may_ask`: a slice may be requested. `renews`: a successor may be requested for a run that ends, although no plan
-    showed it. `acquisition` is the longest recent wait for a grant, in seconds.
+    `scores` are the capacity scores of places. `may_reset`: a node that does not pick up a change may be rebooted.
+    `may_request`: a slice may be requested, also beside one that is up. `renews`: a successor may be requested for a
+    run that ends, although no plan showed it. `acquisition` is the longest recent wait for a grant, in seconds.
     """
 
     observed: Observed
     patience: Patience
     creates: int = 1000
     creates_in: float = 0.0
-    luck: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
+    scores: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
     may_reset: bool = False
-    may_ask: bool = True
+    may_request: bool = True
     renews: bool = False
     acquisition: float = 0.0
 
@@ -120,7 +120,7 @@ def _classify_absent(attempt: Attempt, context: DecisionContext) -> Classificati
     if _is_grace_over(attempt, context):
         return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason="never appeared")
     # A new request can be missing from a list for a while. To forget it now could leave a slice without a state.
-    return Classification(attempt=attempt, status=AttemptStatus.HIDDEN, slice=None, reason="asked; not visible yet")
+    return Classification(attempt=attempt, status=AttemptStatus.HIDDEN, slice=None, reason="requested; not visible yet")
 
 
 def _classify_refused(attempt: Attempt, current: Slice, context: DecisionContext) -> Classification:

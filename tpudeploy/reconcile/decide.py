@@ -214,7 +214,7 @@ def _keep_one(replica: _Replica) -> Iterator[Step]:
     steps = tuple(_bring_up(replica, keep, replaced))
     is_over = isinstance(steps[0], Done | GiveUp)
     # Where a slice is replaced, the previous one serves on, so nothing is lost if this one is preempted.
-    may_hunt = replica.context.may_ask and not is_over and not replaced
+    may_hunt = replica.context.may_request and not is_over and not replaced
     if may_hunt and _is_unproven(replica, keep):
         # It may be lost in minutes, like the last one in its place. The hunt continues beside it until it serves.
         yield from steps
@@ -286,7 +286,7 @@ def _retire(replica: _Replica, replaced: Iterable[Classification]) -> Iterator[S
             yield Drain(replica=replica.index, name=attempt.name)
         elif attempt.draining_at is None or drain_seconds_left(attempt, replica.context) <= 0:
             running = replica.context.observed.running.get(attempt.name)
-            unfinished = f"; {running} requests took longer than may be waited for" if running else ""
+            unfinished = f"; {running} requests exceeded the drain limit" if running else ""
             yield _release(replica.record, each, f"its replacement serves{unfinished}")
 
 
@@ -368,7 +368,7 @@ def _hunt(replica: _Replica, *, beside: tuple[Attempt, ...] = ()) -> Iterator[St
     kept = sorted(replica.waiting, key=_place_in_queue)[:most]
     # More wait than are allowed, where the profile was changed or where one of them is up by now.
     surplus = [each for each in replica.waiting if each not in kept]
-    yield from (_release_spare(replica.record, each, "more are asked for than may be") for each in surplus)
+    yield from (_release_spare(replica.record, each, "more requests wait than the profile allows") for each in surplus)
     kept = [each for each in replica.waiting if each in kept]
     yield from (_wait_for(replica.record, each, replica.context) for each in kept)
     denied = _denied(replica)
@@ -405,7 +405,7 @@ def _denied(replica: _Replica) -> Denied | None:
     places, now, patience = replica.deployment.candidates, replica.context.now, replica.context.patience
     if not places:
         hint = "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour."
-        return Denied("No place is left that the profile allows to ask.", hint=hint)
+        return Denied("The profile allows no zone and provisioning model to try.", hint=hint)
     refusals = standing_refusals(places, replica.record, now, patience)
     stop = next((refusal for refusal in refusals if refusal.stops), None)
     if stop is not None:
@@ -413,8 +413,11 @@ def _denied(replica: _Replica) -> Denied | None:
         return Denied(stop.message, hint=f"`tpudeploy explain {stop.kind}` says what to do.")
     if is_closed(places, refusals, now, patience):
         answers = "\n".join(f"{refusal.zone}, {refusal.provisioning}: {refusal.message}" for refusal in refusals)
-        hint = f"{answers}\nAsk for quota, or widen placement.zones; `tpudeploy apply` then asks everywhere anew."
-        return Denied("Every place that the profile allows has refused, and waiting will not change that.", hint=hint)
+        next_step = (
+            "Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again."
+        )
+        hint = f"{answers}\n{next_step}"
+        return Denied("All allowed zones refused the request, and retrying will not help.", hint=hint)
     return None
 
 
@@ -430,7 +433,7 @@ def _request_places(
         requests,
         # Google ends these, and says why only at the end. Until then their places count as refused.
         unexplained=[pair(each.attempt) for each in replica.classifications if _is_ended_by_google(each)],
-        scores=context.luck,
+        scores=context.scores,
         now=context.now,
         patience=context.patience,
     )
@@ -438,7 +441,7 @@ def _request_places(
     if len(places) > context.creates:
         # The project's limit of creates per minute is shared by all deployments, which get them in turn.
         pause = max(context.creates_in, context.patience.create_every)
-        why = "the project's creates a minute are used up"
+        why = "the project's limit of creates per minute is reached"
         yield Wait(replica=replica.index, why=why, seconds=pause, is_rationed=True)
         return
     if len(waiting) + len(places) >= most:
@@ -506,7 +509,7 @@ def _wait_for(record: Record, classification: Classification, context: DecisionC
     if classification.status is AttemptStatus.UP and attempt.draining_at is not None:
         # Clients were sent elsewhere, and this slice serves the requests that it still has.
         running = context.observed.running.get(attempt.name)
-        why = f"for clients that may still hold {attempt.name}"
+        why = f"for clients that may still use {attempt.name}"
         if running:
             why = f"for {running} requests that {attempt.name} still runs"
         return Wait(replica=record.index, why=why, seconds=drain_seconds_left(attempt, context))
