@@ -172,8 +172,8 @@ def _overdue(attempt: Attempt, current: Slice, context: DecisionContext) -> Refu
             # A state of an earlier version does not say when the request ends. Google ends it.
             return None
         case _:
-            # PROVISIONING can loop for ever, and a node can be lost before it is observed. The place holds nothing
-            # better soon, so it is closed for longer.
+            # PROVISIONING can loop for ever, and a node can be lost before it is observed. The place is avoided for as
+            # long as this one was waited for.
             kind, since, limit = "provisioning-stuck", attempt.provisioning_at or context.now, patience.provisioning
             hold = patience.provisioning
     waited = context.now - since

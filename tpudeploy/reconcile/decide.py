@@ -88,6 +88,7 @@ def decide(deployment: Deployment, record: Record, context: DecisionContext) -> 
         reclaim = Reclaim(replica=record.index, name=spare.attempt.name)
         why = f"{spare.attempt.name} is kept after all"
         return (*_clear(record, others, context), reclaim, Wait(replica=record.index, why=why, seconds=0.0))
+    # One slice that is up is enough, even if its server does not answer yet. Without one, it has to be requested.
     steps = _keep_one(replica) if replica.up else _find_one(replica)
     return (*_clear(record, replica.classifications, context), *steps)
 
@@ -161,7 +162,7 @@ def _must_be_deleted_again(classification: Classification, context: DecisionCont
     # We did not request one, or its zone does not answer, so that nothing is known about it.
     if requested_at is None or current is None:
         return False
-    # Google is deleting the slice. A second deletion would be refused, and the first one takes up to 13 minutes.
+    # Google itself is deleting the slice, and must not be asked to meanwhile (AXLearn was told so).
     if current.phase in {Phase.SUSPENDING, Phase.LEAVING}:
         return False
     return context.now - requested_at >= context.patience.release_again
@@ -213,7 +214,7 @@ def _keep_one(replica: _Replica) -> Iterator[Step]:
     replaced = [*replica.outdated, *announced]
     steps = tuple(_bring_up(replica, keep, replaced))
     is_over = isinstance(steps[0], Done | GiveUp)
-    # Where a slice is replaced, the previous one serves on, so nothing is lost if this one is preempted.
+    # Where a slice is replaced, the previous one still exists, so no third one is requested.
     may_hunt = replica.context.may_request and not is_over and not replaced
     if may_hunt and _is_unproven(replica, keep):
         # It may be lost in minutes, like the last one in its place. The hunt continues beside it until it serves.
@@ -228,7 +229,7 @@ def _keep_one(replica: _Replica) -> Iterator[Step]:
 
 
 def _bring_up(replica: _Replica, keep: Classification, replaced: Collection[Classification]) -> Iterator[Step]:
-    """Yield the next step of the slice that is kept, and at its end what becomes of the others."""
+    """Yield the next step of the slice that is kept. Once that is its last one, settle the others too."""
     status = ServerStatus(
         deployment=replica.deployment, replica=replica.index, attempt=keep.attempt, context=replica.context
     )
@@ -243,7 +244,7 @@ def _bring_up(replica: _Replica, keep: Classification, replaced: Collection[Clas
         yield from (Drain(replica=replica.index, name=each.attempt.name, begins=False) for each in draining)
         unsettled = [each for each in unsettled if each not in replaced]
     else:
-        # It starts, or its node applies a change. Nothing is given up for a slice that does not serve yet.
+        # It starts, or its node applies a change. What it replaces is not touched before it serves.
         return
     if unsettled:
         # Google may still grant or bill it, so the end is reached only once it is gone.
@@ -300,7 +301,7 @@ def _find_one(replica: _Replica) -> Iterator[Step]:
     draining = [each for each in replica.outdated if each.attempt.draining_at is not None and each not in unwanted]
     awaited = list(unwanted)
     if _has_other_server(replica):
-        # A slice that is outdated too has taken over their clients, so they go as planned.
+        # A slice that is outdated too has taken over their clients, so they are released as planned.
         yield from _retire(replica, draining)
         awaited += draining
     else:
@@ -310,7 +311,7 @@ def _find_one(replica: _Replica) -> Iterator[Step]:
     if not awaited:
         yield from _hunt(replica)
         return
-    # A request before they are gone would exceed the quota, or be a slice beside one that must go first.
+    # A request before they are gone could be refused for quota, or be a second slice where the profile allows one.
     yield from (_wait_for(replica.record, each, replica.context) for each in (*replica.waiting, *awaited))
 
 
@@ -334,7 +335,7 @@ def _is_destroyed_first(deployment: Deployment, attempt: Attempt) -> bool:
 
 
 def _holds_quota(replica: _Replica, classification: Classification) -> bool:
-    """Return whether to wait until a slice is gone that was granted, because it uses quota until then."""
+    """Return whether the hunt waits for the deletion of a granted slice, because it uses quota until then."""
     attempt = classification.attempt
     is_going = classification.status in {AttemptStatus.DEAD, AttemptStatus.LEAVING}
     # A request that was never granted has no machine, and the hunt continues beside it.
@@ -409,7 +410,7 @@ def _denied(replica: _Replica) -> Denied | None:
     refusals = standing_refusals(places, replica.record, now, patience)
     stop = next((refusal for refusal in refusals if refusal.stops), None)
     if stop is not None:
-        # Only a person can lift it, for example by enabling the API. It would meet every other place too.
+        # Only a person can lift it, for example by enabling the API. Other places would give the same answer.
         return Denied(stop.message, hint=f"`tpudeploy explain {stop.kind}` says what to do.")
     if is_closed(places, refusals, now, patience):
         answers = "\n".join(f"{refusal.zone}, {refusal.provisioning}: {refusal.message}" for refusal in refusals)
