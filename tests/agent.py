@@ -111,11 +111,11 @@ class Agent:
 
     def hears(self, kind: str) -> None:
         """Poll the last operation until it has told an event of this kind."""
-        after, told = 0, set[str]()
-        while kind not in told:
+        after, answer = 0, set[str]()
+        while kind not in answer:
             polled = self.told("operation", after=after, wait_seconds=30)
             assert polled["state"] == "running", polled
-            after, told = polled["last_event"], told | {event["type"] for event in polled["events"]}
+            after, answer = polled["last_event"], answer | {event["type"] for event in polled["events"]}
 
     def tools(self) -> list[dict[str, Any]]:
         listed = self.portal.call(self.client.list_tools)
@@ -147,11 +147,11 @@ def connected(
     allow_env: Iterable[str] = (),
 ) -> Iterator[Agent]:
     """An agent in the user's folder. Without a `person`, its client cannot ask anybody."""
-    gate, asked = Gate(), list[str]()
+    gate, requests = Gate(), list[str]()
 
     async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         assert isinstance(params, ElicitRequestFormParams)
-        asked.append(params.message)
+        requests.append(params.message)
         assert person is not None
         return person()
 
@@ -172,7 +172,7 @@ def connected(
     portal = stack.enter_context(start_blocking_portal())
     stack.enter_context(portal.wrap_async_context_manager(client))
     try:
-        yield Agent(client=client, portal=portal, gate=gate, asked=asked)
+        yield Agent(client=client, portal=portal, gate=gate, asked=requests)
     finally:
         session.close()
         stack.close()  # without what a test raised: the SDK would bury it in groups

@@ -21,10 +21,10 @@ def answering(replies: Mapping[str, bytes | Callable[[bytes], bytes]]) -> Iterat
             except OSError:
                 return
             with connection:
-                asked = _whole_request(connection)
-                path = asked.split(b" ")[1].decode() if b" " in asked else ""
+                requests = _whole_request(connection)
+                path = requests.split(b" ")[1].decode() if b" " in requests else ""
                 reply = replies.get(path.partition("?")[0], b"")
-                connection.sendall(reply if isinstance(reply, bytes) else reply(asked))
+                connection.sendall(reply if isinstance(reply, bytes) else reply(requests))
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
@@ -38,14 +38,14 @@ def answering(replies: Mapping[str, bytes | Callable[[bytes], bytes]]) -> Iterat
 
 def _whole_request(connection: socket.socket) -> bytes:
     """Return a request with its body, which clients send apart from its head."""
-    asked = connection.recv(65536)
-    length = re.search(rb"content-length: (\d+)", asked, re.IGNORECASE)
-    while length and len(asked.partition(b"\r\n\r\n")[2]) < int(length[1]):
+    requests = connection.recv(65536)
+    length = re.search(rb"content-length: (\d+)", requests, re.IGNORECASE)
+    while length and len(requests.partition(b"\r\n\r\n")[2]) < int(length[1]):
         more = connection.recv(65536)
         if not more:
             break
-        asked += more
-    return asked
+        requests += more
+    return requests
 
 
 def http(body: str, *, status: str = "200 OK") -> bytes:

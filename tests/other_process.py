@@ -71,8 +71,8 @@ def kill_a_writer(folder: Path, *, after: int) -> int:
             if int(line) >= after:
                 process.kill()
                 break
-        told = [int(line) for line in process.stdout.read().splitlines() if line]
-    return max([after, *told])
+        answer = [int(line) for line in process.stdout.read().splitlines() if line]
+    return max([after, *answer])
 
 
 def record_much(folder: Path, *, writers: int, lines: int) -> None:

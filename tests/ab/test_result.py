@@ -92,8 +92,8 @@ def test_a_flag_is_left_out_by_leaving_it_out() -> None:
 def test_that_repeats_ran_on_several_slices_or_meant_the_same_is_told() -> None:
     made = runs(nothing, Random(1))
     moved = [replace(run, subject=replace(SUBJECT, url=f"http://{place > 3}")) for place, run in enumerate(made)]
-    told = {"padding_gap": "0"}
-    of = replace(OF, a=replace(OF.a, told=told), b=replace(OF.b, told=told))
+    answer = {"padding_gap": "0"}
+    of = replace(OF, a=replace(OF.a, told=answer), b=replace(OF.b, told=answer))
     text = shown(result(of, moved, None))
     assert "The repeats ran on several slices, so a difference may come from the machine." in text
     assert "To the engine both arms may be the same: it reports padding_gap 0 in both." in text

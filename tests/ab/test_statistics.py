@@ -65,8 +65,8 @@ def test_nineteen_of_twenty_intervals_hold_what_is_true_whatever_drifts(
 
 @pytest.mark.parametrize("start", [0.0, 0.01, 0.03])
 def test_where_nothing_differs_a_difference_is_said_one_time_in_twenty_at_most(start: float) -> None:
-    said = [finding(each) for each in worlds(1.0, start=start)]
-    alarms = sum(each in {Finding.BETTER, Finding.WORSE} for each in said) / TRIALS
+    output = [finding(each) for each in worlds(1.0, start=start)]
+    alarms = sum(each in {Finding.BETTER, Finding.WORSE} for each in output) / TRIALS
     assert alarms <= 0.05 + 0.015
 
 

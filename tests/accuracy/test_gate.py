@@ -64,15 +64,15 @@ def sheet(at: CommandLine, id_: str) -> Mapping[str, Any]:
 def test_every_question_is_asked_without_chance_and_every_answer_is_kept(at: CommandLine, arm: Arms) -> None:
     server = arm(0.9)
     answers(at, server)
-    said = at.run(*GATE, "-questions", "50", "-concurrency", "8")
-    assert said.code == 0, said.all
-    assert said.out.startswith("gemma  4")
-    assert "of 50 right" in said.out
+    result = at.run(*GATE, "-questions", "50", "-concurrency", "8")
+    assert result.code == 0, result.all
+    assert result.out.startswith("gemma  4")
+    assert "of 50 right" in result.out
     assert {prompt["messages"][0]["content"] for prompt in server.asked} == set(list(ASKED)[:50])
     assert {(b["temperature"], b["seed"], b["max_tokens"], b["model"]) for b in server.asked} == {
         (0, 0, 512, "google/gemma-4-E2B-it")
     }
-    written = sheet(at, kept(said))
+    written = sheet(at, kept(result))
     assert written["format"] == "tpudeploy.answers/1"
     assert len(written["answers"]) == 50
     assert written["server"][:2] == ["vllm", "serve"]
@@ -86,12 +86,12 @@ def test_a_fall_after_a_change_of_flags_is_found_and_exits_13(at: CommandLine, a
     at.write(PROFILE.replace("max_model_len: 16384", "max_model_len: 16384\n  kv_cache_dtype: fp8"))
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     answers(at, arm(0.88))
-    said = at.run(*GATE, "-against", before)
-    assert said.code == 13, said.all
-    assert said.out.splitlines()[-1] == "Quality regressed."
-    assert "0 gained" in said.out
-    assert "in the same way" not in said.out
-    assert "--kv-cache-dtype" in " ".join(sheet(at, _after(said))["server"])
+    result = at.run(*GATE, "-against", before)
+    assert result.code == 13, result.all
+    assert result.out.splitlines()[-1] == "Quality regressed."
+    assert "0 gained" in result.out
+    assert "in the same way" not in result.out
+    assert "--kv-cache-dtype" in " ".join(sheet(at, _after(result))["server"])
 
 
 def _after(said: Result) -> str:
@@ -102,21 +102,21 @@ def test_the_same_quality_passes_and_what_could_be_missed_is_said(at: CommandLin
     answers(at, arm(0.95))
     before = kept(at.run(*GATE))
     answers(at, arm(0.95))
-    said = at.run(*GATE, "-against", before)
-    assert said.code == 0, said.all
-    assert said.out.splitlines()[-1] == "No quality regression was detected."
-    assert "400 questions in both: 0 lost, 0 gained" in said.out
-    assert "a fall of up to 0.4% cannot be excluded" in said.out
-    assert "a fall of 2% would be detected 80% of the time; 401 questions detect it 80%" in said.out
-    assert "so any difference is chance" in said.out
+    result = at.run(*GATE, "-against", before)
+    assert result.code == 0, result.all
+    assert result.out.splitlines()[-1] == "No quality regression was detected."
+    assert "400 questions in both: 0 lost, 0 gained" in result.out
+    assert "a fall of up to 0.4% cannot be excluded" in result.out
+    assert "a fall of 2% would be detected 80% of the time; 401 questions detect it 80%" in result.out
+    assert "so any difference is chance" in result.out
 
 
 def test_two_servers_are_asked_side_by_side(at: CommandLine, arm: Arms) -> None:
     base, risky = arm(0.95), arm(0.85)
     answers(at, risky)
-    said = at.run(*GATE, "-against", base.url, "-json", "-concurrency", "4")
-    assert said.code == 13, said.all
-    tree = json.loads(said.out)
+    result = at.run(*GATE, "-against", base.url, "-json", "-concurrency", "4")
+    assert result.code == 13, result.all
+    tree = json.loads(result.out)
     assert tree["format"] == "tpudeploy.accuracy/1"
     assert tree["verdict"]["judgement"] == "fell"
     assert tree["verdict"]["questions"] == 400
@@ -127,15 +127,15 @@ def test_two_servers_are_asked_side_by_side(at: CommandLine, arm: Arms) -> None:
 
 def test_a_gain_is_no_fall(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.95))
-    said = at.run(*GATE, "-against", arm(0.8).url)
-    assert said.code == 0, said.all
+    result = at.run(*GATE, "-against", arm(0.8).url)
+    assert result.code == 0, result.all
 
 
 def test_a_baseline_that_has_hardly_anything_right_decides_nothing(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.1))
-    said = at.run(*GATE)
-    assert "below 50% these questions cannot show a regression" in said.err
-    again = at.run(*GATE, "-against", kept(said))
+    result = at.run(*GATE)
+    assert "below 50% these questions cannot show a regression" in result.err
+    again = at.run(*GATE, "-against", kept(result))
     assert again.code == 1
     assert "This number of questions cannot decide it." in again.out
     assert "below 50%" in again.out
@@ -144,11 +144,11 @@ def test_a_baseline_that_has_hardly_anything_right_decides_nothing(at: CommandLi
 def test_answers_to_other_questions_or_of_other_lengths_are_not_compared(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.9))
     before = kept(at.run(*GATE, "-questions", "50"))
-    for more, said in (("-questions=60", "60 of arithmetic, and not the same"), ("-max-tokens=64", "64 tokens")):
-        told = at.run(*GATE, "-questions", "50", "-against", before, more)
-        assert told.code == 1
-        assert "Two servers are compared by one test" in told.err
-        assert said in told.err
+    for more, output in (("-questions=60", "60 of arithmetic, and not the same"), ("-max-tokens=64", "64 tokens")):
+        result = at.run(*GATE, "-questions", "50", "-against", before, more)
+        assert result.code == 1
+        assert "Two servers are compared by one test" in result.err
+        assert output in result.err
 
 
 def test_what_was_asked_before_is_asked_again_in_the_same_way(at: CommandLine, arm: Arms) -> None:
@@ -156,8 +156,8 @@ def test_what_was_asked_before_is_asked_again_in_the_same_way(at: CommandLine, a
     before = kept(at.run(*GATE, "-questions", "20", "-max-tokens", "77", "-concurrency", "3"))
     server = arm(0.9)
     answers(at, server)
-    said = at.run(*AS_BEFORE, "-questions", "20", "-against", before, "-json")
-    assert (json.loads(said.out)["after"]["concurrency"], server.asked[0]["max_tokens"]) == (3, 77)
+    result = at.run(*AS_BEFORE, "-questions", "20", "-against", before, "-json")
+    assert (json.loads(result.out)["after"]["concurrency"], server.asked[0]["max_tokens"]) == (3, 77)
     other = at.run(*GATE, "-questions", "20", "-against", before, "-concurrency", "5")
     assert "3 parallel questions before, 5 now" in other.out
 
@@ -172,16 +172,16 @@ def test_so_many_are_asked_at_once(at: CommandLine, arm: Arms) -> None:
 def test_a_connection_that_breaks_is_tried_once_more(at: CommandLine, arm: Arms) -> None:
     server = arm(1.0, hang_up=1)
     answers(at, server)
-    said = at.run(*GATE, "-questions", "20", "-concurrency", "1")
-    assert "gemma  20 of 20 right" in said.out
+    result = at.run(*GATE, "-questions", "20", "-concurrency", "1")
+    assert "gemma  20 of 20 right" in result.out
     assert len(server.asked) == 21
 
 
 def test_a_server_that_does_not_answer_everything_is_not_judged(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.95, deaf=0.1))
-    said = at.run(*GATE, "-against", arm(0.95).url)
-    assert said.code == 1, said.all
-    assert "have no answer of the second server: HTTP 500: EngineCore died" in said.out
+    result = at.run(*GATE, "-against", arm(0.95).url)
+    assert result.code == 1, result.all
+    assert "have no answer of the second server: HTTP 500: EngineCore died" in result.out
 
 
 def test_ctrl_c_ends_it_at_once_and_keeps_no_half_of_a_test(at: CommandLine, arm: Arms) -> None:
@@ -206,29 +206,29 @@ def test_ctrl_c_ends_it_at_once_and_keeps_no_half_of_a_test(at: CommandLine, arm
     server.said = hangs  # type: ignore[method-assign]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        said = at.run(*AS_BEFORE, "-concurrency", "1")
+        result = at.run(*AS_BEFORE, "-concurrency", "1")
     finally:
         signal.signal(signal.SIGINT, before)
         over.set()
-    assert said.code == 130
-    assert "Interrupted before every question was answered: nothing is kept." in said.err
+    assert result.code == 130
+    assert "Interrupted before every question was answered: nothing is kept." in result.err
     assert not (at.folder / ".tpudeploy" / "runs" / "accuracy").exists()
 
 
 def test_a_wrong_key_is_told_once(at: CommandLine, arm: Arms) -> None:
     server = arm(0.9, key="sesame")
     answers(at, server)
-    said = at.run(*GATE)
-    assert said.code == 1
-    assert "It requires an API key: set VLLM_API_KEY." in said.err
+    result = at.run(*GATE)
+    assert result.code == 1
+    assert "It requires an API key: set VLLM_API_KEY." in result.err
     assert len(server.asked) == 1
 
 
 def test_an_addresss_key_is_the_environments(at: CommandLine, arm: Arms, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "sesame")
     answers(at, arm(0.9))
-    said = at.run(*GATE, "-questions", "20", "-against", arm(0.9, key="sesame").url)
-    assert said.code == 0, said.all
+    result = at.run(*GATE, "-questions", "20", "-against", arm(0.9, key="sesame").url)
+    assert result.code == 0, result.all
     assert all("sesame" not in path.read_text("utf-8") for path in at.folder.rglob("runs/accuracy/*.json"))
 
 
@@ -237,9 +237,9 @@ def test_a_deployments_key_is_sent_as_a_query_sends_it(cli: Open, arm: Arms) -> 
     keyed = PROFILE.replace("HF_TOKEN: hf-token", "HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key")
     assert at.run("apply", "-auto-approve", at.write(keyed)).code == 0
     answers(at, arm(0.9, key="made-up-key"))
-    said = at.run(*GATE, "-questions", "20")
-    assert said.code == 0, said.all
-    assert "made-up-key" not in said.all + json.dumps(sheet(at, kept(said)))
+    result = at.run(*GATE, "-questions", "20")
+    assert result.code == 0, result.all
+    assert "made-up-key" not in result.all + json.dumps(sheet(at, kept(result)))
 
 
 def test_a_file_of_ones_own_is_asked(at: CommandLine, arm: Arms) -> None:
@@ -249,8 +249,8 @@ def test_a_file_of_ones_own_is_asked(at: CommandLine, arm: Arms) -> None:
     answers(at, server)
     lines = [json.dumps({"question": f"How much is {n}?", "answer": f"... #### {n}"}) for n in range(3)]
     at.write("\n".join(lines), "mine.jsonl")
-    said = at.run("verify", "gemma.yaml", "-accuracy", "mine.jsonl")
-    assert said.out == "gemma  3 of 3 right (100.0%)  mine.jsonl\n"
+    result = at.run("verify", "gemma.yaml", "-accuracy", "mine.jsonl")
+    assert result.out == "gemma  3 of 3 right (100.0%)  mine.jsonl\n"
     assert at.run("verify", "gemma.yaml", "-accuracy", "mine.jsonl", "-questions", "4").code == 1
 
 
@@ -262,31 +262,31 @@ def test_what_cannot_be_read_is_an_error_that_names_it(at: CommandLine, arm: Arm
     before = kept(at.run(*GATE, "-questions", "20"))
     path = at.folder / ".tpudeploy" / "runs" / "accuracy" / f"{before}.json"
     path.write_text(path.read_text("utf-8").replace('"is_right": false', '"is_right": true', 1), "utf-8")
-    told = at.run(*GATE, "-questions", "20", "-against", before)
-    assert told.code == 1
-    assert "it was changed after it was written" in told.err
+    result = at.run(*GATE, "-questions", "20", "-against", before)
+    assert result.code == 1
+    assert "it was changed after it was written" in result.err
 
 
 def test_a_profile_that_is_not_applied_yet_is_not_asked(at: CommandLine, arm: Arms) -> None:
     server = arm(0.9)
     answers(at, server)
-    said = at.run(*GATE, "--set", "serving.kv_cache_dtype=fp8")
-    assert said.code == 1
-    assert "The server of gemma is not the one that its profile declares." in said.err
+    result = at.run(*GATE, "--set", "serving.kv_cache_dtype=fp8")
+    assert result.code == 1
+    assert "The server of gemma is not the one that its profile declares." in result.err
     assert server.asked == []
 
 
 @pytest.mark.parametrize("option", ["-against=x", "-concurrency=3", "-max-tokens=3", "-questions=3"])
 def test_what_is_about_questions_goes_with_questions(cli: Open, option: str) -> None:
     at = cli()
-    said = at.run("verify", at.write(), option)
-    assert said.code == 1
-    assert "needs --accuracy" in said.err
+    result = at.run("verify", at.write(), option)
+    assert result.code == 1
+    assert "needs --accuracy" in result.err
 
 
 def test_the_emulators_own_server_has_nothing_right(at: CommandLine) -> None:
-    said = at.run(*GATE, "-questions", "5")
-    assert said.out == "gemma  0 of 5 right (0.0%)  arithmetic\n"
+    result = at.run(*GATE, "-questions", "5")
+    assert result.out == "gemma  0 of 5 right (0.0%)  arithmetic\n"
 
 
 LM_EVAL = """#!/usr/bin/env python3
@@ -307,11 +307,11 @@ def logged(right: Callable[[int], bool], count: int = 400) -> str:
     lines = []
     for doc in range(count):
         common = {"doc_id": doc, "target": str(doc), "metrics": ["exact_match"], "prompt_hash": f"p{doc}"}
-        asked = {"gen_args_0": {"arg_0": ["?"], "arg_1": {"max_gen_toks": 512, "temperature": 0}}}
+        requests = {"gen_args_0": {"arg_0": ["?"], "arg_1": {"max_gen_toks": 512, "temperature": 0}}}
         for kind, score in (("strict-match", right(doc)), ("flexible-extract", True)):
-            said = {"filtered_resps": [str(doc)], "resps": [[f"It is {doc}."]]}
-            judged = {"filter": kind, "exact_match": float(score), "arguments": asked}
-            lines.append(json.dumps({**common, **said, **judged}))
+            output = {"filtered_resps": [str(doc)], "resps": [[f"It is {doc}."]]}
+            judged = {"filter": kind, "exact_match": float(score), "arguments": requests}
+            lines.append(json.dumps({**common, **output, **judged}))
     return "\n".join(lines) + "\n"
 
 
@@ -344,18 +344,18 @@ def test_lm_eval_is_run_as_a_program_and_what_it_logged_is_kept(at: CommandLine,
     server = arm(0.9)
     answers(at, server)
     (lm_eval / "samples").write_text(logged(lambda doc: doc % 20 > 0), "utf-8")
-    said = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k", "-concurrency", "8")
-    assert said.out == "gemma  380 of 400 right (95.0%)  gsm8k, strict-match, exact_match\n", said.all
+    result = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k", "-concurrency", "8")
+    assert result.out == "gemma  380 of 400 right (95.0%)  gsm8k, strict-match, exact_match\n", result.all
     words = json.loads((lm_eval / "asked.json").read_text("utf-8"))
     assert words[:3] == ["run", "--model", "local-chat-completions"]
     assert f"base_url={server.url}/v1/chat/completions,num_concurrent=8" in words[4]
     assert words[words.index("--gen_kwargs") + 1] == "temperature=0,max_gen_toks=512"
     assert words[words.index("--tasks") + 1] == "gsm8k"
-    assert sheet(at, kept(said))["answers"][7]["said"] == "It is 7."
+    assert sheet(at, kept(result))["answers"][7]["said"] == "It is 7."
     session = (lm_eval / "samples.session").read_text("utf-8")
     assert int(session) != os.getsid(0), "Ctrl-C would reach it before us"
     (lm_eval / "samples").write_text(logged(lambda doc: doc % 10 > 0), "utf-8")
-    again = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k", "-against", kept(said))
+    again = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k", "-against", kept(result))
     assert again.code == 13, again.all
 
 
@@ -365,8 +365,8 @@ def test_lm_eval_that_fails_or_is_missing_is_an_error(
     answers(at, arm(0.9))
     (lm_eval / "samples").write_text("", "utf-8")
     monkeypatch.setenv("FAILS", "3")
-    said = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k")
-    assert said.code == 1
-    assert "lm_eval ended with 3." in said.err
+    result = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k")
+    assert result.code == 1
+    assert "lm_eval ended with 3." in result.err
     monkeypatch.setenv("PATH", "/nonexistent")
     assert "pip install 'lm_eval[api]'" in at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k").err

@@ -12,7 +12,7 @@ GSM8K = '{"question": "Natalia sold 48 clips, then half as many. How many?", "an
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "72",
         "48 / 2 = 24, and 48 + 24 = 72.\nAnswer: 72",
@@ -25,19 +25,19 @@ GSM8K = '{"question": "Natalia sold 48 clips, then half as many. How many?", "an
         "Answer: 70\nNo, wait.\nAnswer: 72",
     ],
 )
-def test_a_number_is_found(said: str) -> None:
-    assert is_right(said, "72")
+def test_a_number_is_found(message: str) -> None:
+    assert is_right(message, "72")
 
 
 @pytest.mark.parametrize(
-    "said", ["", "Answer: 24", "72 is wrong.\nAnswer: 24", "Answer: 172", "Answer: -72", "I cannot"]
+    "message", ["", "Answer: 24", "72 is wrong.\nAnswer: 24", "Answer: 172", "Answer: -72", "I cannot"]
 )
-def test_another_number_is_not_it(said: str) -> None:
-    assert not is_right(said, "72")
+def test_another_number_is_not_it(message: str) -> None:
+    assert not is_right(message, "72")
 
 
 @pytest.mark.parametrize(
-    ("said", "answer"),
+    ("message", "answer"),
     [
         ("Answer: 1,234", "1234"),
         ("Answer: 1234", "1,234"),
@@ -48,8 +48,8 @@ def test_another_number_is_not_it(said: str) -> None:
         ("yes", "Yes"),
     ],
 )
-def test_the_same_is_the_same_in_other_dress(said: str, answer: str) -> None:
-    assert is_right(said, answer)
+def test_the_same_is_the_same_in_other_dress(message: str, answer: str) -> None:
+    assert is_right(message, answer)
 
 
 def test_words_have_to_be_the_whole_answer() -> None:
@@ -71,7 +71,7 @@ def test_the_digest_is_of_all_that_decides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "has no question"),
         ("\n \n", "has no question"),
@@ -83,17 +83,17 @@ def test_the_digest_is_of_all_that_decides() -> None:
         ('{"id": 1, "question": "?", "answer": 1}\n{"id": 1, "question": "?", "answer": 1}', "the id `1`"),
     ],
 )
-def test_what_is_no_question_is_named_by_its_line(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said.replace("[", r"\[")):
+def test_what_is_no_question_is_named_by_its_line(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message.replace("[", r"\[")):
         parsed(text, name="a.jsonl")
 
 
 def test_the_built_in_questions_are_the_same_everywhere_and_their_answers_are_right() -> None:
-    asked = questions.arithmetic()
-    assert len({question.text for question in asked.questions}) == len(asked.questions) == 400
-    assert asked.digest == "sha256:b6065f21616f4ab24ed59e2d7563f0b58923327fb79057fb5b04288abfefb766"
-    for question in asked.questions:
+    requests = questions.arithmetic()
+    assert len({question.text for question in requests.questions}) == len(requests.questions) == 400
+    assert requests.digest == "sha256:b6065f21616f4ab24ed59e2d7563f0b58923327fb79057fb5b04288abfefb766"
+    for question in requests.questions:
         if question.text.startswith("What is "):
             formula = question.text.removeprefix("What is ").removesuffix("?")
             assert str(eval(formula)) == question.answer
-    assert asked.questions[:50] == questions.arithmetic(50).questions
+    assert requests.questions[:50] == questions.arithmetic(50).questions

@@ -45,10 +45,10 @@ def test_a_pace_that_cannot_be_read_ends_the_command_and_says_what_sets_it(
     emulated: Pace, written: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(VARIABLE, written)
-    said = command(tmp_path, capfd, "status")
-    assert said.code == 1
-    assert f"{VARIABLE} is `{written}`, which is not a speed and a moment" in said.all
-    assert f"Unset {VARIABLE}." in said.all
+    result = command(tmp_path, capfd, "status")
+    assert result.code == 1
+    assert f"{VARIABLE} is `{written}`, which is not a speed and a moment" in result.all
+    assert f"Unset {VARIABLE}." in result.all
 
 
 def test_an_emulator_tells_its_children_the_pace_and_keeps_to_it() -> None:

@@ -41,11 +41,11 @@ def test_the_tunnel_leads_to_the_machines_port_and_ends_with_its_use(
         assert port is not None
         with socket.create_connection(("127.0.0.1", port), timeout=5):
             pass
-    asked = (tmp_path / "asked").read_text(encoding="utf-8")
-    assert asked.startswith("alpha compute tpus queued-resources ssh gemma-aaaaaaaa-0-0 --project=my-project")
-    assert "--zone=us-east5-a" in asked
-    assert "--tunnel-through-iap" in asked
-    assert asked.endswith(f"-N -L {port}:127.0.0.1:8000")
+    requests = (tmp_path / "asked").read_text(encoding="utf-8")
+    assert requests.startswith("alpha compute tpus queued-resources ssh gemma-aaaaaaaa-0-0 --project=my-project")
+    assert "--zone=us-east5-a" in requests
+    assert "--tunnel-through-iap" in requests
+    assert requests.endswith(f"-N -L {port}:127.0.0.1:8000")
     with socket.socket() as knock:
         assert knock.connect_ex(("127.0.0.1", port)) != 0
 

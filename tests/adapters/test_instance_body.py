@@ -151,11 +151,11 @@ def test_what_was_asked_is_read_back_from_what_is_listed(provisioning: Provision
     request = _asking(provisioning, subnetwork="sub", service_account="a@p.iam.gserviceaccount.com")
     body = instance(request)
     # Google leaves the parameters of the disk out, and gives its size.
-    asked = read_back({**body, "disks": [{"boot": True, "diskSizeGb": "200"}]})
-    assert asked.nodes == (request.name,)
-    assert asked.reservation == ("r" if provisioning is Provisioning.RESERVED else None)
-    for name in (f.name for f in fields(asked) if f.name not in {"nodes", "runtime_version", "reservation"}):
-        assert getattr(asked, name) == getattr(request, name), name
+    requests = read_back({**body, "disks": [{"boot": True, "diskSizeGb": "200"}]})
+    assert requests.nodes == (request.name,)
+    assert requests.reservation == ("r" if provisioning is Provisioning.RESERVED else None)
+    for name in (f.name for f in fields(requests) if f.name not in {"nodes", "runtime_version", "reservation"}):
+        assert getattr(requests, name) == getattr(request, name), name
 
 
 def test_every_single_host_machine_has_one_type() -> None:

@@ -205,10 +205,10 @@ REQUEST = SliceRequest(
 def test_what_was_asked_is_read_back_from_what_is_listed(provisioning: Provisioning) -> None:
     reservation = "r" if provisioning is Provisioning.RESERVED else None
     request = replace(REQUEST, provisioning=provisioning, reservation=reservation)
-    asked = read_back(queued_resource(request))
-    assert asked.nodes == (request.name,)
-    for name in (f.name for f in fields(asked) if f.name != "nodes"):
-        assert getattr(asked, name) == getattr(request, name), name
+    requests = read_back(queued_resource(request))
+    assert requests.nodes == (request.name,)
+    for name in (f.name for f in fields(requests) if f.name != "nodes"):
+        assert getattr(requests, name) == getattr(request, name), name
 
 
 def test_what_a_listing_leaves_out_is_not_known() -> None:

@@ -44,20 +44,20 @@ def test_a_reference_is_read_by_dockers_rules(reference: str, expected: tuple[st
 
 
 def test_an_image_is_there_with_its_digest_and_nothing_is_pulled() -> None:
-    asked: list[bytes] = []
+    requests: list[bytes] = []
 
     def tell(request: bytes) -> bytes:
-        asked.append(request)
+        requests.append(request)
         return reply("200 OK", f"Docker-Content-Digest: {DIGEST}")
 
     with answering({PATH: tell}) as url:
         assert asking(url).image(NAME) == Image(is_there=True, digest=DIGEST)
-    assert asked[0].startswith(b"HEAD ")
-    assert b"application/vnd.oci.image.index.v1+json" in asked[0]
+    assert requests[0].startswith(b"HEAD ")
+    assert b"application/vnd.oci.image.index.v1+json" in requests[0]
 
 
 def test_a_registry_that_wants_a_token_of_anybody_gets_one() -> None:
-    asked: list[bytes] = []
+    requests: list[bytes] = []
 
     def manifest(request: bytes) -> bytes:
         challenge = f'Bearer realm="{url}/token",service="registry.docker.io",scope="repository:vllm/vllm-tpu:pull"'
@@ -65,13 +65,13 @@ def test_a_registry_that_wants_a_token_of_anybody_gets_one() -> None:
         return reply("200 OK") if has_token else reply("401 Unauthorized", f"WWW-Authenticate: {challenge}")
 
     def token(request: bytes) -> bytes:
-        asked.append(request)
+        requests.append(request)
         return http('{"token": "t0k3n"}')
 
     with answering({PATH: manifest, "/token": token}) as url:
         assert asking(url).image(NAME) == Image(is_there=True)
-    assert b"scope=repository%3Avllm%2Fvllm-tpu%3Apull" in asked[0]
-    assert b"Authorization" not in asked[0]
+    assert b"scope=repository%3Avllm%2Fvllm-tpu%3Apull" in requests[0]
+    assert b"Authorization" not in requests[0]
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "401 Unauthorized"])
@@ -122,12 +122,12 @@ def test_nobody_there_is_a_reason_not_to_know() -> None:
 
 @pytest.mark.parametrize(("image", "is_sent"), [("us-docker.pkg.dev/p/r/i:v1", True), ("evil.example/p/r/i:v1", False)])
 def test_the_persons_own_token_goes_to_googles_registries_alone(image: str, *, is_sent: bool) -> None:
-    asked: list[bytes] = []
+    requests: list[bytes] = []
 
     def tell(request: bytes) -> bytes:
-        asked.append(request)
+        requests.append(request)
         return reply("200 OK")
 
     with answering({"/v2/p/r/i/manifests/v1": tell}) as url:
         assert asking(url, token="mine").image(image) == Image(is_there=True)
-    assert (b"Authorization: Bearer mine" in asked[0]) is is_sent
+    assert (b"Authorization: Bearer mine" in requests[0]) is is_sent

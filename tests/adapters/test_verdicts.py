@@ -94,8 +94,8 @@ def test_every_row_says_where_it_surfaces_and_what_a_person_can_do(row: Verdict)
 
 @pytest.mark.parametrize("cause", KINDS)
 def test_what_the_emulator_says_in_googles_words_is_understood(cause: str) -> None:
-    said = texts.status(cause, FACTS)
-    assert classify(said.message, said.code).kind == KINDS[cause]
+    output = texts.status(cause, FACTS)
+    assert classify(output.message, output.code).kind == KINDS[cause]
 
 
 def test_every_text_of_the_emulator_is_understood_or_known_never_to_arrive() -> None:

@@ -27,9 +27,9 @@ FILLED = {"$__rate_interval": "5m", "$job": "gemma", "$instance": ".+", "$model_
 @pytest.fixture
 def dashboard(cli: Open) -> Json:
     at = cli()
-    said = at.run("alerts", at.write(), "-format", "dashboard", "-ttft", "2.5")
-    assert (said.code, said.err) == (0, "")
-    tree: Json = json.loads(said.out)
+    result = at.run("alerts", at.write(), "-format", "dashboard", "-ttft", "2.5")
+    assert (result.code, result.err) == (0, "")
+    tree: Json = json.loads(result.out)
     return tree
 
 
@@ -124,8 +124,8 @@ def test_every_query_is_about_what_was_chosen(dashboard: Json) -> None:
 
 
 def test_every_query_reads_metrics_that_vllm_tells(dashboard: Json) -> None:
-    asked = [*queries(dashboard), *(variable["query"] for variable in dashboard["templating"]["list"][1:])]
-    read = {name for query in asked for name in re.findall(r"\b(?:vllm:\w+|process_\w+)", query)}
+    requests = [*queries(dashboard), *(variable["query"] for variable in dashboard["templating"]["list"][1:])]
+    read = {name for query in requests for name in re.findall(r"\b(?:vllm:\w+|process_\w+)", query)}
     assert len(read) > 15
     assert read <= NAMES
 

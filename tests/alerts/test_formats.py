@@ -18,9 +18,9 @@ SERVED = DUMP.splitlines()
 
 
 def told(at: CommandLine, form: str, *more: str) -> list[Mapping[str, Any]]:
-    said = at.run("alerts", "gemma.yaml", "-format", form, *more)
-    assert said.code == 0, said.all
-    return list(yaml.safe_load_all(said.out))
+    result = at.run("alerts", "gemma.yaml", "-format", form, *more)
+    assert result.code == 0, result.all
+    return list(yaml.safe_load_all(result.out))
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_google_is_asked_for_rules_that_see_machines_outside_of_a_cluster(cli: O
 @pytest.mark.parametrize("form", ["rules", "ops-agent"])
 def test_what_is_written_reads_well(cli: Open, form: str) -> None:
     at = cli()
-    said = at.run("alerts", at.write(PROFILE + "replicas: 2\n"), "-format", form, "-ttft", "2.5")
-    assert_golden(f"alerts/{form}", said.out)
+    result = at.run("alerts", at.write(PROFILE + "replicas: 2\n"), "-format", form, "-ttft", "2.5")
+    assert_golden(f"alerts/{form}", result.out)
 
 
 @pytest.fixture
@@ -112,30 +112,30 @@ def _names() -> set[str]:
 def test_an_ops_agent_has_one_server(cli: Open) -> None:
     at = cli()
     at.write(), at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
-    said = at.run("alerts", "gemma.yaml", "other.yaml", "-format", "ops-agent")
-    assert said.code == 1
-    assert "Name one profile." in said.err
+    result = at.run("alerts", "gemma.yaml", "other.yaml", "-format", "ops-agent")
+    assert result.code == 1
+    assert "Name one profile." in result.err
 
 
 def test_a_file_is_written_whole_and_named(cli: Open) -> None:
     at = cli()
     at.write()
     printed = at.run("alerts", "gemma.yaml", "-ttft", "1").out
-    said = at.run("alerts", "gemma.yaml", "-ttft", "1", "-out", "monitoring/gemma.yml")
-    assert (said.code, said.out, said.err) == (0, "", "Wrote monitoring/gemma.yml.\n")
+    result = at.run("alerts", "gemma.yaml", "-ttft", "1", "-out", "monitoring/gemma.yml")
+    assert (result.code, result.out, result.err) == (0, "", "Wrote monitoring/gemma.yml.\n")
     assert (at.folder / "monitoring" / "gemma.yml").read_text(encoding="utf-8") == printed
 
 
 def test_a_place_that_cannot_be_written_is_an_error(cli: Open) -> None:
     at = cli()
     at.write(), at.write("", "full")
-    said = at.run("alerts", "gemma.yaml", "-out", "full/rules.yml")
-    assert said.code == 1
-    assert "cannot be written" in said.err
+    result = at.run("alerts", "gemma.yaml", "-out", "full/rules.yml")
+    assert result.code == 1
+    assert "cannot be written" in result.err
 
 
 def test_a_form_that_there_is_not_is_an_error(cli: Open) -> None:
     at = cli()
-    said = at.run("alerts", at.write(), "-format", "nagios")
-    assert said.code == 1
-    assert "prometheusrule" in said.err
+    result = at.run("alerts", at.write(), "-format", "nagios")
+    assert result.code == 1
+    assert "prometheusrule" in result.err

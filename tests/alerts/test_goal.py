@@ -38,9 +38,9 @@ def measured(at: CommandLine, *cells: str) -> str:
     names = [f"cell{number}.json" for number in range(len(cells))]
     for name, text in zip(names, cells, strict=True):
         Path(at.folder / name).write_text(text, encoding="utf-8")
-    said = at.run("bench", "import", *names, "--type", "v6e-1", "--json")
-    assert said.code == 0, said.all
-    return str(json.loads(said.out)["id"])
+    result = at.run("bench", "import", *names, "--type", "v6e-1", "--json")
+    assert result.code == 0, result.all
+    return str(json.loads(result.out)["id"])
 
 
 # Throughput over response time is greatest at 16 streams: 20 / (16 / 20) beside 5 / (1 / 5) and 21 / (64 / 21).
@@ -51,10 +51,10 @@ def test_a_run_says_how_soon_first_tokens_are_wanted(cli: Open) -> None:
     at = cli()
     at.write()
     run = measured(at, *CELLS)
-    said = at.run("alerts", "gemma.yaml", "-run", run)
-    assert said.code == 0, said.all
-    assert "> 0.5\n" in said.out
-    first, warning = said.err.splitlines()
+    result = at.run("alerts", "gemma.yaml", "-run", run)
+    assert result.code == 0, result.all
+    assert "> 0.5\n" in result.out
+    first, warning = result.err.splitlines()
     assert first == f"First tokens: 0.5 s, from 1.5 times the 0.3 s of run {run} at 16 streams of 4,096 tokens."
     assert warning == f"Warning: 0.5 s is from run {run}, measured on the emulator, and says nothing about a TPU."
 
@@ -91,8 +91,8 @@ def test_a_run_without_first_tokens_is_an_error(cli: Open) -> None:
 
 def test_the_edges_are_those_of_vllms_own_histogram() -> None:
     dump = (Path(__file__).parent / "data" / "vllm_metrics_0.32.txt").read_text(encoding="utf-8")
-    told = re.findall(r'time_to_first_token_seconds_bucket\{[^}]*le="([\d.]+)"', dump)
-    assert tuple(map(float, told)) == TTFT_EDGES
+    answer = re.findall(r'time_to_first_token_seconds_bucket\{[^}]*le="([\d.]+)"', dump)
+    assert tuple(map(float, answer)) == TTFT_EDGES
 
 
 @pytest.mark.parametrize("written", ["2.5", "2500ms", "2.5s"])

@@ -59,17 +59,17 @@ def test_every_metric_that_a_rule_reads_is_one_that_vllm_tells(rules: Mapping[st
 
 
 def test_thresholds_are_the_profiles_own(rules: Mapping[str, Any]) -> None:
-    told = {rule["alert"]: rule["expr"] for rule in rules["groups"][0]["rules"]}
+    answer = {rule["alert"]: rule["expr"] for rule in rules["groups"][0]["rules"]}
     engine = '{job="gemma",model_name="google/gemma-4-E2B-it"}'
-    assert told["VllmKvCacheNearlyFull"] == f"vllm:kv_cache_usage_perc{engine} > 0.85"
-    assert told["VllmQueueSaturated"] == f"vllm:num_requests_waiting{engine} > 0"
-    assert told["VllmBatchFull"] == f"vllm:num_requests_running{engine} >= 4"
-    assert told["VllmReplicaDown"] == 'count(up{job="gemma"} == 1) < 2'
-    assert told["VllmTtftHigh"].endswith(" > 2.5")
+    assert answer["VllmKvCacheNearlyFull"] == f"vllm:kv_cache_usage_perc{engine} > 0.85"
+    assert answer["VllmQueueSaturated"] == f"vllm:num_requests_waiting{engine} > 0"
+    assert answer["VllmBatchFull"] == f"vllm:num_requests_running{engine} >= 4"
+    assert answer["VllmReplicaDown"] == 'count(up{job="gemma"} == 1) < 2'
+    assert answer["VllmTtftHigh"].endswith(" > 2.5")
 
 
 def test_a_texts_templates_are_ones_that_prometheus_fills(promtool: Promtool, rules: Any, tmp_path: Path) -> None:
-    told = {rule["alert"]: rule for rule in rules["groups"][0]["rules"]}["VllmKvCacheNearlyFull"]
+    answer = {rule["alert"]: rule for rule in rules["groups"][0]["rules"]}["VllmKvCacheNearlyFull"]
     (case,) = (case for case in CASES if case.about == "the KV cache is full for a minute")
     expected = {
         "exp_labels": {
@@ -82,7 +82,7 @@ def test_a_texts_templates_are_ones_that_prometheus_fills(promtool: Promtool, ru
         },
         "exp_annotations": {
             "summary": "The KV cache of gemma is 86% full",
-            "description": told["annotations"]["description"].replace("{{ $labels.instance }}", "0"),
+            "description": answer["annotations"]["description"].replace("{{ $labels.instance }}", "0"),
         },
     }
     firing = {"eval_time": "4m", "alertname": "VllmKvCacheNearlyFull", "exp_alerts": [expected]}
@@ -91,15 +91,15 @@ def test_a_texts_templates_are_ones_that_prometheus_fills(promtool: Promtool, ru
     (tmp_path / "test.yml").write_text(yaml.safe_dump(test), encoding="utf-8")
     done = promtool("test", "rules", "test.yml")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "[" not in told["annotations"]["summary"]
+    assert "[" not in answer["annotations"]["summary"]
 
 
 def test_a_name_that_promql_has_to_quote_is_quoted(promtool: Promtool, cli: Open) -> None:
     at: CommandLine = cli()
     odd = 'a "quoted" \\ näme {{ .Value }}\n'
     profile = at.write()
-    said = at.run("alerts", profile, "-out", "rules.yml", "--set", f"serving.args.served_model_name={odd!r}")
-    assert said.code == 0, said.all
+    result = at.run("alerts", profile, "-out", "rules.yml", "--set", f"serving.args.served_model_name={odd!r}")
+    assert result.code == 0, result.all
     assert promtool("check", "rules", "rules.yml").returncode == 0
 
 
@@ -116,36 +116,36 @@ def test_several_profiles_have_a_group_each(cli: Open, promtool: Promtool) -> No
 def test_one_name_twice_is_an_error(cli: Open) -> None:
     at = cli()
     at.write(), at.write(name="again.yaml")
-    said = at.run("alerts", "gemma.yaml", "again.yaml")
-    assert said.code == 1
-    assert "Two profiles are named gemma." in said.err
+    result = at.run("alerts", "gemma.yaml", "again.yaml")
+    assert result.code == 1
+    assert "Two profiles are named gemma." in result.err
 
 
 def test_without_a_target_there_is_no_rule_for_the_first_token_and_it_is_said(cli: Open) -> None:
     at = cli()
-    said = at.run("alerts", at.write())
-    assert "VllmTtftHigh" not in said.out
-    assert "-ttft SECONDS" in said.err
+    result = at.run("alerts", at.write())
+    assert "VllmTtftHigh" not in result.out
+    assert "-ttft SECONDS" in result.err
 
 
 def test_a_target_between_two_buckets_is_told_to_be_a_guess(cli: Open) -> None:
     at = cli()
-    said = at.run("alerts", at.write(), "-ttft", "2")
-    assert "VllmTtftHigh" in said.out
-    assert "up to 1 s and up to 2.5 s; 2 s is interpolated. `-ttft 2.5` is exact." in said.err
+    result = at.run("alerts", at.write(), "-ttft", "2")
+    assert "VllmTtftHigh" in result.out
+    assert "up to 1 s and up to 2.5 s; 2 s is interpolated. `-ttft 2.5` is exact." in result.err
     assert at.run("alerts", "gemma.yaml", "-ttft", "2.5").err == ""
 
 
 @pytest.mark.parametrize("written", ["0", "-1", "soon", "inf", "nan"])
 def test_what_is_no_time_is_a_usage_error(cli: Open, written: str) -> None:
     at = cli()
-    said = at.run("alerts", at.write(), f"-ttft={written}")
-    assert said.code == 1
-    assert f"`{written}` is not a" in said.err
+    result = at.run("alerts", at.write(), f"-ttft={written}")
+    assert result.code == 1
+    assert f"`{written}` is not a" in result.err
 
 
 def test_an_engine_that_tells_nothing_is_warned_about(cli: Open) -> None:
     at = cli()
-    said = at.run("alerts", at.write(), "--set", "serving.args.disable_log_stats=true")
-    assert said.code == 0
-    assert "gemma has --disable-log-stats" in said.err
+    result = at.run("alerts", at.write(), "--set", "serving.args.disable_log_stats=true")
+    assert result.code == 0
+    assert "gemma has --disable-log-stats" in result.err

@@ -95,11 +95,11 @@ def command(folder: Path, clock: VirtualClock, *arguments: str) -> str:
         wall = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
         err.seek(0)
-        said = err.read()
+        output = err.read()
     if process.returncode:
-        sys.exit(f"{arguments} ended with {process.returncode}:\n{said[-2000:]}")
+        sys.exit(f"{arguments} ended with {process.returncode}:\n{output[-2000:]}")
     # Not `used.ru_maxrss`: until it becomes the command, a child counts as large as this process.
-    largest = int(said.split("VmHWM:")[1].split()[0]) / 1024
+    largest = int(output.split("VmHWM:")[1].split()[0]) / 1024
     return f"{wall:6.2f} s, {used.ru_utime + used.ru_stime:6.2f} s of CPU, {largest:.0f} MiB at most"
 
 

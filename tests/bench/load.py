@@ -70,8 +70,8 @@ def _lag(seen: Observation) -> float:
 
 def _truth(url: str) -> dict[str, int]:
     with urllib.request.urlopen(f"{url}/truth") as reply:
-        told: dict[str, int] = json.load(reply)
-    return told
+        answer: dict[str, int] = json.load(reply)
+    return answer
 
 
 @contextmanager

@@ -223,9 +223,9 @@ COMPANIES: tuple[Company, ...] = (
 def serving() -> Iterator[Log]:
     for number, death in enumerate(DEATHS):  # users paste what they saw elsewhere
         pasted = " ".join(death.lines)
-        asked = f"{API}INFO 11-22 09:10:00 [logger.py:39] Received request cmpl-3: prompt: {pasted!r}, params: None"
+        requests = f"{API}INFO 11-22 09:10:00 [logger.py:39] Received request cmpl-3: prompt: {pasted!r}, params: None"
         answered = f"{API}INFO 11-22 09:10:02 [logger.py:93] Generated response cmpl-3: output: {pasted!r}"
-        yield Log(f"pasted-{number}-{death.signature}", [*GOOD, asked, answered], (None,))
+        yield Log(f"pasted-{number}-{death.signature}", [*GOOD, requests, answered], (None,))
     yield Log("failing-requests", [*GOOD, *FAILED_REQUESTS], (None,))
     served = [*GOOD, *QUOTES, *REQUEST_ERROR]
     yield Log("served", served, (None,))

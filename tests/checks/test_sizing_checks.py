@@ -171,10 +171,10 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
 def test_a_problem_is_told_with_its_figures(
     settings: dict[str, Any], code: str, is_error: bool, words: tuple[str, ...]
 ) -> None:
-    told = next(d for d in found(settings) if d.code == code)
-    assert (told.severity is Severity.ERROR) is is_error
+    answer = next(d for d in found(settings) if d.code == code)
+    assert (answer.severity is Severity.ERROR) is is_error
     for word in words:
-        assert word in f"{told.message} {told.hint}"
+        assert word in f"{answer.message} {answer.hint}"
 
 
 def test_the_measured_start_has_nothing_to_be_told() -> None:
@@ -182,10 +182,10 @@ def test_the_measured_start_has_nothing_to_be_told() -> None:
 
 
 def test_a_problem_points_at_the_line_that_wrote_it() -> None:
-    (told,) = found({"serving.kv_cache_dtype": "fp8"})
-    assert told.path == "serving.kv_cache_dtype"
-    assert told.location is not None
-    assert "fp8" in told.location.text
+    (answer,) = found({"serving.kv_cache_dtype": "fp8"})
+    assert answer.path == "serving.kv_cache_dtype"
+    assert answer.location is not None
+    assert "fp8" in answer.location.text
 
 
 @pytest.mark.parametrize("code", ["TPU2101", "TPU2102", "TPU2103"])
@@ -197,8 +197,8 @@ def test_only_one_of_the_reasons_not_to_fit_is_told(code: str) -> None:
 
 def test_the_largest_length_that_is_named_is_the_largest_that_fits() -> None:
     settings = next(case[1] for case in CASES if case[2] == "TPU2103")
-    told = next(d for d in found(settings) if d.code == "TPU2103")
-    named = int(told.hint.split("max_model_len: ")[1].split()[0])  # the second way, after utilization
+    answer = next(d for d in found(settings) if d.code == "TPU2103")
+    named = int(answer.hint.split("max_model_len: ")[1].split()[0])  # the second way, after utilization
     assert budget({**settings, "serving.max_model_len": named}).fits
     assert not budget({**settings, "serving.max_model_len": named + 16}).fits
 
@@ -252,24 +252,24 @@ def test_mirrored_weights_need_no_way_to_the_hub_and_lie_on_the_disk() -> None:
         "serving.volumes": {"/dev/shm": "/dev/shm"},
         "serving.env": {"HF_HOME": "/dev/shm"},
     }
-    told = found(settings)
-    assert [d.path for d in told if d.code == "TPU2119"] == ["serving.image"]
-    assert "TPU2116" not in _codes(told)
+    answer = found(settings)
+    assert [d.path for d in answer if d.code == "TPU2119"] == ["serving.image"]
+    assert "TPU2116" not in _codes(answer)
     assert "TPU2117" in _codes(found({**settings, "tpu.boot_disk_size": "20GiB"}))
 
 
 def test_a_cache_for_a_bucket_has_to_be_in_a_volume() -> None:
     kept = {"serving.xla_cache_bucket": "gs://bucket/xla"}
-    told = next(d for d in found({**kept, "serving.volumes": {}}) if d.code == "TPU2115")
-    assert told.severity is Severity.ERROR
+    answer = next(d for d in found({**kept, "serving.volumes": {}}) if d.code == "TPU2115")
+    assert answer.severity is Severity.ERROR
     assert "TPU2115" not in _codes(found({**kept, "serving.volumes": {"/dev/shm": "/root/.cache"}}))
 
 
 def test_heads_that_do_not_divide_are_an_error() -> None:
     config = {"architectures": ["LlamaForCausalLM"], **_llama(heads=12, kv_heads=3)}
-    told = next(d for d in found({"tpu.type": "v6e-8"}, config) if d.code == "TPU2106")
-    assert told.severity is Severity.ERROR
-    assert "12 attention heads" in told.message
+    answer = next(d for d in found({"tpu.type": "v6e-8"}, config) if d.code == "TPU2106")
+    assert answer.severity is Severity.ERROR
+    assert "12 attention heads" in answer.message
 
 
 def test_weights_in_memory_that_are_larger_than_its_half_are_an_error() -> None:
@@ -292,10 +292,10 @@ def test_more_chips_for_the_weights_alone_are_not_warned_about() -> None:
 def test_a_model_that_the_catalogue_does_not_know_is_checked_as_far_as_it_can_be() -> None:
     settings = {"model.id": "somebody/something", "tpu.boot_disk_size": "10GiB"}
     assert isinstance(deployment(settings).budget, Unsized)
-    told = {d.code: d for d in found(settings)}
-    assert told.keys() == {"TPU2117", "TPU2120"}
-    assert "31.0 GiB" in told["TPU2117"].message
-    assert "whether the weights fit on the boot disk" in told["TPU2120"].message
+    answer = {d.code: d for d in found(settings)}
+    assert answer.keys() == {"TPU2117", "TPU2120"}
+    assert "31.0 GiB" in answer["TPU2117"].message
+    assert "whether the weights fit on the boot disk" in answer["TPU2120"].message
 
 
 @pytest.mark.parametrize("model_id", ["google/gemma-4-31b-it", "Google/Gemma-4-31B-IT", "google/gemma4-31b-it"])
@@ -321,19 +321,19 @@ SIZED_CODES = [code for code in EXAMPLES if code.startswith("TPU21") and code no
 def test_a_check_either_finds_its_example_or_is_named_as_not_made(code: str, obstacle: str) -> None:
     """An obstacle may hide no check: each one reports what it can, or the profile says that it did not run."""
     settings = {**_example(code), **OBSTACLES[obstacle]}
-    told = {d.code: d for d in found(settings)}
-    if code in told:
+    answer = {d.code: d for d in found(settings)}
+    if code in answer:
         return
 
     open_subjects = [subject.what for subject in SUBJECTS if code in subject.codes]
-    assert any(what in told["TPU2120"].message for what in open_subjects), told
+    assert any(what in answer["TPU2120"].message for what in open_subjects), answer
 
 
 @pytest.mark.parametrize("code", ["TPU2101", "TPU2102", "TPU2103", "TPU2105"])
 def test_what_does_not_fit_without_an_adapter_does_not_fit_with_it(code: str) -> None:
-    told = next(d for d in found({**_example(code), f"{ARGS}.enable_lora": True}) if d.code == code)
-    assert told.severity is Severity.ERROR
-    assert "at least" in told.message or "at most" in told.message
+    answer = next(d for d in found({**_example(code), f"{ARGS}.enable_lora": True}) if d.code == code)
+    assert answer.severity is Severity.ERROR
+    assert "at least" in answer.message or "at most" in answer.message
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ def test_what_is_suggested_for_a_profile_is_accepted(what: str, data: st.DataObj
             if "." in meant and what == "key":
                 assert tuple(meant.split(".")) in set(all_keys())
             else:
-                said = problems(written(meant))
-                assert not refusals & {d.code for d in said}, (word, meant, said)
+                output = problems(written(meant))
+                assert not refusals & {d.code for d in output}, (word, meant, output)
         for meant in WRITE.findall(hint):
             assert tuple(meant.split(".")) in set(all_keys())
 

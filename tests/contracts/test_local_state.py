@@ -85,10 +85,10 @@ def test_a_history_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("after", [1, 17, 60])
 def test_a_writer_that_is_killed_leaves_the_last_whole_state_or_the_one_before(tmp_path: Path, after: int) -> None:
-    told = kill_a_writer(tmp_path, after=after)
+    answer = kill_a_writer(tmp_path, after=after)
     backend = opened(tmp_path)
     found = backend.read("gemma")
     assert found.state is not None
-    assert found.state.serial in {told, told + 1}
+    assert found.state.serial in {answer, answer + 1}
     assert backend.names() == ("gemma",)
     backend.write("gemma", replace(found.state, serial=found.state.serial + 1), over=found.version)

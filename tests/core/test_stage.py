@@ -32,9 +32,9 @@ def _at(detail: str, took: float | None) -> BootReport:
 
 
 def test_at_every_moment_of_a_real_boots_compilation_its_end_is_foretold_within_a_minute(budget: HbmBudget) -> None:
-    said = [(line.at, line.text) for line in parse_lines(LOG.read_text(encoding="utf-8")) if line.at is not None]
-    end = next(at for at, text in said if "Application startup complete" in text)
-    begun = [at for at, text in said if text.startswith("Precompile ") and "-->" in text]
+    output = [(line.at, line.text) for line in parse_lines(LOG.read_text(encoding="utf-8")) if line.at is not None]
+    end = next(at for at, text in output if "Application startup complete" in text)
+    begun = [at for at, text in output if text.startswith("Precompile ") and "-->" in text]
     assert len(begun) == 199
     for now in range(int(begun[0]), int(begun[-1]), 5):
         number = sum(at <= now for at in begun)
@@ -94,8 +94,8 @@ def test_each_stage_has_its_words(budget: HbmBudget, phase: BootPhase, detail: s
 
 def test_the_layers_of_the_image_are_told_in_per_cent(budget: HbmBudget) -> None:
     found = stage(BootReport(phase=BootPhase.IMAGE, detail="Pulling the image", pulled=40), budget, now=1000.0)
-    told = progress(found, "Pulling the image")
-    assert told.startswith("Pulling the image (40 % of the image's layers), at least ")
+    answer = progress(found, "Pulling the image")
+    assert answer.startswith("Pulling the image (40 % of the image's layers), at least ")
 
 
 def test_when_an_earlier_container_was_started_says_nothing_of_the_next(budget: HbmBudget) -> None:

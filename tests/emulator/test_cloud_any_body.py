@@ -74,8 +74,8 @@ def test_any_body_is_taken_or_refused(shared: World, path: list[int], value: Any
         body = json.dumps(mutated(GOOD, path, value))
         connection.request("POST", f"/{version}/{PARENT}/queuedResources?queuedResourceId=a", body)
         reply = connection.getresponse()
-        said = json.loads(reply.read())
-        assert reply.status in (200, 400, 409), said
+        output = json.loads(reply.read())
+        assert reply.status in (200, 400, 409), output
         shared.clock.sleep(1)
         connection.request(
             "PATCH", f"/{version}/{PARENT}/nodes/a?updateMask=metadata,networkConfig.enableExternalIps", body

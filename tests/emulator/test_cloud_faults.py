@@ -433,15 +433,15 @@ def test_a_boot_can_fail_hang_or_say_nothing() -> None:
             w.create(name)
             w.grow(name)
         request = {"query_path": "tpudeploy/"}
-        said = {}
+        output = {}
         for name in ("crash", "hang", "mute", "fine"):
             request["name"] = f"projects/p/locations/{ZONE}/nodes/{name}"
             items = w.typed.get_guest_attributes(request=request, timeout=5).guest_attributes[0].query_value.items
-            said[name] = {key: value for item in items for key, value in json.loads(item.value).items()}
-        assert (said["crash"]["phase"], said["crash"]["detail"]) == ("failed", "RuntimeError: out of HBM")
-        assert said["hang"]["phase"] == "starting"
-        assert said["mute"] == {}
-        assert said["fine"]["phase"] == "serving"
+            output[name] = {key: value for item in items for key, value in json.loads(item.value).items()}
+        assert (output["crash"]["phase"], output["crash"]["detail"]) == ("failed", "RuntimeError: out of HBM")
+        assert output["hang"]["phase"] == "starting"
+        assert output["mute"] == {}
+        assert output["fine"]["phase"] == "serving"
 
 
 def test_error_ids_are_the_same_for_the_same_scenario() -> None:

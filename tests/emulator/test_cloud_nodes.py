@@ -112,8 +112,8 @@ def test_a_change_in_the_metadata_is_taken_over_by_a_node_that_hears() -> None:
     with world(boot={"boot_seconds": 100}) as w:
         grown(w, node={"metadata": {"tpudeploy-spec": "old", "tpudeploy-change": "0"}})
         w.clock.sleep(100)
-        told = report(w)
-        assert {key: told[key] for key in ("phase", "spec", "change")} == {
+        answer = report(w)
+        assert {key: answer[key] for key in ("phase", "spec", "change")} == {
             "phase": "serving",
             "spec": "old",
             "change": "0",
@@ -162,9 +162,9 @@ def test_a_simulated_node_answers_on_its_address() -> None:
         for path, key in (("chat/completions", "message"), ("completions", "text")):
             request = Request(f"{base}/v1/{path}", data=json.dumps({"model": "m"}).encode(), method="POST")
             with urlopen(request) as answer:
-                said = json.load(answer)
-            assert said["model"] == "m"
-            assert "emulator" in str(said["choices"][0][key])
+                output = json.load(answer)
+            assert output["model"] == "m"
+            assert "emulator" in str(output["choices"][0][key])
 
 
 def test_a_single_machine_can_be_stopped_and_started() -> None:

@@ -122,8 +122,8 @@ def test_a_second_start_says_who_runs_and_a_crashed_one_holds_nothing(home: Path
     with started(SERVE, scenario(home)) as child:
         host = first_line(child)
         with started(SERVE, scenario(home)) as second:
-            _, said = second.communicate(timeout=PATIENCE)
-        assert said.strip() == f"EmulatorRunning: The emulator runs already: process {child.pid} at {host}."
+            _, output = second.communicate(timeout=PATIENCE)
+        assert output.strip() == f"EmulatorRunning: The emulator runs already: process {child.pid} at {host}."
         child.kill()
         child.wait(PATIENCE)
     with started(SERVE, scenario(home)) as third:

@@ -76,8 +76,8 @@ def test_the_same_prompt_gets_the_same_answer(served: Machine) -> None:
 def test_what_takes_a_model_is_refused_and_not_made_up(served: Machine, more: dict[str, object], what: str) -> None:
     reply = ask(served, "/v1/chat/completions", HELLO | more)
     assert reply.status == 501
-    said = f"The tpudeploy emulator runs no model, and its stand-in cannot do {what}. Ask a real server."
-    assert reply.tree["error"]["message"] == said
+    output = f"The tpudeploy emulator runs no model, and its stand-in cannot do {what}. Ask a real server."
+    assert reply.tree["error"]["message"] == output
 
 
 def test_a_request_that_asks_for_nothing_of_the_kind_is_answered(served: Machine) -> None:
@@ -122,8 +122,8 @@ def test_a_stream_says_the_same_word_by_word(served: Machine, path: str, body: d
     choices = [json.loads(chunk)["choices"][0] for chunk in chunks]
 
     assert callable(read)
-    said = whole["choices"][0].get("text") or whole["choices"][0]["message"]["content"]
-    assert "".join(map(read, choices)) == said
+    output = whole["choices"][0].get("text") or whole["choices"][0]["message"]["content"]
+    assert "".join(map(read, choices)) == output
     assert [choice["finish_reason"] for choice in choices[:-1]] == [None] * (len(choices) - 1)
     assert choices[-1]["finish_reason"] == whole["choices"][0]["finish_reason"]
     assert json.loads(usage)["usage"] == whole["usage"]

@@ -183,10 +183,10 @@ def test_what_the_scenario_leaves_out_is_not_found(row: Row) -> None:
 
 def test_compute_engine_gives_a_reason_where_others_give_a_status() -> None:
     with world() as w:
-        said = _raw(w, "GET", "/compute/v1/projects/p/regions/nowhere", None)
-    assert said[0] == 404
-    assert "status" not in said[1]["error"]
-    assert said[1]["error"]["errors"][0]["reason"] == "notFound"
+        output = _raw(w, "GET", "/compute/v1/projects/p/regions/nowhere", None)
+    assert output[0] == 404
+    assert "status" not in output[1]["error"]
+    assert output[1]["error"]["errors"][0]["reason"] == "notFound"
 
 
 def test_a_scripted_fault_strikes_these_services_too() -> None:
@@ -291,8 +291,8 @@ def test_any_body_is_taken_or_refused(shared: World, body: Any) -> None:
         f"/v1/{SECRET}:testIamPermissions",
     ):
         for sent in (body, {"permissions": body}):
-            http, said = _raw(shared, "POST", path, json.dumps(sent))
-            assert http in (200, 400), said
+            http, output = _raw(shared, "POST", path, json.dumps(sent))
+            assert http in (200, 400), output
 
 
 def vars_of(row: Row) -> dict[str, Any]:

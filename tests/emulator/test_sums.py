@@ -13,9 +13,9 @@ ASKED = questions.arithmetic(200).questions
 
 @pytest.mark.parametrize("share", [0.0, 0.8, 1.0])
 def test_it_has_the_share_right_that_it_is_said_to_know(share: float) -> None:
-    said = [answer_sum(question.prompt, share) for question in ASKED]
-    assert all(said), "each is a sum"
-    right = [is_right(text or "", question.answer) for text, question in zip(said, ASKED, strict=True)]
+    output = [answer_sum(question.prompt, share) for question in ASKED]
+    assert all(output), "each is a sum"
+    right = [is_right(text or "", question.answer) for text, question in zip(output, ASKED, strict=True)]
     assert sum(right) / len(right) == pytest.approx(share, abs=0.06)
 
 

@@ -57,8 +57,8 @@ def test_an_example_runs_as_its_header_says(name: str) -> None:
 
 def test_the_demo_shows_every_step_and_leaves_nothing_running() -> None:
     done = run("examples/demo.sh")
-    told = done.stdout + done.stderr
-    assert done.returncode == 0, told
+    answer = done.stdout + done.stderr
+    assert done.returncode == 0, answer
     assert "Serving at http://" in done.stderr
     assert "This is the tpudeploy emulator" in done.stdout
     assert "completion tokens" in done.stderr

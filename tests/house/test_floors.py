@@ -58,18 +58,18 @@ def test_a_planted_violation_is_named(copy: Path, file: str, line: str, contract
     planted = copy / "tpudeploy" / file
     before = planted.read_text(encoding="utf-8")
     planted.write_text(f"{before}\n{line}\n", encoding="utf-8")
-    code, told = lint(copy)
+    code, answer = lint(copy)
     planted.write_text(before, encoding="utf-8")
     module = file.removesuffix(".py").replace("/", ".")
-    assert code != 0, told
-    assert f"{contract} BROKEN" in told
-    assert f"tpudeploy.{module}" in told
+    assert code != 0, answer
+    assert f"{contract} BROKEN" in answer
+    assert f"tpudeploy.{module}" in answer
 
 
 def test_a_module_outside_every_floor_is_named(copy: Path) -> None:
     planted = copy / "tpudeploy" / "elsewhere.py"
     planted.touch()
-    code, told = lint(copy)
+    code, answer = lint(copy)
     planted.unlink()
-    assert code != 0, told
-    assert "elsewhere" in told
+    assert code != 0, answer
+    assert "elsewhere" in answer

@@ -213,9 +213,9 @@ def _step(command: str, folder: Path, environment: dict[str, str]) -> subprocess
 def _run(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str, dict[str, str]]:
     """Exit code, what was said, outputs."""
     with _step(command, folder, environment) as process:
-        said, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=60)
     lines = (folder / "output").read_text("utf-8").splitlines()
-    return process.returncode, said, dict(line.split("=", 1) for line in lines)
+    return process.returncode, output, dict(line.split("=", 1) for line in lines)
 
 
 def test_the_action_runs_each_of_its_commands(tmp_path: Path, forge: GitHubApi) -> None:
@@ -230,11 +230,11 @@ def test_the_action_runs_each_of_its_commands(tmp_path: Path, forge: GitHubApi) 
         }
         around |= {"GITHUB_API_URL": forge.url, "NO_PROXY": "127.0.0.1"}
         assert _run("validate", tmp_path, around)[0] == 0
-        code, said, outputs = _run("plan", tmp_path, around)
-        assert (code, outputs["changes"]) == (0, "true"), said
+        code, output, outputs = _run("plan", tmp_path, around)
+        assert (code, outputs["changes"]) == (0, "true"), output
         assert Path(outputs["json-plan-path"]).parent == tmp_path / "tpudeploy"
-        code, said, outputs = _run("apply", tmp_path, around)
-        assert (code, outputs["exit-code"], outputs["failure-reason"]) == (11, "11", "TPU3006"), said
+        code, output, outputs = _run("apply", tmp_path, around)
+        assert (code, outputs["exit-code"], outputs["failure-reason"]) == (11, "11", "TPU3006"), output
         assert _run("resume", tmp_path, around)[0] == 0
         assert _run("drift", tmp_path, around)[0] == 0
         assert not emulator.live()
@@ -254,12 +254,12 @@ def test_a_cancelled_job_saves_what_it_began_within_the_seconds_that_it_has(tmp_
                 assert process.poll() is None
             began = time.monotonic()
             process.send_signal(signal.SIGINT)
-            said, _ = process.communicate(timeout=30)
+            output, _ = process.communicate(timeout=30)
             assert time.monotonic() - began < 5
         assert process.returncode == 130
-        assert "Work in progress is saved." in said
-        (asked,) = (name for zone in emulator.live().values() for name in zone)
-    assert asked in (tmp_path / ".tpudeploy" / "state" / "gemma.json").read_text("utf-8")
+        assert "Work in progress is saved." in output
+        (requests,) = (name for zone in emulator.live().values() for name in zone)
+    assert requests in (tmp_path / ".tpudeploy" / "state" / "gemma.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize(("code", "ends"), [("12", 0), ("1", 1), ("11", 11), ("", 1)])

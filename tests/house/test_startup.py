@@ -113,16 +113,16 @@ def test_validate_reads_the_flags_that_it_meets(work: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [(("schema",), 0, "}\n"), (("validate", PROFILE), 0, ": valid\n"), (("validate", "absent.yaml"), 1, "")],
 )
 def test_a_process_ends_at_once_with_its_code_and_all_it_said(
-    work: Path, arguments: tuple[str, ...], code: int, said: str
+    work: Path, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     tpudeploy = Path(sys.executable).with_name("tpudeploy")
     ended = subprocess.run([tpudeploy, *arguments], cwd=work, capture_output=True, text=True, check=False)
     assert ended.returncode == code
-    assert ended.stdout.endswith(said)
+    assert ended.stdout.endswith(message)
     assert code == 0 or ended.stderr.startswith("Error")
 
 

@@ -92,9 +92,9 @@ def test_every_code_is_explained_and_every_explanation_says_something() -> None:
 
 
 def test_every_shipped_profile_is_in_the_list_of_profiles() -> None:
-    told = (ROOT / "profiles" / "README.md").read_text(encoding="utf-8")
+    answer = (ROOT / "profiles" / "README.md").read_text(encoding="utf-8")
     for name in assets.profiles():
-        assert f"| `{name}` |" in told
+        assert f"| `{name}` |" in answer
 
 
 @pytest.mark.parametrize("name", sorted(assets.profiles()))
@@ -104,9 +104,9 @@ def test_every_shipped_profile_is_valid(name: str) -> None:
 
 def test_every_runtime_dependency_has_its_reason_in_architecture() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    told = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    answer = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     for requirement in project["dependencies"]:
-        assert f"| {requirement.partition('>=')[0]} |" in told
+        assert f"| {requirement.partition('>=')[0]} |" in answer
 
 
 @pytest.mark.parametrize(

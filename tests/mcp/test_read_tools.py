@@ -51,8 +51,8 @@ def test_a_tool_answers_what_the_command_prints(serving: CommandLine) -> None:
     with connected(serving, allow_writes=False) as agent:
         for tool, (arguments, words) in TOOLS.items():
             printed = document(serving.run(*words))
-            told = agent.told(tool, **arguments)
-            assert told == {key: printed[key] for key in told}, tool
+            answer = agent.told(tool, **arguments)
+            assert answer == {key: printed[key] for key in answer}, tool
         details = document(serving.run("status", "--details", "--json", "gemma.yaml"))["details"]
         assert agent.told("memory_layout", profile="gemma.yaml")["details"] == details
         assert json.loads(agent.read("tpudeploy://deployments")) == document(serving.run("show", "--json"))
@@ -62,11 +62,11 @@ def test_a_tool_answers_what_the_command_prints(serving: CommandLine) -> None:
 
 def test_alert_rules_are_the_file_that_the_command_prints_with_what_it_says_beside_it(cli: Open) -> None:
     at = cli()
-    said = at.run("alerts", "--format", "gmp", "--ttft", "3", at.write())
+    result = at.run("alerts", "--format", "gmp", "--ttft", "3", at.write())
     with connected(at) as agent:
-        told = agent.told("alerts", profiles=["gemma.yaml"], form="gmp", ttft_seconds=3)
-    assert told["text"].rstrip("\n") == said.out.rstrip("\n")
-    assert told["remarks"] == said.err.splitlines()
+        answer = agent.told("alerts", profiles=["gemma.yaml"], form="gmp", ttft_seconds=3)
+    assert answer["text"].rstrip("\n") == result.out.rstrip("\n")
+    assert answer["remarks"] == result.err.splitlines()
 
 
 def test_a_code_is_explained_and_a_wrong_one_is_an_error_with_what_was_meant(cli: Open) -> None:

@@ -49,7 +49,7 @@ def test_an_agent_deploys_a_model_and_cannot_take_it_away_by_itself(cli: Open) -
         assert len(agent.asked) == 1
         (deployment,) = agent.told("status", profiles=["gemma.yaml"])["deployments"]
         assert deployment["name"] == "gemma"
-        told = "\n".join([*agent.heard, agent.read("tpudeploy://deployments/gemma"), *agent.asked])
+        answer = "\n".join([*agent.heard, agent.read("tpudeploy://deployments/gemma"), *agent.asked])
     assert list(at.slices.values()) == ["ACTIVE"]
-    assert "hf-token" in told, "secrets are named"
-    assert CANARY not in told
+    assert "hf-token" in answer, "secrets are named"
+    assert CANARY not in answer

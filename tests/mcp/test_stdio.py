@@ -46,10 +46,10 @@ def test_the_real_client_plans_applies_and_destroys_once_a_person_says_yes(
     tmp_path: Path, emulator: Emulator, mode: str
 ) -> None:
     answers = [ElicitResult(action="decline"), ElicitResult(action="accept", content={"approve": True})]
-    asked = list[str]()
+    requests = list[str]()
 
     async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-        asked.append(params.message)
+        requests.append(params.message)
         return answers.pop(0)
 
     async def session() -> None:
@@ -77,18 +77,18 @@ def test_the_real_client_plans_applies_and_destroys_once_a_person_says_yes(
             assert refused.is_error
             (name,) = (name for zone in emulator.live().values() for name in zone)
             assert (await told("destroy", plan_id=removal["plan_id"]))["does"] == "destroy"
-            assert len(asked) == 2
-            assert all(name in question for question in asked)
+            assert len(requests) == 2
+            assert all(name in question for question in requests)
 
     anyio.run(session)
 
 
 @pytest.mark.parametrize(
-    ("ended_by", "code", "said"),
+    ("ended_by", "code", "message"),
     [(signal.SIGTERM, 130, "the progress is saved"), (signal.SIGKILL, -signal.SIGKILL, "")],
 )
 def test_stdout_holds_the_protocol_and_a_server_that_is_ended_at_work_leaves_what_was_begun_in_the_state(
-    tmp_path: Path, emulator: Emulator, ended_by: signal.Signals, code: int, said: str
+    tmp_path: Path, emulator: Emulator, ended_by: signal.Signals, code: int, message: str
 ) -> None:
     """A client that is still there keeps stdin open: nothing else would end it."""
     with ExitStack() as stack:
@@ -112,15 +112,15 @@ def test_stdout_holds_the_protocol_and_a_server_that_is_ended_at_work_leaves_wha
         plan_id = hear(server.stdout)["structuredContent"]["plan_id"]
         tell(server.stdin, call(3, "apply", plan_id=plan_id))
         assert hear(server.stdout)["structuredContent"]["state"] == "running"
-        after, told = 0, set[str]()
-        while "requested" not in told:
+        after, answer = 0, set[str]()
+        while "requested" not in answer:
             tell(server.stdin, call(4 + after, "operation", after=after, wait_seconds=30))
             polled = hear(server.stdout)["structuredContent"]
-            after, told = polled["last_event"], told | {event["type"] for event in polled["events"]}
+            after, answer = polled["last_event"], answer | {event["type"] for event in polled["events"]}
         server.send_signal(ended_by)
         assert server.wait(timeout=30) == code
         assert server.stdout.read() == ""
-        assert said in server.stderr.read()
+        assert message in server.stderr.read()
     state = json.loads((tmp_path / ".tpudeploy" / "state" / "gemma.json").read_text(encoding="utf-8"))
     assert state["goal"] is not None
     (attempt,) = state["records"][0]["attempts"]
@@ -154,9 +154,9 @@ def test_settings_that_are_wrong_are_said_before_a_client_waits_for_an_answer(tm
 
 def test_without_the_sdk_it_says_what_to_install(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    said = cli().run("mcp")
-    assert (said.code, said.out) == (1, "")
-    assert "Install it: pip install 'tpudeploy[mcp]'." in said.err
+    result = cli().run("mcp")
+    assert (result.code, result.out) == (1, "")
+    assert "Install it: pip install 'tpudeploy[mcp]'." in result.err
 
 
 def tell(stdin: IO[str], *messages: object) -> None:

@@ -33,9 +33,9 @@ def test_what_was_planned_is_applied_in_the_background_and_polled_to_its_end(cli
     assert begun["operation_id"] == ended["operation_id"] == "operation-1"
     assert (ended["state"], ended["error"]) == ("succeeded", None)
     assert [o["address"] for o in ended["result"]["outcomes"]] == ["gemma[0]"]
-    told = [event["type"] for event in ended["events"]]
-    assert "change_started" in told
-    assert told[-1] == "change_done"
+    answer = [event["type"] for event in ended["events"]]
+    assert "change_started" in answer
+    assert answer[-1] == "change_done"
     assert again["is_empty"]
     assert list(at.slices.values()) == ["ACTIVE"]
 
@@ -47,12 +47,12 @@ def test_a_plan_that_the_world_has_overtaken_is_refused_as_on_the_command_line(c
         plan_id = planned(agent)
         assert at.run("apply", "-auto-approve", "-wait", "accepted", "gemma.yaml").code == 0
         assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
-        asked = len(at.asked())
+        requests = len(at.asked())
         refused = agent.call("apply", plan_id=plan_id)
     assert refused.is_error
     assert (refused.document["code"], refused.document["exit_code"]) == ("TPU3001", 11)
     assert plan_id in refused.text
-    assert len(at.asked()) == asked
+    assert len(at.asked()) == requests
 
 
 def test_a_plan_that_nobody_was_shown_is_refused(cli: Open) -> None:

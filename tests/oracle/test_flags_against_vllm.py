@@ -171,9 +171,9 @@ def test_vllm_reads_arbitrary_text_as_it_was_meant() -> None:
 
 
 def test_no_flag_refuses_every_sample() -> None:
-    said = {flag.name for flag, _, _ in expressible(SAMPLES, flags())}
+    output = {flag.name for flag, _, _ in expressible(SAMPLES, flags())}
 
-    assert said == set(names())
+    assert output == set(names())
 
 
 def test_an_alias_is_the_same_option_to_vllm() -> None:

@@ -152,8 +152,8 @@ def test_stopped_before_any_effect_for_longer_than_its_lease_it_doubles_nothing_
     with begun() as at:
         at.apply(fuse)
     every = list(product(range(len(fuse.passed)), ("apply", "destroy")))
-    asked = fuse.passed.index("request")  # between the intent, which is saved, and the request
-    for effect, verb in every if whole else [(asked, "apply"), (asked, "destroy"), *Random(1).sample(every, 2)]:
+    requests = fuse.passed.index("request")  # between the intent, which is saved, and the request
+    for effect, verb in every if whole else [(requests, "apply"), (requests, "destroy"), *Random(1).sample(every, 2)]:
         with begun() as at:
             act = at.apply if verb == "apply" else at.destroy
 

@@ -55,8 +55,8 @@ def _draw_trouble(random: Random, names: Collection[str]) -> list[Mapping[str, A
 def _served_after(person: CommandLine, parallelism: int) -> dict[str, float]:
     """Apply the fleet; for each deployment that serves, return the seconds that this took."""
     began = person.clock.now()
-    told = person.run("apply", "fleet", "-auto-approve", "-json", f"-parallelism={parallelism}")
-    rows = [json.loads(line) for line in told.out.splitlines()]
+    result = person.run("apply", "fleet", "-auto-approve", "-json", f"-parallelism={parallelism}")
+    rows = [json.loads(line) for line in result.out.splitlines()]
     return {row["address"].partition("[")[0]: row["at"] - began for row in rows if row.get("type") == "serving"}
 
 
@@ -123,13 +123,13 @@ def _run_until_done(person: CommandLine, words: tuple[str, ...], seed: int) -> N
     One done is not enough: a slice may be preempted after its apply.
     """
     plan = ("plan", "fleet", *(["-destroy"] if words[0] == "destroy" else []))
-    told = None
+    answer = None
     for _ in range(RE_RUNS):
-        told = person.run(*words)
-        if told.code == 0 and "No changes." in person.run(*plan).out:
+        answer = person.run(*words)
+        if answer.code == 0 and "No changes." in person.run(*plan).out:
             return
-    assert told is not None
-    raise AssertionError(f"does not converge with seed {seed}: {told.all}")
+    assert answer is not None
+    raise AssertionError(f"does not converge with seed {seed}: {answer.all}")
 
 
 def _must_have_one_each(person: CommandLine, seed: int) -> None:

@@ -44,8 +44,8 @@ def test_killed_at_any_moment_a_hand_over_loses_no_request(cli: Open, name: str,
                 if seconds:
                     at.left_or_killed(seconds, "apply", "-auto-approve", profile)
                     at.clock.sleep(later)
-            told = at.run("apply", "-auto-approve", profile)
-            assert told.code == 0, told.all
+            result = at.run("apply", "-auto-approve", profile)
+            assert result.code == 0, result.all
             at.clock.sleep(MINUTE)
         lost_nothing(clients, at_least=50)
         assert len(at.slices) == 1, (first, later, second)

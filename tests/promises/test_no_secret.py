@@ -49,10 +49,10 @@ def test_no_secret_is_written_anywhere_however_the_boot_ends(cli: Open, name: st
     at.write(KEYED)
     heard = []
     for command in COMMANDS:
-        said = at.run(*command)
-        heard.append(said.all)
+        result = at.run(*command)
+        heard.append(result.all)
         if command[0] == "apply":
-            assert said.code == code, said.all
+            assert result.code == code, result.all
     written = list(_written(at, heard))
     assert sum(b"hf-token" in text for _, text in written) > 5, "the search must reach where secrets are named"
     assert not [(where, text) for where, text in written if any(spelling in text for spelling in _spellings())]

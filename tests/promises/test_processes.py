@@ -74,10 +74,10 @@ def test_ctrl_c_ends_every_deployment_saved_with_130_and_the_lock_free(
     with command(emulator, folder, "apply", "-auto-approve", *where, *profiles) as run:
         heard(run, "In the queue", times=len(profiles))
         run.send_signal(signal.SIGINT)
-        told = run.communicate(timeout=SOON)[0]
-    assert run.returncode == 130, told
-    assert "Interrupted. Work in progress is saved." in told
-    assert "Traceback" not in told
+        result = run.communicate(timeout=SOON)[0]
+    assert run.returncode == 130, result
+    assert "Interrupted. Work in progress is saved." in result
+    assert "Traceback" not in result
     assert states(emulator) == ["WAITING_FOR_RESOURCES"] * len(profiles)
     assert locks(emulator) == []
     assert ended(emulator, folder, "destroy", "-auto-approve", *where, *profiles) == 0
@@ -93,11 +93,11 @@ def test_many_who_apply_at_once_buy_one_slice_and_who_is_kept_out_says_so(
     with ExitStack() as stack:
         apply = ("apply", "-auto-approve", *where, "gemma.yaml")
         runs = [stack.enter_context(command(emulator, folder, *apply)) for _ in range(16 if whole else 4)]
-        told = [run.communicate(timeout=SOON)[0] for run in runs]
+        answer = [run.communicate(timeout=SOON)[0] for run in runs]
         codes = [run.returncode for run in runs]
-    assert 0 in codes, told
-    assert set(codes) <= {0, 10, 11}, told
-    assert all("is locked" in said for said, code in zip(told, codes, strict=True) if code == 10)
+    assert 0 in codes, answer
+    assert set(codes) <= {0, 10, 11}, answer
+    assert all("is locked" in output for output, code in zip(answer, codes, strict=True) if code == 10)
     assert states(emulator) == ["ACTIVE"]
     assert creates(emulator) == 1
     assert locks(emulator) == []
@@ -125,13 +125,13 @@ def test_a_google_call_that_does_not_return_keeps_nobody_waiting_and_what_it_did
         until(lambda: len(states(emulator)) == len(profiles))
         began = time.monotonic()
         run.send_signal(number)
-        told = run.communicate(timeout=SOON)[0]
+        result = run.communicate(timeout=SOON)[0]
         assert time.monotonic() - began < 5
-    assert run.returncode == 130, told
-    assert "no new step starts, and the progress is saved" in told
-    assert told.count("Still outstanding: ") == len(profiles)
-    assert "Run the same command again to continue" in told
-    assert "Traceback" not in told
+    assert run.returncode == 130, result
+    assert "no new step starts, and the progress is saved" in result
+    assert result.count("Still outstanding: ") == len(profiles)
+    assert "Run the same command again to continue" in result
+    assert "Traceback" not in result
     assert locks(emulator) == []
     assert ended(emulator, folder, "apply", "-auto-approve", *where, *profiles) == 0
     assert states(emulator) == ["ACTIVE"] * len(profiles)
@@ -147,10 +147,10 @@ def test_of_two_deployments_one_whose_call_does_not_return_keeps_nobody_waiting(
         heard(run, "Provisioning")
         began = time.monotonic()
         run.send_signal(signal.SIGINT)
-        told = run.communicate(timeout=SOON)[0]
+        result = run.communicate(timeout=SOON)[0]
         assert time.monotonic() - began < 5
-    assert run.returncode == 130, told
-    assert told.count("Still outstanding: ") == 2
+    assert run.returncode == 130, result
+    assert result.count("Still outstanding: ") == 2
     assert ended(emulator, folder, "apply", "-auto-approve", "gemma.yaml", "second.yaml") == 0
     assert states(emulator) == ["ACTIVE"] * 2
     assert creates(emulator) == 2
@@ -163,12 +163,12 @@ def test_a_step_that_ends_within_moments_is_waited_for_and_nothing_new_begins(em
     with command(emulator, folder, "apply", "-auto-approve", "gemma.yaml") as run:
         heard(run, "Asking for")
         run.send_signal(signal.SIGINT)
-        told = run.communicate(timeout=SOON)[0]
-    assert run.returncode == 130, told
+        result = run.communicate(timeout=SOON)[0]
+    assert run.returncode == 130, result
     assert creates(emulator) == 1
     (attempt,) = state(folder)["records"][0]["attempts"]
     assert attempt["operation"], "the reply was read, and saved"
-    assert f"Still outstanding: {attempt['name']} (us-east5-a, spot)" in told
+    assert f"Still outstanding: {attempt['name']} (us-east5-a, spot)" in result
 
 
 def test_the_second_signal_ends_it_at_once_with_the_intent_in_the_state(emulator: Emulator, folder: Path) -> None:
@@ -180,10 +180,10 @@ def test_the_second_signal_ends_it_at_once_with_the_intent_in_the_state(emulator
         heard(run, "no new step starts")
         began = time.monotonic()
         run.send_signal(signal.SIGTERM)
-        told = run.communicate(timeout=SOON)[0]
+        result = run.communicate(timeout=SOON)[0]
         assert time.monotonic() - began < 1.5
-    assert run.returncode == 130, told
-    assert "Interrupted twice: stopped at once." in told
+    assert run.returncode == 130, result
+    assert "Interrupted twice: stopped at once." in result
     (attempt,) = state(folder)["records"][0]["attempts"]
     assert attempt["life"] == {"state": "requested"}
     assert ended(emulator, folder, "apply", "-auto-approve", "gemma.yaml") == 0
@@ -197,10 +197,10 @@ def test_a_bucket_that_does_not_answer_keeps_nobody_waiting_either(emulator: Emu
         until(lambda: bool(locks(emulator)))
         began = time.monotonic()
         run.send_signal(signal.SIGINT)
-        told = run.communicate(timeout=SOON)[0]
+        result = run.communicate(timeout=SOON)[0]
         assert time.monotonic() - began < 5
-    assert run.returncode == 130, told
-    assert "its lock may remain in the bucket" in told
+    assert run.returncode == 130, result
+    assert "its lock may remain in the bucket" in result
     emulator._cloud.troubles.clear()
     for lock in locks(emulator):  # there is one if its deletion was not even heard
         assert ended(emulator, folder, "force-unlock", "-force", lock, *IN_A_BUCKET) == 0
@@ -219,10 +219,10 @@ def test_a_destroy_that_is_interrupted_says_what_is_still_there_and_goes_on(
         until(lambda: states(emulator) != ["ACTIVE"])
         began = time.monotonic()
         run.send_signal(number)
-        told = run.communicate(timeout=SOON)[0]
+        result = run.communicate(timeout=SOON)[0]
         assert time.monotonic() - began < 5
-    assert run.returncode == 130, told
-    assert "given up, not gone yet" in told
+    assert run.returncode == 130, result
+    assert "given up, not gone yet" in result
     assert ended(emulator, folder, "destroy", "-auto-approve", "gemma.yaml") == 0
     assert states(emulator) == []
 
@@ -234,10 +234,10 @@ def test_a_plan_ends_at_the_first_signal(emulator: Emulator, folder: Path, numbe
         until(lambda: any(r.resource.endswith("/queuedResources") for r in emulator.requests))
         began = time.monotonic()
         run.send_signal(number)
-        told = run.communicate(timeout=SOON)[0]
+        result = run.communicate(timeout=SOON)[0]
         assert time.monotonic() - began < 2
-    assert run.returncode == 130, told
-    assert "Interrupted" in told
+    assert run.returncode == 130, result
+    assert "Interrupted" in result
     assert not (folder / ".tpudeploy").exists()
 
 
@@ -262,21 +262,21 @@ def command(emulator: Emulator, folder: Path, *words: str) -> Iterator[subproces
 
 def ended(emulator: Emulator, folder: Path, *words: str) -> int:
     with command(emulator, folder, *words) as run:
-        told = run.communicate(timeout=SOON)[0]
-    assert "Traceback" not in told, told
+        result = run.communicate(timeout=SOON)[0]
+    assert "Traceback" not in result, result
     return run.returncode
 
 
 def heard(run: subprocess.Popen[str], word: str, *, times: int = 1) -> None:
     """Wait until it says so."""
     assert run.stdout is not None
-    told = []
+    answer = []
     for line in run.stdout:
-        told.append(line)
+        answer.append(line)
         times -= word in line
         if not times:
             return
-    raise AssertionError(f"it never said {word!r}: {told}")
+    raise AssertionError(f"it never said {word!r}: {answer}")
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -26,10 +26,10 @@ _moments = st.sampled_from((0.0, 1.0, 15.0, 90.0, 200.0, 900.0))
 
 def _fault(name: str, **options: Any) -> st.SearchStrategy[Mapping[str, Any]]:
     """A row of trouble: `options` are values or strategies; anywhere or in one zone, always or a few times."""
-    told = {key: value if isinstance(value, st.SearchStrategy) else st.just(value) for key, value in options.items()}
+    answer = {key: value if isinstance(value, st.SearchStrategy) else st.just(value) for key, value in options.items()}
     where = {"zone": st.sampled_from(WHERE), "times": st.integers(1, 3), "attempt": st.integers(1, 4)}
-    optional = {key: value for key, value in where.items() if key not in told}
-    return st.fixed_dictionaries({"fault": st.just(name), **told}, optional=optional)
+    optional = {key: value for key, value in where.items() if key not in answer}
+    return st.fixed_dictionaries({"fault": st.just(name), **answer}, optional=optional)
 
 
 _methods = st.sampled_from([*(f"queuedResources.{c}" for c in CALLS), "nodes.get", "nodes.patch", "operations.get"])
@@ -147,6 +147,6 @@ def _do(at: Trial, deed: tuple[Any, ...]) -> None:
 
 def _delete(at: Trial, name: str) -> None:
     """As a colleague would, with another tool, which meets the same trouble."""
-    asked = Request(f"http://{at.emulator.host}/v2/{name}?force=true", method="DELETE")
-    with suppress(OSError), urlopen(asked, timeout=10):
+    requests = Request(f"http://{at.emulator.host}/v2/{name}?force=true", method="DELETE")
+    with suppress(OSError), urlopen(requests, timeout=10):
         pass

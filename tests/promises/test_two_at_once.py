@@ -46,9 +46,9 @@ def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(cli: Open) 
     at.write()
     state = LocalState(at.folder / STATES, at.clock, who="ada@analytical-engine")
     lease = state.lock("gemma", "apply")
-    said = at.run("apply", "-auto-approve", "gemma.yaml")
-    assert said.code == 10
-    assert "The state of gemma is locked by ada@analytical-engine" in said.words
+    result = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert result.code == 10
+    assert "The state of gemma is locked by ada@analytical-engine" in result.words
     assert not at.asked()
     state.unlock(lease)
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0

@@ -89,8 +89,8 @@ def test_a_run_that_wakes_up_after_its_lock_was_taken_over_writes_nothing_and_as
 ) -> None:
     usual = Freezer(at=None)
     with cloud(_folder(tmp_path, "usual"), usual, monkeypatch), process(tmp_path / "usual", usual) as run:
-        said = run.communicate(timeout=SOON)[0]
-        assert run.returncode == 0, said
+        output = run.communicate(timeout=SOON)[0]
+        assert run.returncode == 0, output
     (create,) = creates(usual.paths)
     others = Random(0).sample(range(create + 1, len(usual.paths)), 1)
     # The proof of the lock and the intent, the request itself, and any later one.
@@ -105,11 +105,11 @@ def test_a_run_that_wakes_up_after_its_lock_was_taken_over_writes_nothing_and_as
             assert code == 0, (at, usual.paths[at])
             before, state = len(creates(freezer.paths)), _state(emulator)
             os.kill(zombie.pid, signal.SIGCONT)
-            said = zombie.communicate(timeout=SOON)[0]
-            assert "Traceback" not in said
-            assert zombie.returncode in {0, 1, 11}, said
-            assert len(creates(freezer.paths)) == before, (at, usual.paths[at], said)
-            assert [s for zone in emulator.live().values() for s in zone.values()] == ["ACTIVE"], said
+            output = zombie.communicate(timeout=SOON)[0]
+            assert "Traceback" not in output
+            assert zombie.returncode in {0, 1, 11}, output
+            assert len(creates(freezer.paths)) == before, (at, usual.paths[at], output)
+            assert [s for zone in emulator.live().values() for s in zone.values()] == ["ACTIVE"], output
             assert _attempts(_state(emulator)) == _attempts(state)
             assert _lies(emulator, "team/state/gemma.lock") is None
 

@@ -135,9 +135,9 @@ def _has_a_log_that_is_explained(chain: Chain) -> None:
 
 
 def _tells_its_metrics(chain: Chain) -> None:
-    told = chain.run("metrics", "tiny.yaml")
-    assert "requests finished" in told
-    assert "TTFT half within" in told
+    result = chain.run("metrics", "tiny.yaml")
+    assert "requests finished" in result
+    assert "TTFT half within" in result
 
 
 def _is_measured(chain: Chain) -> None:

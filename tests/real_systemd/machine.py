@@ -118,7 +118,7 @@ def booted(folder: Path, *, boot_seconds: float = 0.0, **metadata: str) -> Itera
     places = dict.fromkeys(str(Path(place).resolve()) for place in (HERE.parents[1], sys.prefix, sys.base_prefix))
     enter = [str(HERE / "enter.sh"), str(folder), *places]
     words = ["bash", "-c", join, "join", "unshare", *namespaces, "--fork", "--kill-child", "bash", *enter]
-    with (folder / "entering").open("wb") as said, subprocess.Popen(words, stdout=said, stderr=said) as process:
+    with (folder / "entering").open("wb") as output, subprocess.Popen(words, stdout=output, stderr=output) as process:
         try:
             _await_world(folder, process)
             yield Machine(folder, _child(process.pid))

@@ -17,11 +17,11 @@ def test_ends_well_once_a_prompt_was_completed(bench: Bench) -> None:
     bench.rules.append(HEALTHY_AFTER)
     done = bench.run(script(container()))
     assert (done.returncode, done.stderr) == (0, "")
-    said = bench.attributes()
+    result = bench.attributes()
     assert list(dict(bench.moves())) == ["booted", "docker", "image", "starting", "serving"]
-    assert said["phase"] == ["booted", "serving"]
-    assert said["spec"] == ["abc123"]
-    assert said["answer"] == [CHAT]
+    assert result["phase"] == ["booted", "serving"]
+    assert result["spec"] == ["abc123"]
+    assert result["answer"] == [CHAT]
     assert (bench.root / "var/log/tpudeploy/startup.log").read_text() == done.stdout
 
 

@@ -65,14 +65,14 @@ def test_a_container_that_ends_is_noticed_with_its_cause(bench: Bench) -> None:
     ],
 )
 def test_the_cause_is_the_line_that_says_why(bench: Bench, log: str, cause: str) -> None:
-    said = cause_of_failure(
+    output = cause_of_failure(
         bench,
         container(),
         ("curl", "/health", [(0, "")]),
         ("docker", "inspect -f", [(0, "false 1\n")]),
         ("docker", "logs", [(0, log)]),
     )
-    assert said == f"The container ended (exit code 1): {cause}"
+    assert output == f"The container ended (exit code 1): {cause}"
 
 
 def test_a_cause_that_the_engine_breaks_over_several_lines_is_reported_whole(bench: Bench) -> None:

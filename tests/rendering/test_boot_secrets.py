@@ -12,18 +12,18 @@ CANARY = "hf-canary-8a41"
 
 
 @pytest.mark.parametrize(
-    ("secret", "asked"),
+    ("secret", "requests"),
     [
         ("hf-token", "projects/my-project/secrets/hf-token/versions/latest"),
         ("projects/other/secrets/s/versions/7", "projects/other/secrets/s/versions/7"),
         ("projects/other/secrets/s", "projects/other/secrets/s/versions/latest"),
     ],
 )
-def test_asks_secret_manager_for_the_version_the_profile_names(bench: Bench, secret: str, asked: str) -> None:
+def test_asks_secret_manager_for_the_version_the_profile_names(bench: Bench, secret: str, requests: str) -> None:
     bench.rules.append(("curl", "secretmanager", [(200, payload("x1"))]))
     assert bench.run(script(with_secrets(SecretRef(variable="A", secret=secret)))).returncode == 0
     [call] = [call for call in bench.calls("curl") if "secretmanager" in call.line]
-    assert call.argv[-1] == f"https://secretmanager.googleapis.com/v1/{asked}:access"
+    assert call.argv[-1] == f"https://secretmanager.googleapis.com/v1/{requests}:access"
 
 
 @pytest.mark.parametrize("value", [CANARY, "two\nlines", "sp ace $HOME `id` \"q\" 'q' \\", "ключ", "-e X=1"])

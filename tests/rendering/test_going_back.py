@@ -16,10 +16,10 @@ def test_what_served_before_is_started_again_and_the_cause_told(bench: Bench) ->
     bench.rules.append(GONE)
     assert bench.run(script(container(name="good"), spec="a")).returncode == 0
     assert bench.run(script(container(name="bad"), spec="b")).returncode == 0
-    said = bench.attributes()
-    assert said["spec"] == ["a", "b", "a"]
-    assert said["phase"][-1] == "serving"
-    assert said["cause"] == ["docker run failed: docker: no such device"]
+    result = bench.attributes()
+    assert result["spec"] == ["a", "b", "a"]
+    assert result["phase"][-1] == "serving"
+    assert result["cause"] == ["docker run failed: docker: no such device"]
     assert [call.argv[4] for call in bench.calls("docker run")] == ["good", "bad", "good"]
 
 
@@ -37,9 +37,9 @@ def test_where_neither_comes_up_both_causes_are_told(bench: Bench) -> None:
     assert bench.run(script(container(name="good"), spec="a")).returncode == 0
     assert bench.run(script(container(name="bad"), spec="b")).returncode != 0
     assert bench.attributes()["phase"][-1] == "failed"
-    told = bench.attributes()["detail"][-1]
-    assert told.startswith("docker run failed: docker: no such device (the server before did not come back either: ")
-    assert "out of memory" in told
+    result = bench.attributes()["detail"][-1]
+    assert result.startswith("docker run failed: docker: no such device (the server before did not come back either: ")
+    assert "out of memory" in result
 
 
 def test_a_first_server_has_nothing_to_go_back_to(bench: Bench) -> None:

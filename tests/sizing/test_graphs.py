@@ -35,9 +35,9 @@ REFERENCE: list[tuple[tuple[int, int, int, int], tuple[int, int, int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "counts"), REFERENCE)
-def test_graphs_are_those_of_the_reference(asked: tuple[int, int, int, int], counts: tuple[int, int, int]) -> None:
-    batched, seqs, gap, proposed = asked
+@pytest.mark.parametrize(("requests", "counts"), REFERENCE)
+def test_graphs_are_those_of_the_reference(requests: tuple[int, int, int, int], counts: tuple[int, int, int]) -> None:
+    batched, seqs, gap, proposed = requests
     plan = sized(
         "E2B",
         "v6e-1",

@@ -47,8 +47,8 @@ LLAMA = {
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     capsys.readouterr()
     code = main(["size", *arguments])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    answer = capsys.readouterr()
+    return code, answer.out, answer.err
 
 
 def test_auto_is_the_most_that_the_cache_holds(capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,13 +167,13 @@ def test_the_library_sizes_a_profile(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_plan_shows_what_a_chip_will_hold(cli: Open) -> None:
     with_project = cli()
     name = with_project.write()
-    said = with_project.run("plan", name, "--set", "placement.project=my-project")
-    assert "a chip holds 8.97 GiB of weights" in said.words
-    said = with_project.run(
+    result = with_project.run("plan", name, "--set", "placement.project=my-project")
+    assert "a chip holds 8.97 GiB of weights" in result.words
+    result = with_project.run(
         "plan", name, "--set", "placement.project=my-project", "--set", "model.id=google/gemma-4-31B-it"
     )
-    assert said.code == 13
-    assert "TPU2101" in said.all
+    assert result.code == 13
+    assert "TPU2101" in result.all
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "profiles").glob("*.yaml")), ids=lambda path: path.stem)

@@ -11,9 +11,9 @@ from command_line import CommandLine
 
 def log(at: CommandLine) -> str:
     """What the machine printed while it booted."""
-    said = at.run("logs", "gemma.yaml")
-    assert said.code == 0, said.all
-    return said.out
+    result = at.run("logs", "gemma.yaml")
+    assert result.code == 0, result.all
+    return result.out
 
 
 def objects(at: CommandLine, prefix: str = "") -> dict[str, bytes]:

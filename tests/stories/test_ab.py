@@ -99,19 +99,19 @@ def flags(at: CommandLine) -> Mapping[str, Any]:
 
 
 def test_a_flag_that_does_nothing_makes_no_difference(at: CommandLine) -> None:
-    said = at.run("compare", "gemma.yaml", *SAME, *LOAD, "-auto-approve")
-    assert said.code == 0, said.all
-    assert "7 repeats (A B A B A B A) of 1 cell, 1m 0s each at most" in said.out
-    assert "8 restarts: nothing serves for about" in said.out
-    assert "the start time decides: this value changes how the server starts" in said.out
-    assert re.search(r"^(The same within 2%|No difference): start time 0\.0%", said.out, re.MULTILINE)
-    assert re.search(r"^Keep \S+gemma.yaml as it is: it sets neither value\.$", said.out, re.MULTILINE)
-    assert re.findall(r"^  (\d)  ([AB])  \d+ s; compile cache: ", said.out, re.MULTILINE) == [
+    result = at.run("compare", "gemma.yaml", *SAME, *LOAD, "-auto-approve")
+    assert result.code == 0, result.all
+    assert "7 repeats (A B A B A B A) of 1 cell, 1m 0s each at most" in result.out
+    assert "8 restarts: nothing serves for about" in result.out
+    assert "the start time decides: this value changes how the server starts" in result.out
+    assert re.search(r"^(The same within 2%|No difference): start time 0\.0%", result.out, re.MULTILINE)
+    assert re.search(r"^Keep \S+gemma.yaml as it is: it sets neither value\.$", result.out, re.MULTILINE)
+    assert re.findall(r"^  (\d)  ([AB])  \d+ s; compile cache: ", result.out, re.MULTILINE) == [
         (str(place + 1), side) for place, side in enumerate("ABABABA")
     ], "each repeat says how its server started"
-    assert " better" not in said.out.replace("better and worse", "")
-    assert "No source shows whether serving.padding_gap is in effect" in said.out
-    assert "On the emulator: no figure here" in said.out
+    assert " better" not in result.out.replace("better and worse", "")
+    assert "No source shows whether serving.padding_gap is in effect" in result.out
+    assert "On the emulator: no figure here" in result.out
     assert turns(at) == list(enumerate("ABABABA"))
     assert is_as_written(at)
 
@@ -119,9 +119,9 @@ def test_a_flag_that_does_nothing_makes_no_difference(at: CommandLine) -> None:
 def test_a_flag_that_helps_is_found_with_an_interval_that_holds_the_truth(at: CommandLine) -> None:
     at.write(PROFILE.replace("max_model_len", "block_size: 64\n  max_model_len"))
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
-    said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve", "-json")
-    assert said.code == 0, said.all
-    tree = json.loads(said.out)
+    result = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve", "-json")
+    assert result.code == 0, result.all
+    tree = json.loads(result.out)
     strict(at, "ab").validate(tree)
     assert (tree["format"], tree["keep"], tree["reason"], tree["left"]) == ("tpudeploy.ab/1", "B", "better", 0)
     assert tree["overall"]["low"] <= 0.2 <= tree["overall"]["high"]
@@ -130,7 +130,7 @@ def test_a_flag_that_helps_is_found_with_an_interval_that_holds_the_truth(at: Co
         ("requests", "output", "ttft", "ttft-p99", "tpot", "tokens-per-usd"), "better"
     )
     assert rows["ttft"]["effect"]["change"] == pytest.approx(1 / 1.2 - 1)
-    assert said.err.count("gemma[0]: Restart complete") == 4, "the first and the last turn are what the profile says"
+    assert result.err.count("gemma[0]: Restart complete") == 4, "the first and the last turn are what the profile says"
     assert is_as_written(at)
 
     again = at.run("compare", experiment(at)["id"])
@@ -146,9 +146,9 @@ def test_where_nothing_differs_what_the_profile_says_is_kept_whichever_arm_that_
     at.write(PROFILE.replace("max_model_len", "max_num_batched_tokens: 4096\n  max_model_len"))
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     words = ("-ab", "serving.max_num_batched_tokens=2048,4096", *LOAD, "-repeats", "2", "-auto-approve", "-json")
-    said = at.run("compare", "gemma.yaml", *words)
-    assert said.code == 0, said.all
-    tree = json.loads(said.out)
+    result = at.run("compare", "gemma.yaml", *words)
+    assert result.code == 0, result.all
+    tree = json.loads(result.out)
     assert tree["reason"] in {"same", "no difference"}
     assert (tree["experiment"]["written"], tree["keep"]) == ("B", "B")
     assert [repeat["cache"] for repeat in tree["repeats"]] == ["unknown"] * 5
@@ -163,15 +163,15 @@ def test_killed_between_repeats_it_goes_on_with_those_that_are_missing(at: Comma
     at.killed(72 if ab == FASTER[1] else 40, "compare", "gemma.yaml", *words)
     assert turns(at) == [(0, "A"), (1, "B")]
     assert not is_as_written(at), "nobody was there to bring it back, and the plan says so"
-    said = at.run("compare", "gemma.yaml", "-resume", experiment(at)["id"], "-auto-approve")
-    assert said.code == 0, said.all
-    assert "3 repeats (A B A) of 1 cell" in said.out
+    result = at.run("compare", "gemma.yaml", "-resume", experiment(at)["id"], "-auto-approve")
+    assert result.code == 0, result.all
+    assert "3 repeats (A B A) of 1 cell" in result.out
     assert turns(at) == list(enumerate("ABABA"))
     assert len(client.read_text("utf-8").splitlines()) == 5 * 2, "each once, after its warm-up"
-    assert ("B is better" in said.out) is (ab == FASTER[1])
+    assert ("B is better" in result.out) is (ab == FASTER[1])
     assert is_as_written(at)
     again = at.run("compare", "gemma.yaml", "-resume", experiment(at)["id"])
-    assert (again.code, again.err) == (0, said.err[:0]), "nothing is left, and nothing is asked"
+    assert (again.code, again.err) == (0, result.err[:0]), "nothing is left, and nothing is asked"
 
 
 @pytest.mark.instant("it is stopped at a moment that is counted from its start")
@@ -179,11 +179,11 @@ def test_ctrl_c_keeps_what_was_measured_and_brings_the_deployment_back(
     at: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient(at, monkeypatch, after=72)
-    said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
-    assert said.code == 130, said.all
-    assert "Restoring gemma to its profile." in said.err
-    assert "Interrupted. 2 of 5 repeats are kept." in said.err
-    assert f"gemma.yaml --resume {experiment(at)['id']}" in said.err
+    result = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
+    assert result.code == 130, result.all
+    assert "Restoring gemma to its profile." in result.err
+    assert "Interrupted. 2 of 5 repeats are kept." in result.err
+    assert f"gemma.yaml --resume {experiment(at)['id']}" in result.err
     assert is_as_written(at)
 
 
@@ -216,35 +216,35 @@ REFUSED = (
 
 def test_what_cannot_be_compared_is_refused_before_anything_is_touched(at: CommandLine) -> None:
     for ab, code, why in REFUSED:
-        said = at.run("compare", "gemma.yaml", "-ab", ab, *LOAD, "-auto-approve")
-        assert said.code == code, said.all
-        assert why in said.all
-        assert "restart" not in said.all
+        result = at.run("compare", "gemma.yaml", "-ab", ab, *LOAD, "-auto-approve")
+        assert result.code == code, result.all
+        assert why in result.all
+        assert "restart" not in result.all
     assert is_as_written(at)
     assert not (at.folder / ".tpudeploy" / "runs").exists()
 
 
 def test_nothing_is_compared_that_does_not_serve(cli: Open) -> None:
     at = cli()
-    said = at.run("compare", at.write(), *SAME, "-auto-approve")
-    assert said.code == 1
-    assert "gemma has no endpoint yet." in said.err
+    result = at.run("compare", at.write(), *SAME, "-auto-approve")
+    assert result.code == 1
+    assert "gemma has no endpoint yet." in result.err
 
 
 def test_a_second_slice_is_no_place_for_an_arm(at: CommandLine) -> None:
     at.write(PROFILE + "lifecycle: {update: blue-green}\n")
-    said = at.run("compare", "gemma.yaml", *SAME, "-auto-approve")
-    assert said.code == 1
-    assert "would be handed over to a second slice" in said.err
-    assert "--set lifecycle.update=in-place" in said.err
+    result = at.run("compare", "gemma.yaml", *SAME, "-auto-approve")
+    assert result.code == 1
+    assert "would be handed over to a second slice" in result.err
+    assert "--set lifecycle.update=in-place" in result.err
 
 
 def test_without_a_yes_nothing_is_changed(at: CommandLine) -> None:
     before = at.state()
-    said = at.run("compare", "gemma.yaml", *SAME, *LOAD)
-    assert said.code == 1
-    assert "8 restarts: nothing serves for about" in said.out
-    assert "Approval needs an interactive terminal." in said.err
+    result = at.run("compare", "gemma.yaml", *SAME, *LOAD)
+    assert result.code == 1
+    assert "8 restarts: nothing serves for about" in result.out
+    assert "Approval needs an interactive terminal." in result.err
     assert at.state() == before
     assert not (at.folder / ".tpudeploy" / "runs").exists()
 
@@ -252,11 +252,11 @@ def test_without_a_yes_nothing_is_changed(at: CommandLine) -> None:
 def test_a_flag_that_the_engine_does_not_take_is_named_and_nothing_is_measured_of_it(cli: Open, client: Path) -> None:
     at = cli(boot={"boot_seconds": 5, "instead": {"block-size": "64"}})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
-    said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-auto-approve")
-    assert said.code == 13, said.all
-    assert "serving.block_size=32 is not in effect: the engine of arm B does otherwise." in said.out
-    assert "Keep A" in said.out
-    assert "No difference" not in said.out
+    result = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-auto-approve")
+    assert result.code == 13, result.all
+    assert "serving.block_size=32 is not in effect: the engine of arm B does otherwise." in result.out
+    assert "Keep A" in result.out
+    assert "No difference" not in result.out
     assert turns(at) == [(0, "A")]
     assert len(client.read_text("utf-8").splitlines()) == 2
     assert is_as_written(at)
@@ -266,10 +266,10 @@ def test_a_flag_that_the_engine_does_not_take_is_named_and_nothing_is_measured_o
 def test_a_slice_that_is_taken_away_ends_it_and_what_was_measured_stays(cli: Open, client: Path) -> None:
     at = cli(boot={"boot_seconds": 5}, trouble=[{"fault": "preempt", "zone": "*", "after": 145, "times": 1}])
     assert at.run("apply", "-auto-approve", at.write()).code == 0
-    said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
-    assert said.code == 11, said.all
-    assert "3 of 5 repeats are kept. Continue with tpudeploy compare " in said.err
-    assert "gemma does not match its profile yet: `tpudeploy plan` shows the rest" in said.err
+    result = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
+    assert result.code == 11, result.all
+    assert "3 of 5 repeats are kept. Continue with tpudeploy compare " in result.err
+    assert "gemma does not match its profile yet: `tpudeploy plan` shows the rest" in result.err
     assert client.exists()
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     again = at.run("compare", "gemma.yaml", "-resume", experiment(at)["id"], "-auto-approve")
@@ -280,13 +280,13 @@ def test_a_slice_that_is_taken_away_ends_it_and_what_was_measured_stays(cli: Ope
 @pytest.mark.instant("its bounds have room for three repeats, to the second")
 @pytest.mark.parametrize("bound", [("-duration", "76s"), ("-max-cost", "0.0296")])
 def test_a_bound_counts_restarts_and_what_is_there_by_then_is_told(at: CommandLine, bound: tuple[str, str]) -> None:
-    said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, *bound, "-auto-approve")
-    assert said.code == 0, said.all
+    result = at.run("compare", "gemma.yaml", *FASTER, *LOAD, *bound, "-auto-approve")
+    assert result.code == 0, result.all
     assert turns(at) == [(0, "A"), (1, "B"), (2, "A")]
-    assert "Too few repeats to tell a difference from noise." in said.out
-    assert "5 repeats are missing: tpudeploy compare " in said.out, "the third began, and had no time left"
-    assert f"gemma.yaml --resume {experiment(at)['id']}" in said.out
-    assert "Keep" not in said.out
+    assert "Too few repeats to tell a difference from noise." in result.out
+    assert "5 repeats are missing: tpudeploy compare " in result.out, "the third began, and had no time left"
+    assert f"gemma.yaml --resume {experiment(at)['id']}" in result.out
+    assert "Keep" not in result.out
     assert is_as_written(at)
 
 
@@ -358,13 +358,13 @@ RISKY = ("-ab", "serving.kv_cache_dtype=auto,fp8")
 
 def test_a_risky_flag_that_makes_answers_worse_is_never_kept_whatever_it_brings(cli: Open, client: Path) -> None:
     at = knowing(cli, SHARES)
-    said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-questions", "150", "-auto-approve")
-    assert said.code == 13, said.all
-    assert "each arm also answers the questions of arithmetic (the first 150) once" in said.out
-    assert re.search(r"A has 9\d\.\d% right, B [78]\d\.\d%: \d+ lost, 0 gained of 150", said.out)
-    assert "Quality fell with B, and no figure outweighs that." in said.out
-    assert "Keep A" in said.out
-    assert "Keep B" not in said.out
+    result = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-questions", "150", "-auto-approve")
+    assert result.code == 13, result.all
+    assert "each arm also answers the questions of arithmetic (the first 150) once" in result.out
+    assert re.search(r"A has 9\d\.\d% right, B [78]\d\.\d%: \d+ lost, 0 gained of 150", result.out)
+    assert "Quality fell with B, and no figure outweighs that." in result.out
+    assert "Keep A" in result.out
+    assert "Keep B" not in result.out
     assert turns(at) == [(0, "A"), (1, "B")], "more repeats would change nothing"
     assert is_as_written(at)
     assert client.exists()
@@ -379,29 +379,31 @@ def test_a_risky_flag_that_keeps_answers_right_is_judged_by_its_speed(cli: Open,
         client.parent.joinpath("bin", "vllm").read_text("utf-8").replace('block_size="32"', 'cache_dtype="fp8"'),
         "utf-8",
     )
-    said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-repeats", "2", "-questions", "40", "-auto-approve")
-    assert said.code == 0, said.all
-    assert "No quality regression was detected." in said.out
-    assert "0 lost, 0 gained of 40" in said.out
-    assert re.search(r"^B is better: requests/s", said.out, re.MULTILINE)
-    assert re.search(r"^Keep B: write in \S+gemma.yaml, under serving\n  kv_cache_dtype: fp8$", said.out, re.MULTILINE)
-    assert said.err.count("Asking http://") == 2
+    result = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-repeats", "2", "-questions", "40", "-auto-approve")
+    assert result.code == 0, result.all
+    assert "No quality regression was detected." in result.out
+    assert "0 lost, 0 gained of 40" in result.out
+    assert re.search(r"^B is better: requests/s", result.out, re.MULTILINE)
+    assert re.search(
+        r"^Keep B: write in \S+gemma.yaml, under serving\n  kv_cache_dtype: fp8$", result.out, re.MULTILINE
+    )
+    assert result.err.count("Asking http://") == 2
 
 
 def test_a_risky_flag_is_not_kept_where_quality_cannot_be_told(cli: Open, client: Path) -> None:
     at = knowing(cli, {"": 0.3})
     assert not client.exists()
-    said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-repeats", "2", "-questions", "40", "-auto-approve")
-    assert said.code == 0, said.all
-    assert "It is not known whether quality fell" in said.out
-    assert "Keep A" in said.out
+    result = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-repeats", "2", "-questions", "40", "-auto-approve")
+    assert result.code == 0, result.all
+    assert "It is not known whether quality fell" in result.out
+    assert "Keep A" in result.out
 
 
 def test_that_quality_is_not_going_to_be_asked_for_is_said_before(at: CommandLine) -> None:
-    said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-no-accuracy")
-    assert said.code == 1, "nobody said yes"
-    assert "quality is not measured, and serving.kv_cache_dtype may change it" in said.out
-    assert "each arm answers" not in said.out
+    result = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-no-accuracy")
+    assert result.code == 1, "nobody said yes"
+    assert "quality is not measured, and serving.kv_cache_dtype may change it" in result.out
+    assert "each arm answers" not in result.out
 
 
 def test_what_belongs_to_an_ab_is_refused_without_one(at: CommandLine) -> None:
@@ -416,7 +418,7 @@ def test_what_belongs_to_an_ab_is_refused_without_one(at: CommandLine) -> None:
         (("gemma.yaml", "-resume", "ab-1"), "There is no A/B `ab-1`."),
         (("ab-1",), "There is no A/B `ab-1`."),
     ):
-        said = at.run("compare", *words)
-        assert said.code == 1, said.all
-        assert why in said.err
+        result = at.run("compare", *words)
+        assert result.code == 1, result.all
+        assert why in result.err
     assert is_as_written(at)

@@ -66,8 +66,8 @@ def test_ctrl_c_while_an_arm_is_measured_brings_back_the_server_before(
         assert main(["plan", "gemma.yaml", "-detailed-exitcode"]) == 0
     assert "8 restarts: nothing serves for about" in somebody.read
     assert "1/7  A  serving.block_size=32" in somebody.read
-    told = somebody.read.partition("Interrupted: the complete measurements are kept.")[2]
-    assert "Restoring gemma to its profile. Ctrl-C leaves it as it is." in told
-    assert "gemma[0]: Restart complete" in told
-    assert "Error: Interrupted. 0 of 7 repeats are kept. [TPU0130]" in told
-    assert "Continue with: tpudeploy compare gemma.yaml --resume ab-" in told
+    answer = somebody.read.partition("Interrupted: the complete measurements are kept.")[2]
+    assert "Restoring gemma to its profile. Ctrl-C leaves it as it is." in answer
+    assert "gemma[0]: Restart complete" in answer
+    assert "Error: Interrupted. 0 of 7 repeats are kept. [TPU0130]" in answer
+    assert "Continue with: tpudeploy compare gemma.yaml --resume ab-" in answer

@@ -21,9 +21,9 @@ def _asks(at: CommandLine, path: str) -> int:
 
 def test_one_line_says_that_all_is_as_planned(cli: Open) -> None:
     at = cli()
-    said = at.run("apply", "-auto-approve", at.write(MEASURED))
-    assert said.code == 0, said.all
-    lines = [line for line in said.err.splitlines() if "Verified: " in line]
+    result = at.run("apply", "-auto-approve", at.write(MEASURED))
+    assert result.code == 0, result.all
+    lines = [line for line in result.err.splitlines() if "Verified: " in line]
     assert lines == [
         "gemma[0]: Verified: KV cache as planned (17,996 blocks, 1,151,744 tokens); 4 declared settings in effect"
     ]
@@ -32,12 +32,12 @@ def test_one_line_says_that_all_is_as_planned(cli: Open) -> None:
 
 def test_a_declared_setting_that_is_not_in_effect_exits_13_and_costs_nothing_else(cli: Open) -> None:
     at = cli(boot=SHORTER)
-    said = at.run("apply", "-auto-approve", at.write())
-    assert said.code == 13, said.all
-    assert "Not in effect: max_model_len is 4096, declared 16384 [api]" in said.err
-    assert "gemma[0] does not match its profile: max_model_len is 4096, declared 16384." in said.err
-    assert "Done! Resources: 1 added" in said.out
-    assert 'gemma[0] endpoint = "http://' in said.out
+    result = at.run("apply", "-auto-approve", at.write())
+    assert result.code == 13, result.all
+    assert "Not in effect: max_model_len is 4096, declared 16384 [api]" in result.err
+    assert "gemma[0] does not match its profile: max_model_len is 4096, declared 16384." in result.err
+    assert "Done! Resources: 1 added" in result.out
+    assert 'gemma[0] endpoint = "http://' in result.out
     assert list(at.slices.values()) == ["ACTIVE"]
     assert at.state()["goal"] is None, "nothing is left to a re-run"
     assert at.run("output", "gemma").code == 0
@@ -45,16 +45,16 @@ def test_a_declared_setting_that_is_not_in_effect_exits_13_and_costs_nothing_els
 
 def test_a_prediction_that_fails_is_named_and_is_no_failure(cli: Open) -> None:
     at = cli(boot={"kv_blocks": 9000})
-    said = at.run("apply", "-auto-approve", at.write(MEASURED))
-    assert said.code == 0, said.all
-    assert "Not as planned: num_blocks is 9000, planned 18000 (-50.0%) [metrics]" in said.err
+    result = at.run("apply", "-auto-approve", at.write(MEASURED))
+    assert result.code == 0, result.all
+    assert "Not as planned: num_blocks is 9000, planned 18000 (-50.0%) [metrics]" in result.err
 
 
 def test_of_several_replicas_each_is_asked_and_the_deviating_one_is_named(cli: Open) -> None:
     at = cli(boot=SHORTER)
-    said = at.run("apply", "-auto-approve", at.write(PROFILE + "replicas: 2\n"))
-    assert said.code == 13
-    assert {f"gemma[{n}] does not match its profile" in said.err for n in (0, 1)} == {True}
+    result = at.run("apply", "-auto-approve", at.write(PROFILE + "replicas: 2\n"))
+    assert result.code == 13
+    assert {f"gemma[{n}] does not match its profile" in result.err for n in (0, 1)} == {True}
     verified = at.run("verify", "gemma.yaml", "--json")
     assert verified.code == 13
     rows = json.loads(verified.out)["settings"]
@@ -64,39 +64,39 @@ def test_of_several_replicas_each_is_asked_and_the_deviating_one_is_named(cli: O
 def test_what_serves_is_asked_though_another_replica_fails(cli: Open) -> None:
     at = cli(boot=SHORTER, trouble=[{"fault": "stockout", "attempt": "2-"}])
     alone = PROFILE.replace("[us-east5-a, us-east5-b, europe-west4-a]", "[us-east5-a]") + "replicas: 2\n"
-    said = at.run("apply", "-auto-approve", "-timeout", "30m", at.write(alone))
-    assert said.code == 13, said.all
-    assert "was not granted in time" in said.err
-    assert said.err.count("Not in effect: max_model_len is 4096") == 1
+    result = at.run("apply", "-auto-approve", "-timeout", "30m", at.write(alone))
+    assert result.code == 13, result.all
+    assert "was not granted in time" in result.err
+    assert result.err.count("Not in effect: max_model_len is 4096") == 1
 
 
 def test_a_model_that_cannot_be_sized_is_held_against_what_its_profile_says(cli: Open) -> None:
     at = cli(boot=SHORTER)
-    said = at.run("apply", "-auto-approve", at.write(PROFILE.replace("google/gemma-4-E2B-it", "somebody/new-model")))
-    assert said.code == 13, said.all
-    assert "Not in effect: max_model_len is 4096, declared 16384 [api]" in said.err
+    result = at.run("apply", "-auto-approve", at.write(PROFILE.replace("google/gemma-4-E2B-it", "somebody/new-model")))
+    assert result.code == 13, result.all
+    assert "Not in effect: max_model_len is 4096, declared 16384 [api]" in result.err
 
 
 def test_what_cannot_be_read_is_said_and_is_no_alarm(cli: Open) -> None:
     at = cli()
-    said = at.run("apply", "-auto-approve", at.write(CLOSED))
-    assert said.code == 0, said.all
-    assert "metrics reported nothing (they have no vllm:cache_config_info)" in said.err
-    assert "Not" not in next(line for line in said.err.splitlines() if "Verified: " in line)
+    result = at.run("apply", "-auto-approve", at.write(CLOSED))
+    assert result.code == 0, result.all
+    assert "metrics reported nothing (they have no vllm:cache_config_info)" in result.err
+    assert "Not" not in next(line for line in result.err.splitlines() if "Verified: " in line)
 
 
 def test_an_endpoint_that_is_out_of_reach_is_no_alarm(cli: Open) -> None:
     at = cli(boot={"reachable": False})
-    said = at.run("apply", "-auto-approve", at.write())
-    assert said.code == 0, said.all
-    assert "Nothing verified: api and metrics reported nothing (it cannot be reached from here)" in said.err
+    result = at.run("apply", "-auto-approve", at.write())
+    assert result.code == 0, result.all
+    assert "Nothing verified: api and metrics reported nothing (it cannot be reached from here)" in result.err
 
 
 def test_the_log_is_read_where_only_the_log_can_tell(cli: Open) -> None:
     at = cli()
     at.write(PROFILE.replace("v6e-1", "v6e-4"))
-    said = at.run("apply", "-auto-approve", "gemma.yaml")
-    assert said.code == 0, said.all
+    result = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert result.code == 0, result.all
     assert _asks(at, "entries:list") == 1, "how many chips share a layer stands nowhere else"
 
 
@@ -105,9 +105,9 @@ def test_a_setting_that_is_ignored_is_held_against_what_was_applied(cli: Open) -
     ignoring = PROFILE + "lifecycle: {ignore_changes: [serving.max_model_len, placement.labels]}\n"
     assert at.run("apply", "-auto-approve", at.write(ignoring)).code == 0
     at.write(ignoring.replace("16384", "8192").replace("[spot]", "[spot]\n  network: {tags: [search]}"))
-    said = at.run("apply", "-auto-approve", "gemma.yaml")
-    assert said.code == 0, said.all
-    assert "Verified: 4 declared settings in effect" in said.err
+    result = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert result.code == 0, result.all
+    assert "Verified: 4 declared settings in effect" in result.err
 
 
 def test_the_same_apply_says_13_again_until_it_does_what_it_was_told(cli: Open) -> None:
@@ -132,9 +132,9 @@ def test_the_same_apply_says_13_again_until_it_does_what_it_was_told(cli: Open) 
     assert mended.code == 0, mended.all
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
     assert "Verified: 4 declared settings in effect" in mended.err
-    asked = len(at.emulator.requests)
+    requests = len(at.emulator.requests)
     assert at.run(*apply).out.startswith("No changes. The running deployment matches the profile.")
-    assert not any("/v1/models" in r.path for r in at.emulator.requests[asked:])
+    assert not any("/v1/models" in r.path for r in at.emulator.requests[requests:])
 
 
 def test_a_profile_that_says_what_is_in_effect_ends_it_too(cli: Open) -> None:
@@ -193,12 +193,12 @@ def test_drift_tells_a_server_that_does_otherwise_apart_and_undoes_nothing(cli: 
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert at.run("drift", profile).code == 0
     _start_another(at, index=1)
-    told = at.run("drift", profile)
-    assert told.code == 2
-    assert "# gemma[1] does not run with the applied settings" in told.out
-    assert '~ engine.max_model_len = "16384" (applied) -> "4096" (live)' in told.out
-    assert "gemma[0]" not in told.out
-    assert "-refresh-only` records them" not in told.out, "nothing could write it down"
+    result = at.run("drift", profile)
+    assert result.code == 2
+    assert "# gemma[1] does not run with the applied settings" in result.out
+    assert '~ engine.max_model_len = "16384" (applied) -> "4096" (live)' in result.out
+    assert "gemma[0]" not in result.out
+    assert "-refresh-only` records them" not in result.out, "nothing could write it down"
     assert at.run("plan", profile, "-detailed-exitcode").code == 0, "no plan would undo it"
     assert at.run("plan", profile, "-refresh-only", "-detailed-exitcode").code == 0
     found = json.loads(at.run("drift", profile, "-json").out)["goals"][0]["drift"]
@@ -216,9 +216,9 @@ def test_drift_is_against_what_was_applied_not_what_the_profile_says_by_now(cli:
 
 def test_the_report_and_the_stream_have_it_for_programs(cli: Open) -> None:
     at = cli(boot=SHORTER)
-    said = at.run("apply", "-auto-approve", "-json", at.write())
-    assert said.code == 13
-    lines = [json.loads(line) for line in said.out.splitlines()]
+    result = at.run("apply", "-auto-approve", "-json", at.write())
+    assert result.code == 13
+    lines = [json.loads(line) for line in result.out.splitlines()]
     verified = next(line for line in lines if line["type"] == "verified")
     assert [row["name"] for row in verified["broken"]] == ["max_model_len"]
     report = next(line for line in lines if line["type"] == "report")
@@ -238,23 +238,23 @@ def test_from_the_library_it_is_in_the_report(cli: Open) -> None:
 
 def test_a_real_machine_attests_by_api_metrics_and_log(cli: Open) -> None:
     at = cli(nodes="real", boot={"boot_seconds": 60})
-    said = at.run("apply", "-auto-approve", at.write(MEASURED))
-    assert said.code == 0, said.all
-    assert "KV cache as planned (17,996 blocks, 1,151,744 tokens)" in said.err
+    result = at.run("apply", "-auto-approve", at.write(MEASURED))
+    assert result.code == 0, result.all
+    assert "KV cache as planned (17,996 blocks, 1,151,744 tokens)" in result.err
 
 
 def test_a_pipeline_fails_with_it_and_says_so(cli: Open) -> None:
     at = cli(boot=SHORTER)
     at.write()
     _, _, fingerprint = at.run("ci", "apply", "gemma.yaml").err.partition("-accept ")
-    said = at.run("ci", "apply", "gemma.yaml", "-accept", fingerprint.split(".")[0])
-    assert said.code == 13, said.all
-    assert "gemma[0] does not match its profile" in said.err
+    result = at.run("ci", "apply", "gemma.yaml", "-accept", fingerprint.split(".")[0])
+    assert result.code == 13, result.all
+    assert "gemma[0] does not match its profile" in result.err
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
 def test_what_comes_back_while_it_is_watched_is_asked_again(cli: Open) -> None:
     at = cli(trouble=[{"fault": "preempt", "after": 900, "times": 1}])
     at.killed(4000, "apply", "-auto-approve", "-watch", at.write())
-    said = at.capture.readouterr().err
-    assert said.count("gemma[0]: Verified: 4 declared settings in effect") == 2, said
+    output = at.capture.readouterr().err
+    assert output.count("gemma[0]: Verified: 4 declared settings in effect") == 2, output

@@ -63,13 +63,13 @@ def test_a_bad_profile_is_shown_with_its_place_and_nothing_else_happens(cli: Ope
     text, code, place, words = BAD[kind]
     at = cli()
     (at.folder / "gemma.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    told = at.run(command, "gemma.yaml")
-    assert told.code == 1
-    assert code in told.err
-    assert f"gemma.yaml{place}" in told.err
-    assert words in told.err
-    assert "Traceback" not in told.all
-    assert len(told.err) < 4000
+    result = at.run(command, "gemma.yaml")
+    assert result.code == 1
+    assert code in result.err
+    assert f"gemma.yaml{place}" in result.err
+    assert words in result.err
+    assert "Traceback" not in result.all
+    assert len(result.err) < 4000
     assert not at.emulator.requests
 
 
@@ -77,10 +77,10 @@ def test_every_problem_of_every_file_is_told_at_once(cli: Open) -> None:
     at = cli()
     one = at.write(PROFILE.replace("16384", "many").replace("v6e-1", "v6e-7"))
     two = at.write(PROFILE.replace("name: gemma", "nam: gemma"), "two.yaml")
-    told = at.run("plan", one, two)
-    assert told.code == 1
+    result = at.run("plan", one, two)
+    assert result.code == 1
     for place in ("gemma.yaml:6:9", "gemma.yaml:9:18", "two.yaml:2:1"):
-        assert place in told.err
+        assert place in result.err
 
 
 def test_a_bad_value_names_the_overlay_or_the_flag_it_came_from(cli: Open) -> None:
@@ -129,21 +129,21 @@ def test_a_bad_value_names_the_overlay_or_the_flag_it_came_from(cli: Open) -> No
 def test_a_command_line_that_cannot_be_understood_says_what_was_meant(cli: Open, words: list[str], answer: str) -> None:
     at = cli()
     at.write()
-    told = at.run(*words)
-    assert told.code == 1
-    assert told.err.startswith("Error: ")
-    assert answer in told.err
-    assert "Traceback" not in told.all
+    result = at.run(*words)
+    assert result.code == 1
+    assert result.err.startswith("Error: ")
+    assert answer in result.err
+    assert "Traceback" not in result.all
     assert not at.emulator.requests
 
 
 def test_a_name_that_is_no_text_is_answered_as_any_other(cli: Open) -> None:
     at = cli()
-    told = at.run("plan", "\udcff\x1b[31m.yaml")
-    assert told.code == 1
-    assert "does not exist" in told.err
-    assert "\x1b" not in told.err
-    assert "Traceback" not in told.all
+    result = at.run("plan", "\udcff\x1b[31m.yaml")
+    assert result.code == 1
+    assert "does not exist" in result.err
+    assert "\x1b" not in result.err
+    assert "Traceback" not in result.all
 
 
 def test_options_may_stand_before_the_command_and_be_written_with_one_dash_or_two(cli: Open) -> None:
@@ -163,11 +163,11 @@ def test_a_bug_of_ours_says_so_with_a_report_to_paste(cli: Open, monkeypatch: py
     at = cli()
     monkeypatch.setattr("tpudeploy.cli.operation_command.OperationCommand.run", broken)
     monkeypatch.setattr(tempfile, "tempdir", str(at.folder))
-    told = at.run("version")
-    assert told.code == 70
-    assert "this is a bug in tpudeploy: ZeroDivisionError: provoked" in told.err
-    assert "Traceback" not in told.all
-    report = Path(told.err.split()[-1])
+    result = at.run("version")
+    assert result.code == 70
+    assert "this is a bug in tpudeploy: ZeroDivisionError: provoked" in result.err
+    assert "Traceback" not in result.all
+    report = Path(result.err.split()[-1])
     assert report.parent == at.folder
     text = report.read_text(encoding="utf-8")
     assert "ZeroDivisionError: provoked" in text
@@ -177,6 +177,6 @@ def test_a_bug_of_ours_says_so_with_a_report_to_paste(cli: Open, monkeypatch: py
 def test_a_link_to_nothing_says_where_it_points(cli: Open) -> None:
     at = cli()
     (at.folder / "gemma.yaml").symlink_to("prod/gemma.yaml")
-    told = at.run("validate", "gemma.yaml")
-    assert told.code == 1
-    assert "it is a link to `prod/gemma.yaml`, which does not exist" in told.err
+    result = at.run("validate", "gemma.yaml")
+    assert result.code == 1
+    assert "it is a link to `prod/gemma.yaml`, which does not exist" in result.err

@@ -57,9 +57,9 @@ def bench(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest
 
 def measured(bench: Bench, *words: str) -> Mapping[str, Any]:
     """The run, as `--json` tells it. Windows are short: the stand-in answers at once."""
-    said = bench("--window", "50ms", "--json", *words)
-    assert said.code == 0, said.all
-    tree: Mapping[str, Any] = json.loads(said.out)
+    result = bench("--window", "50ms", "--json", *words)
+    assert result.code == 0, result.all
+    tree: Mapping[str, Any] = json.loads(result.out)
     return tree
 
 
@@ -90,8 +90,8 @@ def test_a_sweep_of_144_cells_accounts_for_each_of_them(
             assert cell["figures"]["prompt_tokens_mean"] == cell["point"]["context_tokens"]
             assert cell["figures"]["output_tokens_mean"] == 1
             assert cell["errors"] == {}
-    asked = sum(c["figures"]["requests"] * c["point"]["context_tokens"] for c in run["cells"] if c["figures"])
-    assert asked < _prompt_tokens(served) - before  # the warm-up is not in the figures
+    requests = sum(c["figures"]["requests"] * c["point"]["context_tokens"] for c in run["cells"] if c["figures"])
+    assert requests < _prompt_tokens(served) - before  # the warm-up is not in the figures
     assert json.loads((tmp_path / ".tpudeploy" / "runs" / f"{run['id']}.json").read_text(encoding="utf-8")) == run
     Draft7Validator(SCHEMAS["run"]()).validate(run)
 
@@ -103,20 +103,20 @@ def _prompt_tokens(served: Machine) -> float:
 
 
 def test_a_person_reads_a_row_a_cell_a_heat_table_and_what_the_marks_mean(bench: Bench, url: str) -> None:
-    said = bench("--url", url, "--concurrency", "1..4", "--context", "16,16384", "--output", "2", "--window", "50ms")
-    assert said.code == 0
-    rows = [line.split() for line in said.err.splitlines()[1:]]
+    result = bench("--url", url, "--concurrency", "1..4", "--context", "16,16384", "--output", "2", "--window", "50ms")
+    assert result.code == 0
+    rows = [line.split() for line in result.err.splitlines()[1:]]
     assert [row[:4] for row in rows] == [
         [f"{n}/6", str(c), context, "2"]
         for n, (context, c) in enumerate(((x, c) for x in ("16", "16,384") for c in (1, 2, 4)), start=1)
     ]
-    assert "requests/s, 2 tokens out (streams down, context across)" in said.words
-    assert "- longer than the engine accepts: not measured" in said.words
-    assert "Complete: 6 of 6 cells" in said.out
-    id_ = re.search(r"Run (\S+), kept in", said.out)
+    assert "requests/s, 2 tokens out (streams down, context across)" in result.words
+    assert "- longer than the engine accepts: not measured" in result.words
+    assert "Complete: 6 of 6 cells" in result.out
+    id_ = re.search(r"Run (\S+), kept in", result.out)
     assert id_
     assert f"{id_[1]} {MODEL} ? tpudeploy 6/6" in bench("list").words
-    assert bench("show", id_[1]).out == said.out
+    assert bench("show", id_[1]).out == result.out
 
 
 def test_at_a_terminal_the_cell_under_way_stands_where_its_row_will(url: str, tmp_path: Path) -> None:
@@ -188,8 +188,8 @@ def _busy_interpreter() -> Iterator[None]:
 
 def test_goodput_counts_what_kept_the_objective(bench: Bench, url: str) -> None:
     words = ("--url", url, "--concurrency", "1", "--context", "16", "--output", "4")
-    said = bench("--window", "50ms", *words, "--slo-ttft", "500ms", "--slo-tpot", "20s")
-    assert "requests/s within TTFT 0.5 s, TPOT 20 s, 4 tokens out" in said.words
+    result = bench("--window", "50ms", *words, "--slo-ttft", "500ms", "--slo-tpot", "20s")
+    assert "requests/s within TTFT 0.5 s, TPOT 20 s, 4 tokens out" in result.words
     easy = only(measured(bench, *words, "--slo-ttft", "30s"))["figures"]
     assert easy["goodput_requests_per_second"] == easy["requests_per_second"] > 0
     assert only(measured(bench, *words, "--slo-ttft", "0.0001ms"))["figures"]["goodput_requests_per_second"] == 0
@@ -200,9 +200,9 @@ def test_a_server_that_fails_gives_its_words_no_figures_and_exit_code_1(bench: B
     model = http('{"data": [{"id": "m"}]}')
     broken = http('{"error": {"message": "out of memory", "code": 500}}', status="500 Internal Server Error")
     with answering({"/v1/models": model, "/v1/completions": broken}) as url:
-        said = bench("--url", url, "--concurrency", "2", "--context", "16", "--output", "1", "--json")
-    assert said.code == 1
-    cell = only(json.loads(said.out))
+        result = bench("--url", url, "--concurrency", "2", "--context", "16", "--output", "1", "--json")
+    assert result.code == 1
+    cell = only(json.loads(result.out))
     assert cell["status"] == "failed"
     assert cell["errors"] == {"HTTP 500: out of memory": 6}
     assert cell["figures"]["requests"] == 0
@@ -213,8 +213,8 @@ def test_a_failed_cell_shows_the_servers_words_as_soon_as_it_ends(bench: Bench) 
     model = http('{"data": [{"id": "m"}]}')
     broken = http('{"error": {"message": "out of memory", "code": 500}}', status="500 Internal Server Error")
     with answering({"/v1/models": model, "/v1/completions": broken}) as url:
-        said = bench("--url", url, "--concurrency", "2", "--context", "16", "--output", "1")
-    (row,) = (line for line in said.err.splitlines() if " 1/1 " in line)
+        result = bench("--url", url, "--concurrency", "2", "--context", "16", "--output", "1")
+    (row,) = (line for line in result.err.splitlines() if " 1/1 " in line)
     assert row.endswith("failed: not one of 6 requests was answered after the warm-up: HTTP 500: out of memory")
 
 
@@ -239,7 +239,7 @@ def test_prompts_stay_inside_the_vocabulary_of_a_model_that_nobody_knows(bench: 
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "message"),
     [
         (b"", "the connection was closed"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "not HTTP: "),
@@ -249,11 +249,11 @@ def test_prompts_stay_inside_the_vocabulary_of_a_model_that_nobody_knows(bench: 
         (http("no page", status="404 Not Found"), "HTTP 404: no page"),
     ],
 )
-def test_whatever_answers_instead_is_told_in_its_own_words(bench: Bench, reply: bytes, told: str) -> None:
+def test_whatever_answers_instead_is_told_in_its_own_words(bench: Bench, reply: bytes, message: str) -> None:
     with answering({"/v1/models": http('{"data": [{"id": "m"}]}'), "/v1/completions": reply}) as url:
-        said = bench("--url", url, "--concurrency", "1", "--context", "16", "--output", "1", "--json")
-    (error,) = only(json.loads(said.out))["errors"]
-    assert error.startswith(told)
+        result = bench("--url", url, "--concurrency", "1", "--context", "16", "--output", "1", "--json")
+    (error,) = only(json.loads(result.out))["errors"]
+    assert error.startswith(message)
 
 
 def test_a_server_that_closes_every_connection_is_measured_all_the_same(bench: Bench) -> None:
@@ -284,9 +284,9 @@ def test_an_endpoint_that_wants_a_key_gets_the_one_in_the_environment(
 ) -> None:
     machine = world.boot(f"{SERVE} --api-key sesame; healthy")
     words = ("--url", f"http://{machine.address}:{machine.port_for(8000)}/v1", "--concurrency", "1", "--context", "8")
-    said = bench(*words)
-    assert said.code == 1
-    assert "It requires an API key: set VLLM_API_KEY." in said.err
+    result = bench(*words)
+    assert result.code == 1
+    assert "It requires an API key: set VLLM_API_KEY." in result.err
     monkeypatch.setenv("VLLM_API_KEY", "sesame")
     run = measured(bench, *words, "--output", "1")
     assert only(run)["figures"]["requests"] > 0
@@ -294,7 +294,7 @@ def test_an_endpoint_that_wants_a_key_gets_the_one_in_the_environment(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "`bench` measures one profile, or one address."),
         (("--url", "ftp://x"), "`ftp://x` is not a valid address."),
@@ -313,26 +313,26 @@ def test_an_endpoint_that_wants_a_key_gets_the_one_in_the_environment(
     ],
 )
 def test_what_cannot_be_measured_is_said_before_anything_is(
-    bench: Bench, url: str, words: tuple[str, ...], told: str
+    bench: Bench, url: str, words: tuple[str, ...], message: str
 ) -> None:
-    said = bench(*(url if word == "URL" else word for word in words))
-    assert said.code == 1
-    assert told in said.err
+    result = bench(*(url if word == "URL" else word for word in words))
+    assert result.code == 1
+    assert message in result.err
 
 
 def test_without_the_extra_it_says_what_to_install(bench: Bench, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
-    said = bench("--url", url, "--concurrency", "1", "--context", "16", "--output", "1")
-    assert said.code == 1
-    assert "The load client needs uvloop, which is not installed." in said.err
-    assert "Run: pip install 'tpudeploy[bench]'" in said.err
-    assert "streams" not in said.err, "nothing is begun, not even the head of a table"
+    result = bench("--url", url, "--concurrency", "1", "--context", "16", "--output", "1")
+    assert result.code == 1
+    assert "The load client needs uvloop, which is not installed." in result.err
+    assert "Run: pip install 'tpudeploy[bench]'" in result.err
+    assert "streams" not in result.err, "nothing is begun, not even the head of a table"
 
 
 def test_a_run_that_somebody_changed_is_refused(bench: Bench, url: str, tmp_path: Path) -> None:
     run = measured(bench, "--url", url, "--concurrency", "1", "--context", "8", "--output", "1")
     (file,) = (tmp_path / ".tpudeploy" / "runs").glob("*.json")
     file.write_text(file.read_text(encoding="utf-8").replace('"requests_failed":0', '"requests_failed":1'))
-    said = bench("show", run["id"])
-    assert said.code == 1
-    assert "it was changed after it was measured" in said.err
+    result = bench("show", run["id"])
+    assert result.code == 1
+    assert "it was changed after it was measured" in result.err

@@ -59,8 +59,8 @@ def kept(at: CommandLine) -> Mapping[str, Any]:
 
 
 def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(serving: CommandLine) -> None:
-    said = serving.run("bench", "gemma.yaml", *SWEEP)
-    assert said.code == 0, said.all
+    result = serving.run("bench", "gemma.yaml", *SWEEP)
+    assert result.code == 0, result.all
     run = kept(serving)
     (attempt,) = serving.state()["records"][0]["attempts"]
     of = run["subject"]
@@ -80,42 +80,42 @@ def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(servin
     assert queued["status"] in {"oversubscribed", "roofline_suspect", "client_bound"}
     assert queued["figures"]["requests"] > 0
     assert of["is_emulated"] is True
-    assert "On the emulator: no figure here says anything about a TPU." in said.out
+    assert "On the emulator: no figure here says anything about a TPU." in result.out
 
 
 def test_what_would_only_queue_can_be_left_out_and_is_named(serving: CommandLine) -> None:
-    said = serving.run("bench", "gemma.yaml", *SWEEP, "--skip-oversubscribed")
-    assert said.code == 0, said.all
+    result = serving.run("bench", "gemma.yaml", *SWEEP, "--skip-oversubscribed")
+    assert result.code == 0, result.all
     (queued,) = (c for c in kept(serving)["cells"] if c["status"] == "oversubscribed")
     assert (queued["point"]["concurrency"], queued["figures"]) == (8, None)
     assert queued["reasons"] == ["4 of 8 run at once, by max_num_seqs 4; the rest queue"]
 
 
 def test_a_profile_that_was_changed_since_is_not_what_would_be_measured(serving: CommandLine) -> None:
-    said = serving.run("bench", "gemma.yaml", "--set", "serving.max_num_seqs=8", *SWEEP)
-    assert said.code == 1
-    assert "The server of gemma is not the one that its profile declares." in said.err
-    assert "Run `tpudeploy apply` first" in said.err
+    result = serving.run("bench", "gemma.yaml", "--set", "serving.max_num_seqs=8", *SWEEP)
+    assert result.code == 1
+    assert "The server of gemma is not the one that its profile declares." in result.err
+    assert "Run `tpudeploy apply` first" in result.err
     assert not (serving.folder / ".tpudeploy" / "runs").exists()
 
 
 def test_a_deployment_without_an_endpoint_cannot_be_measured(cli: Open) -> None:
     at = cli()
-    said = at.run("bench", at.write())
-    assert said.code == 1
-    assert "gemma has no endpoint yet." in said.err
+    result = at.run("bench", at.write())
+    assert result.code == 1
+    assert "gemma has no endpoint yet." in result.err
 
 
 @pytest.mark.parametrize(("bound", "ended"), [(("--duration", "0"), "duration"), (("--max-cost", "0.000001"), "cost")])
 def test_a_bounded_run_keeps_what_it_has_and_goes_on_later(
     serving: CommandLine, bound: tuple[str, str], ended: str
 ) -> None:
-    said = serving.run("bench", "gemma.yaml", *SWEEP, *bound)
-    assert said.code == 0, said.all
+    result = serving.run("bench", "gemma.yaml", *SWEEP, *bound)
+    assert result.code == 0, result.all
     run = kept(serving)
     assert run["ended"] == ended
     assert len(run["cells"]) < 6
-    assert f"cells are left: --resume {run['id']} continues." in said.out
+    assert f"cells are left: --resume {run['id']} continues." in result.out
     again = serving.run("bench", "gemma.yaml", "--resume", run["id"][:15])
     assert again.code == 0, again.all
     whole = kept(serving)
@@ -127,9 +127,9 @@ def test_a_run_goes_on_with_nothing_else_than_what_it_began_with(serving: Comman
     assert serving.run("bench", "gemma.yaml", *SWEEP, "--duration", "0").code == 0
     run = kept(serving)
     url = run["subject"]["url"]
-    said = serving.run("bench", "--url", url, "--resume", run["id"])
-    assert said.code == 1
-    assert f"Run {run['id']} measured something else: deployment was gemma, is unknown;" in said.err
+    result = serving.run("bench", "--url", url, "--resume", run["id"])
+    assert result.code == 1
+    assert f"Run {run['id']} measured something else: deployment was gemma, is unknown;" in result.err
 
 
 def test_ctrl_c_keeps_what_ran_and_says_how_to_go_on(serving: CommandLine) -> None:
@@ -148,8 +148,8 @@ def test_a_killed_run_keeps_every_cell_that_had_ended_and_runs_the_others_later(
     assert done.returncode == -signal.SIGKILL
     run = kept(serving)
     assert run["ended"] == "not yet"
-    told = [line for line in done.stderr.splitlines() if re.match(r" +\d+/12 ", line)]
-    assert len(told) <= len(run["cells"]) <= len(told) + 1
+    answer = [line for line in done.stderr.splitlines() if re.match(r" +\d+/12 ", line)]
+    assert len(answer) <= len(run["cells"]) <= len(answer) + 1
     shown = serving.run("bench", "show", run["id"])
     assert "Under way, or killed" in shown.out
     assert serving.run("bench", "gemma.yaml", "--resume", run["id"]).code == 0

@@ -97,17 +97,17 @@ def bench(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest
 
 def imported(bench: Bench, folder: Path, tree: object, *words: str) -> Mapping[str, Any]:
     (folder / "result.json").write_text(json.dumps(tree), encoding="utf-8")
-    said = bench("import", "result.json", "--json", *words)
-    assert said.code == 0, said.all
-    run: Mapping[str, Any] = json.loads(said.out)
+    result = bench("import", "result.json", "--json", *words)
+    assert result.code == 0, result.all
+    run: Mapping[str, Any] = json.loads(result.out)
     return run
 
 
 def test_a_grid_of_somebodys_is_kept_with_where_it_came_from(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "grid.csv").write_bytes(GRID.read_bytes())
-    said = bench("import", "grid.csv", "--model", "google/gemma-4-E2B-it", "--type", "v6e-1", "--json")
-    assert said.code == 0, said.all
-    run = json.loads(said.out)
+    result = bench("import", "grid.csv", "--model", "google/gemma-4-E2B-it", "--type", "v6e-1", "--json")
+    assert result.code == 0, result.all
+    run = json.loads(result.out)
     assert (run["driver"], run["source"], run["ended"]) == ("grid", "grid.csv", "complete")
     assert run["source_hash"].startswith("sha256:")
     cells = {(c["point"]["concurrency"], c["point"]["context_tokens"]): c for c in run["cells"]}
@@ -229,7 +229,7 @@ def _as_written_before(run: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "it has no column `concurrency`"),
         ("a,b\n1,2\n", "it has no column `concurrency`"),
@@ -242,13 +242,13 @@ def _as_written_before(run: dict[str, Any]) -> str:
     ],
 )
 def test_a_file_that_nobody_can_read_is_refused_with_the_reason(
-    bench: Bench, tmp_path: Path, text: str, told: str
+    bench: Bench, tmp_path: Path, text: str, message: str
 ) -> None:
     (tmp_path / "it").write_text(text, encoding="utf-8")
-    said = bench("import", "it")
-    assert said.code == 1
-    assert "`it` cannot be imported: " in said.err
-    assert told in said.err
+    result = bench("import", "it")
+    assert result.code == 1
+    assert "`it` cannot be imported: " in result.err
+    assert message in result.err
     assert not (tmp_path / ".tpudeploy").exists()
 
 
@@ -259,8 +259,8 @@ def test_files_of_one_cell_each_become_one_run_unless_they_contradict(bench: Ben
     assert [cell["point"]["concurrency"] for cell in run["cells"]] == [8, 16]
     assert run["source"] == "8.json, 16.json"
     (tmp_path / "again.json").write_text(json.dumps(VLLM), encoding="utf-8")
-    said = bench("import", "8.json", "again.json")
-    assert "Two results are of the same cell: 8 streams, 1024 tokens in, 128 out." in said.err
+    result = bench("import", "8.json", "again.json")
+    assert "Two results are of the same cell: 8 streams, 1024 tokens in, 128 out." in result.err
     assert "`absent.json` cannot be read: No such file or directory." in bench("import", "absent.json").err
 
 
@@ -296,9 +296,9 @@ def test_an_installed_vllm_measures_in_our_place_after_a_warm_up(
     body = WRITES.format(option="--result-dir", name="result.json", text=json.dumps(VLLM))
     called = install(tmp_path, monkeypatch, "vllm", body)
     with answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url:
-        said = bench("--url", url, *SWEEP, "--driver", "vllm", "--tokenizer", "./tok", "--json")
-    assert said.code == 0, said.all
-    run = json.loads(said.out)
+        result = bench("--url", url, *SWEEP, "--driver", "vllm", "--tokenizer", "./tok", "--json")
+    assert result.code == 0, result.all
+    run = json.loads(result.out)
     (cell,) = run["cells"]
     assert (run["driver"], cell["status"], cell["figures"]["requests_per_second"]) == ("vllm", "ok", 2)
     (warm_up, _), (words, key) = called()
@@ -335,15 +335,15 @@ def test_so_do_the_others(  # noqa: PLR0917 - one column each
 ) -> None:
     install(tmp_path, monkeypatch, driver, f"pathlib.Path({name!r}).write_text({json.dumps(tree)!r})")
     with answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url:
-        said = bench("--url", url, *SWEEP, "--driver", driver, "--json")
-        assert said.code == 0, said.all
-        assert json.loads(said.out)["cells"][0]["figures"]["requests"] > 0
+        result = bench("--url", url, *SWEEP, "--driver", driver, "--json")
+        assert result.code == 0, result.all
+        assert json.loads(result.out)["cells"][0]["figures"]["requests"] > 0
         monkeypatch.setenv("VLLM_API_KEY", "sesame")
         assert "accepts a key only on its command line" in bench("--url", url, *SWEEP, "--driver", driver).err
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ('print("no such tokenizer"); sys.exit(3)', "vllm ended with 3: no such tokenizer"),
         ("pass", "It ended without a result: it said nothing"),
@@ -354,13 +354,13 @@ def test_so_do_the_others(  # noqa: PLR0917 - one column each
     ],
 )
 def test_a_client_that_fails_is_told_in_its_own_words(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, told: str
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: str
 ) -> None:
     install(tmp_path, monkeypatch, "vllm", body)
     with answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url:
-        said = bench("--url", url, *SWEEP, "--driver", "vllm")
-    assert said.code == 1
-    assert told in said.err
+        result = bench("--url", url, *SWEEP, "--driver", "vllm")
+    assert result.code == 1
+    assert message in result.err
 
 
 def test_a_client_that_is_not_installed_is_named_with_how_to_get_it(
@@ -368,10 +368,10 @@ def test_a_client_that_is_not_installed_is_named_with_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url:
-        said = bench("--url", url, *SWEEP, "--driver", "guidellm")
-    assert said.code == 1
-    assert "guidellm is not on PATH." in said.err
-    assert "Run: pip install 'guidellm>=0.8'" in said.err
+        result = bench("--url", url, *SWEEP, "--driver", "guidellm")
+    assert result.code == 1
+    assert "guidellm is not on PATH." in result.err
+    assert "Run: pip install 'guidellm>=0.8'" in result.err
 
 
 def test_ctrl_c_ends_the_client_too_and_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,6 +411,6 @@ def test_a_client_that_hangs_is_ended_with_the_time_that_was_given(
 ) -> None:
     install(tmp_path, monkeypatch, "vllm", "import time; time.sleep(600)")
     with answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url:
-        said = bench("--url", url, *SWEEP, "--driver", "vllm", "--duration", "0.3s")
-    assert said.code == 0, said.all
-    assert "Ended by --duration: 0 of 1 cells" in said.out
+        result = bench("--url", url, *SWEEP, "--driver", "vllm", "--duration", "0.3s")
+    assert result.code == 0, result.all
+    assert "Ended by --duration: 0 of 1 cells" in result.out

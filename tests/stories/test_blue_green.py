@@ -80,8 +80,8 @@ def test_the_new_slice_serves_and_clients_are_sent_there_before_the_old_one_is_d
     assert applied.code == 0, applied.all
     (new,) = at.slices
     assert new != old
-    told = [applied.err.index(word) for word in ("Serving at", f"{old} drains for", f"Deleting {old}")]
-    assert told == sorted(told), applied.err
+    answer = [applied.err.index(word) for word in ("Serving at", f"{old} drains for", f"Deleting {old}")]
+    assert answer == sorted(answer), applied.err
     changed = [
         r.resource for r in at.emulator.requests if r.method in {"PATCH", "DELETE"} or r.resource.endswith(":reset")
     ]

@@ -29,36 +29,36 @@ def failed_and_serving(cli: Open) -> CommandLine:
 
 def test_another_deployment_drafts_what_the_failed_one_cannot(failed_and_serving: CommandLine) -> None:
     plain = failed_and_serving.run("logs", "--explain", "gemma.yaml")
-    said = failed_and_serving.run("logs", "--explain", "--ask", "--with", "helper.yaml", "gemma.yaml")
-    assert said.code == plain.code == 0
-    assert said.out.startswith(plain.out), "our finding is what it was, and comes first"
-    head, *draft = said.out.removeprefix(plain.out).strip().splitlines()
+    result = failed_and_serving.run("logs", "--explain", "--ask", "--with", "helper.yaml", "gemma.yaml")
+    assert result.code == plain.code == 0
+    assert result.out.startswith(plain.out), "our finding is what it was, and comes first"
+    head, *draft = result.out.removeprefix(plain.out).strip().splitlines()
     assert head == ("A draft by google/gemma-4-E2B-it, asked at helper. A model wrote it, and it has not been checked:")
     assert draft
     assert all(line.startswith("  │") for line in draft)
-    told = re.search(r"The prompt had (\d+) tokens", " ".join(line[3:].strip() for line in draft))
-    assert told is not None
-    assert int(told[1]) > 200, "the evidence reached it"
+    answer = re.search(r"The prompt had (\d+) tokens", " ".join(line[3:].strip() for line in draft))
+    assert answer is not None
+    assert int(answer[1]) > 200, "the evidence reached it"
 
 
 def test_where_nothing_serves_it_says_so_and_the_finding_stands(failed_and_serving: CommandLine) -> None:
     plain = failed_and_serving.run("logs", "--explain", "gemma.yaml")
-    said = failed_and_serving.run("logs", "--explain", "--ask", "gemma.yaml")
-    assert (said.code, said.out) == (plain.code, plain.out)
-    assert said.err == "No draft: gemma has no endpoint yet.\n  Ask one that serves: --with PROFILE.\n"
+    result = failed_and_serving.run("logs", "--explain", "--ask", "gemma.yaml")
+    assert (result.code, result.out) == (plain.code, plain.out)
+    assert result.err == "No draft: gemma has no endpoint yet.\n  Ask one that serves: --with PROFILE.\n"
 
 
 def test_programs_and_agents_get_finding_and_draft_apart(failed_and_serving: CommandLine) -> None:
     words = ("logs", "--json", "--ask", "gemma.yaml")
-    asked = json.loads(failed_and_serving.run(*words, "--with", "helper.yaml").out)
+    result = json.loads(failed_and_serving.run(*words, "--with", "helper.yaml").out)
     alone = json.loads(failed_and_serving.run(*words).out)
     with connected(failed_and_serving, allow_writes=False) as agent:
-        assert agent.told("diagnose", profile="gemma.yaml", colleague="helper.yaml") == asked
+        assert agent.told("diagnose", profile="gemma.yaml", colleague="helper.yaml") == result
         assert agent.told("diagnose", profile="gemma.yaml") == alone
-    assert asked["draft"]["by"] == "helper"
-    assert asked["draft"]["is_checked"] is False
-    assert asked["draft"]["text"] not in json.dumps(asked["logs"])
-    assert asked["no_draft"] is alone["draft"] is None
+    assert result["draft"]["by"] == "helper"
+    assert result["draft"]["is_checked"] is False
+    assert result["draft"]["text"] not in json.dumps(result["logs"])
+    assert result["no_draft"] is alone["draft"] is None
     assert alone["no_draft"]["because"] == "gemma has no endpoint yet."
 
 
@@ -70,13 +70,13 @@ def test_a_log_from_elsewhere_is_drafted_on_too_and_a_good_one_needs_none(cli: O
     assert good.err == "No draft: Nothing failed: there is nothing to draft on.\n"
 
 
-@pytest.mark.parametrize(("length", "said"), [(512, "gemma reads 512 tokens"), (1024, "gemma has no endpoint yet")])
-def test_who_reads_too_little_is_not_asked(cli: Open, length: int, said: str) -> None:
+@pytest.mark.parametrize(("length", "message"), [(512, "gemma reads 512 tokens"), (1024, "gemma has no endpoint yet")])
+def test_who_reads_too_little_is_not_asked(cli: Open, length: int, message: str) -> None:
     at = cli()
     at.write(PROFILE.replace("16384", str(length)))
-    asked = at.run("logs", "--file", FAILED, "--explain", "--ask", "--with", "gemma.yaml")
-    assert asked.code == 0
-    assert asked.err.startswith(f"No draft: {said}")
+    result = at.run("logs", "--file", FAILED, "--explain", "--ask", "--with", "gemma.yaml")
+    assert result.code == 0
+    assert result.err.startswith(f"No draft: {message}")
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,6 @@ def test_who_reads_too_little_is_not_asked(cli: Open, length: int, said: str) ->
 def test_asking_without_a_finding_or_without_anybody_is_refused(cli: Open, words: tuple[str, ...]) -> None:
     at = cli()
     at.write()
-    said = at.run("logs", *words)
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("Error: ")
+    result = at.run("logs", *words)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("Error: ")

@@ -91,17 +91,17 @@ BAD = PROFILE.replace("16384", "many").replace("v6e-1", "v6e-7")
 @pytest.mark.parametrize("format_", ["text", "json", "github", "sarif", "junit"])
 def test_validate_tells_other_programs_what_it_found(cli: Open, format_: str) -> None:
     at = cli()
-    told = at.run("validate", at.write(BAD), at.write(PROFILE, "open.yaml"), "missing.yaml", "-format", format_)
-    assert told.code == 1
-    assert_golden(f"validate/{format_}", told.out + told.err, folder=at.folder)
+    result = at.run("validate", at.write(BAD), at.write(PROFILE, "open.yaml"), "missing.yaml", "-format", format_)
+    assert result.code == 1
+    assert_golden(f"validate/{format_}", result.out + result.err, folder=at.folder)
 
 
 def test_explain_knows_every_code_there_is(cli: Open) -> None:
     at = cli()
     for code, text in explanations().items():
-        told = at.run("explain", code)
-        assert told.code == 0
-        assert told.out == f"{code}  {text}\n"
+        result = at.run("explain", code)
+        assert result.code == 0
+        assert result.out == f"{code}  {text}\n"
         assert len(text) > 20
 
 
@@ -190,9 +190,9 @@ def test_status_without_profiles_tells_of_everything_that_has_a_state_here(cli: 
     assert at.run("status").out == "Nothing is deployed from this folder.\n"
     other = at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("apply", "-auto-approve", at.write(), other).code == 0
-    told = at.run("status").words
-    assert "gemma[0] up" in told
-    assert "other[0] up" in told
+    result = at.run("status").words
+    assert "gemma[0] up" in result
+    assert "other[0] up" in result
 
 
 @pytest.mark.parametrize("command", [("apply",), ("destroy",)])
@@ -201,9 +201,9 @@ def test_events_as_json_are_one_object_a_line(cli: Open, command: tuple[str, ...
     profile = at.write()
     if command == ("destroy",):
         assert at.run("apply", "-auto-approve", profile).code == 0
-    told = at.run(*command, "-auto-approve", "-json", profile)
-    assert told.code == 0, told.all
-    _, plan, *events, report = (json.loads(line) for line in told.out.splitlines())
+    result = at.run(*command, "-auto-approve", "-json", profile)
+    assert result.code == 0, result.all
+    _, plan, *events, report = (json.loads(line) for line in result.out.splitlines())
     assert (plan["format"], report["format"]) == ("tpudeploy.plan/1", "tpudeploy.report/1")
     assert {event["v"] for event in events} == {1}
     kinds = [event["type"] for event in events]
@@ -217,9 +217,9 @@ def test_events_as_json_are_one_object_a_line(cli: Open, command: tuple[str, ...
 
 def test_a_failure_as_json_names_its_code_and_what_to_do(cli: Open) -> None:
     at = cli(trouble=[{"fault": "api-off"}])
-    told = at.run("apply", "-auto-approve", "-json", at.write())
-    assert told.code == 1
-    *_, last, report = (json.loads(line) for line in told.out.splitlines())
+    result = at.run("apply", "-auto-approve", "-json", at.write())
+    assert result.code == 1
+    *_, last, report = (json.loads(line) for line in result.out.splitlines())
     assert (last["type"], last["code"]) == ("change_failed", "TPU5003")
     assert "gcloud services enable" in last["hint"]
     assert report["outcomes"][0]["error"]["code"] == "TPU5003"
@@ -240,7 +240,7 @@ def test_results_of_the_library_are_what_the_command_line_prints(cli: Open) -> N
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         ("-speed=0", "is not a speed"),
         ("-speed=nan", "is not a speed"),
@@ -248,10 +248,10 @@ def test_results_of_the_library_are_what_the_command_line_prints(cli: Open) -> N
         ("-port=x", "is not a port"),
     ],
 )
-def test_an_emulator_that_cannot_be_is_a_usage_error(cli: Open, option: str, said: str) -> None:
-    told = cli().run("emulator", "start", option)
-    assert told.code == 1
-    assert said in told.err
+def test_an_emulator_that_cannot_be_is_a_usage_error(cli: Open, option: str, message: str) -> None:
+    result = cli().run("emulator", "start", option)
+    assert result.code == 1
+    assert message in result.err
 
 
 def test_what_a_flag_says_a_variable_can_say(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,11 +269,11 @@ def test_git_sees_the_profile_and_not_the_state(cli: Open) -> None:
     at = cli()
     subprocess.run(["git", "init", "--quiet"], cwd=at.folder, check=True)
     assert at.run("apply", "-auto-approve", at.write()).code == 0
-    told = subprocess.run(
+    result = subprocess.run(
         ["git", "status", "--porcelain", "-uall"], cwd=at.folder, capture_output=True, text=True, check=True
     )
-    assert "gemma.yaml" in told.stdout
-    assert ".tpudeploy" not in told.stdout
+    assert "gemma.yaml" in result.stdout
+    assert ".tpudeploy" not in result.stdout
 
 
 def test_version_names_the_flags_it_knows(cli: Open) -> None:
@@ -287,7 +287,7 @@ def test_help_shows_every_command_and_every_command_has_help(cli: Open) -> None:
     at = cli()
     assert_golden("help", at.run("help").out)
     for name in COMMANDS:
-        told = at.run(name, "-h")
-        assert told.code == 0
-        assert told.out.startswith(f"usage: tpudeploy {name}")
-        assert at.run("help", name).out == told.out
+        result = at.run(name, "-h")
+        assert result.code == 0
+        assert result.out.startswith(f"usage: tpudeploy {name}")
+        assert at.run("help", name).out == result.out

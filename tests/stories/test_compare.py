@@ -36,11 +36,11 @@ def run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_a_published_table_is_reproduced_with_its_copied_figures_marked(run: Run) -> None:
-    told = run("compare", "agent-e2b-v6e-1", "agent-e2b-v6e-4")
-    assert told.code == 0, told.all
-    rows = {line.split()[0]: line.split()[1:3] for line in told.out.splitlines()[2:14]}
+    result = run("compare", "agent-e2b-v6e-1", "agent-e2b-v6e-4")
+    assert result.code == 0, result.all
+    rows = {line.split()[0]: line.split()[1:3] for line in result.out.splitlines()[2:14]}
     assert rows == {f"{users:,}": list(row) for users, row in E2B.items()}
-    assert "=  another subject has the same figure" in told.out
+    assert "=  another subject has the same figure" in result.out
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def test_a_published_table_is_reproduced_with_its_copied_figures_marked(run: Run
 def test_published_scaling_is_computed_from_the_tables(
     run: Run, model: str, ratio: str, doubling: str, *, is_doubted: bool
 ) -> None:
-    told = run("compare", f"agent-{model}-v6e-1", f"agent-{model}-v6e-4")
-    assert told.code == 0, told.all
-    assert f"4 times the chips, {ratio} times the requests: {doubling} a doubling" in told.out
-    assert ("; doubted)" in told.out) is is_doubted
+    result = run("compare", f"agent-{model}-v6e-1", f"agent-{model}-v6e-4")
+    assert result.code == 0, result.all
+    assert f"4 times the chips, {ratio} times the requests: {doubling} a doubling" in result.out
+    assert ("; doubted)" in result.out) is is_doubted
 
 
 def test_published_prefill_beyond_what_chips_can_do_is_marked(run: Run) -> None:
-    told = run("compare", "fp8-26b-v6e-4", "fp8-26b-v6e-4-earlier", "-by", "input")
-    assert "379,253R" in told.out
-    assert "446,233R" in told.out
-    assert "2,025 " in told.out, "one user is far from it"
+    result = run("compare", "fp8-26b-v6e-4", "fp8-26b-v6e-4-earlier", "-by", "input")
+    assert "379,253R" in result.out
+    assert "446,233R" in result.out
+    assert "2,025 " in result.out, "one user is far from it"
 
 
 def test_a_flag_s_published_effect_reads_as_it_was_published(run: Run) -> None:
@@ -76,19 +76,19 @@ def test_ones_own_run_stands_beside_a_published_one(run: Run, tmp_path: Path) ->
     (tmp_path / "grid.csv").write_text("\n".join(rows) + "\n")
     imported = run("bench", "import", "grid.csv", "--model", "google/gemma-4-E2B-it", "--type", "v6e-1", "--json")
     own = json.loads(imported.out)["id"]
-    told = run("compare", own[:-2], "agent-e2b-v6e-1", "agent-e2b-v6e-4")
-    assert told.code == 0, told.all
-    first = told.out.splitlines()[2].split()
+    result = run("compare", own[:-2], "agent-e2b-v6e-1", "agent-e2b-v6e-4")
+    assert result.code == 0, result.all
+    first = result.out.splitlines()[2].split()
     assert first[:2] == ["1", "5.42"]
     assert first[3] == f"{3.81 / 5.423056854536055:.2f}x"
-    assert told.out.count("4 times the chips") == 2, "both of the one slice, against that of four"
+    assert result.out.count("4 times the chips") == 2, "both of the one slice, against that of four"
 
 
 def test_runs_without_a_cell_in_common_are_not_compared(run: Run) -> None:
-    told = run("compare", "fp8-26b-v6e-4", "agent-12b-v6e-1")
-    assert told.code == 1
-    assert "have no cell in common" in told.err
-    assert "fp8-26b-v6e-4: streams 1,32,128,1024" in told.err
+    result = run("compare", "fp8-26b-v6e-4", "agent-12b-v6e-1")
+    assert result.code == 1
+    assert "have no cell in common" in result.err
+    assert "fp8-26b-v6e-4: streams 1,32,128,1024" in result.err
 
 
 def test_the_streams_and_the_answers_that_a_published_table_leaves_out_are_unknown_and_not_0(run: Run) -> None:

@@ -55,8 +55,8 @@ def test_an_image_named_by_its_digest_needs_no_pull_to_know_its_cache(cli: Open)
     _start(at, pinned)
     (name,) = objects(at)
     assert name.endswith(f"-{'5' * 20}.tar")
-    said = log(at)
-    assert said.index("cache: done in") < said.index("image: done in")
+    output = log(at)
+    assert output.index("cache: done in") < output.index("image: done in")
 
 
 @pytest.mark.long
@@ -141,9 +141,9 @@ def test_old_objects_go_when_there_are_many_and_nobody_elses(cli: Open) -> None:
 
 def test_a_cache_in_no_volume_is_refused_with_the_reason(cli: Open) -> None:
     at = cli()
-    said = at.run("validate", at.write(KEPT.replace("  max_model_len", "  volumes: {}\n  max_model_len")))
-    assert said.code == 1
-    assert "so it cannot be copied to and from its bucket" in said.all
+    result = at.run("validate", at.write(KEPT.replace("  max_model_len", "  volumes: {}\n  max_model_len")))
+    assert result.code == 1
+    assert "so it cannot be copied to and from its bucket" in result.all
 
 
 def _start(at: CommandLine, profile: str) -> float:

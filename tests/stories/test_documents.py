@@ -144,9 +144,9 @@ def test_every_command_answers_with_a_document_of_its_schema(cli: Open) -> None:
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     at.write(at.run("state", "pull").out, "state.json")
     for kind, code, words in SERVING:
-        said = at.run(*words, "-json")
-        assert said.code == code, f"{words}\n{said.all}"
-        found = document(said)
+        result = at.run(*words, "-json")
+        assert result.code == code, f"{words}\n{result.all}"
+        found = document(result)
         assert found["format"] == f"tpudeploy.{kind}/{2 if kind == 'state' else 1}", words
         strict(at, kind).validate(found)
     printed = json.loads(at.run("schema", "profile", "-json").out)
@@ -159,11 +159,11 @@ def test_what_stops_a_command_is_a_document_with_its_exit_code(cli: Open) -> Non
     at.write("version: 1\n", "broken.yaml")
     error = strict(at, "error")
     for code, words in STOPPED:
-        said = at.run(*words, "-json")
-        found = document(said)
+        result = at.run(*words, "-json")
+        found = document(result)
         error.validate(found)
-        assert (said.code, found["exit_code"]) == (code, code), words
-        assert found["message"] in said.err or found["diagnostics"], words
+        assert (result.code, found["exit_code"]) == (code, code), words
+        assert found["message"] in result.err or found["diagnostics"], words
     assert document(at.run("plan", "broken.yaml", "-json"))["diagnostics"][0]["location"]["file"].endswith(
         "broken.yaml"
     )
@@ -184,10 +184,10 @@ def test_the_variable_asks_for_documents_as_the_flag_does(cli: Open, monkeypatch
 def test_a_bug_of_ours_is_a_document_too(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     at = cli()
     monkeypatch.setattr("tpudeploy.workspace.Workspace.open", lambda *_, **__: 1 / 0)
-    said = at.run("status", "-json")
-    found = document(said)
+    result = at.run("status", "-json")
+    found = document(result)
     strict(at, "error").validate(found)
-    assert (said.code, found["exit_code"], found["code"]) == (70, 70, "TPU0070")
+    assert (result.code, found["exit_code"], found["code"]) == (70, 70, "TPU0070")
     assert "ZeroDivisionError" in found["message"]
     assert "tpudeploy-bug-" in found["hint"]
 
@@ -220,10 +220,10 @@ def test_an_import_answers_with_the_slice_as_the_state_has_it(cli: Open) -> None
 def test_what_watches_prints_a_stream_of_json_lines(cli: Open, words: tuple[str, ...]) -> None:
     at = cli(nodes="real")
     assert at.run("apply", "-auto-approve", at.write()).code == 0
-    said = at.run(*words, "-json")
-    assert said.code == 0, said.all
+    result = at.run(*words, "-json")
+    assert result.code == 0, result.all
     event = strict(at, "events")
-    first, *rest = lines(said)
+    first, *rest = lines(result)
     assert first["type"] == "version"
     assert {line["type"] for line in rest} == {"status" if words[0] == "status" else "log_line"}
     for line in (first, *rest):
@@ -243,18 +243,18 @@ def test_nothing_is_asked_in_the_middle_of_a_document(cli: Open, monkeypatch: py
     at.write()
     for stream in ("stdin", "stdout"):
         monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
-    said = at.run("apply", "-json", "gemma.yaml")
-    assert said.code == 1
-    assert lines(said)[-1]["code"] == "TPU3003"
+    result = at.run("apply", "-json", "gemma.yaml")
+    assert result.code == 1
+    assert lines(result)[-1]["code"] == "TPU3003"
 
 
 def test_the_fingerprint_of_a_plan_is_the_one_that_an_approval_holds(pipeline: Both) -> None:
     at, here = pipeline
     here.on_pull_request()
-    told = document(at.run("ci", "plan", "gemma.yaml", "-json"))
-    strict(at, "ci").validate(told)
+    result = document(at.run("ci", "plan", "gemma.yaml", "-json"))
+    strict(at, "ci").validate(result)
     plan = document(at.run("plan", "gemma.yaml", "-json"))
-    assert plan["fingerprint"] == told["plan"]["fingerprint"]
+    assert plan["fingerprint"] == result["plan"]["fingerprint"]
     assert plan["fingerprint"] in here.comment()
 
 
@@ -263,10 +263,10 @@ def test_what_a_pipeline_applied_is_a_document_with_its_report(pipeline: Both) -
     here.on_pull_request()
     assert at.run("ci", "plan", "gemma.yaml").code == 0
     here.on_push()
-    said = at.run("ci", "apply", "gemma.yaml", "-json")
-    found = document(said)
+    result = at.run("ci", "apply", "gemma.yaml", "-json")
+    found = document(result)
     strict(at, "ci").validate(found)
-    assert said.code == 0
+    assert result.code == 0
     assert [outcome["error"] for outcome in found["report"]["outcomes"]] == [None]
 
 

@@ -42,9 +42,9 @@ def _set(at: CommandLine, key: str, **values: str | None) -> None:
 def test_what_nobody_touched_has_no_drift(cli: Open) -> None:
     at = cli()
     profile = _deployed(at)
-    told = at.run("drift", profile)
-    assert told.code == 0, told.all
-    assert told.out == "No changes. The live resources match what was last applied.\n"
+    result = at.run("drift", profile)
+    assert result.code == 0, result.all
+    assert result.out == "No changes. The live resources match what was last applied.\n"
     assert at.run("drift", at.write(PROFILE.replace("16384", "8192"))).code == 0, "what is meant is no drift"
 
 
@@ -52,10 +52,10 @@ def test_a_label_that_somebody_changed_is_shown_as_live_beside_applied_and_undon
     at = cli()
     profile = _deployed(at)
     _set(at, "labels", team="ads")
-    told = at.run("drift", profile)
-    assert told.code == 2
-    assert OUTSIDE in told.out
-    assert '~ placement.labels.team = "search" (applied) -> "ads" (live)' in told.out
+    result = at.run("drift", profile)
+    assert result.code == 2
+    assert OUTSIDE in result.out
+    assert '~ placement.labels.team = "search" (applied) -> "ads" (live)' in result.out
     planned = at.run("plan", profile, DETAILED)
     assert planned.code == 2
     assert planned.out.index(OUTSIDE) < planned.out.index("will be updated in place")
@@ -68,7 +68,7 @@ def test_a_label_that_somebody_changed_is_shown_as_live_beside_applied_and_undon
 
 
 @pytest.mark.parametrize(
-    ("key", "values", "said"),
+    ("key", "values", "message"),
     [
         ("labels", {"owner": "me"}, '+ placement.labels.owner = null (applied) -> "me" (live)'),
         ("labels", {"team": None}, '- placement.labels.team = "search" (applied) -> null (live)'),
@@ -77,13 +77,13 @@ def test_a_label_that_somebody_changed_is_shown_as_live_beside_applied_and_undon
     ],
 )
 def test_whatever_somebody_did_to_the_node_is_told_and_undone_without_a_restart(
-    cli: Open, key: str, values: dict[str, str | None], said: str
+    cli: Open, key: str, values: dict[str, str | None], message: str
 ) -> None:
     at = cli()
     profile = _deployed(at)
     before = _said(at)
     _set(at, key, **values)
-    assert said in at.run("drift", profile).words
+    assert message in at.run("drift", profile).words
     assert "Plan: 0 to add, 1 to change, 0 to destroy." in at.run("plan", profile).out
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert _said(at) == before
@@ -114,9 +114,9 @@ def test_a_machine_that_runs_another_server_is_restarted_into_ours(cli: Open) ->
     profile = _deployed(at)
     _set(at, "metadata", **{"tpudeploy-spec": "0123456789abcdef"})
     _node(at).hosts[0].reboot()
-    told = at.run("drift", profile)
-    assert told.code == 2
-    assert "~ server =" in told.words
+    result = at.run("drift", profile)
+    assert result.code == 2
+    assert "~ server =" in result.words
     planned = at.run("plan", profile)
     assert "1 to restart" in planned.out
     assert "its machine differs from what was last applied to it" in planned.out
@@ -143,10 +143,10 @@ def test_a_server_that_no_longer_answers_is_found_by_drift_alone(cli: Open) -> N
     at = cli()
     profile = _deployed(at)
     _node(at).hosts[0].stop()
-    told = at.run("drift", profile)
-    assert told.code == 2
-    assert "gemma[0] no longer serves" in told.out
-    assert "serving = true (applied) -> false (live)" in told.words
+    result = at.run("drift", profile)
+    assert result.code == 2
+    assert "gemma[0] no longer serves" in result.out
+    assert "serving = true (applied) -> false (live)" in result.words
     assert at.run("plan", profile, DETAILED).code == 0, "a plan asks no endpoint that has served"
     assert at.run("apply", "-refresh-only", "-auto-approve", profile).code == 0
     assert "1 to restart" in at.run("plan", profile).out
@@ -200,9 +200,9 @@ def test_refresh_only_writes_down_what_is_there_and_touches_nothing(cli: Open) -
     profile = _deployed(at)
     _set(at, "labels", team="ads")
     before, writes = _node(at).spec, len(_writes(at))
-    asked = at.run("apply", "-refresh-only", profile)
-    assert asked.code == 1
-    assert "Approval needs an interactive terminal" in asked.err
+    result = at.run("apply", "-refresh-only", profile)
+    assert result.code == 1
+    assert "Approval needs an interactive terminal" in result.err
     applied = at.run("apply", "-refresh-only", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     assert "Done! The state records the drift. No resource was changed." in applied.out
@@ -228,11 +228,11 @@ def test_a_loss_that_was_written_down_is_no_news_and_still_made_good(cli: Open, 
             del slices[key]
         assert "has been deleted" in at.run("drift", profile).out
     assert at.run("apply", "-refresh-only", "-auto-approve", profile).code == 0
-    told = at.run("drift", profile)
-    assert told.code == 2, "written down or not, what was applied is not there"
-    assert "# gemma[0] has no slice\n" in told.out
-    assert f"- gemma[0] = {name} (us-east5-a)" in told.out
-    assert "The state already records that a slice is missing" in told.out
+    result = at.run("drift", profile)
+    assert result.code == 2, "written down or not, what was applied is not there"
+    assert "# gemma[0] has no slice\n" in result.out
+    assert f"- gemma[0] = {name} (us-east5-a)" in result.out
+    assert "The state already records that a slice is missing" in result.out
     before = at.state()
     again = at.run("apply", "-refresh-only", profile)
     assert again.code == 0, "there is nothing to approve"
@@ -256,10 +256,10 @@ def test_what_was_applied_and_is_not_there_is_drift_for_both_commands(cli: Open,
     (name,) = at.slices
     _take_away(at, profile, how)
     at.clock.sleep(later)
-    told = at.run("drift", profile)
-    assert told.code == 2, told.all
-    assert "# gemma[0] has" in told.out
-    assert how == "destroyed" or name in told.out
+    result = at.run("drift", profile)
+    assert result.code == 2, result.all
+    assert "# gemma[0] has" in result.out
+    assert how == "destroyed" or name in result.out
     (row,) = json.loads(at.run("drift", "-json", profile).out.splitlines()[-1])["resource_drift"]
     assert (row["address"], row["change"]["actions"]) == ("gemma[0]", ["delete"])
     scheduled = at.run("ci", "drift", DETAILED, profile)
@@ -360,9 +360,9 @@ def test_without_a_state_there_is_nothing_to_have_drifted(cli: Open) -> None:
 @pytest.mark.parametrize("other", ["-destroy", "-adopt", "-replace=gemma", "-refresh=false"])
 def test_refresh_only_goes_with_nothing_that_does_more(cli: Open, other: str) -> None:
     at = cli()
-    told = at.run("plan", "-refresh-only", other, at.write())
-    assert told.code == 1
-    assert "-refresh-only" in told.err
+    result = at.run("plan", "-refresh-only", other, at.write())
+    assert result.code == 1
+    assert "-refresh-only" in result.err
 
 
 def _writes(at: CommandLine) -> list[str]:

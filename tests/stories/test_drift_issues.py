@@ -112,8 +112,8 @@ def test_one_issue_is_kept_up_to_date_and_closed_in_the_end(pipeline: Both) -> N
     assert at.run(*DRIFT).code == 0
     assert issue["state"] == "closed"
     (_, here) = pipeline
-    (said,) = here.api.comments[issue["number"]]
-    assert "matches its profile again" in said["body"]
+    (output,) = here.api.comments[issue["number"]]
+    assert "matches its profile again" in output["body"]
     _preempt(at)
     assert at.run(*DRIFT).code == 0
     assert [each["state"] for each in issues] == ["closed", "open"]

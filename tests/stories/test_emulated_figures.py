@@ -46,9 +46,9 @@ class CommandLine:
     def measured(self) -> str:
         """The id of a run that every rule believes, but that it was measured on the emulator."""
         (self.folder / "cell.json").write_text(json.dumps(CELL), encoding="utf-8")
-        said = self.run("bench", "import", "cell.json", "--type", "v6e-4", "--usd-per-hour", "5.00", "--json")
-        assert said.code == 0, said.all
-        tree: Any = json.loads(said.out)
+        result = self.run("bench", "import", "cell.json", "--type", "v6e-4", "--usd-per-hour", "5.00", "--json")
+        assert result.code == 0, result.all
+        tree: Any = json.loads(result.out)
         assert tree["subject"]["is_emulated"] is True
         return str(tree["id"])
 
@@ -71,17 +71,17 @@ def test_an_address_that_is_a_stand_in_is_marked_though_nothing_but_the_server_s
     words = ("--concurrency", "1", "--context", "8", "--output", "1", "--window", "50ms", "--json")
     for reply, is_emulated in ((stand_in, True), (version, False)):
         with answering({"/v1/models": model, "/v1/completions": completion, "/version": reply}) as url:
-            said = command(tmp_path, capfd, "bench", "--url", url, *words)
-        assert json.loads(said.out)["subject"]["is_emulated"] is is_emulated
+            result = command(tmp_path, capfd, "bench", "--url", url, *words)
+        assert json.loads(result.out)["subject"]["is_emulated"] is is_emulated
 
 
 def test_lists_and_comparisons_mark_the_run(at: CommandLine) -> None:
     one, other = at.measured(), at.measured()
     assert at.run("bench", "list").out.count("emulator") == 2
-    said = at.run("compare", one, other)
-    assert said.code == 0, said.all
-    assert f"{one} (emulator)" in said.out
-    assert f"{one}, {other}: measured on the emulator, where no model runs" in said.out
+    result = at.run("compare", one, other)
+    assert result.code == 0, result.all
+    assert f"{one} (emulator)" in result.out
+    assert f"{one}, {other}: measured on the emulator, where no model runs" in result.out
     tree = json.loads(at.run("compare", one, other, "--json").out)
     assert [run["subject"]["is_emulated"] for run in tree["runs"]] == [True, True]
 
@@ -103,10 +103,10 @@ def asked(at: CommandLine, *more: str) -> Result:
 
 def test_recommend_takes_no_emulated_run_as_evidence_unless_it_is_asked_to(at: CommandLine) -> None:
     own = at.measured()
-    said = asked(at)
-    assert said.code == 0, said.all
-    assert f"not run {own} on v6e-4: it was measured on the emulator, where no model runs" in said.err
-    assert "knows memory, not speed" in said.err
+    output = asked(at)
+    assert output.code == 0, output.all
+    assert f"not run {own} on v6e-4: it was measured on the emulator, where no model runs" in output.err
+    assert "knows memory, not speed" in output.err
     taken = asked(at, "--emulated")
     assert f"(run {own}, emulator)" in taken.err
     assert "On the emulator: no figure here" in taken.err
@@ -118,19 +118,19 @@ def test_recommend_takes_no_emulated_run_as_evidence_unless_it_is_asked_to(at: C
 
 def test_operating_points_of_an_emulated_run_say_so(at: CommandLine) -> None:
     own = at.measured()
-    said = at.run("recommend", "--run", own)
-    assert f"Operating points of run {own} (emulator)" in said.out
-    assert "On the emulator: no figure here" in said.out
+    result = at.run("recommend", "--run", own)
+    assert f"Operating points of run {own} (emulator)" in result.out
+    assert "On the emulator: no figure here" in result.out
     assert json.loads(at.run("recommend", "--run", own, "--json").out)["emulated"] is True
 
 
 @pytest.mark.parametrize("form", ["rules", "prometheusrule", "gmp", "dashboard"])
 def test_a_limit_from_an_emulated_run_says_so_in_every_form(at: CommandLine, form: str) -> None:
     own = at.measured()
-    said = at.run("alerts", "e2b.yaml", "--run", own, "--format", form)
-    assert said.code == 0, said.all
+    result = at.run("alerts", "e2b.yaml", "--run", own, "--format", form)
+    assert result.code == 0, result.all
     mark = f"s is from run {own}, measured on the emulator, and says nothing about a TPU."
-    assert mark in " ".join(said.out.split())
-    assert "Warning: 2.5 s is from run" in said.err
+    assert mark in " ".join(result.out.split())
+    assert "Warning: 2.5 s is from run" in result.err
     tree = json.loads(at.run("alerts", "e2b.yaml", "--run", own, "--format", form, "--json").out)
     assert any(mark in remark for remark in tree["remarks"])

@@ -49,10 +49,10 @@ def test_an_example_brings_out_its_code(
         Pipeline(forge, monkeypatch, at.folder / "runner")
     if example.layer:
         at.write(example.layer + "\n", "layer.yaml")
-        said = at.run("validate", "prod.yaml", "-f", str(at.folder / "layer.yaml")).all
+        output = at.run("validate", "prod.yaml", "-f", str(at.folder / "layer.yaml")).all
     else:
-        said = "".join(_run(at, monkeypatch, line) for line in example.session.splitlines())
-    assert (example.shows or code) in said, said
+        output = "".join(_run(at, monkeypatch, line) for line in example.session.splitlines())
+    assert (example.shows or code) in output, output
 
 
 def _run(at: CommandLine, patch: pytest.MonkeyPatch, line: str) -> str:
@@ -111,9 +111,9 @@ def test_what_to_write_instead_is_accepted(cli: Open, monkeypatch: pytest.Monkey
     # A check is about a whole deployment: what to write instead is laid over what brought it out.
     layers = ["fix.yaml"] if code in EXPLANATIONS else ["layer.yaml", "fix.yaml"]
     overlays = [word for layer in layers for word in ("-f", str(at.folder / layer))]
-    said = at.run("validate", "prod.yaml", *overlays)
-    assert said.code == 0, said.all
-    assert code not in said.all
+    result = at.run("validate", "prod.yaml", *overlays)
+    assert result.code == 0, result.all
+    assert code not in result.all
 
 
 def test_no_two_errors_have_the_same_code() -> None:

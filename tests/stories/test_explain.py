@@ -18,9 +18,9 @@ DOUBLE = "Quota limit 'A,B' has been exceeded. Limit: 0,64 in region us-central1
 
 def _screen(capsys: Capture, *words: str) -> str:
     assert main(["explain", *words]) == 0
-    said = capsys.readouterr()
-    assert not said.err
-    return said.out
+    output = capsys.readouterr()
+    assert not output.err
+    return output.out
 
 
 def test_pages_read_well(capsys: Capture) -> None:
@@ -32,21 +32,21 @@ def test_pages_read_well(capsys: Capture) -> None:
 
 @pytest.mark.parametrize("row", [*VERDICTS, UNKNOWN], ids=lambda row: row.kind)
 def test_a_refusals_page_says_its_words_where_it_surfaces_and_what_clears_it(capsys: Capture, row: Verdict) -> None:
-    told = _screen(capsys, row.kind)
-    assert told.startswith(f"{row.kind}  {row.what}\n")
+    answer = _screen(capsys, row.kind)
+    assert answer.startswith(f"{row.kind}  {row.what}\n")
     for text in row.examples:
-        assert text in told
-    assert re.findall(r"^  (L\d)  ", told, re.MULTILINE) == list(row.layers)
-    assert row.hint in told
-    assert ("is not published" in told) is not row.is_recorded
+        assert text in answer
+    assert re.findall(r"^  (L\d)  ", answer, re.MULTILINE) == list(row.layers)
+    assert row.hint in answer
+    assert ("is not published" in answer) is not row.is_recorded
 
 
 @pytest.mark.parametrize("row", VERDICTS, ids=lambda row: row.kind)
 def test_a_pasted_text_is_told_for_what_it_is_and_shown_as_it_was_given(capsys: Capture, row: Verdict) -> None:
     for text in (text for text in row.examples if " " in text and row.only is None):
-        told = _screen(capsys, f"  {text}\n")
-        assert told.startswith(f"{row.kind}  {row.what}\n")
-        assert f"Google said\n  {text}\n" in told
+        answer = _screen(capsys, f"  {text}\n")
+        assert answer.startswith(f"{row.kind}  {row.what}\n")
+        assert f"Google said\n  {text}\n" in answer
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,17 @@ def test_what_is_pasted_around_a_text_tells_its_code(capsys: Capture, text: str,
     ],
 )
 def test_it_says_what_is_done_where_and_for_how_long(capsys: Capture, text: str, deed: str) -> None:
-    told = _screen(capsys, text)
-    assert deed in told
-    assert "\x1b" not in told
+    answer = _screen(capsys, text)
+    assert deed in answer
+    assert "\x1b" not in answer
 
 
 def test_the_list_names_everything_once_by_the_first_line_of_its_page(capsys: Capture) -> None:
-    told = _screen(capsys)
+    answer = _screen(capsys)
     for name, texts in groups().items():
-        assert f"{name}\n" in told
+        assert f"{name}\n" in answer
         for code, text in texts.items():
-            (line,) = re.findall(rf"^  {code}  .*", told, re.MULTILINE)
+            (line,) = re.findall(rf"^  {code}  .*", answer, re.MULTILINE)
             assert line.split(maxsplit=1)[1] == text.splitlines()[0]
     assert sum(len(texts) for texts in groups().values()) == len(explanations())
 

@@ -22,16 +22,16 @@ def explained(cli: Open, log: str, profile: str | None = None) -> str:
     at: CommandLine = cli()
     (at.folder / "boot.log").write_text(log, "utf-8")
     named = [] if profile is None else [at.write(profile)]
-    said = at.run("logs", *named, "--file", "boot.log", "--explain", "-json")
-    (reading,) = json.loads(said.out)["logs"]
+    result = at.run("logs", *named, "--file", "boot.log", "--explain", "-json")
+    (reading,) = json.loads(result.out)["logs"]
     remedy: str = reading["cause"]["remedy"]
     return remedy
 
 
 def diagnostics(cli: Open, profile: str) -> dict[str, Any]:
     at: CommandLine = cli()
-    said = at.run("size", at.write(profile), "-json")
-    return {each["code"]: each for each in json.loads(said.out)["diagnostics"]}
+    result = at.run("size", at.write(profile), "-json")
+    return {each["code"]: each for each in json.loads(result.out)["diagnostics"]}
 
 
 def test_a_real_boot_without_room_for_programs_is_advised_as_size_advises_it(cli: Open) -> None:

@@ -50,9 +50,9 @@ def test_a_folder_and_single_profiles_go_together_and_each_file_counts_once(cli:
     person = cli()
     fleet(person, "one", "two")
     person.write()
-    told = person.run("validate", "fleet/two.yaml", "fleet", "gemma.yaml", ".")
-    assert told.code == 0
-    files = [line.partition(":")[0].removeprefix(f"{person.folder}/") for line in told.out.splitlines()]
+    result = person.run("validate", "fleet/two.yaml", "fleet", "gemma.yaml", ".")
+    assert result.code == 0
+    files = [line.partition(":")[0].removeprefix(f"{person.folder}/") for line in result.out.splitlines()]
     assert files == ["fleet/two.yaml", "fleet/one.yaml", "gemma.yaml"]
 
 
@@ -68,13 +68,13 @@ def test_what_is_no_profile_in_a_folder_is_passed_over_and_said_so(cli: Open) ->
     (place / ".hidden.yaml").write_text("version: 1\nname: hidden\n")
     (place / "notes.txt").write_text("version: 1\nname: notes\n")
     (place / "older.yaml").mkdir()
-    told = person.run("validate", "fleet")
-    assert told.code == 0
-    assert told.out.splitlines() == ["fleet/one.yaml: valid"]
-    assert "fleet: ignoring 5 files that are not profiles." in told.err
-    assert "fleet/base.yaml: it has no `name`" in told.err
-    assert "fleet/canary.yaml: it has no `version`" in told.err
-    assert "fleet/workflow.yml: it has no `version`" in told.err
+    result = person.run("validate", "fleet")
+    assert result.code == 0
+    assert result.out.splitlines() == ["fleet/one.yaml: valid"]
+    assert "fleet: ignoring 5 files that are not profiles." in result.err
+    assert "fleet/base.yaml: it has no `name`" in result.err
+    assert "fleet/canary.yaml: it has no `version`" in result.err
+    assert "fleet/workflow.yml: it has no `version`" in result.err
 
 
 def test_a_profile_that_takes_its_version_from_what_it_extends_is_one(cli: Open) -> None:
@@ -91,30 +91,30 @@ def test_a_file_that_is_no_yaml_is_not_passed_over(cli: Open) -> None:
     fleet(person, "one")
     (person.folder / "fleet" / "broken.yaml").write_text("version: 1\nname: [\n")
     (person.folder / "fleet" / "worse.yaml").write_text("{")
-    told = person.run("validate", "fleet")
-    assert told.code == 1
-    assert "fleet/broken.yaml:" in told.err
-    assert "fleet/worse.yaml:" in told.err
-    assert "fleet/one.yaml: valid" in told.out
+    result = person.run("validate", "fleet")
+    assert result.code == 1
+    assert "fleet/broken.yaml:" in result.err
+    assert "fleet/worse.yaml:" in result.err
+    assert "fleet/one.yaml: valid" in result.out
 
 
 def test_a_folder_without_a_profile_is_an_error_that_says_what_lies_there(cli: Open) -> None:
     person = cli()
     (person.folder / "fleet").mkdir()
     (person.folder / "fleet" / "canary.yaml").write_text("tpu: {type: v6e-8}\n")
-    told = person.run("plan", "fleet")
-    assert told.code == 1
-    assert "There is no profile in `fleet`." in told.err
-    assert "fleet/canary.yaml: it has no `version`" in told.err
+    result = person.run("plan", "fleet")
+    assert result.code == 1
+    assert "There is no profile in `fleet`." in result.err
+    assert "fleet/canary.yaml: it has no `version`" in result.err
 
 
 def test_one_that_fails_stops_no_other_and_each_has_its_line(cli: Open) -> None:
     person = cli(trouble=[{"fault": "iam-denied", "method": "queuedResources.create", "name": "two-*"}], **QUICK)
     fleet(person, "one", "two", "three")
-    told = person.run("apply", "fleet", "-auto-approve")
-    assert told.code == 1
-    assert "Deployments: 2 served, 1 failed." in told.out
-    lines = {line.split()[0]: line for line in told.out.splitlines() if line.startswith("  ") and line.split()}
+    result = person.run("apply", "fleet", "-auto-approve")
+    assert result.code == 1
+    assert "Deployments: 2 served, 1 failed." in result.out
+    lines = {line.split()[0]: line for line in result.out.splitlines() if line.startswith("  ") and line.split()}
     assert lines["one"].split() == ["one", "served"]
     assert lines["two"].split()[:2] == ["two", "failed:"]
     assert "PERMISSION" in lines["two"].upper()
@@ -132,9 +132,9 @@ def test_the_exit_code_is_that_of_the_worst(cli: Open) -> None:
         **QUICK,
     )
     fleet(person, "one", "two", "three")
-    told = person.run("apply", "fleet", "-auto-approve", "-timeout", "20m", "--json")
-    assert told.code == 1
-    report = json.loads(told.out.splitlines()[-1])
+    result = person.run("apply", "fleet", "-auto-approve", "-timeout", "20m", "--json")
+    assert result.code == 1
+    report = json.loads(result.out.splitlines()[-1])
     results = {d["name"]: (d["result"], d["error"] and d["error"]["exit_code"]) for d in report["deployments"]}
     assert results == {"one": ("failed", 12), "two": ("failed", 1), "three": ("served", None)}
     (person.folder / "fleet" / "two.yaml").unlink()
@@ -146,8 +146,8 @@ def test_what_needs_nothing_is_told_as_unchanged(cli: Open) -> None:
     fleet(person, "one")
     person.run("apply", "fleet", "-auto-approve")
     fleet(person, "two")
-    told = person.run("apply", "fleet", "-auto-approve")
-    assert "Deployments: 1 served, 1 unchanged." in told.out
+    result = person.run("apply", "fleet", "-auto-approve")
+    assert "Deployments: 1 served, 1 unchanged." in result.out
 
 
 def test_one_whose_plan_no_longer_holds_stops_no_other(cli: Open) -> None:
@@ -169,9 +169,9 @@ def test_a_plan_of_a_fleet_that_stands_takes_a_few_lists(cli: Open) -> None:
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     before = len(person.emulator.requests)
     assert "No changes." in person.run("plan", "fleet").out
-    asked = [f"{r.method} {r.path.partition('?')[0].rpartition('/')[2]}" for r in person.emulator.requests[before:]]
-    assert sorted(set(asked)) == ["GET nodes", "GET queuedResources"]
-    assert len(asked) <= 6  # two lists in each of three zones
+    requests = [f"{r.method} {r.path.partition('?')[0].rpartition('/')[2]}" for r in person.emulator.requests[before:]]
+    assert sorted(set(requests)) == ["GET nodes", "GET queuedResources"]
+    assert len(requests) <= 6  # two lists in each of three zones
 
 
 def test_a_plan_of_a_fleet_sees_the_one_that_is_gone(cli: Open) -> None:
@@ -181,18 +181,18 @@ def test_a_plan_of_a_fleet_sees_the_one_that_is_gone(cli: Open) -> None:
     gone = next(name for name in person.slices if name.startswith("d07-"))
     person.delete_by_hand(gone)
     person.clock.sleep(600)
-    told = person.run("plan", "fleet", "-detailed-exitcode")
-    assert told.code == 2
-    assert "Plan: 1 to add, 0 to change, 0 to destroy." in told.out
+    result = person.run("plan", "fleet", "-detailed-exitcode")
+    assert result.code == 2
+    assert "Plan: 1 to add, 0 to change, 0 to destroy." in result.out
 
 
 @pytest.mark.parametrize("many", ["0", "-3", "some", "1.5"])
 def test_a_parallelism_that_does_nothing_is_refused(cli: Open, many: str) -> None:
     person = cli()
     person.write()
-    told = person.run("plan", "gemma.yaml", f"-parallelism={many}")
-    assert told.code == 1
-    assert "is not a positive integer" in told.err
+    result = person.run("plan", "gemma.yaml", f"-parallelism={many}")
+    assert result.code == 1
+    assert "is not a positive integer" in result.err
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
@@ -218,9 +218,9 @@ def test_one_that_a_check_forbids_stops_no_other(cli: Open) -> None:
     person = cli(**QUICK)
     fleet(person, *SIX)
     fleet(person, "four", **{"max_model_len: 16384": "max_model_len: 900000"})
-    told = person.run("apply", "fleet", "-auto-approve")
-    assert told.code == 13
-    assert "Deployments: 5 served, 1 failed." in told.out
+    result = person.run("apply", "fleet", "-auto-approve")
+    assert result.code == 13
+    assert "Deployments: 5 served, 1 failed." in result.out
     assert {name.partition("-")[0] for name in person.slices} == set(SIX) - {"four"}
     alone = person.run("apply", "fleet/four.yaml", "-auto-approve")
     assert alone.code == 13
@@ -232,9 +232,9 @@ def test_one_that_may_not_be_destroyed_stops_no_other(cli: Open) -> None:
     fleet(person, *SIX)
     fleet(person, "four", **{"placement:": "lifecycle: {prevent_destroy: true}\nplacement:"})
     assert person.run("apply", "fleet", "-auto-approve").code == 0
-    told = person.run("destroy", "fleet", "-auto-approve")
-    assert told.code == 13
-    assert "Deployments: 5 gone, 1 failed." in told.out
+    result = person.run("destroy", "fleet", "-auto-approve")
+    assert result.code == 13
+    assert "Deployments: 5 gone, 1 failed." in result.out
     assert {name.partition("-")[0] for name in person.slices} == {"four"}
 
 
@@ -244,10 +244,10 @@ def test_one_whose_state_cannot_be_read_stops_no_other_and_its_state_is_left_alo
     path = person.folder / ".tpudeploy" / "state" / "four.json"
     path.parent.mkdir(parents=True)
     path.write_text("{", encoding="utf-8")
-    told = person.run("apply", "fleet", "-auto-approve")
-    assert told.code == 1
-    assert "Deployments: 5 served, 1 failed." in told.out
-    assert "four.json" in told.words
+    result = person.run("apply", "fleet", "-auto-approve")
+    assert result.code == 1
+    assert "Deployments: 5 served, 1 failed." in result.out
+    assert "four.json" in result.words
     assert path.read_text(encoding="utf-8") == "{"
     assert person.run("apply", "fleet/four.yaml", "-auto-approve").code == 1
     assert len(person.slices) == 5
@@ -259,9 +259,9 @@ def test_one_that_has_slices_which_no_state_remembers_stops_no_other(cli: Open) 
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     (person.folder / ".tpudeploy" / "state" / "four.json").unlink()
     fleet(person, *SIX)
-    told = person.run("apply", "fleet", "-auto-approve")
-    assert told.code == 13
-    assert "Deployments: 5 served, 1 failed." in told.out
+    result = person.run("apply", "fleet", "-auto-approve")
+    assert result.code == 13
+    assert "Deployments: 5 served, 1 failed." in result.out
     assert len(person.slices) == 6
 
 
@@ -274,14 +274,14 @@ def test_one_whose_slice_cannot_be_looked_at_stops_no_other(cli: Open, verb: str
     fleet(person, *SIX)
     person.emulator.script({"fault": fault, "method": "*.list"})
     person.emulator.script({"fault": fault, "method": "*.get", "name": "four-*"})
-    told = person.run(verb, "fleet", *(["-auto-approve"] if verb != "plan" else []))
-    assert told.code == 1, told.all
-    assert "four" in told.err
+    result = person.run(verb, "fleet", *(["-auto-approve"] if verb != "plan" else []))
+    assert result.code == 1, result.all
+    assert "four" in result.err
     stands = {name.partition("-")[0] for name in person.slices}
     if verb == "plan":
-        assert "Plan: 4 to add, 0 to change, 0 to destroy." in told.out
+        assert "Plan: 4 to add, 0 to change, 0 to destroy." in result.out
     elif verb == "apply":
-        assert "Deployments: 4 served, 1 failed, 1 unchanged." in told.out
+        assert "Deployments: 4 served, 1 failed, 1 unchanged." in result.out
         assert stands == set(SIX)
     else:
         assert stands == {"four"}
@@ -296,8 +296,8 @@ def test_one_in_a_zone_that_does_not_answer_stops_no_other(cli: Open) -> None:
     zones = {zone: list(found) for zone, found in person.emulator.live().items() if found}
     assert len(zones) > 1, zones
     person.emulator.script({"fault": "unavailable", "zone": "us-east5-b"})
-    told = person.run("destroy", "fleet", "-auto-approve")
-    assert told.code == 1, told.all
+    result = person.run("destroy", "fleet", "-auto-approve")
+    assert result.code == 1, result.all
     assert {name for found in person.emulator.live().values() for name in found} == set(zones["us-east5-b"])
 
 
@@ -314,8 +314,8 @@ SLOW = {"fault": "slow", "name": "four-*", "seconds": 15}
 def _served_after(person: CommandLine, *words: str) -> dict[str, float]:
     """Apply the fleet; for each deployment that serves, the seconds that this took."""
     began = person.clock.now()
-    told = person.run("apply", "fleet", "-auto-approve", "-json", *words)
-    rows = [json.loads(line) for line in told.out.splitlines()]
+    result = person.run("apply", "fleet", "-auto-approve", "-json", *words)
+    rows = [json.loads(line) for line in result.out.splitlines()]
     return {row["address"].partition("[")[0]: row["at"] - began for row in rows if row.get("type") == "serving"}
 
 
@@ -351,9 +351,9 @@ def test_under_a_time_limit_a_slow_deployment_fails_alone(cli: Open, parallelism
     person = cli(trouble=[SLOW, {"fault": "wait-for-ever", "name": "four-*"}], **STEADY, jitter=0.0)
     fleet(person, *SIX)
     limit = f"-timeout={math.ceil(slowest) + 1}s"
-    told = person.run("apply", "fleet", "-auto-approve", limit, f"-parallelism={parallelism}", "-json")
-    assert told.code == 12, told.all
-    report = json.loads(told.out.splitlines()[-1])
+    result = person.run("apply", "fleet", "-auto-approve", limit, f"-parallelism={parallelism}", "-json")
+    assert result.code == 12, result.all
+    report = json.loads(result.out.splitlines()[-1])
     assert {d["name"] for d in report["deployments"] if d["result"] == "served"} == set(SIX) - {"four"}
 
 

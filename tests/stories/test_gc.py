@@ -39,10 +39,10 @@ def rewritten(at: CommandLine, **changes: Any) -> None:
 def test_what_a_state_names_is_needed_and_nothing_is_removed(cli: Open) -> None:
     at = cli()
     deployed(at)
-    told = at.run("gc")  # no question is asked
-    assert told.code == 0, told.all
-    assert "Looked through project emulated. Found 1 with tpudeploy's mark, 1 of them needed." in told.out
-    assert "Nothing to remove." in told.out
+    result = at.run("gc")  # no question is asked
+    assert result.code == 0, result.all
+    assert "Looked through project emulated. Found 1 with tpudeploy's mark, 1 of them needed." in result.out
+    assert "Nothing to remove." in result.out
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
@@ -52,11 +52,11 @@ def test_a_lost_state_is_foreign_and_left_alone_until_a_person_says_otherwise(cl
     name = deployed(at)
     at.clock.sleep(2 * 3600)
     state_file(at).unlink()
-    told = at.run("gc")
-    assert told.code == 0, told.all
-    assert "Foreign: their deployment has no state here." in told.out
-    assert "Kept, because they may belong to another project; -foreign removes them:" in told.out
-    assert f"{name} us-east5-a v6e-1 spot ACTIVE 2h 2m old $1.40/h 1 chip" in told.words
+    result = at.run("gc")
+    assert result.code == 0, result.all
+    assert "Foreign: their deployment has no state here." in result.out
+    assert "Kept, because they may belong to another project; -foreign removes them:" in result.out
+    assert f"{name} us-east5-a v6e-1 spot ACTIVE 2h 2m old $1.40/h 1 chip" in result.words
     assert list(at.slices) == [name]
 
     removed = at.run("gc", "-foreign", "-auto-approve")
@@ -73,9 +73,9 @@ def test_without_a_yes_nothing_is_removed(cli: Open) -> None:
     at = cli()
     name = deployed(at)
     state_file(at).unlink()
-    told = at.run("gc", "-foreign")
-    assert told.code == 1
-    assert "pass -auto-approve" in told.err
+    result = at.run("gc", "-foreign")
+    assert result.code == 1
+    assert "pass -auto-approve" in result.err
     assert at.slices == {name: "ACTIVE"}
 
 
@@ -83,9 +83,9 @@ def test_a_state_of_another_lineage_disowns_what_it_does_not_name(cli: Open) -> 
     at = cli()
     name = deployed(at)
     rewritten(at, lineage="f" * 32, records=[])
-    told = at.run("gc")
-    assert told.code == 0, told.all
-    assert "Foreign: their lineage differs from that of their deployment's state." in told.out
+    result = at.run("gc")
+    assert result.code == 0, result.all
+    assert "Foreign: their lineage differs from that of their deployment's state." in result.out
     assert at.slices == {name: "ACTIVE"}
     assert at.run("gc", "-foreign", "-auto-approve").code == 0
     assert at.slices == {}
@@ -99,11 +99,11 @@ def test_what_a_restored_backup_has_forgotten_is_left_over(cli: Open) -> None:
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     (newer,) = at.slices
     state_file(at).write_text(backup, encoding="utf-8")
-    told = at.run("gc", "-auto-approve")
-    assert told.code == 0, told.all
-    assert "Orphaned: their deployment's state does not list them. To be removed:" in told.out
-    assert f"- {newer} us-east5-a v6e-4 spot ACTIVE" in told.words
-    assert f"Deleting {newer} in us-east5-a (its state does not track it)" in told.err
+    result = at.run("gc", "-auto-approve")
+    assert result.code == 0, result.all
+    assert "Orphaned: their deployment's state does not list them. To be removed:" in result.out
+    assert f"- {newer} us-east5-a v6e-4 spot ACTIVE" in result.words
+    assert f"Deleting {newer} in us-east5-a (its state does not track it)" in result.err
     assert at.slices == {}
 
 
@@ -115,9 +115,9 @@ def test_the_same_name_in_another_zone_is_another_thing(cli: Open) -> None:
     (record,) = backup["records"]
     elsewhere = {**record, "attempts": [{**record["attempts"][0], "zone": "us-east5-b"}]}
     rewritten(at, records=[elsewhere])
-    told = at.run("gc", "-auto-approve")
-    assert told.code == 0, told.all
-    assert f"- {name} us-east5-a" in told.words
+    result = at.run("gc", "-auto-approve")
+    assert result.code == 0, result.all
+    assert f"- {name} us-east5-a" in result.words
     assert at.slices == {}
 
 
@@ -141,10 +141,10 @@ def test_a_node_that_outlived_its_queued_resource_is_found_and_removed(cli: Open
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     assert at.slices == {}
     assert at.emulator.billed() == (name,)
-    told = at.run("gc", "-auto-approve")
-    assert told.code == 0, told.all
-    assert f"- {name} us-east5-a v6e-1 spot node READY" in told.words
-    assert "saves $1.40/h" in told.out
+    result = at.run("gc", "-auto-approve")
+    assert result.code == 0, result.all
+    assert f"- {name} us-east5-a v6e-1 spot node READY" in result.words
+    assert "saves $1.40/h" in result.out
     assert at.emulator.billed() == ()
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
 
@@ -156,9 +156,9 @@ def test_a_silent_zone_is_named_and_the_command_has_not_done_all_it_was_asked(cl
     for name in ("gemma", "other"):
         state_file(at, name).unlink()
     at.emulator.script({"fault": "unreachable", "zones": "us-east5-b", "times": 2})
-    told = at.run("gc", "-foreign", "-auto-approve")
-    assert told.code == 1
-    assert "No answer from emulated/us-east5-b: the resources there are unknown." in told.err
+    result = at.run("gc", "-foreign", "-auto-approve")
+    assert result.code == 1
+    assert "No answer from emulated/us-east5-b: the resources there are unknown." in result.err
     assert near not in at.slices
     assert list(at.slices.values()) == ["ACTIVE"]
     assert at.run("gc", "-foreign", "-auto-approve").code == 0
@@ -167,19 +167,19 @@ def test_a_silent_zone_is_named_and_the_command_has_not_done_all_it_was_asked(cl
 
 def test_a_silent_zone_alone_is_not_a_clean_one(cli: Open) -> None:
     at = cli(trouble=[{"fault": "unreachable", "zones": "us-east5-b"}])
-    told = at.run("gc", "-json")
-    assert told.code == 1
-    assert json.loads(told.out.splitlines()[-1])["unreachable"] == ["emulated/us-east5-b"]
-    assert "the resources there are unknown" in told.err
+    result = at.run("gc", "-json")
+    assert result.code == 1
+    assert json.loads(result.out.splitlines()[-1])["unreachable"] == ["emulated/us-east5-b"]
+    assert "the resources there are unknown" in result.err
 
 
 def test_a_project_that_cannot_be_listed_at_once_is_looked_through_zone_by_zone(cli: Open) -> None:
     at = cli(trouble=[{"fault": "zone-unsupported", "zone": "-", "method": "*.list"}])
     deployed(at)
     state_file(at).unlink()
-    told = at.run("gc", "-foreign", "-auto-approve")
-    assert told.code == 0, told.all
-    assert "in the 18 zones in the catalog, because listing all zones at once was refused" in told.out
+    result = at.run("gc", "-foreign", "-auto-approve")
+    assert result.code == 0, result.all
+    assert "in the 18 zones in the catalog, because listing all zones at once was refused" in result.out
     assert at.slices == {}
 
 
@@ -190,12 +190,12 @@ def test_a_refused_delete_is_asked_again_until_it_takes(cli: Open) -> None:
     (name,) = at.slices
     assert at.slices == {name: "PROVISIONING"}
     state_file(at).unlink()
-    told = at.run("gc", "-foreign", "-auto-approve")
-    assert told.code == 0, told.all
-    assert told.err.count("Deleting ") == 1
+    result = at.run("gc", "-foreign", "-auto-approve")
+    assert result.code == 0, result.all
+    assert result.err.count("Deleting ") == 1
     deletes = [r for r in at.emulator.requests if r.method == "DELETE"]
     assert len(deletes) > 10
-    assert "Still waiting: for " in told.err
+    assert "Still waiting: for " in result.err
     assert at.slices == {}
 
 
@@ -206,10 +206,10 @@ def test_what_will_not_go_ends_with_its_name_and_the_next_run_takes_it_up(cli: O
     (name,) = at.slices
     state_file(at).unlink()
     began = at.clock.now()
-    told = at.run("gc", "-foreign", "-auto-approve")
-    assert told.code == 1
-    assert f"Not deleted after 30 minutes: emulated/us-east5-a/{name} (PROVISIONING)." in told.err
-    assert "Done! 0 removed." in told.out
+    result = at.run("gc", "-foreign", "-auto-approve")
+    assert result.code == 1
+    assert f"Not deleted after 30 minutes: emulated/us-east5-a/{name} (PROVISIONING)." in result.err
+    assert "Done! 0 removed." in result.out
     assert at.clock.now() - began < 2000
     at.clock.sleep(3600)
     assert at.run("gc", "-foreign", "-auto-approve").code == 0
@@ -223,10 +223,10 @@ def test_a_run_that_holds_the_lock_is_not_raced_and_the_others_are_cleared(cli: 
     for name in ("gemma", "other"):
         state_file(at, name).unlink()
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop"):
-        told = at.run("gc", "-foreign", "-auto-approve")
-    assert told.code == 10
-    assert "The state of gemma is locked by alice@laptop" in told.err
-    assert "Done! 1 removed." in told.out
+        result = at.run("gc", "-foreign", "-auto-approve")
+    assert result.code == 10
+    assert "The state of gemma is locked by alice@laptop" in result.err
+    assert "Done! 1 removed." in result.out
     assert at.slices == {gemma: "ACTIVE"}
 
 
@@ -273,9 +273,9 @@ def test_profiles_narrow_it_to_their_deployments(cli: Open) -> None:
     other = deployed(at, PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     for name in ("gemma", "other"):
         state_file(at, name).unlink()
-    told = at.run("gc", "gemma.yaml", "-foreign", "-auto-approve")
-    assert told.code == 0, told.all
-    assert "Found 1 with tpudeploy's mark" in told.out
+    result = at.run("gc", "gemma.yaml", "-foreign", "-auto-approve")
+    assert result.code == 0, result.all
+    assert "Found 1 with tpudeploy's mark" in result.out
     assert at.slices == {other: "ACTIVE"}
 
 
@@ -288,10 +288,10 @@ def test_every_project_that_a_state_names_is_looked_through(cli: Open) -> None:
     (record,) = tree["records"]
     forgetful = {**record, "attempts": [{**record["attempts"][0], "name": "other-00000000-0-9"}]}
     state_file(at, "other").write_text(json.dumps({**tree, "records": [forgetful]}), encoding="utf-8")
-    told = at.run("gc", "-auto-approve")
-    assert told.code == 0, told.all
-    assert "Looked through projects another, emulated." in told.out
-    assert f"- {other} another us-east5-a" in told.words
+    result = at.run("gc", "-auto-approve")
+    assert result.code == 0, result.all
+    assert "Looked through projects another, emulated." in result.out
+    assert f"- {other} another us-east5-a" in result.words
     assert other not in at.slices
     assert len(at.slices) == 1
 
@@ -305,10 +305,10 @@ def test_a_name_alike_is_never_removed(cli: Open) -> None:
     del node["labels"]
     del node["metadata"]
     state_file(at).unlink()
-    told = at.run("gc", "-foreign", "-auto-approve")
-    assert told.code == 0, told.all
-    assert "only their names look like ours" in told.out
-    assert "Nothing to remove." in told.out
+    result = at.run("gc", "-foreign", "-auto-approve")
+    assert result.code == 0, result.all
+    assert "only their names look like ours" in result.out
+    assert "Nothing to remove." in result.out
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
@@ -317,9 +317,9 @@ def test_a_state_that_cannot_be_read_may_need_anything(cli: Open, content: str) 
     at = cli()
     name = deployed(at)
     state_file(at).write_text(content, encoding="utf-8")
-    told = at.run("gc", "-foreign", "-auto-approve")
-    assert told.code == 1
-    assert str(state_file(at)) in told.err
+    result = at.run("gc", "-foreign", "-auto-approve")
+    assert result.code == 1
+    assert str(state_file(at)) in result.err
     assert at.slices == {name: "ACTIVE"}
 
 
@@ -328,9 +328,9 @@ def test_a_colleague_in_another_folder_keeps_what_is_hers(cli: Open, tmp_path_fa
     mine = deployed(at)
     hers = replace(at, folder=tmp_path_factory.mktemp("hers"))
     other = deployed(hers, PROFILE.replace("name: gemma", "name: other"))
-    told = at.run("gc", "-auto-approve")
-    assert told.code == 0, told.all
-    assert f"{other} us-east5-a" in told.words
+    result = at.run("gc", "-auto-approve")
+    assert result.code == 0, result.all
+    assert f"{other} us-east5-a" in result.words
     assert set(at.slices) == {mine, other}
 
 
@@ -338,9 +338,9 @@ def test_json_is_one_document_of_what_was_found_and_the_report(cli: Open) -> Non
     at = cli()
     name = deployed(at)
     state_file(at).unlink()
-    told = at.run("gc", "-foreign", "-auto-approve", "-json")
-    assert told.code == 0, told.all
-    found = json.loads(told.out)
+    result = at.run("gc", "-foreign", "-auto-approve", "-json")
+    assert result.code == 0, result.all
+    found = json.loads(result.out)
     report = found["report"]
     assert (found["format"], found["projects"], found["unreachable"]) == ("tpudeploy.gc/1", ["emulated"], [])
     (stray,) = found["strays"]
@@ -360,10 +360,10 @@ def test_a_project_that_cannot_be_looked_through_is_an_error(cli: Open, trouble:
     at = cli()
     name = deployed(at)
     at.emulator.script({**trouble, "method": "*.list"})
-    told = at.run("gc", "-auto-approve")
-    assert told.code == 1
-    assert "Could not list the nodes of projects/emulated/locations/-" in told.err
-    assert "Nothing to remove" not in told.all
+    result = at.run("gc", "-auto-approve")
+    assert result.code == 1
+    assert "Could not list the nodes of projects/emulated/locations/-" in result.err
+    assert "Nothing to remove" not in result.all
     assert at.slices == {name: "ACTIVE"}
 
 
@@ -376,9 +376,9 @@ def test_without_a_project_there_is_nowhere_to_look(cli: Open, monkeypatch: pyte
     monkeypatch.delenv("TPU_EMULATOR_HOST")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(login))
     monkeypatch.setenv("PATH", str(tmp_path))  # no gcloud to ask either
-    told = at.run("gc")
-    assert told.code == 1
-    assert "No Google Cloud project is set." in told.err
+    result = at.run("gc")
+    assert result.code == 1
+    assert "No Google Cloud project is set." in result.err
 
 
 def test_a_copied_folder_needs_what_the_first_one_needs(cli: Open, tmp_path: Path) -> None:

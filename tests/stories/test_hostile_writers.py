@@ -217,10 +217,10 @@ def test_no_profile_reads_the_key(pipeline: Both, where: str) -> None:
     line = "  env: {STOLEN: '${env:TPUDEPLOY_APPROVAL_KEY}'}\n"
     line = line if where == "serving" else "  labels: {stolen: '${env:TPUDEPLOY_APPROVAL_KEY}'}\n"
     at.write(PROFILE.replace(f"{where}:\n", f"{where}:\n{line}"))
-    told = at.run(*PLAN)
-    assert told.code == 1
-    assert "TPUDEPLOY_APPROVAL_KEY" in told.all
-    assert APPROVAL_KEY not in told.all + here.summary + str(here.api.comments) + str(here.api.statuses)
+    result = at.run(*PLAN)
+    assert result.code == 1
+    assert "TPUDEPLOY_APPROVAL_KEY" in result.all
+    assert APPROVAL_KEY not in result.all + here.summary + str(here.api.comments) + str(here.api.statuses)
 
 
 def test_a_fork_is_shown_nothing_and_its_merge_is_not_applied(pipeline: Both, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,10 +390,10 @@ def test_on_gitlab_the_plan_that_was_signed_for_the_commit_is_applied_once(gitla
 @pytest.mark.parametrize("name", ["plan.md", "approval"])
 def test_on_gitlab_another_job_that_writes_over_the_files_approves_nothing(gitlab: Its, name: str) -> None:
     at, _ = gitlab
-    told = _signed(gitlab)
-    text = (told / name).read_text("utf-8")
+    answer = _signed(gitlab)
+    text = (answer / name).read_text("utf-8")
     changed = text.replace("1 to add", "0 to add") if name == "plan.md" else f"{text[:-5]}0000\n"
-    (told / name).write_text(changed, encoding="utf-8")
+    (answer / name).write_text(changed, encoding="utf-8")
     refused = at.run(*SIGNED)
     assert refused.code == 11, refused.all
     assert "not those that were signed" in refused.err
@@ -426,23 +426,23 @@ def test_on_gitlab_a_merge_request_signs_nothing(gitlab: Its, *, is_protected: b
 
 def test_on_gitlab_a_job_without_the_key_neither_signs_nor_believes(gitlab: Its) -> None:
     at, here = gitlab
-    told = _signed(gitlab)
-    signature = (told / "approval").read_text("utf-8")
+    answer = _signed(gitlab)
+    signature = (answer / "approval").read_text("utf-8")
     here.on_push(is_protected=False)
     assert "No approval can be verified" in at.run(*SIGNED).err
-    (told / "approval").unlink()
+    (answer / "approval").unlink()
     assert at.run(*PLAN, "-artifacts", "told").code == 0
-    assert not (told / "approval").exists()
+    assert not (answer / "approval").exists()
     assert APPROVAL_KEY not in signature
 
 
 def test_on_gitlab_an_apply_that_is_refused_signs_nothing_by_showing_what_it_would_do(gitlab: Its) -> None:
     at, _ = gitlab
-    told = _signed(gitlab)
+    answer = _signed(gitlab)
     at.write(DEARER)
     for _ in range(2):
         assert at.run(*SIGNED, "-artifacts", "told").code == 11
-    assert "v6e-4" in (told / "plan.md").read_text("utf-8")
+    assert "v6e-4" in (answer / "plan.md").read_text("utf-8")
     assert not at.asked()
 
 
@@ -450,7 +450,7 @@ def test_on_gitlab_a_merge_request_of_a_fork_is_validated_and_nothing_more(gitla
     """Even where a member runs it in this project, with its variables."""
     at, here = gitlab
     here.on_merge_request(source_project="2", is_protected=True)
-    told = at.run(*PLAN)
-    assert told.code == 0, told.all
-    assert "no plan is made" in told.out
+    result = at.run(*PLAN)
+    assert result.code == 0, result.all
+    assert "no plan is made" in result.out
     assert not at.emulator.requests

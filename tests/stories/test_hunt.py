@@ -65,12 +65,12 @@ def test_programs_hear_of_every_request_and_every_state(cli: Open) -> None:
     at = cli(trouble=FULL)
     applied = at.run("apply", "-auto-approve", "-json", at.write(MANY))
     assert applied.code == 0, applied.all
-    told = _events(applied.out)
-    kinds = Counter(event["type"] for event in told)
+    answer = _events(applied.out)
+    kinds = Counter(event["type"] for event in answer)
     assert kinds["requested"] == len(at.asked())
     assert kinds["not_granted"] > 24
     last: Mapping[str, Any] = {}
-    for event in told:
+    for event in answer:
         if event["type"] != "outlook":
             continue
         assert event["places"] != last.get("places"), "sent where nothing changed"
@@ -101,10 +101,10 @@ def test_what_a_run_leaves_behind_is_named_with_its_end_and_the_most_it_may_cost
         pytest.approx(1.40, abs=0.01),
         pytest.approx(16.84, abs=0.01),
     )
-    told = at.run("status", profile).words
+    result = at.run("status", profile).words
     assert (
         "lapses in 1h 30m price nothing yet; if granted, $1.40/h at list price, at most $16.84 until its run ends"
-        in told
+        in result
     )
 
     at.clock.sleep(5400 + 600)

@@ -50,10 +50,10 @@ def test_it_can_be_named_as_terraform_names_it_and_the_plan_restarts_it_in_place
     at = cli()
     hand_made(at)
     at.write()
-    told = at.run("import", "gemma[0]", name)
-    assert told.code == 0, told.all
-    assert f"Imported to gemma[0]: {HAND_MADE} (us-east5-a, spot): $1.40/h, ACTIVE." in told.out
-    assert "it will be restarted in place" in told.out
+    result = at.run("import", "gemma[0]", name)
+    assert result.code == 0, result.all
+    assert f"Imported to gemma[0]: {HAND_MADE} (us-east5-a, spot): $1.40/h, ACTIVE." in result.out
+    assert "it will be restarted in place" in result.out
     assert remembered(at) == [HAND_MADE]
     planned = at.run("plan", "-detailed-exitcode", "gemma.yaml")
     assert planned.code == 2
@@ -97,7 +97,7 @@ def test_a_slice_of_another_kind_than_the_profile_wants_is_planned_to_be_replace
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("gemma[0]", "nobody"), "There is no queued resource nobody in any zone of emulated"),
         (("gemma[0]", "us-east5-b/my-tpu"), "There is no queued resource my-tpu in us-east5-b of emulated"),
@@ -115,14 +115,14 @@ def test_a_slice_of_another_kind_than_the_profile_wants_is_planned_to_be_replace
     ],
 )
 def test_what_cannot_be_imported_is_said_and_leaves_nothing_behind(
-    cli: Open, words: tuple[str, ...], said: str
+    cli: Open, words: tuple[str, ...], message: str
 ) -> None:
     at = cli()
     hand_made(at)
     at.write()
-    told = at.run("import", *words)
-    assert told.code == 1
-    assert said in told.words
+    result = at.run("import", *words)
+    assert result.code == 1
+    assert message in result.words
     assert at.run("state", "list").out == ""
     assert not (at.folder / "chat.yaml").exists()
     assert (at.folder / "gemma.yaml").read_text("utf-8") == PROFILE
@@ -133,9 +133,9 @@ def test_one_name_in_two_zones_must_be_named_with_its_zone(cli: Open) -> None:
     hand_made(at)
     hand_made(at, zone="us-east5-b")
     at.write()
-    told = at.run("import", "gemma[0]", HAND_MADE)
-    assert told.code == 1
-    assert f"exists in several zones: emulated/us-east5-a/{HAND_MADE}, emulated/us-east5-b/{HAND_MADE}" in told.words
+    result = at.run("import", "gemma[0]", HAND_MADE)
+    assert result.code == 1
+    assert f"exists in several zones: emulated/us-east5-a/{HAND_MADE}, emulated/us-east5-b/{HAND_MADE}" in result.words
     assert at.run("import", "gemma[0]", f"us-east5-b/{HAND_MADE}").code == 0
     assert at.state()["records"][0]["attempts"][0]["zone"] == "us-east5-b"
 
@@ -148,11 +148,14 @@ def test_a_machine_of_another_name_or_several_are_not_taken_in(cli: Open) -> Non
     spec = slice_.body["tpu"]["nodeSpec"][0]
     for odd in ({"nodeId": "other"}, {"nodeId": None, "multiNodeParams": {"nodeCount": 2, "nodeIdPrefix": "n"}}):
         slice_.body = {**slice_.body, "tpu": {"nodeSpec": [{**spec, **odd}]}}
-        told = at.run("import", "gemma[0]", HAND_MADE)
-        assert (told.code, "tpudeploy manages only queued resources for one node of the same name" in told.words) == (
+        result = at.run("import", "gemma[0]", HAND_MADE)
+        assert (
+            result.code,
+            "tpudeploy manages only queued resources for one node of the same name" in result.words,
+        ) == (
             1,
             True,
-        ), told.all
+        ), result.all
 
 
 def test_what_is_remembered_or_an_index_that_is_taken_is_refused(cli: Open) -> None:
@@ -163,8 +166,8 @@ def test_what_is_remembered_or_an_index_that_is_taken_is_refused(cli: Open) -> N
     taken = at.run("import", "gemma[0]", HAND_MADE)
     assert (taken.code, f"gemma[0] already has a slice: {name}" in taken.words) == (1, True)
     at.write(PROFILE.replace("name: gemma", "name: chat"), "chat.yaml")
-    told = at.run("import", "chat[0]", name, "-foreign")
-    assert (told.code, f"{name} is already tracked as gemma[0]" in told.words) == (1, True)
+    result = at.run("import", "chat[0]", name, "-foreign")
+    assert (result.code, f"{name} is already tracked as gemma[0]" in result.words) == (1, True)
 
 
 def test_what_another_lineage_holds_is_left_to_it_unless_the_person_says_so(cli: Open) -> None:
@@ -172,9 +175,9 @@ def test_what_another_lineage_holds_is_left_to_it_unless_the_person_says_so(cli:
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     (name,) = at.slices
     assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
-    told = at.run("import", "gemma[0]", name)
-    assert told.code == 1
-    assert f"{name} belongs to another lineage ({name.split('-')[1]}, of gemma)" in told.words
+    result = at.run("import", "gemma[0]", name)
+    assert result.code == 1
+    assert f"{name} belongs to another lineage ({name.split('-')[1]}, of gemma)" in result.words
     assert at.run("import", "gemma[0]", name, "-foreign").code == 0
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
@@ -192,9 +195,9 @@ def test_a_request_that_waits_is_taken_in_and_keeps_its_place(cli: Open) -> None
     at = cli(timings={"waiting": 3600.0})
     hand_made(at)
     at.write()
-    told = at.run("import", "gemma[0]", HAND_MADE)
-    assert told.code == 0, told.all
-    assert "if granted, $1.40/h" in told.out
+    result = at.run("import", "gemma[0]", HAND_MADE)
+    assert result.code == 0, result.all
+    assert "if granted, $1.40/h" in result.out
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert at.slices == {HAND_MADE: "ACTIVE"}
 
@@ -205,8 +208,8 @@ def test_what_is_dead_or_going_is_not_taken_in(cli: Open) -> None:
     at.write()
     at.emulator.preempt(HAND_MADE)
     at.clock.sleep(240)
-    told = at.run("import", "gemma[0]", HAND_MADE)
-    assert (told.code, "my-tpu is SUSPENDED, so it will never serve" in told.words) == (1, True), told.all
+    result = at.run("import", "gemma[0]", HAND_MADE)
+    assert (result.code, "my-tpu is SUSPENDED, so it will never serve" in result.words) == (1, True), result.all
 
 
 SERVED = {
@@ -243,9 +246,9 @@ def test_a_profile_written_from_a_slice_of_ours_needs_no_change(cli: Open, tmp_p
     (name,) = slices
     (at.folder / "gemma.yaml").unlink()
     assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
-    told = at.run("import", "gemma[0]", name, "-generate", "-foreign")
-    assert told.code == 0, told.all
-    assert "Wrote gemma.yaml. Imported to gemma[0]" in told.out
+    result = at.run("import", "gemma[0]", name, "-generate", "-foreign")
+    assert result.code == 0, result.all
+    assert "Wrote gemma.yaml. Imported to gemma[0]" in result.out
     planned = at.run("plan", "-detailed-exitcode", "gemma.yaml")
     assert planned.code == 0, planned.out + (at.folder / "gemma.yaml").read_text("utf-8")
     assert at.slices == slices
@@ -254,8 +257,8 @@ def test_a_profile_written_from_a_slice_of_ours_needs_no_change(cli: Open, tmp_p
 def test_a_profile_written_from_a_strangers_slice_says_what_is_known_of_it(cli: Open) -> None:
     at = cli()
     hand_made(at, labels={"team": "search"}, tags=["vllm"], bootDiskConfig={"diskSizeGb": "300"})
-    told = at.run("import", "chat[1]", HAND_MADE, "-generate", "-model", "google/gemma-4-E2B-it")
-    assert told.code == 0, told.all
+    result = at.run("import", "chat[1]", HAND_MADE, "-generate", "-model", "google/gemma-4-E2B-it")
+    assert result.code == 0, result.all
     text = (at.folder / "chat.yaml").read_text("utf-8")
     for line in (
         'name: "chat"\n',
@@ -290,8 +293,8 @@ def test_a_script_that_somebody_changed_is_not_guessed_at(cli: Open, change: tup
     for node in at.emulator._cloud.nodes.values():
         before = node.spec["metadata"]
         node.spec = {**node.spec, "metadata": {**before, "startup-script": before["startup-script"].replace(*change)}}
-    told = at.run("import", "gemma[0]", name, "-generate", "-foreign")
-    assert (told.code, "The model of " + name + " is unknown" in told.words) == (1, True), told.all
+    result = at.run("import", "gemma[0]", name, "-generate", "-foreign")
+    assert (result.code, "The model of " + name + " is unknown" in result.words) == (1, True), result.all
 
 
 def test_json_tells_what_was_taken_in(cli: Open) -> None:

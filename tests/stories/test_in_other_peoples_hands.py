@@ -100,11 +100,11 @@ def test_a_hostile_profile_carries_nothing_out_through_any_command(
         # One of a command's forms for each payload, in turn: the forms differ behind the door that profiles come in by.
         forms = WORDS[command]
         words = forms[len(payload.name) % len(forms)]
-        said = at.run(command, *words, *overlay, *(() if command == "ci" else ("--untrusted",)))
-        assert said.code != 70, said.all
+        result = at.run(command, *words, *overlay, *(() if command == "ci" else ("--untrusted",)))
+        assert result.code != 70, result.all
         # What a profile asks for of its own may stand in what is said of it: a path, not what lies there.
-        if _is_carried_out(said.all.replace(f"nope-{CANARY}", "")):
-            carried.append((payload.name, said.all))
+        if _is_carried_out(result.all.replace(f"nope-{CANARY}", "")):
+            carried.append((payload.name, result.all))
     assert not carried
     assert not [name for name, text in _written(at.folder) if name != str(at.folder / P) and _is_carried_out(text)]
 
@@ -267,9 +267,9 @@ def test_no_message_quotes_a_value_of_the_environment_whoever_wrote_the_profile(
     quoted = []
     for number, payload in enumerate(of_environment()):
         at.write(payload.text, P)
-        said = at.run("validate", "--format", ("text", "json")[number % 2], P)
-        if said.code and _is_carried_out(said.all):
-            quoted.append((payload.name, said.all))
+        result = at.run("validate", "--format", ("text", "json")[number % 2], P)
+        if result.code and _is_carried_out(result.all):
+            quoted.append((payload.name, result.all))
     assert not quoted
 
 
@@ -277,8 +277,8 @@ def test_a_message_shows_the_reference_in_the_place_of_the_value(cli: Open, monk
     at = cli()
     monkeypatch.setenv("KIND", "hunter2")
     at.write(PROFILE.replace("v6e-1", "${env:KIND}"), P)
-    said = at.run("validate", P)
-    assert 'There is no accelerator type "${env:KIND}"' in said.err
+    result = at.run("validate", P)
+    assert 'There is no accelerator type "${env:KIND}"' in result.err
     monkeypatch.setenv("KIND", "v6e-7")
     assert "v6e-7" not in at.run("validate", P).all
 
@@ -294,10 +294,10 @@ def test_a_file_outside_the_project_is_named_and_not_read_out(cli: Open, outside
         (outside / name).write_bytes(text.encode("latin1"))
         at.write(f"extends: {outside / name}\n{PROFILE}", P)
         for form in ("text", "json", "github", "sarif", "junit"):
-            said = at.run("validate", "--format", form, P)
-            assert said.code == 1
-            assert str(outside / name) in said.all
-            assert CANARY not in said.all
+            result = at.run("validate", "--format", form, P)
+            assert result.code == 1
+            assert str(outside / name) in result.all
+            assert CANARY not in result.all
     assert "Unknown key" in at.run("validate", P, "--set", "nothing=1").err
 
 
@@ -396,7 +396,7 @@ def test_a_hostile_profile_carries_nothing_out_to_an_agent(
                 at.write(payload.text, P)
                 answered = agent.call(tool["name"], **_arguments(tool))
                 assert not _is_carried_out(_without(payload, answered.text)), (tool["name"], payload.name)
-        assert not [said for said in agent.heard if _is_carried_out(said.replace(f"nope-{CANARY}", ""))]
+        assert not [output for output in agent.heard if _is_carried_out(output.replace(f"nope-{CANARY}", ""))]
     assert not [name for name, text in _written(at.folder) if name != str(at.folder / P) and _is_carried_out(text)]
 
 
@@ -433,7 +433,7 @@ def test_a_hostile_agent_gets_nothing_by_any_argument_of_any_tool(
                 agent.read(uri)
             assert CANARY not in str(refused.value)
         assert len(agent.heard) > 400
-        assert not [said for said in agent.heard if _is_carried_out(said)]
+        assert not [output for output in agent.heard if _is_carried_out(output)]
     assert not [name for name, text in _written(at.folder) if _is_carried_out(text)]
 
 
@@ -468,11 +468,11 @@ def test_a_file_outside_the_project_is_refused_with_what_can_be_done_at_that_doo
     at.write(f"extends: {outside / 'fine.yaml'}\n{PROFILE}", P)
     if door == "mcp":
         with connected(at, allow_writes=False) as agent:
-            told = agent.call("validate", profiles=[P]).text
+            answer = agent.call("validate", profiles=[P]).text
     else:
-        told = at.run(*(["ci", "plan", P] if door == "ci" else ["validate", P, door])).words
-    assert "lies outside the project, and this profile is untrusted" in told
-    assert "keep a copy inside the project; `ci` and `mcp` open no other file" in told
+        answer = at.run(*(["ci", "plan", P] if door == "ci" else ["validate", P, door])).words
+    assert "lies outside the project, and this profile is untrusted" in answer
+    assert "keep a copy inside the project; `ci` and `mcp` open no other file" in answer
 
 
 def test_a_person_can_allow_an_agent_a_variable_by_its_name(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -494,9 +494,9 @@ def test_a_pull_request_carries_no_variable_of_the_runner_into_its_comment(
     plant(at, outside, monkeypatch)
     for place in ("env: {B: '%s'}", "setup: ['echo %s']", "dtype: '%s'"):
         at.write(PROFILE.replace("16384", f"16384\n  {place % reference}"))
-        said = at.run("ci", "plan", "gemma.yaml", "-artifacts", "kept")
-        assert said.code == 1
-        assert not _is_carried_out(said.all + here.summary + here.comment())
+        result = at.run("ci", "plan", "gemma.yaml", "-artifacts", "kept")
+        assert result.code == 1
+        assert not _is_carried_out(result.all + here.summary + here.comment())
         assert "TPU1113" in here.comment()
 
 
@@ -507,9 +507,9 @@ def test_a_pull_request_carries_no_file_of_the_runner_into_its_comment(
     plant(at, outside, monkeypatch)
     for path in (outside / "keys.yaml", "chain.yaml", "linked/shadow", ".git/config", ".env"):
         at.write(f"extends: {path}\n{PROFILE}")
-        said = at.run("ci", "plan", "gemma.yaml", "-artifacts", "kept")
-        assert said.code == 1
-        assert not _is_carried_out(said.all + here.summary + here.comment())
+        result = at.run("ci", "plan", "gemma.yaml", "-artifacts", "kept")
+        assert result.code == 1
+        assert not _is_carried_out(result.all + here.summary + here.comment())
         assert "TPU1106" in here.comment()
 
 

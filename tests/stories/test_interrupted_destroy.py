@@ -28,10 +28,10 @@ def test_status_says_destroy_and_following_it_leaves_nothing(cli: Open, after: f
     assert "tpudeploy apply" not in shown.out
     (row,) = json.loads(at.run("status", "-json", profile).out)["deployments"]
     assert row["continue_with"] == "tpudeploy destroy"
-    asked = len(at.asked())
+    requests = len(at.asked())
     assert at.run("destroy", profile).code == 0, "it was approved, so that nothing is asked"
     assert at.slices == {}
-    assert len(at.asked()) == asked
+    assert len(at.asked()) == requests
     assert "continues it" not in at.run("status", profile).out
 
 

@@ -31,55 +31,55 @@ def interrupted(at: CommandLine, after: float, *words: str) -> Result:
 def test_every_request_that_is_left_is_named_with_its_end_and_its_price(cli: Open) -> None:
     at = cli(timings={"waiting": 3600.0})
     at.write(MANY)
-    said = interrupted(at, 600, "apply", "-auto-approve", "gemma.yaml")
-    assert said.code == 130
+    result = interrupted(at, 600, "apply", "-auto-approve", "gemma.yaml")
+    assert result.code == 130
     left = sorted(at.slices)
     assert len(left) == 3
-    (line,) = (line for line in said.err.splitlines() if "Still outstanding" in line)
+    (line,) = (line for line in result.err.splitlines() if "Still outstanding" in line)
     for name in left:
         assert f"{name} (" in line
     assert line.startswith("gemma: Still outstanding: ")
     assert line.count("lapses in 110 min; if granted, $1.40/h") >= 1
-    assert said.err.index("Still outstanding") < said.err.index(
+    assert result.err.index("Still outstanding") < result.err.index(
         "Error: Interrupted. Work in progress is saved. [TPU0130]"
     )
-    assert "Run the same command again to continue, or `tpudeploy destroy` to delete everything." in said.err
+    assert "Run the same command again to continue, or `tpudeploy destroy` to delete everything." in result.err
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
 def test_a_slice_that_is_paid_for_and_does_not_serve_yet_is_named_too(cli: Open) -> None:
     at = cli(timings={"boot": 3600.0})
-    said = interrupted(at, 900, "apply", "-auto-approve", at.write())
-    assert said.code == 130
+    result = interrupted(at, 900, "apply", "-auto-approve", at.write())
+    assert result.code == 130
     (name,) = at.slices
-    assert f"Still outstanding: {name} (us-east5-a, spot): $1.40/h." in said.err
+    assert f"Still outstanding: {name} (us-east5-a, spot): $1.40/h." in result.err
 
 
 def test_what_serves_is_not_outstanding(cli: Open) -> None:
     at = cli()
-    said = interrupted(at, 7200, "apply", "-auto-approve", "-watch", at.write())
-    assert said.code == 130
-    assert "outstanding" not in said.err
+    result = interrupted(at, 7200, "apply", "-auto-approve", "-watch", at.write())
+    assert result.code == 130
+    assert "outstanding" not in result.err
 
 
 def test_before_anything_was_asked_for_nothing_is_outstanding(cli: Open) -> None:
     at = cli(timings={"neighbour": 0})  # the Ctrl-C strikes with the first second that passes: in the run's own sleep
-    said = interrupted(at, 0, "apply", "-auto-approve", at.write())
-    assert said.code == 130
-    assert "outstanding" not in said.err
+    result = interrupted(at, 0, "apply", "-auto-approve", at.write())
+    assert result.code == 130
+    assert "outstanding" not in result.err
     assert at.asked() == []
 
 
 def test_json_tells_it_as_an_event(cli: Open) -> None:
     at = cli(timings={"waiting": 7200.0})
-    said = interrupted(at, 600, "apply", "-auto-approve", "-json", at.write())
-    assert said.code == 130
-    told, last, error = map(json.loads, said.out.splitlines()[-3:])
+    result = interrupted(at, 600, "apply", "-auto-approve", "-json", at.write())
+    assert result.code == 130
+    answer, last, error = map(json.loads, result.out.splitlines()[-3:])
     assert (error["type"], error["exit_code"]) == ("error", 130)
     (name,) = at.slices
-    assert (told["type"], told["address"]) == ("warned", "gemma")
-    assert name in told["message"]
+    assert (answer["type"], answer["address"]) == ("warned", "gemma")
+    assert name in answer["message"]
     assert (last["type"], last["address"]) == ("change_left", "gemma[0]")
 
 
@@ -87,9 +87,9 @@ def test_an_interrupted_destroy_names_what_is_not_gone_and_goes_on(cli: Open) ->
     at = cli(timings={"deleting": 600.0})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     (name,) = at.slices
-    said = interrupted(at, 60, "destroy", "-auto-approve", "gemma.yaml")
-    assert said.code == 130
-    assert f"Still outstanding: {name} (us-east5-a, spot): given up, not gone yet; $1.40/h." in said.err
+    result = interrupted(at, 60, "destroy", "-auto-approve", "gemma.yaml")
+    assert result.code == 130
+    assert f"Still outstanding: {name} (us-east5-a, spot): given up, not gone yet; $1.40/h." in result.err
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     assert at.slices == {}
 
@@ -99,19 +99,19 @@ def test_a_library_is_stopped_from_its_own_callback_and_its_signals_stay_its_own
     at = cli(timings={"waiting": 7200.0})
     at.write()
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
-    told: list[events.Event] = []
+    answer: list[events.Event] = []
     with Workspace.open(at.folder) as workspace:
         plan = workspace.plan([Profile.load(at.folder / "gemma.yaml")])
 
         def hear(event: events.Event) -> None:
-            told.append(event)
+            answer.append(event)
             if isinstance(event, events.Requested):
                 workspace.stop()
 
         with pytest.raises(Interrupted) as caught:
             workspace.apply(plan, on_event=hear)
     assert caught.value.exit_code == 130
-    *_, warned, left = told
+    *_, warned, left = answer
     assert isinstance(warned, events.Warned)
     assert "Still outstanding: gemma-" in warned.message
     assert isinstance(left, events.ChangeLeft)

@@ -16,17 +16,17 @@ GOOD = LOGS / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
 
 def test_a_failed_boot_is_explained_with_the_line_and_what_to_do(cli: Open) -> None:
     at = cli()
-    said = at.run("logs", "--file", str(FAILED), "--explain")
-    assert said.code == 0
-    assert said.out.startswith("Quantizing the weights in place needs more HBM than the chip has (hbm-temporaries)\n")
-    assert "line 31 EngineCore: jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED" in said.words
-    assert "What to do: " in said.out
+    result = at.run("logs", "--file", str(FAILED), "--explain")
+    assert result.code == 0
+    assert result.out.startswith("Quantizing the weights in place needs more HBM than the chip has (hbm-temporaries)\n")
+    assert "line 31 EngineCore: jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED" in result.words
+    assert "What to do: " in result.out
 
 
 def test_a_good_boot_is_told_by_its_phases(cli: Open) -> None:
-    said = cli().run("logs", "--file", str(GOOD), "--explain")
-    rows = {line.rsplit("  ", 1)[0].strip(): line for line in said.out.splitlines()}
-    assert said.out.startswith("10m 52s until it serves\n")
+    result = cli().run("logs", "--file", str(GOOD), "--explain")
+    rows = {line.rsplit("  ", 1)[0].strip(): line for line in result.out.splitlines()}
+    assert result.out.startswith("10m 52s until it serves\n")
     assert any(row.startswith("199 graphs compiled") and "7m 27s" in row for row in rows)
 
 
@@ -55,9 +55,9 @@ def test_advice_on_utilization_agrees_with_size(cli: Open) -> None:
     (at.folder / "boot.log").write_text("ValueError: No available memory for the cache blocks.\n", encoding="utf-8")
     profile = at.write()
     low = "serving.hbm_utilization=0.2"
-    told = at.run("logs", "--file", "boot.log", "--explain", profile, "--set", low).words
-    advised = re.search(r"Raise serving\.hbm_utilization to (0\.\d\d) \(now 0\.20\)", told)
-    assert advised is not None, told
+    result = at.run("logs", "--file", "boot.log", "--explain", profile, "--set", low).words
+    advised = re.search(r"Raise serving\.hbm_utilization to (0\.\d\d) \(now 0\.20\)", result)
+    assert advised is not None, result
     for percent, fits in ((round(100 * float(advised[1])), True), (round(100 * float(advised[1])) - 1, False)):
         sized = at.run("size", profile, "--set", f"serving.hbm_utilization={percent / 100}", "--json")
         assert f'"fits": {str(fits).lower()}' in sized.out
@@ -77,23 +77,23 @@ def test_without_explain_the_log_is_shown(cli: Open) -> None:
 
 @pytest.mark.parametrize("arguments", [("--file", "none.log"), ("--file", "."), ()])
 def test_no_log_is_said_so(cli: Open, arguments: tuple[str, ...]) -> None:
-    said = cli().run("logs", "--explain", *arguments)
-    assert said.code == 1
-    assert said.out == ""
-    assert said.err.startswith("Error: ")
+    result = cli().run("logs", "--explain", *arguments)
+    assert result.code == 1
+    assert result.out == ""
+    assert result.err.startswith("Error: ")
 
 
 def test_a_log_that_is_none_has_nothing_to_explain(cli: Open) -> None:
     at = cli()
     (at.folder / "x.log").write_bytes(b"\x00\xff\x1b[2J\n" * 50)
-    said = at.run("logs", "--file", "x.log", "--explain")
-    assert said.out == "This log holds no phase of a boot and no known cause of a failure.\n"
+    result = at.run("logs", "--file", "x.log", "--explain")
+    assert result.out == "This log holds no phase of a boot and no known cause of a failure.\n"
 
 
 def test_explain_takes_what_an_engine_said(cli: Open) -> None:
     # Constructed: Python's words for EADDRINUSE, which a person pastes without the log around them.
-    said = cli().run("explain", "OSError: [Errno 98] Address already in use")
-    assert said.out.startswith("port-taken")
+    result = cli().run("explain", "OSError: [Errno 98] Address already in use")
+    assert result.out.startswith("port-taken")
 
 
 # Constructed, as OUT_OF_MEMORY of test_boot.py.
@@ -120,10 +120,10 @@ def test_a_machine_that_serves_has_the_seconds_of_its_boot(cli: Open) -> None:
     at = cli(nodes="real", boot={"boot_seconds": 100})
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
-    said = at.run("logs", "-explain", profile)
-    assert "until it serves" in said.out
-    assert "199 graphs compiled" in said.out
-    assert "weights" in said.out
+    result = at.run("logs", "-explain", profile)
+    assert "until it serves" in result.out
+    assert "199 graphs compiled" in result.out
+    assert "weights" in result.out
 
 
 @pytest.mark.long
@@ -140,18 +140,18 @@ def test_following_ends_when_the_server_does_or_serves(cli: Open) -> None:
 
 
 def test_what_was_never_granted_has_no_log(cli: Open) -> None:
-    said = cli().run("logs", cli().write())
-    assert said.code == 1
-    assert "gemma has no machine with a log." in said.err
+    result = cli().run("logs", cli().write())
+    assert result.code == 1
+    assert "gemma has no machine with a log." in result.err
 
 
 def test_a_log_that_may_not_be_read_is_said_with_googles_words(cli: Open) -> None:
     at = cli(trouble=[{"fault": "iam-denied", "method": "logging.entries.list"}])
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
-    said = at.run("logs", profile)
-    assert said.code == 1
-    assert "Could not read the log of gemma-" in said.err
+    result = at.run("logs", profile)
+    assert result.code == 1
+    assert "Could not read the log of gemma-" in result.err
 
 
 def test_a_zone_that_is_not_for_the_project_is_named_by_whoever_names_it(cli: Open) -> None:

@@ -14,13 +14,13 @@ LOOKS = ("queuedResources.get", "nodes.get", "nodes.getGuestAttributes", "operat
 
 
 @pytest.mark.parametrize(
-    "said", [{"message": FULL, "code": 8}, {"message": "an internal error has occurred", "code": 13}, {}], ids=str
+    "message", [{"message": FULL, "code": 8}, {"message": "an internal error has occurred", "code": 13}, {}], ids=str
 )
 @pytest.mark.parametrize("also", [{}, {"fault": "lost-reply"}, {"fault": "slow-operation"}], ids=str)
 def test_a_create_operation_that_failed_is_no_word_on_a_slice_that_lives(
-    cli: Open, said: Mapping[str, Any], also: Mapping[str, Any]
+    cli: Open, message: Mapping[str, Any], also: Mapping[str, Any]
 ) -> None:
-    trouble = [{"fault": "operation-fails", **said}, *([also] if also else [])]
+    trouble = [{"fault": "operation-fails", **message}, *([also] if also else [])]
     at = cli(trouble=[{**row, "call": 1} for row in trouble])
     applied = at.run("apply", "-auto-approve", "-timeout", "1h", at.write())
     assert applied.code == 0, applied.all

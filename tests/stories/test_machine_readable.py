@@ -40,23 +40,23 @@ def test_what_is_printed_and_kept_is_what_the_schemas_say(cli: Open) -> None:
     at = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     profile = at.write(PROFILE + "replicas: 2\n")
     event, state, plan = strict(at, "events"), strict(at, "state"), strict(at, "plan")
-    documents, said = [at.run("plan", "-json", profile)], [at.run(*APPLY)]
+    documents, output = [at.run("plan", "-json", profile)], [at.run(*APPLY)]
     strict(at, "lock").validate(json.loads((at.folder / "tpudeploy.lock.json").read_text(encoding="utf-8")))
     state.validate(at.state())
     at.write(PROFILE.replace("16384", "8192").replace("v6e-1", "v6e-4"))
     documents += [at.run("plan", "-json", profile)]
-    said += [at.run(*APPLY)]
+    output += [at.run(*APPLY)]
     state.validate(at.state())
-    said += [at.run("destroy", "-auto-approve", "-json", profile)]
+    output += [at.run("destroy", "-auto-approve", "-json", profile)]
     for each in documents:
         plan.validate(json.loads(each.out))
-    for each in said:
+    for each in output:
         assert each.code == 0, each.all
         for line in lines(each):
             event.validate(line)
             if line.get("format") == "tpudeploy.plan/1":
                 plan.validate(line)
-    assert {"plan", "report", "version", "not_granted"} <= {line["type"] for each in said for line in lines(each)}
+    assert {"plan", "report", "version", "not_granted"} <= {line["type"] for each in output for line in lines(each)}
 
 
 @pytest.mark.parametrize("wrong", [{"v": 2, "type": "version"}, {"v": 1, "type": "gone"}, {}], ids=str)
@@ -128,25 +128,25 @@ def test_every_start_has_exactly_one_end(
     at = cli()
     at.write(PROFILE + "replicas: 2\n")
     event = strict(at, "events")
-    for said, end in course(at):
-        told = lines(said)
-        for line in told:
+    for output, end in course(at):
+        answer = lines(output)
+        for line in answer:
             event.validate(line)
-        starts = Counter(line["address"] for line in told if line["type"] == "change_started")
-        ends = Counter(line["address"] for line in told if line["type"] in ENDS)
-        assert starts, said.all
+        starts = Counter(line["address"] for line in answer if line["type"] == "change_started")
+        ends = Counter(line["address"] for line in answer if line["type"] in ENDS)
+        assert starts, output.all
         assert starts == ends
         assert set(starts.values()) == {1}
-        assert {line["type"] for line in told} & ENDS == {end}
+        assert {line["type"] for line in answer} & ENDS == {end}
 
 
 def test_a_lock_that_another_run_holds_is_told_in_fields(cli: Open) -> None:
     at = cli()
     at.write()
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
-        said = at.run(*APPLY)
-    assert said.code == 10
-    (held,) = (line for line in lines(said) if line["type"] == "lock_held")
+        result = at.run(*APPLY)
+    assert result.code == 10
+    (held,) = (line for line in lines(result) if line["type"] == "lock_held")
     assert (held["address"], held["who"], held["operation"]) == ("gemma", "alice@laptop", "apply")
     assert held["pid"] == process.pid
     assert held["id"]
@@ -157,22 +157,22 @@ def test_a_lock_that_is_waited_for_is_told_once_with_its_holder(cli: Open) -> No
     at = cli()
     at.write()
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop"):
-        said = at.run(*APPLY, "-lock-timeout", "1m")
-    assert said.code == 10
-    kinds = Counter(line["type"] for line in lines(said))
+        result = at.run(*APPLY, "-lock-timeout", "1m")
+    assert result.code == 10
+    kinds = Counter(line["type"] for line in lines(result))
     assert kinds["lock_held"] == 1
     assert kinds["lock_waiting"] > 1
     event = strict(at, "events")
-    for line in lines(said):
+    for line in lines(result):
         event.validate(line)
 
 
 def test_what_stops_a_run_is_the_last_line_with_every_problem(cli: Open) -> None:
     at = cli()
     at.write(PROFILE.replace("16384", "many").replace("v6e-1", "v6e-7"))
-    said = at.run(*APPLY)
-    first, last = lines(said)
-    assert (first["type"], last["type"], last["exit_code"], said.code) == ("version", "error", 1, 1)
+    result = at.run(*APPLY)
+    first, last = lines(result)
+    assert (first["type"], last["type"], last["exit_code"], result.code) == ("version", "error", 1, 1)
     assert [(d["code"], d["location"]["line"]) for d in last["diagnostics"]] == [("TPU1301", 6), ("TPU1203", 9)]
     strict(at, "events").validate(last)
     protected = at.write(PROFILE + "lifecycle: {prevent_destroy: true}\n")

@@ -126,8 +126,8 @@ def test_a_changed_slice_type_is_replaced_create_before_destroy(cli: Open) -> No
     assert applied.code == 0, applied.all
     assert old not in at.slices
     assert list(at.slices.values()) == ["ACTIVE"]
-    told = [applied.err.index(word) for word in ("Serving at", f"{old} drains for", f"Deleting {old}")]
-    assert told == sorted(told), applied.err
+    answer = [applied.err.index(word) for word in ("Serving at", f"{old} drains for", f"Deleting {old}")]
+    assert answer == sorted(answer), applied.err
 
 
 @pytest.mark.parametrize("closes", ["politely", "with a reset"])
@@ -163,7 +163,7 @@ def test_a_reader_that_stops_reading_changes_neither_the_run_nor_its_exit_code(c
         assert plan.stdout is not None
         assert plan.stderr is not None
         plan.stdout.close()
-        told = plan.stderr.read().decode()
+        answer = plan.stderr.read().decode()
     assert plan.returncode == 2
-    assert "Traceback" not in told
-    assert "BrokenPipe" not in told
+    assert "Traceback" not in answer
+    assert "BrokenPipe" not in answer

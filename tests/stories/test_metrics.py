@@ -34,23 +34,23 @@ def serving(cli: Open, nodes: str = "real", **load: float) -> CommandLine:
 
 
 def rows(at: CommandLine, *words: str) -> dict[str, dict[str, Any]]:
-    said = at.run("metrics", *words, "-json")
-    assert said.code == 0, said.all
-    tree = json.loads(said.out)
+    result = at.run("metrics", *words, "-json")
+    assert result.code == 0, result.all
+    tree = json.loads(result.out)
     assert tree["format"] == "tpudeploy.metrics/1"
     return {row["name"]: row for replica in tree["replicas"] for row in replica["readings"]}
 
 
 def test_a_server_with_nothing_to_do_is_well(cli: Open) -> None:
     at = serving(cli)
-    said = at.run("metrics", "gemma.yaml")
-    assert said.code == 0, said.all
-    assert "requests running 0 idle" in said.words
-    assert "requests waiting 0 no request waits" in said.words
-    assert "KV cache used 0.0% below 85%" in said.words
-    assert "preemptions 0 none since the server started" in said.words
-    assert "Nothing is beyond what it should be." in said.out
-    assert "gpu_cache" not in said.all
+    result = at.run("metrics", "gemma.yaml")
+    assert result.code == 0, result.all
+    assert "requests running 0 idle" in result.words
+    assert "requests waiting 0 no request waits" in result.words
+    assert "KV cache used 0.0% below 85%" in result.words
+    assert "preemptions 0 none since the server started" in result.words
+    assert "Nothing is beyond what it should be." in result.out
+    assert "gpu_cache" not in result.all
 
 
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
@@ -131,10 +131,10 @@ def test_what_is_not_there_or_says_nothing_is_told_so(cli: Open) -> None:
     assert (missing.code, "gemma has no machine to read metrics from." in missing.err) == (1, True)
     silent = PROFILE.replace("max_model_len: 16384", "args: {disable_log_stats: true}")
     assert at.run("apply", "-auto-approve", at.write(silent)).code == 0
-    said = at.run("metrics", "gemma.yaml")
-    assert said.code == 0
-    assert "keeps no statistics (--disable-log-stats)" in said.words
-    assert "Nothing is beyond" not in said.out
+    result = at.run("metrics", "gemma.yaml")
+    assert result.code == 0
+    assert "keeps no statistics (--disable-log-stats)" in result.words
+    assert "Nothing is beyond" not in result.out
     unreachable = cli(boot={"reachable": False})
     unreachable.run("apply", "-auto-approve", unreachable.write())
     assert "Nothing is reported: external:" in unreachable.run("metrics", "gemma.yaml").words
@@ -146,10 +146,10 @@ def test_whatever_else_answers_there_is_no_server_of_figures(cli: Open, answer: 
     with answering({"/metrics": answer}) as url:
         (at.folder / "endpoints").mkdir()
         (at.folder / "endpoints" / "gemma.json").write_text(json.dumps({"url": url}), "utf-8")
-        said = at.run("metrics", "gemma")
-    assert said.code == 0
-    assert "Traceback" not in said.all
-    assert "Nothing is beyond" not in said.out
+        result = at.run("metrics", "gemma")
+    assert result.code == 0
+    assert "Traceback" not in result.all
+    assert "Nothing is beyond" not in result.out
 
 
 TWO_RANKS = """\

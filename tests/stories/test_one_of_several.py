@@ -80,9 +80,9 @@ def test_a_plan_document_has_the_problems_of_a_file_that_is_no_valid_profile(cli
     person = cli(**QUICK)
     fleet(person, "one")
     broken(person, BROKEN["a wrong key"][0])
-    told = person.run("plan", "fleet", "-json")
-    assert told.code == 1
-    plan = json.loads(told.out)
+    result = person.run("plan", "fleet", "-json")
+    assert result.code == 1
+    plan = json.loads(result.out)
     assert plan["errored"]
     assert [goal["name"] for goal in plan["goals"]] == ["one", "fleet/four.yaml"]
     assert "mdoel" in plan["diagnostics"][0]["message"]
@@ -107,10 +107,10 @@ def test_where_no_file_is_a_valid_profile_nothing_is_asked(cli: Open) -> None:
     fleet(person)
     broken(person, BROKEN["no YAML"][0])
     broken(person, BROKEN["a wrong key"][0], "five")
-    told = person.run("apply", "fleet", "-auto-approve")
-    assert told.code == 1
-    assert "mdoel" in told.err
-    assert "fleet/four.yaml:" in told.err
+    result = person.run("apply", "fleet", "-auto-approve")
+    assert result.code == 1
+    assert "mdoel" in result.err
+    assert "fleet/four.yaml:" in result.err
     assert not person.emulator.requests
 
 
@@ -119,10 +119,10 @@ def test_two_profiles_of_one_name_stop_no_other(cli: Open) -> None:
     fleet(person, "one")
     broken(person, PROFILE, "gemma")
     broken(person, PROFILE.replace("v6e-1", "v6e-4"), "larger")
-    told = person.run("apply", "fleet", "-auto-approve")
-    assert told.code == 1, told.all
-    assert "Several profiles are called gemma." in told.err
-    assert "Deployments: 1 failed, 1 served." in told.out or "Deployments: 1 served, 1 failed." in told.out
+    result = person.run("apply", "fleet", "-auto-approve")
+    assert result.code == 1, result.all
+    assert "Several profiles are called gemma." in result.err
+    assert "Deployments: 1 failed, 1 served." in result.out or "Deployments: 1 served, 1 failed." in result.out
     assert {name.partition("-")[0] for name in person.slices} == {"one"}
 
 
@@ -132,9 +132,9 @@ def test_gc_of_a_folder_refuses_where_a_file_may_be_the_profile_of_what_it_would
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     (person.folder / ".tpudeploy" / "state" / "four.json").unlink()
     broken(person, BROKEN["no YAML"][0])
-    told = person.run("gc", "fleet", "-foreign", "-auto-approve")
-    assert told.code == 1
-    assert "fleet/four.yaml:" in told.err
+    result = person.run("gc", "fleet", "-foreign", "-auto-approve")
+    assert result.code == 1
+    assert "fleet/four.yaml:" in result.err
     assert len(person.slices) == 2
 
 
@@ -157,12 +157,12 @@ def test_status_shows_the_others_and_says_why_one_is_unknown(cli: Open, fault: s
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     hide(person, fault)
     for words in (["status", "fleet"], ["status"]):
-        told = person.run(*words)
-        assert told.code == 1, told.all
-        assert "four  unknown" in told.out
-        assert UNSEEN[fault] in told.out
-        assert told.out.count("endpoint") == (2 if len(words) == 2 else 0)
-        assert "one[0]" in told.out
+        result = person.run(*words)
+        assert result.code == 1, result.all
+        assert "four  unknown" in result.out
+        assert UNSEEN[fault] in result.out
+        assert result.out.count("endpoint") == (2 if len(words) == 2 else 0)
+        assert "one[0]" in result.out
     details = person.run("status", "fleet", "-details", "-timeline")
     assert details.code == 1, details.all
     assert "two[0]" in details.out
@@ -173,10 +173,10 @@ def test_status_says_that_a_state_cannot_be_read_and_shows_the_others(cli: Open)
     fleet(person, "one", "four")
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     (person.folder / ".tpudeploy" / "state" / "four.json").write_text("{", encoding="utf-8")
-    told = person.run("status", "fleet")
-    assert told.code == 1
-    assert "four  unknown" in told.out
-    assert "one[0]  serving" in told.out
+    result = person.run("status", "fleet")
+    assert result.code == 1
+    assert "four  unknown" in result.out
+    assert "one[0]  serving" in result.out
 
 
 @pytest.mark.parametrize("fault", UNSEEN)
@@ -188,10 +188,10 @@ def test_drift_shows_what_changed_in_the_others(cli: Open, fault: str) -> None:
     person.emulator.preempt(gone)
     person.clock.sleep(60)
     hide(person, fault)
-    told = person.run("drift", "fleet")
-    assert told.code == 1, told.all
-    assert "one[0] has been taken away" in told.out
-    assert UNSEEN[fault] in told.err
+    result = person.run("drift", "fleet")
+    assert result.code == 1, result.all
+    assert "one[0] has been taken away" in result.out
+    assert UNSEEN[fault] in result.err
     recorded = person.run("apply", "-refresh-only", "fleet", "-auto-approve")
     assert recorded.code == 1, recorded.all
     assert UNSEEN[fault] in recorded.err
@@ -203,9 +203,9 @@ def test_where_nothing_else_changed_drift_does_not_say_that_all_is_as_applied(cl
     fleet(person, "one", "four")
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     hide(person, "iam-denied")
-    told = person.run("drift", "fleet")
-    assert told.code == 1
-    assert "No changes where tpudeploy could look." in told.out
+    result = person.run("drift", "fleet")
+    assert result.code == 1
+    assert "No changes where tpudeploy could look." in result.out
 
 
 @pytest.mark.parametrize("fault", UNSEEN)
@@ -223,10 +223,10 @@ def test_an_issue_about_what_cannot_be_looked_at_stays_as_it_is_and_the_others_a
     assert {issue["title"] for issue in here.api.issues} == {"tpudeploy: one was lost", "tpudeploy: four was lost"}
     assert person.run("apply", "fleet", "-auto-approve").code == 0
     hide(person, fault)
-    told = person.run("ci", "drift", "fleet")
-    assert told.code == 1, told.all
-    assert "four: unknown" in told.out
-    assert UNSEEN[fault] in told.err
+    result = person.run("ci", "drift", "fleet")
+    assert result.code == 1, result.all
+    assert "four: unknown" in result.out
+    assert UNSEEN[fault] in result.err
     assert "tpudeploy: four is unknown" in here.summary
     assert {issue["title"]: issue["state"] for issue in here.api.issues} == {
         "tpudeploy: one was lost": "closed",

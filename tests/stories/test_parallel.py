@@ -69,14 +69,14 @@ def test_told_that_it_asks_too_often_the_project_asks_nothing_for_a_minute_and_g
 ) -> None:
     at = cli(trouble=[{"fault": "rate-limit", "call": 3}], timings={"waiting": 90})
     at.write(hunt(A, B, WEST, TOKYO, top=f"replicas: {replicas}"))
-    said = at.run(*APPLY, "--json")
-    assert said.code == 0, said.all
-    asked = [event["at"] for event in heard(said, "requested")]
-    assert asked[2] == asked[0]
-    assert asked[3] >= asked[2] + 60
-    assert len(asked) == 4 * replicas + 1
-    seen = [event["at"] for event in heard(said, "phase_changed")]
-    assert len([moment for moment in seen if moment < asked[3]]) == 4  # received and queued, in A and in B
+    result = at.run(*APPLY, "--json")
+    assert result.code == 0, result.all
+    requests = [event["at"] for event in heard(result, "requested")]
+    assert requests[2] == requests[0]
+    assert requests[3] >= requests[2] + 60
+    assert len(requests) == 4 * replicas + 1
+    seen = [event["at"] for event in heard(result, "phase_changed")]
+    assert len([moment for moment in seen if moment < requests[3]]) == 4  # received and queued, in A and in B
     holds(at, slices=replicas)
 
 
@@ -115,13 +115,13 @@ QUOTAS: Mapping[str, tuple[str, list[Mapping[str, Any]], list[str]]] = {
 def test_where_a_quota_has_room_for_two_of_eight_requests_two_are_made_and_no_more_is_asked_there(
     cli: Open, quota: str
 ) -> None:
-    profile, limits, asked = QUOTAS[quota]
+    profile, limits, requests = QUOTAS[quota]
     at = cli(quota=limits, timings={"waiting": 200})
     at.write(profile)
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
     assert applied.err.count("exhausted. Limit 1 in") == 2
-    assert at.asked() == asked
+    assert at.asked() == requests
     holds(at)
     gives_back(at)
 
@@ -230,7 +230,7 @@ def test_a_queue_keeps_its_place_while_the_other_model_is_swept_beside_it(cli: O
     at.write(hunt(A, B, WEST, models="flex-start, spot"))
     applied = at.run(*APPLY, "--json")
     assert applied.code == 0, applied.all
-    asked = [(event["zone"], event["provisioning"]) for event in heard(applied, "requested")]
-    assert [zone for zone, model in asked if model == "flex-start"] == [A, B]  # half of the requests, once each
-    assert asked.count((WEST, "spot")) > 5
+    requests = [(event["zone"], event["provisioning"]) for event in heard(applied, "requested")]
+    assert [zone for zone, model in requests if model == "flex-start"] == [A, B]  # half of the requests, once each
+    assert requests.count((WEST, "spot")) > 5
     holds(at)

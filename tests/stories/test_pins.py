@@ -51,14 +51,14 @@ def scripts(at: CommandLine) -> list[str]:
 
 
 def applied(at: CommandLine, *words: str) -> str:
-    said = at.run("apply", "-auto-approve", *words, "gemma.yaml")
-    assert said.code == 0, said.all
-    return said.all
+    result = at.run("apply", "-auto-approve", *words, "gemma.yaml")
+    assert result.code == 0, result.all
+    return result.all
 
 
 def planned(at: CommandLine, *words: str) -> tuple[int, str]:
-    said = at.run("plan", "-detailed-exitcode", *words, "gemma.yaml")
-    return said.code, said.words
+    result = at.run("plan", "-detailed-exitcode", *words, "gemma.yaml")
+    return result.code, result.words
 
 
 def test_the_first_apply_holds_the_image_and_the_model_and_shows_both_names(cli: Open) -> None:
@@ -67,15 +67,15 @@ def test_the_first_apply_holds_the_image_and_the_model_and_shows_both_names(cli:
     code, before = planned(at)
     assert code == 2
     assert not (at.folder / "tpudeploy.lock.json").exists(), "a plan writes nothing"
-    said = applied(at)
+    result = applied(at)
     held = lock(at)
     digest, commit = held["images"]["vllm/vllm-tpu:nightly"], held["models"][MODEL]
     assert held["format"] == "tpudeploy.lock/1"
-    for text in (before, " ".join(said.split())):
+    for text in (before, " ".join(result.split())):
         assert f'+ serving.image = "vllm/vllm-tpu:nightly" ({at.folder}/gemma.yaml:8)' in text
         assert f'+ serving.image_digest = "{digest}"' in text
         assert f'+ model.commit = "{commit}"' in text
-    assert f"Pinned vllm/vllm-tpu:nightly to {digest} (tpudeploy.lock.json)" in said
+    assert f"Pinned vllm/vllm-tpu:nightly to {digest} (tpudeploy.lock.json)" in result
     (script,) = scripts(at)
     assert f"\n  vllm/vllm-tpu@{digest}\n" in script
     assert f"\n  --revision\n  {commit}\n" in script
@@ -100,10 +100,10 @@ def test_what_is_committed_is_used_in_another_checkout_and_nobody_is_asked(cli: 
     at = cli(project=DAILY)
     at.write(NIGHTLY)
     hold(at)
-    code, said = planned(at)
+    code, output = planned(at)
     assert code == 2
-    assert f'+ serving.image_digest = "{DIGEST}" (tpudeploy.lock.json:4)' in said
-    assert f'+ model.commit = "{COMMIT}" (tpudeploy.lock.json:7)' in said
+    assert f'+ serving.image_digest = "{DIGEST}" (tpudeploy.lock.json:4)' in output
+    assert f'+ model.commit = "{COMMIT}" (tpudeploy.lock.json:7)' in output
     applied(at)
     assert DIGEST in scripts(at)[0]
     assert asked(at) == []
@@ -118,8 +118,8 @@ def test_a_lock_file_that_nobody_committed_is_written_again_from_what_runs(cli: 
     at.clock.sleep(7 * DAY)
     assert planned(at)[0] == 0
     at.write(NIGHTLY.replace("16384", "8192"))
-    said = applied(at)
-    assert "serving.image_digest" not in said.partition("Pinned")[0], "the image stays what it was"
+    result = applied(at)
+    assert "serving.image_digest" not in result.partition("Pinned")[0], "the image stays what it was"
     assert lock(at) == held
 
 
@@ -127,11 +127,11 @@ def test_a_lock_file_that_nobody_committed_is_written_again_from_what_runs(cli: 
 def test_where_nobody_can_be_asked_it_is_applied_as_it_is_written_and_said(cli: Open, fault: str) -> None:
     at = cli(trouble=[{"fault": fault, "method": "registry.*"}, {"fault": fault, "method": "hub.*"}])
     at.write(NIGHTLY)
-    said = applied(at)
-    assert "Warning: vllm/vllm-tpu:nightly is not pinned:" in said
-    assert f"Warning: {MODEL} is not pinned:" in said
-    assert "[TPU3030]" in said
-    assert '"nightly" is a floating tag' in said
+    result = applied(at)
+    assert "Warning: vllm/vllm-tpu:nightly is not pinned:" in result
+    assert f"Warning: {MODEL} is not pinned:" in result
+    assert "[TPU3030]" in result
+    assert '"nightly" is a floating tag' in result
     assert "\n  vllm/vllm-tpu:nightly\n" in scripts(at)[0]
     assert not (at.folder / "tpudeploy.lock.json").exists()
 
@@ -139,9 +139,9 @@ def test_where_nobody_can_be_asked_it_is_applied_as_it_is_written_and_said(cli: 
 def test_what_is_private_is_not_pinned_and_the_rest_is(cli: Open) -> None:
     at = cli(project={"images": [], "models": []})
     at.write(NIGHTLY)
-    said = applied(at)
-    assert "registry-1.docker.io does not have this image, or hides it from anonymous callers." in said
-    assert "does not show this model or revision to anonymous callers." in said
+    result = applied(at)
+    assert "registry-1.docker.io does not have this image, or hides it from anonymous callers." in result
+    assert "does not show this model or revision to anonymous callers." in result
 
 
 def test_what_ran_before_there_were_pins_is_not_restarted_for_them(cli: Open) -> None:
@@ -156,10 +156,10 @@ def test_what_ran_before_there_were_pins_is_not_restarted_for_them(cli: Open) ->
     applied(at)
     assert scripts(at) == before
     at.write(NIGHTLY.replace("16384", "8192"))
-    code, said = planned(at)
+    code, output = planned(at)
     digest = lock(at)["images"]["vllm/vllm-tpu:nightly"]
     assert code == 2
-    assert f'+ serving.image_digest = "{digest}" # needs a restart (tpudeploy.lock.json:4)' in said
+    assert f'+ serving.image_digest = "{digest}" # needs a restart (tpudeploy.lock.json:4)' in output
     applied(at)
     assert digest in scripts(at)[0]
     assert planned(at)[0] == 0
@@ -267,10 +267,10 @@ def test_a_lock_file_that_cannot_be_meant_is_refused_and_left_as_it_is(cli: Open
     path = at.folder / "tpudeploy.lock.json"
     path.write_text(text if isinstance(text, str) else json.dumps({"format": "tpudeploy.lock/1", **text}), "utf-8")
     before = path.read_bytes()
-    said = at.run(command, "gemma.yaml", *(["docker"] if command == "render" else []))
-    assert said.code == 1
-    assert words in said.words
-    assert code in said.all
+    result = at.run(command, "gemma.yaml", *(["docker"] if command == "render" else []))
+    assert result.code == 1
+    assert words in result.words
+    assert code in result.all
     assert path.read_bytes() == before
     assert not at.asked()
 
@@ -314,10 +314,10 @@ def test_writing_out_what_was_pinned_restarts_nothing(cli: Open) -> None:
     digest, commit = held["images"]["vllm/vllm-tpu:nightly"], held["models"][MODEL]
     in_full = NIGHTLY.replace("vllm-tpu:nightly", f"vllm-tpu@{digest}").replace(MODEL, f"{MODEL}\n  revision: {commit}")
     at.write(in_full)
-    code, said = planned(at)
+    code, output = planned(at)
     assert code == 2
-    assert "will be updated in place" in said
-    assert "needs a restart" not in said
+    assert "will be updated in place" in output
+    assert "needs a restart" not in output
     applied(at)
     assert dict(at.slices) == slices
     assert planned(at)[0] == 0
@@ -330,8 +330,8 @@ def test_a_profile_written_from_a_pinned_slice_restarts_nothing(cli: Open) -> No
     (name,) = at.slices
     for gone in (".tpudeploy/state/gemma.json", "gemma.yaml"):
         (at.folder / gone).unlink()
-    said = at.run("import", "gemma[0]", name, "-generate", "-foreign")
-    assert said.code == 0, said.all
+    result = at.run("import", "gemma[0]", name, "-generate", "-foreign")
+    assert result.code == 0, result.all
     assert "@sha256:" in (at.folder / "gemma.yaml").read_text("utf-8")
     assert planned(at)[0] == 0
 
@@ -362,8 +362,8 @@ def test_who_ignores_the_image_keeps_what_runs_whatever_is_pinned(cli: Open) -> 
     at.write(NIGHTLY + "lifecycle: {ignore_changes: [serving.image]}\n")
     applied(at)
     at.clock.sleep(DAY)
-    code, said = planned(at, "-pin")
-    assert "Pinned vllm/vllm-tpu:nightly" in said
+    code, output = planned(at, "-pin")
+    assert "Pinned vllm/vllm-tpu:nightly" in output
     assert code == 0
 
 
@@ -445,14 +445,14 @@ def test_plan_pin_looks_anew_shows_what_moved_and_whom_it_would_restart(cli: Ope
     assert "No tag or revision has moved: the pins are unchanged." in same.err
     assert "No changes" in same.out
     at.clock.sleep(DAY)
-    said = at.run("plan", "-pin", "-detailed-exitcode", "gemma.yaml", "other.yaml")
+    result = at.run("plan", "-pin", "-detailed-exitcode", "gemma.yaml", "other.yaml")
     now = lock(at)
     was, to = (held["images"]["vllm/vllm-tpu:nightly"] for held in (old, now))
     assert was != to
-    assert said.code == 2
-    assert f"Pinned vllm/vllm-tpu:nightly to {to}, was {was} (tpudeploy.lock.json)" in said.err
-    assert f'~ serving.image_digest = "{was}" -> "{to}" # needs a restart (tpudeploy.lock.json:4)' in said.words
-    assert "Plan: 0 to add, 0 to change, 2 to restart, 0 to destroy." in said.out, "both have the model"
+    assert result.code == 2
+    assert f"Pinned vllm/vllm-tpu:nightly to {to}, was {was} (tpudeploy.lock.json)" in result.err
+    assert f'~ serving.image_digest = "{was}" -> "{to}" # needs a restart (tpudeploy.lock.json:4)' in result.words
+    assert "Plan: 0 to add, 0 to change, 2 to restart, 0 to destroy." in result.out, "both have the model"
     assert now["images"]["vllm/vllm-tpu:v0.32.0"] == old["images"]["vllm/vllm-tpu:v0.32.0"]
     assert was in "".join(scripts(at)), "a plan touches no slice"
     slices = dict(at.slices)
@@ -468,8 +468,8 @@ def test_plan_pin_names_what_nothing_uses_any_more_and_leaves_it_to_the_person(c
     at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("apply", "-auto-approve", "other.yaml").code == 0
     hold(at, images={**lock(at)["images"], "gone:tag": DIGEST})
-    said = at.run("plan", "-pin", "gemma.yaml")
-    assert "also has pins that neither these profiles nor any state uses: gone:tag." in said.err
+    result = at.run("plan", "-pin", "gemma.yaml")
+    assert "also has pins that neither these profiles nor any state uses: gone:tag." in result.err
     assert lock(at)["images"]["gone:tag"] == DIGEST
     assert "vllm/vllm-tpu:v0.32.0" in lock(at)["images"]
 
@@ -481,19 +481,19 @@ def test_plan_pin_keeps_what_nobody_tells_and_says_so(cli: Open) -> None:
     before = lock(at)
     for row in SILENT:
         at.emulator.script(row)
-    said = at.run("plan", "-pin", "gemma.yaml")
-    assert said.code == 0, said.all
-    assert f"vllm/vllm-tpu:nightly stays pinned to {DIGEST}: registry-1.docker.io answered 503." in said.err
-    assert f"{MODEL} stays pinned to {COMMIT}" in said.err
+    result = at.run("plan", "-pin", "gemma.yaml")
+    assert result.code == 0, result.all
+    assert f"vllm/vllm-tpu:nightly stays pinned to {DIGEST}: registry-1.docker.io answered 503." in result.err
+    assert f"{MODEL} stays pinned to {COMMIT}" in result.err
     assert lock(at) == before
 
 
 def test_plan_pin_writes_before_anything_stands_and_apply_uses_it(cli: Open) -> None:
     at = cli(project=DAILY)
     at.write(NIGHTLY)
-    said = at.run("plan", "-pin", "-json", "gemma.yaml")
-    assert json.loads(said.out)["type"] == "plan"
-    assert said.err.count("Pinned ") == 2
+    result = at.run("plan", "-pin", "-json", "gemma.yaml")
+    assert json.loads(result.out)["type"] == "plan"
+    assert result.err.count("Pinned ") == 2
     held = lock(at)
     at.clock.sleep(DAY)
     applied(at)
@@ -505,6 +505,6 @@ def test_plan_pin_writes_before_anything_stands_and_apply_uses_it(cli: Open) -> 
 def test_pins_are_renewed_for_what_is_to_be_applied(cli: Open, option: str) -> None:
     at = cli()
     at.write(NIGHTLY)
-    said = at.run("plan", "-pin", option, "gemma.yaml")
-    assert said.code == 1
-    assert "-pin works only with a plan of changes to apply." in said.err
+    result = at.run("plan", "-pin", option, "gemma.yaml")
+    assert result.code == 1
+    assert "-pin works only with a plan of changes to apply." in result.err

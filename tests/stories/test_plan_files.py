@@ -189,30 +189,30 @@ def test_a_damaged_or_newer_plan_is_told_as_such(cli: Open, damage: Any, words: 
     path = at.folder / "it.plan"
     path.write_text(damage(path.read_text("utf-8")), "utf-8")
     for command in ("show", "apply"):
-        told = at.run(command, "it.plan")
+        result = at.run(command, "it.plan")
         if command == "apply" and not path.read_text("utf-8").startswith('{\n "format": "tpudeploy'):
             continue  # it is taken for a profile, and refused as one
-        assert told.code == 1
-        assert words in told.err, told.err
-        assert "Traceback" not in told.all
+        assert result.code == 1
+        assert words in result.err, result.err
+        assert "Traceback" not in result.all
     assert not at.asked()
 
 
 def test_a_plan_that_is_no_file_is_told_as_such(cli: Open) -> None:
     at = cli()
     for name in ("absent.plan", "."):
-        told = at.run("show", name)
-        assert told.code == 1
-        assert "cannot be read" in told.err
+        result = at.run("show", name)
+        assert result.code == 1
+        assert "cannot be read" in result.err
     assert at.run("apply", "absent.plan").code == 1
 
 
 def test_a_plan_is_never_saved_over_a_profile(cli: Open) -> None:
     at = cli()
     profile = at.write()
-    told = at.run("plan", "-out", profile, profile)
-    assert told.code == 1
-    assert "is not a saved plan, so it was not overwritten" in told.err
+    result = at.run("plan", "-out", profile, profile)
+    assert result.code == 1
+    assert "is not a saved plan, so it was not overwritten" in result.err
     assert (at.folder / profile).read_text("utf-8") == PROFILE
     _planned(at)
     _planned(at)  # over an older plan it may be
@@ -220,20 +220,20 @@ def test_a_plan_is_never_saved_over_a_profile(cli: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("gemma.yaml",), "must be applied alone"),
         (("-set", "tpu.type=v6e-4"), "-set would change it"),
         (("-adopt",), "-adopt would change it"),
     ],
 )
-def test_what_would_change_a_saved_plan_does_not_go_with_it(cli: Open, words: tuple[str, ...], said: str) -> None:
+def test_what_would_change_a_saved_plan_does_not_go_with_it(cli: Open, words: tuple[str, ...], message: str) -> None:
     at = cli()
     at.write()
     _planned(at)
-    told = at.run("apply", "it.plan", *words)
-    assert told.code == 1
-    assert said in told.err
+    result = at.run("apply", "it.plan", *words)
+    assert result.code == 1
+    assert message in result.err
     assert not at.asked()
 
 

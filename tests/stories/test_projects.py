@@ -43,9 +43,9 @@ def test_profiles_of_two_projects_are_not_applied_at_once(cli: Open, tmp_path: P
         (tmp_path / name).mkdir()
         (tmp_path / name / "tpudeploy.toml").write_text("", encoding="utf-8")
         (tmp_path / name / "p.yaml").write_text(PROFILE.replace("name: gemma", f"name: {name}"), encoding="utf-8")
-    told = at.run("apply", "-auto-approve", "one/p.yaml", "two/p.yaml")
-    assert told.code == 1
-    assert "belong to different projects" in told.err
+    result = at.run("apply", "-auto-approve", "one/p.yaml", "two/p.yaml")
+    assert result.code == 1
+    assert "belong to different projects" in result.err
     assert at.asked() == []
     assert at.run("validate", "one/p.yaml", "two/p.yaml").code == 0
 

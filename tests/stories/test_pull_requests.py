@@ -57,8 +57,8 @@ def test_a_plan_in_a_pipeline_takes_no_lock_and_only_looks(pipeline: Both) -> No
     before = len(at.emulator.requests)
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop"):
         assert at.run(*PLAN).code == 0
-    asked = {r.path.partition("?")[0] for r in at.emulator.requests[before:] if r.method != "GET"}
-    assert all(path.endswith(":getGuestAttributes") for path in asked)  # a read, whatever its verb
+    requests = {r.path.partition("?")[0] for r in at.emulator.requests[before:] if r.method != "GET"}
+    assert all(path.endswith(":getGuestAttributes") for path in requests)  # a read, whatever its verb
     assert "no changes" in here.comment()
 
 
@@ -68,11 +68,11 @@ def test_whoever_may_only_read_the_bucket_can_plan_and_look_for_drift(pipeline: 
     bucket = ("--backend", "gs://states/team")
     assert at.run("apply", "-auto-approve", "gemma.yaml", *bucket).code == 0
     before = len(at.emulator.requests)
-    told = at.run("ci", what, "gemma.yaml", *bucket)
-    assert told.code == 0, told.all
-    asked = [r for r in at.emulator.requests[before:] if "/b/states" in r.path]
-    assert asked
-    assert {r.method for r in asked} == {"GET"}
+    result = at.run("ci", what, "gemma.yaml", *bucket)
+    assert result.code == 0, result.all
+    requests = [r for r in at.emulator.requests[before:] if "/b/states" in r.path]
+    assert requests
+    assert {r.method for r in requests} == {"GET"}
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_a_fork_is_validated_and_nothing_more(pipeline: Both, monkeypatch: pytes
     at, here = pipeline
     monkeypatch.delenv("GITHUB_TOKEN")
     here.on_pull_request(repository="stranger/models")
-    told = at.run(*PLAN)
-    assert told.code == 0, told.all
-    assert "no plan is made" in told.out
+    result = at.run(*PLAN)
+    assert result.code == 0, result.all
+    assert "no plan is made" in result.out
     assert not at.emulator.requests
     assert not here.api.calls
     at.write(PROFILE.replace("v6e-1", "v6e-7"))
@@ -140,9 +140,9 @@ def test_a_fork_is_validated_and_nothing_more(pipeline: Both, monkeypatch: pytes
 def test_a_strangers_profiles_never_run_with_our_credentials(pipeline: Both) -> None:
     at, here = pipeline
     here.on_pull_request(repository="stranger/models", event="pull_request_target")
-    told = at.run(*PLAN)
-    assert told.code == 1
-    assert "a fork's profiles" in told.err
+    result = at.run(*PLAN)
+    assert result.code == 1
+    assert "a fork's profiles" in result.err
     assert not at.emulator.requests
 
 
@@ -150,10 +150,10 @@ def test_a_profile_that_is_wrong_is_annotated_and_takes_an_earlier_approval_back
     at, here = pipeline
     assert at.run(*PLAN).code == 0
     at.write(PROFILE.replace("v6e-1", "v6e-7"))
-    told = at.run(*PLAN)
-    assert told.code == 1
-    assert "::error file=" in told.out
-    assert "line=6,col=9" in told.out
+    result = at.run(*PLAN)
+    assert result.code == 1
+    assert "::error file=" in result.out
+    assert "line=6,col=9" in result.out
     mark = approval.loads(here.comment())
     assert mark is not None
     assert not mark.is_approval
@@ -218,11 +218,11 @@ def test_a_state_that_somebody_holds_is_not_touched(pipeline: Both) -> None:
 def test_a_fingerprint_that_is_accepted_is_of_this_very_plan(pipeline: Both) -> None:
     at, here = pipeline
     _merged(pipeline)
-    told = here.outputs["fingerprint"]
+    answer = here.outputs["fingerprint"]
     at.write(PROFILE.replace("16384", "8192"))
-    refused = at.run(*APPLY, "-accept", told)
+    refused = at.run(*APPLY, "-accept", answer)
     assert refused.code == 11
-    assert f"no longer {told}" in refused.err
+    assert f"no longer {answer}" in refused.err
     assert not at.asked()
 
 
@@ -463,16 +463,16 @@ def test_the_last_profile_too_may_be_deleted(pipeline: Both) -> None:
     at, here = pipeline
     _deployed(pipeline)
     (at.folder / "gemma.yaml").unlink()
-    told = at.run("ci", "plan")
-    assert told.code == 0, told.all
-    assert "No profile was given" in told.err
+    result = at.run("ci", "plan")
+    assert result.code == 0, result.all
+    assert "No profile was given" in result.err
     assert "`gemma` has a state, but no profile here" in here.comment()
 
 
 def test_options_may_stand_before_the_profiles(pipeline: Both) -> None:
     at, here = pipeline
-    told = at.run("ci", "-label", "east", "plan", "-artifacts", "told", "gemma.yaml")
-    assert told.code == 0, told.all
+    result = at.run("ci", "-label", "east", "plan", "-artifacts", "told", "gemma.yaml")
+    assert result.code == 0, result.all
     assert "1 to add" in here.comment()
 
 
@@ -506,8 +506,8 @@ def test_a_forge_in_trouble_is_asked_again_and_told_once(pipeline: Both, headers
         Trouble(method="POST", path="statuses", status=429),
     ]
     began = at.clock.now()
-    told = at.run(*PLAN)
-    assert told.code == 0, told.all
+    result = at.run(*PLAN)
+    assert result.code == 0, result.all
     assert here.comment()
     assert here.statuses(HEAD) == [("tpudeploy/plan", "success")]
     assert at.clock.now() - began >= (60 if headers else 3)
@@ -536,10 +536,10 @@ def test_a_limit_without_a_time_is_waited_for_a_minute(pipeline: Both) -> None:
 def test_a_forge_that_stays_silent_costs_the_comment_and_not_the_plan(pipeline: Both) -> None:
     at, here = pipeline
     here.api.troubles.append(Trouble(method="GET", path="comments", times=10_000))
-    told = at.run(*PLAN)
-    assert told.code == 1
-    assert "GitHub is not ready (503)" in told.err
-    assert "Plan: 1 to add" in told.out
+    result = at.run(*PLAN)
+    assert result.code == 1
+    assert "GitHub is not ready (503)" in result.err
+    assert "Plan: 1 to add" in result.out
     assert "1 to add" in here.summary
 
 
@@ -564,9 +564,9 @@ def test_without_an_answer_about_the_approval_nothing_is_applied(pipeline: Both)
 def test_whoever_writes_under_another_name_is_told_so(pipeline: Both) -> None:
     at, here = pipeline
     here.api.login = "my-app[bot]"
-    told = at.run(*PLAN)
-    assert told.code == 1
-    assert "-author 'my-app[bot]'" in told.err
+    result = at.run(*PLAN)
+    assert result.code == 1
+    assert "-author 'my-app[bot]'" in result.err
     assert at.run(*PLAN, "-author", "my-app[bot]").code == 0
     assert len(here.api.comments[PULL]) == 1
 
@@ -574,9 +574,9 @@ def test_whoever_writes_under_another_name_is_told_so(pipeline: Both) -> None:
 def test_a_bad_token_is_named(pipeline: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     at, _ = pipeline
     monkeypatch.setenv("GITHUB_TOKEN", "expired")
-    told = at.run(*PLAN)
-    assert told.code == 1
-    assert "Is GITHUB_TOKEN set, and still valid?" in told.err
+    result = at.run(*PLAN)
+    assert result.code == 1
+    assert "Is GITHUB_TOKEN set, and still valid?" in result.err
 
 
 def test_a_next_page_somewhere_else_is_not_followed_with_our_token(pipeline: Both) -> None:
@@ -584,9 +584,9 @@ def test_a_next_page_somewhere_else_is_not_followed_with_our_token(pipeline: Bot
     here.api.url = "http://elsewhere.example"
     for n in range(150):
         here.api.says("somebody", PULL, str(n))
-    told = at.run(*PLAN)
-    assert told.code == 1
-    assert "elsewhere.example" in told.err
+    result = at.run(*PLAN)
+    assert result.code == 1
+    assert "elsewhere.example" in result.err
 
 
 def test_labels_keep_several_comments_apart(pipeline: Both) -> None:

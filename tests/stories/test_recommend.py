@@ -49,9 +49,9 @@ def _measured(run: Run, folder: Path, *cells: Mapping[str, Any], slice_type: str
     names = [f"cell{n}.json" for n in range(len(cells))]
     for name, cell in zip(names, cells, strict=True):
         (folder / name).write_text(json.dumps(cell), encoding="utf-8")
-    said = run("bench", "import", *names, "--type", slice_type, "--usd-per-hour", usd, "--json")
-    assert said.code == 0, said.all
-    return str(json.loads(said.out)["id"])
+    result = run("bench", "import", *names, "--type", slice_type, "--usd-per-hour", usd, "--json")
+    assert result.code == 0, result.all
+    return str(json.loads(result.out)["id"])
 
 
 def _asked(*more: str, users: int = 64) -> tuple[str, ...]:
@@ -59,29 +59,29 @@ def _asked(*more: str, users: int = 64) -> tuple[str, ...]:
 
 
 def test_without_a_run_the_size_model_recommends_and_says_that_it_does(run: Run) -> None:
-    told = run(*_asked())
-    assert told.code == 0, told.all
-    assert "v6e-1, tensor parallel 1, spot, about $" in told.err
-    assert "knows memory, not speed" in told.err
-    profile = yaml.safe_load(told.out)
+    result = run(*_asked())
+    assert result.code == 0, result.all
+    assert "v6e-1, tensor parallel 1, spot, about $" in result.err
+    assert "knows memory, not speed" in result.err
+    profile = yaml.safe_load(result.out)
     assert profile["tpu"]["type"] == "v6e-1"
     assert profile["placement"]["provisioning"] == ["spot"]
 
 
 def test_the_profile_that_is_printed_is_one_that_serves_it(run: Run, tmp_path: Path) -> None:
-    told = run(*_asked(users=1000))
-    (tmp_path / "recommended.yaml").write_text(told.out)
+    result = run(*_asked(users=1000))
+    (tmp_path / "recommended.yaml").write_text(result.out)
     sized = json.loads(run("size", "recommended.yaml", "--json").out)
-    assert yaml.safe_load(told.out)["tpu"]["type"] == "v6e-4"
+    assert yaml.safe_load(result.out)["tpu"]["type"] == "v6e-4"
     assert sized["kv_cache_tokens"] >= 1000 * (4096 + 256)
 
 
 def test_a_run_that_serves_it_decides_though_memory_says_a_smaller_slice_would_do(run: Run, tmp_path: Path) -> None:
     own = _measured(run, tmp_path, _cell(64, 20.0, 400.0), slice_type="v6e-4", usd="5.00")
-    told = run(*_asked("--ttft", "1s"))
-    assert f"v6e-4, about $3,650 a month  (run {own})" in told.err
-    assert "the first token within 0.8 s" in told.err
-    assert yaml.safe_load(told.out)["tpu"]["type"] == "v6e-4"
+    result = run(*_asked("--ttft", "1s"))
+    assert f"v6e-4, about $3,650 a month  (run {own})" in result.err
+    assert "the first token within 0.8 s" in result.err
+    assert yaml.safe_load(result.out)["tpu"]["type"] == "v6e-4"
 
 
 def test_a_run_that_is_too_slow_or_too_dear_is_named_with_its_reason(run: Run, tmp_path: Path) -> None:
@@ -95,20 +95,20 @@ def test_a_run_that_is_too_slow_or_too_dear_is_named_with_its_reason(run: Run, t
 
 
 def test_what_cannot_be_had_is_refused_with_the_reasons(run: Run) -> None:
-    told = run(*_asked("--budget", "200"))
-    assert told.code == 13
-    assert "no slice serves it" in told.err
-    assert "a month" in told.err
-    assert not told.out
+    result = run(*_asked("--budget", "200"))
+    assert result.code == 13
+    assert "no slice serves it" in result.err
+    assert "a month" in result.err
+    assert not result.out
 
 
 def test_operating_points_are_found_by_the_rules_they_name(run: Run, tmp_path: Path) -> None:
     cells = [_cell(1, 1.0, 100.0), _cell(8, 7.0, 130.0), _cell(64, 18.0, 600.0), _cell(256, 18.2, 5000.0)]
     own = _measured(run, tmp_path, *cells)
-    told = run("recommend", "--run", own[:-1])
-    points = {line.split()[0]: line.split()[1] for line in told.out.splitlines() if " streams  " in line}
+    result = run("recommend", "--run", own[:-1])
+    points = {line.split()[0]: line.split()[1] for line in result.out.splitlines() if " streams  " in line}
     assert points == {"latency": "8", "balanced": "8", "throughput": "64"}
-    assert "at most 1.5 times the least" in told.out
+    assert "at most 1.5 times the least" in result.out
     tree = json.loads(run("recommend", "--run", own, "--json").out)
     assert [point["cell"]["point"]["concurrency"] for point in tree["loads"][0]["points"]] == [8, 8, 64]
 

@@ -100,8 +100,10 @@ def test_one_bad_zone_is_left_or_looked_at_again_or_stops_the_run_as_its_row_say
         assert at.asked() == [A]
         assert not at.slices
         error = applied.err.partition("Error: ")[2]
-        told = row.hint if layer is Layer.REPLY and row.code is not Code.FAILED_PRECONDITION else f"explain {row.kind}"
-        assert told in error
+        answer = (
+            row.hint if layer is Layer.REPLY and row.code is not Code.FAILED_PRECONDITION else f"explain {row.kind}"
+        )
+        assert answer in error
         return
     assert applied.code == 0, applied.all
     assert at.asked() in ([[A, A], [A, B]] if passes else [[A, _beyond(row)]])

@@ -35,10 +35,10 @@ def _watched(at: CommandLine, seconds: float) -> str:
             raise KeyboardInterrupt
 
     at.clock.on_advance.append(on_advance)
-    said = at.run("apply", "-auto-approve", "-watch", "gemma.yaml")
+    result = at.run("apply", "-auto-approve", "-watch", "gemma.yaml")
     at.clock.on_advance.remove(on_advance)
-    assert said.code == 130, said.all
-    return said.err
+    assert result.code == 130, result.all
+    return result.err
 
 
 def _sleep(clock: VirtualClock, seconds: float) -> None:
@@ -54,9 +54,9 @@ def test_a_watched_succession_loses_no_request_of_two_thousand(cli: Open) -> Non
     at.write(RENEWED.replace("6h", "3h"))
     clients = [Client(at=at, each=4, waits=True), Client(at=at, each=4, holds=HELD, waits=True)]
     with load(at, *clients):
-        said = _watched(at, 4 * HOUR)
+        result = _watched(at, 4 * HOUR)
     lost_nothing(clients, at_least=2000)
-    assert said.count("Serving at") >= 3
+    assert result.count("Serving at") >= 3
     assert all(len(client.asked) >= 2 for client in clients)
     assert len(at.slices) == 1
     assert at.run("plan", "gemma.yaml", DETAILED).code == 0
@@ -104,9 +104,9 @@ def test_without_it_a_run_that_ends_is_left_to_end(cli: Open) -> None:
 
 def test_a_run_that_has_no_end_has_no_successor_and_that_is_said(cli: Open) -> None:
     at = cli()
-    told = at.run("validate", at.write(PROFILE + "lifecycle: {on_run_end: renew}\n"))
-    assert told.code == 0
-    assert "gemma renews runs that end, and none does" in told.err
+    result = at.run("validate", at.write(PROFILE + "lifecycle: {on_run_end: renew}\n"))
+    assert result.code == 0
+    assert "gemma renews runs that end, and none does" in result.err
 
 
 def test_how_early_it_is_asked_for_follows_what_a_grant_took_lately(cli: Open) -> None:

@@ -20,30 +20,30 @@ def at(cli: Open) -> CommandLine:
 
 
 def test_logs_name_the_replica_that_printed_each(at: CommandLine) -> None:
-    said = at.run("logs", "gemma.yaml")
-    assert said.code == 0, said.all
+    result = at.run("logs", "gemma.yaml")
+    assert result.code == 0, result.all
     slices = {f"gemma[{index}]": name for index, name in enumerate(sorted(at.slices, key=lambda n: n.split("-")[2]))}
     for address, name in slices.items():
-        assert f"{address} = {name}:" in said.out
+        assert f"{address} = {name}:" in result.out
     tree = json.loads(at.run("logs", "gemma.yaml", "-json").out)
     strict(at, "logs").validate(tree)
     assert {log["replica"]: log["log"] for log in tree["logs"]} == slices
 
 
 def test_a_replica_without_a_machine_is_named_beside_those_that_were_verified(at: CommandLine) -> None:
-    said = at.run("verify", "gemma.yaml", "-set", "replicas=3")
-    assert said.code == 0, said.all
-    assert "gemma[0] = " in said.out
-    assert "gemma[1] = " in said.out
-    assert "gemma[2] was not verified: it has no machine." in said.out
+    result = at.run("verify", "gemma.yaml", "-set", "replicas=3")
+    assert result.code == 0, result.all
+    assert "gemma[0] = " in result.out
+    assert "gemma[1] = " in result.out
+    assert "gemma[2] was not verified: it has no machine." in result.out
     tree = json.loads(at.run("verify", "gemma.yaml", "-set", "replicas=3", "-json").out)
     strict(at, "verify").validate(tree)
     assert tree["absent"] == ["gemma[2]"]
 
 
 def test_bench_measures_each_replica_in_a_run_of_its_own(at: CommandLine) -> None:
-    said = at.run("bench", "gemma.yaml", *SWEEP)
-    assert said.code == 0, said.all
+    result = at.run("bench", "gemma.yaml", *SWEEP)
+    assert result.code == 0, result.all
     listed = at.run("bench", "list").out
     assert "gemma[0]" in listed
     assert "gemma[1]" in listed
@@ -62,7 +62,7 @@ def test_bench_as_json_is_one_document_of_all_replicas(at: CommandLine) -> None:
 def test_bench_measures_the_one_that_is_named_and_no_other(at: CommandLine) -> None:
     run = json.loads(at.run("bench", "gemma.yaml", *SWEEP, "-replica", "1", "-json").out)
     assert (run["format"], run["subject"]["replica"]) == ("tpudeploy.run/1", "gemma[1]")
-    said = at.run("bench", "gemma.yaml", *SWEEP, "-replica", "2")
-    assert said.code == 1
-    assert "gemma has no replica 2." in said.err
-    assert "There are: gemma[0], gemma[1]." in said.err
+    result = at.run("bench", "gemma.yaml", *SWEEP, "-replica", "2")
+    assert result.code == 1
+    assert "gemma has no replica 2." in result.err
+    assert "There are: gemma[0], gemma[1]." in result.err

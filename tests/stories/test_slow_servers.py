@@ -116,11 +116,11 @@ def explained(cli: Open, *lines: str, profile: str = PROFILE) -> tuple[str, dict
     at: CommandLine = cli()
     at.write(profile)
     (at.folder / "boot.log").write_text(BOOT + "\n" + "\n".join(lines) + "\n", "utf-8")
-    said = at.run("logs", "gemma.yaml", "--file", "boot.log", "--explain")
-    assert said.code == 0, said.all
+    result = at.run("logs", "gemma.yaml", "--file", "boot.log", "--explain")
+    assert result.code == 0, result.all
     (log,) = json.loads(at.run("logs", "gemma.yaml", "--file", "boot.log", "--explain", "-json").out)["logs"]
     assert log["serving"] is True
-    return said.words, log["load"]
+    return result.words, log["load"]
 
 
 def test_a_log_of_a_server_that_queues_and_preempts_says_so_and_what_to_do(cli: Open) -> None:

@@ -14,21 +14,21 @@ SLOW = {"nodes": "real", "boot": {"boot_seconds": 652}}
 
 def test_an_apply_says_how_far_it_is_and_how_long_it_still_takes(cli: Open) -> None:
     at = cli(**SLOW)
-    said = at.run("apply", "-auto-approve", at.write(MEASURED))
-    assert said.code == 0, said.all
-    told = re.findall(r"Compiling (\d+) of 199, about (\d+) min left", said.err)
-    assert len(told) >= 3, said.err
-    counts, minutes = ([int(row[n]) for row in told] for n in (0, 1))
+    result = at.run("apply", "-auto-approve", at.write(MEASURED))
+    assert result.code == 0, result.all
+    answer = re.findall(r"Compiling (\d+) of 199, about (\d+) min left", result.err)
+    assert len(answer) >= 3, result.err
+    counts, minutes = ([int(row[n]) for row in answer] for n in (0, 1))
     assert counts == sorted(counts)
     assert minutes == sorted(minutes, reverse=True)
-    assert len(told) <= 9, "a line a minute, not one a look"
-    assert re.search(r"Loading weights, \d+ %, about \d+ min left", said.err)
+    assert len(answer) <= 9, "a line a minute, not one a look"
+    assert re.search(r"Loading weights, \d+ %, about \d+ min left", result.err)
 
 
 def _booting(cli: Open, seconds: float) -> CommandLine:
     at: CommandLine = cli(**SLOW)
-    said = at.run("apply", "-auto-approve", "-wait", "granted", at.write(MEASURED))
-    assert said.code == 0, said.all
+    result = at.run("apply", "-auto-approve", "-wait", "granted", at.write(MEASURED))
+    assert result.code == 0, result.all
     at.clock.sleep(seconds - 30)
     at.clock.sleep(30)  # a report is written every 18 s at most
     return at
@@ -36,9 +36,9 @@ def _booting(cli: Open, seconds: float) -> CommandLine:
 
 def test_status_says_it_without_having_watched(cli: Open) -> None:
     at = _booting(cli, 500)
-    said = at.run("status", "gemma.yaml")
-    found = re.search(r"boot +starting: compiling (\d+) of 199, about (\d+) min left", said.out)
-    assert found, said.out
+    result = at.run("status", "gemma.yaml")
+    found = re.search(r"boot +starting: compiling (\d+) of 199, about (\d+) min left", result.out)
+    assert found, result.out
     assert 0 < int(found[1]) < 199
     stage = json.loads(at.run("status", "-json", "gemma.yaml").out)["deployments"][0]["replicas"][0]["stage"]
     assert (stage["name"], stage["of"]) == ("compiling", 199)
@@ -47,15 +47,15 @@ def test_status_says_it_without_having_watched(cli: Open) -> None:
 
 def test_without_a_profile_it_is_counted_without_an_end(cli: Open) -> None:
     at = _booting(cli, 500)
-    said = at.run("status")
-    assert re.search(r"boot +starting: compiling \d+\n", said.out), said.out
+    result = at.run("status")
+    assert re.search(r"boot +starting: compiling \d+\n", result.out), result.out
 
 
 @pytest.mark.long
 def test_the_stream_has_it_for_programs(cli: Open) -> None:
     at = cli(**SLOW)
-    said = at.run("apply", "-auto-approve", "-json", at.write(MEASURED))
-    lines = [json.loads(line) for line in said.out.splitlines()]
+    result = at.run("apply", "-auto-approve", "-json", at.write(MEASURED))
+    lines = [json.loads(line) for line in result.out.splitlines()]
     stages = [line["stage"] for line in lines if line["type"] == "phase_changed" and line["stage"]]
     assert [s["name"] for s in stages if s["name"] in {"weights", "warm-up"}] == ["weights", "warm-up"]
     assert {s["of"] for s in stages if s["name"] == "compiling" and s["done"] is not None} == {199}
@@ -65,9 +65,9 @@ def test_of_a_machine_that_says_nothing_of_itself_the_plan_alone_tells(cli: Open
     at = cli(boot={"boot_seconds": 900, "guest_attributes": False})
     assert at.run("apply", "-auto-approve", "-wait", "granted", at.write(MEASURED)).code == 0
     at.clock.sleep(120)
-    said = at.run("status", "gemma.yaml")
-    found = re.search(r"boot +the machine reports no progress, at least (\d+) min left", said.out)
-    assert found, said.out
+    result = at.run("status", "gemma.yaml")
+    found = re.search(r"boot +the machine reports no progress, at least (\d+) min left", result.out)
+    assert found, result.out
     assert 6 <= int(found[1]) <= 11
     at.clock.sleep(900)
     assert "reports no progress" not in at.run("status", "gemma.yaml").out, "it serves"

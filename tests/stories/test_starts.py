@@ -16,19 +16,19 @@ MIRRORED = PROFILE.replace("gemma-4-E2B-it", "gemma-4-E2B-it\n  mirror: gs://buc
 
 def test_a_start_is_drawn_with_what_ran_side_by_side_and_the_longest_way(cli: Open) -> None:
     at = _serving(cli)
-    told = at.run("status", "-timeline", "gemma.yaml")
-    assert told.code == 0, told.all
-    assert "until it served" in told.out
-    bars = {line.split("  ")[1]: line for line in told.out.splitlines() if "█" in line or "░" in line}
+    result = at.run("status", "-timeline", "gemma.yaml")
+    assert result.code == 0, result.all
+    assert "until it served" in result.out
+    bars = {line.split("  ")[1]: line for line in result.out.splitlines() if "█" in line or "░" in line}
     assert "█" in bars["image"]
     assert "░" in bars["weights fetched"]
     assert bars["image"].index("█") == bars["weights fetched"].index("░")  # they began together
     assert bars["warm-up"].rstrip().endswith("█")
-    assert "199 graphs compiled" in told.out
-    longest = next(line for line in told.out.splitlines() if "critical path" in line)
+    assert "199 graphs compiled" in result.out
+    longest = next(line for line in result.out.splitlines() if "critical path" in line)
     assert "image → " in longest
     assert "weights fetched" not in longest
-    assert "compile cache miss: 0 programs were here, 37 were compiled anew" in told.words
+    assert "compile cache miss: 0 programs were here, 37 were compiled anew" in result.words
 
 
 @pytest.mark.long
@@ -48,19 +48,19 @@ def test_programs_read_the_same_and_the_critical_path(cli: Open) -> None:
 def test_without_its_log_the_machines_own_account_is_drawn(cli: Open) -> None:
     at = _serving(cli)
     at.emulator.script({"fault": "iam-denied", "method": "logging.entries.list"})
-    told = at.run("status", "-timeline", "gemma.yaml")
-    assert told.code == 0, told.all
-    assert "Its log cannot be read" in told.out
-    assert "weights fetched" in told.out
-    assert "container starts" in told.out
+    result = at.run("status", "-timeline", "gemma.yaml")
+    assert result.code == 0, result.all
+    assert "Its log cannot be read" in result.out
+    assert "weights fetched" in result.out
+    assert "container starts" in result.out
 
 
 def test_a_start_that_failed_shows_how_far_it_came(cli: Open) -> None:
     at = cli(nodes="real", boot={"crash": "ValueError: no", "boot_seconds": 130, "image_pull": 90})
     assert at.run("apply", "-auto-approve", at.write()).code == 1
-    told = at.run("status", "-timeline", "gemma.yaml")
-    assert "so far" in told.out
-    assert "image" in told.out
+    result = at.run("status", "-timeline", "gemma.yaml")
+    assert "so far" in result.out
+    assert "image" in result.out
 
 
 def test_where_nothing_started_nothing_is_drawn(cli: Open) -> None:

@@ -107,12 +107,12 @@ def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(
     monkeypatch.setenv("CI_JOB_URL", "https://gitlab.example/jobs/7")
     workspace, lease = taken(at)
     at.clock.sleep(90)
-    said = at.run(*APPLY, *BACKEND)
-    assert said.code == 10
-    assert "The state of gemma is locked by ada@" in said.words
-    assert "`apply`, https://gitlab.example/jobs/7) for 0:01:30" in said.words
-    assert "Try again" in said.words
-    assert f"tpudeploy force-unlock {lease.info.id}" in said.words
+    result = at.run(*APPLY, *BACKEND)
+    assert result.code == 10
+    assert "The state of gemma is locked by ada@" in result.words
+    assert "`apply`, https://gitlab.example/jobs/7) for 0:01:30" in result.words
+    assert "Try again" in result.words
+    assert f"tpudeploy force-unlock {lease.info.id}" in result.words
     assert not at.asked()
     assert at.run("plan", "gemma.yaml", *BACKEND).code == 0
     workspace.adapters.states.unlock(lease)
@@ -125,9 +125,9 @@ def test_the_lock_of_a_run_that_died_is_freed_by_who_cannot_wait(cli: Open) -> N
     at.write()
     _, lease = taken(at)
     at.clock.sleep(60)
-    said = at.run(*APPLY, *BACKEND)
-    assert said.code == 10
-    assert "its lock is taken over 15 min after its last heartbeat" in said.words
+    result = at.run(*APPLY, *BACKEND)
+    assert result.code == 10
+    assert "its lock is taken over 15 min after its last heartbeat" in result.words
     assert at.run("force-unlock", lease.info.id, *BACKEND).code == 1
     wrong = at.run("force-unlock", "-force", "0123", *BACKEND)
     assert wrong.code == 1
@@ -151,10 +151,10 @@ def test_a_lock_that_was_left_behind_is_named_by_plan_and_status_with_the_comman
     assert at.run(*APPLY, *BACKEND).code == 0
     _, lease = taken(at)
     for words in (("plan", "gemma.yaml"), ("status", "gemma.yaml"), ("status",)):
-        said = at.run(*words, *BACKEND)
-        assert said.code == 0
-        assert "The state of gemma is locked by" in said.words
-        assert f"tpudeploy force-unlock {lease.info.id}" in said.words
+        result = at.run(*words, *BACKEND)
+        assert result.code == 0
+        assert "The state of gemma is locked by" in result.words
+        assert f"tpudeploy force-unlock {lease.info.id}" in result.words
     document = json.loads(at.run("status", "gemma.yaml", "--json", *BACKEND).out)
     assert lease.info.id in document["deployments"][0]["lock"]
     assert at.run("force-unlock", "-force", lease.info.id, *BACKEND).code == 0
@@ -170,10 +170,10 @@ def test_the_lock_of_a_run_that_died_keeps_nobody_out_for_longer_than_its_lease(
     monkeypatch.setenv("USER", "ada")
     taken(at)
     at.clock.sleep(1800)  # the next run of a schedule
-    said = at.run(*APPLY, *BACKEND)
-    assert said.code == 0, said.all
-    assert "Took over the lock of gemma from ada@" in said.words
-    assert "If it still runs, it stops before its next write" in said.words
+    result = at.run(*APPLY, *BACKEND)
+    assert result.code == 0, result.all
+    assert "Took over the lock of gemma from ada@" in result.words
+    assert "If it still runs, it stops before its next write" in result.words
     assert _without_zone_log(at) == ["team/endpoints/gemma.json", "team/state/gemma.json"]
 
 
@@ -212,10 +212,10 @@ def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(cli: Open) ->
 def test_a_state_that_cannot_be_uploaded_stops_the_run_and_is_kept_here(cli: Open) -> None:
     at = cli(trouble=[{"fault": "unavailable", "method": INSERT, "name": "gemma.json", "call": "4-"}])
     at.write()
-    said = at.run(*APPLY, *BACKEND)
-    assert said.code == 1
+    result = at.run(*APPLY, *BACKEND)
+    assert result.code == 1
     kept = at.folder / ".tpudeploy" / "errored" / "gemma.json"
-    assert f"tpudeploy state push {kept}" in said.err.replace("\n", " ")
+    assert f"tpudeploy state push {kept}" in result.err.replace("\n", " ")
     assert json.loads(kept.read_text(encoding="utf-8"))["deployment"] == "gemma"
     assert not at.asked()
     at.emulator._cloud.troubles.clear()
@@ -227,12 +227,12 @@ def test_what_was_kept_here_is_pushed_with_the_words_that_were_said_and_a_later_
     """The upload fails after the slice was asked for: only this machine knows that it was seen."""
     at = cli(trouble=[{"fault": "unavailable", "method": INSERT, "name": "gemma.json", "call": "7-"}])
     at.write()
-    said = at.run(*APPLY, *BACKEND)
-    assert said.code == 1
+    result = at.run(*APPLY, *BACKEND)
+    assert result.code == 1
     kept = json.loads((at.folder / ".tpudeploy/errored/gemma.json").read_text(encoding="utf-8"))
     there = json.loads(objects(at)["team/state/gemma.json"])
     assert kept["serial"] == there["serial"] + 1
-    command = said.words.partition("To write it to the backend, run: tpudeploy ")[2].split()[:5]
+    command = result.words.partition("To write it to the backend, run: tpudeploy ")[2].split()[:5]
     assert command[:2] == ["state", "push"]
     assert command[3:] == list(BACKEND)
     still = at.run(*command)
@@ -250,9 +250,9 @@ def test_what_was_kept_here_is_pushed_with_the_words_that_were_said_and_a_later_
 def test_a_bucket_in_trouble_is_waited_for_and_the_person_is_told(cli: Open) -> None:
     at = cli(trouble=[{"fault": "unavailable", "method": "storage.objects.get", "call": "10-29"}])
     at.write()
-    said = at.run(*APPLY, *BACKEND)
-    assert said.code == 0, said.all
-    assert "Could not read gs://states/team/state/gemma.json" in said.words
+    result = at.run(*APPLY, *BACKEND)
+    assert result.code == 0, result.all
+    assert "Could not read gs://states/team/state/gemma.json" in result.words
     assert len(at.slices) == 1
 
 
@@ -277,20 +277,20 @@ def test_what_keeps_us_from_the_bucket_is_said_before_anything_is_asked(
     scenario, words = BAD[name]
     at = cli(**scenario)
     at.write()
-    said = at.run(*command, *BACKEND)
-    assert said.code == 1
-    assert words in said.words
-    assert "Traceback" not in said.all
+    result = at.run(*command, *BACKEND)
+    assert result.code == 1
+    assert words in result.words
+    assert "Traceback" not in result.all
     assert not at.asked()
 
 
 def test_a_backend_that_cannot_be_is_a_plain_error(cli: Open) -> None:
     at = cli()
     at.write()
-    said = at.run("plan", "gemma.yaml", "--backend", "s3://states")
-    assert said.code == 1
-    assert "The backend `s3://states` is not supported" in said.words
-    assert "gs://BUCKET/PREFIX" in said.words
+    result = at.run("plan", "gemma.yaml", "--backend", "s3://states")
+    assert result.code == 1
+    assert "The backend `s3://states` is not supported" in result.words
+    assert "gs://BUCKET/PREFIX" in result.words
 
 
 @pytest.mark.parametrize(
@@ -304,9 +304,9 @@ def test_a_state_that_cannot_be_read_is_left_as_it_is(cli: Open, content: bytes,
     at.write()
     put = at.emulator._cloud.objects.insert
     put("states", StoredObject(name="team/state/gemma.json", content=content), Conditions())
-    said = at.run(*command, *BACKEND)
-    assert said.code == 1
-    assert "gs://states/team/state/gemma.json" in said.words
+    result = at.run(*command, *BACKEND)
+    assert result.code == 1
+    assert "gs://states/team/state/gemma.json" in result.words
     assert objects(at) == {"team/state/gemma.json": content}
 
 
@@ -343,10 +343,10 @@ def test_a_bucket_that_cannot_be_read_keeps_nobody_from_the_gates(cli: Open, nam
     scenario, _ = BAD[name]
     at = cli(**scenario)
     at.write()
-    said = at.run(command, "gemma.yaml", *BACKEND)
-    assert said.code in {0, 13}, said.all
-    assert "gs://states" in said.words
-    assert "Traceback" not in said.all
+    result = at.run(command, "gemma.yaml", *BACKEND)
+    assert result.code in {0, 13}, result.all
+    assert "gs://states" in result.words
+    assert "Traceback" not in result.all
 
 
 def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_next_run_continues(
@@ -368,11 +368,11 @@ def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_nex
         return answer(request)
 
     monkeypatch.setattr(at.emulator._server, "answer", answer_after_the_late_write)
-    told = at.run(*APPLY, *BACKEND)
-    assert told.code == 1, told.all
-    assert "Took over the lock of gemma" in told.err
-    assert "the first state that the other run wrote arrived after that. This run requested nothing." in told.err
-    assert "Run the command again: it continues from that state." in told.err
+    result = at.run(*APPLY, *BACKEND)
+    assert result.code == 1, result.all
+    assert "Took over the lock of gemma" in result.err
+    assert "the first state that the other run wrote arrived after that. This run requested nothing." in result.err
+    assert "Run the command again: it continues from that state." in result.err
     assert not at.slices
     assert at.run(*APPLY, *BACKEND).code == 0
     assert list(at.slices.values()) == ["ACTIVE"]

@@ -12,11 +12,11 @@ def test_status_is_watched_until_it_serves(cli: Open) -> None:
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-wait", "accepted", profile).code == 0
     apart = at.clock.now()
-    told = at.run("status", "--watch", profile)
-    assert told.code == 0, told.all
-    assert "WAITING_FOR_RESOURCES" in told.err
-    assert told.out.startswith("gemma[0]  serving")
-    assert told.err.count("gemma[0]  waiting for chips") > 1, "each look has another age"
+    result = at.run("status", "--watch", profile)
+    assert result.code == 0, result.all
+    assert "WAITING_FOR_RESOURCES" in result.err
+    assert result.out.startswith("gemma[0]  serving")
+    assert result.err.count("gemma[0]  waiting for chips") > 1, "each look has another age"
     assert 900 <= at.clock.now() - apart < 1800
 
 
@@ -31,8 +31,8 @@ def test_the_fleet_as_a_page(cli: Open, tmp_path: Path) -> None:
     at = cli()
     profile = at.write()
     at.run("apply", "-auto-approve", profile)
-    told = at.run("status", profile, "--html", str(tmp_path / "fleet.html"))
-    assert told.code == 0, told.all
+    result = at.run("status", profile, "--html", str(tmp_path / "fleet.html"))
+    assert result.code == 0, result.all
     page = (tmp_path / "fleet.html").read_text()
     assert "<h3>gemma[0]: serving</h3>" in page
     assert "1 of 1 replicas serve; $1.40/h at list price" in page

@@ -18,8 +18,8 @@ FULL = {"fault": "stockout", "zone": "us-east5-a"}
 def _screen(at: CommandLine, *words: str) -> str:
     """Both streams, in the order of time."""
     with redirect_stderr(sys.stdout):
-        said = at.run(*words)
-    return f"$ tpudeploy {' '.join(words)}\n{said.out}[exit {said.code}]\n"
+        result = at.run(*words)
+    return f"$ tpudeploy {' '.join(words)}\n{result.out}[exit {result.code}]\n"
 
 
 def _holds(at: CommandLine, name: str, *words: str) -> None:

@@ -36,12 +36,12 @@ placement:
 def test_the_transcript_in_readme_is_what_is_printed(cli: Open) -> None:
     at: CommandLine = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     at.write(PROFILE)
-    told = [_said(at, "plan -out monday.plan gemma.yaml"), _said(at, "apply monday.plan")]
+    answer = [_said(at, "plan -out monday.plan gemma.yaml"), _said(at, "apply monday.plan")]
     (node,) = at.emulator._cloud.nodes.values()
     node.spec = {**node.spec, "labels": {**node.spec["labels"], "team": "ads"}}
-    told += [_said(at, "drift gemma.yaml"), _said(at, "plan gemma.yaml --set tpu.type=v6e-4")]
+    answer += [_said(at, "drift gemma.yaml"), _said(at, "plan gemma.yaml --set tpu.type=v6e-4")]
     text = README.read_text(encoding="utf-8")
-    shown = lasting("".join(told), at.folder).rstrip() + "\n"
+    shown = lasting("".join(answer), at.folder).rstrip() + "\n"
     hold(README, _BLOCK.sub(lambda _: shown, text, count=1))
     assert shown in README.read_text(encoding="utf-8")
 
@@ -49,7 +49,7 @@ def test_the_transcript_in_readme_is_what_is_printed(cli: Open) -> None:
 def _said(at: CommandLine, line: str) -> str:
     """Both streams, in the order of time; without the note of the sizing, which `size` explains."""
     with redirect_stderr(sys.stdout):
-        said = at.run(*line.split())
-    assert said.code in {0, 2}, said.all
-    lines = [text for text in said.out.splitlines() if not text.startswith("gemma: a chip holds")]
+        result = at.run(*line.split())
+    assert result.code in {0, 2}, result.all
+    lines = [text for text in result.out.splitlines() if not text.startswith("gemma: a chip holds")]
     return f"$ tpudeploy {line}\n{_GAPS.sub(chr(10) * 2, chr(10).join(lines)).strip()}\n\n"

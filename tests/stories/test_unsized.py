@@ -20,8 +20,8 @@ def at(cli: Open) -> CommandLine:
 
 
 def validate(at: CommandLine, *settings: str) -> dict[str, Any]:
-    said = at.run("validate", "gemma.yaml", "-format", "json", *settings)
-    (profile,) = json.loads(said.out)["profiles"]
+    result = at.run("validate", "gemma.yaml", "-format", "json", *settings)
+    (profile,) = json.loads(result.out)["profiles"]
     return {each["code"]: each for each in profile["diagnostics"]}
 
 
@@ -34,11 +34,11 @@ def test_lora_leaves_every_figure_as_a_bound(at: CommandLine) -> None:
     plain, bound = size(at), size(at, *LORA)
     assert bound["fits"] is None
     assert bound["at_least"]["weights_bytes_per_chip"] == plain["weights_bytes_per_chip"]
-    said = at.run("size", "gemma.yaml", *LORA)
-    assert "weights at least 8.97 GiB" in said.words
-    assert "requests at most" in said.words
-    assert "whether the weights and one request fit in HBM together with that" in said.words
-    assert " fits" not in said.out.splitlines()[0]
+    result = at.run("size", "gemma.yaml", *LORA)
+    assert "weights at least 8.97 GiB" in result.words
+    assert "requests at most" in result.words
+    assert "whether the weights and one request fit in HBM together with that" in result.words
+    assert " fits" not in result.out.splitlines()[0]
     assert "at least 8.97 GiB of weights" in at.run("plan", "gemma.yaml", *LORA).words
 
 
@@ -83,12 +83,12 @@ def test_checks_that_need_no_model_run_for_an_unknown_one(
 
 def test_validate_and_size_name_what_was_not_looked_at(at: CommandLine) -> None:
     for command in ("validate", "size"):
-        said = at.run(command, "gemma.yaml", *UNKNOWN)
-        assert said.code == 0
+        result = at.run(command, "gemma.yaml", *UNKNOWN)
+        assert result.code == 0
         for words in ("fit in HBM", "compiled programs have room", "weights fit on the boot disk"):
-            assert f"whether {words}" in said.words or f"whether the {words}" in said.words or words in said.words
-        assert "TPU2120" in said.all
-        assert "model.config" in said.words
+            assert f"whether {words}" in result.words or f"whether the {words}" in result.words or words in result.words
+        assert "TPU2120" in result.all
+        assert "model.config" in result.words
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,6 @@ def test_size_never_says_fits_of_a_boot_that_validate_says_will_die(at: CommandL
 
 
 def test_doctor_does_not_promise_a_disk_for_weights_of_an_unknown_size(at: CommandLine) -> None:
-    said = at.run("doctor", "gemma.yaml", *UNKNOWN)
-    assert "hold image, weights and caches" not in said.words
-    assert "hold the weights is not known" in said.words
+    result = at.run("doctor", "gemma.yaml", *UNKNOWN)
+    assert "hold image, weights and caches" not in result.words
+    assert "hold the weights is not known" in result.words

@@ -51,8 +51,8 @@ def test_one_replica_that_cannot_go_on_ends_the_run_which_names_what_the_others_
     stopped = at.run(*APPLY)
     assert stopped.code == 1
     assert list(at.slices.values()) == ["CREATING"] * 3
-    told = stopped.err.partition("Still outstanding: ")[2].splitlines()[0]
-    assert all(name in told for name in at.slices)
+    answer = stopped.err.partition("Still outstanding: ")[2].splitlines()[0]
+    assert all(name in answer for name in at.slices)
     assert at.run(*APPLY).code == 0
     assert at.asked() == [A, B, WEST, A, A, B, WEST]
     holds(at, slices=2)

@@ -26,30 +26,30 @@ def serving(cli: Open) -> CommandLine:
 
 
 def test_a_server_as_declared_is_in_effect_by_several_verify_sources(serving: CommandLine) -> None:
-    said = serving.run("verify", "gemma.yaml")
-    assert said.code == 0, said.all
-    assert "max_model_len 32768 32768 (api, log) in effect" in said.words
-    assert "version 0.32.0 0.32.0 (api, log) in effect" in said.words
-    assert "num_blocks 18000 17996 (metrics) in effect (-0.02%)" in said.words
-    assert "are in effect." in said.out
+    result = serving.run("verify", "gemma.yaml")
+    assert result.code == 0, result.all
+    assert "max_model_len 32768 32768 (api, log) in effect" in result.words
+    assert "version 0.32.0 0.32.0 (api, log) in effect" in result.words
+    assert "num_blocks 18000 17996 (metrics) in effect (-0.02%)" in result.words
+    assert "are in effect." in result.out
 
 
 def test_what_is_declared_and_not_in_effect_comes_first_and_exits_13(serving: CommandLine) -> None:
-    said = serving.run(
+    result = serving.run(
         "verify", "gemma.yaml", "--set", "serving.max_model_len=8192", "--set", "serving.kv_cache_dtype=fp8"
     )
-    assert said.code == 13
-    first, second = said.out.splitlines()[1:3]
+    assert result.code == 13
+    first, second = result.out.splitlines()[1:3]
     assert "NOT IN EFFECT" in first
     assert "NOT IN EFFECT" in second
     assert {"max_model_len", "kv_cache_dtype"} == {first.split()[0], second.split()[0]}
-    assert "2 declared settings are not in effect." in said.out
+    assert "2 declared settings are not in effect." in result.out
 
 
 def test_a_prediction_that_fails_is_told_in_per_cent_and_refuses_nothing(serving: CommandLine) -> None:
-    said = serving.run("verify", "gemma.yaml", "--set", "serving.max_num_seqs=8", "--json")
-    assert said.code == 0, said.all
-    tree = json.loads(said.out)
+    result = serving.run("verify", "gemma.yaml", "--set", "serving.max_num_seqs=8", "--json")
+    assert result.code == 0, result.all
+    tree = json.loads(result.out)
     assert tree["format"] == "tpudeploy.verify/1"
     assert tree["holds"] is True
     rows = {row["name"]: row for row in tree["settings"]}
@@ -59,17 +59,17 @@ def test_a_prediction_that_fails_is_told_in_per_cent_and_refuses_nothing(serving
 def test_a_server_that_says_nothing_is_told_so(cli: Open) -> None:
     at = cli(nodes="simulated", boot={"reachable": False})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
-    said = at.run("verify", "gemma.yaml")
-    assert said.code == 0, said.all
-    assert "api reported nothing:" in said.words
-    assert "No setting can be verified" in said.out
+    result = at.run("verify", "gemma.yaml")
+    assert result.code == 0, result.all
+    assert "api reported nothing:" in result.words
+    assert "No setting can be verified" in result.out
 
 
 def test_without_an_endpoint_there_is_nothing_to_verify(cli: Open) -> None:
     at = cli()
-    said = at.run("verify", at.write())
-    assert said.code == 1
-    assert "gemma has no endpoint yet." in said.err
+    result = at.run("verify", at.write())
+    assert result.code == 1
+    assert "gemma has no endpoint yet." in result.err
 
 
 def _of_the_real_boot(tmp_path: Path, **changes: str) -> ReplicaVerification:
@@ -101,8 +101,8 @@ def _by_bytes(tmp_path: Path, text: str, bytes_per_token: int) -> VerifiedSettin
     """An engine whose flags say fp8, with a cache of that many bytes a token."""
     (tmp_path / "gemma.yaml").write_text(text, encoding="utf-8")
     log = {"kv_cache_bytes": str(bytes_per_token * 100_000), "kv_cache_tokens": "100000"}
-    told = EngineReport(cache={"kv_cache_dtype": "fp8"}, log=log)
-    found = verify_settings(sized(Profile.load(tmp_path / "gemma.yaml")), told, address="gemma[0]")
+    answer = EngineReport(cache={"kv_cache_dtype": "fp8"}, log=log)
+    found = verify_settings(sized(Profile.load(tmp_path / "gemma.yaml")), answer, address="gemma[0]")
     return next(s for s in found.settings if s.name == "kv_cache_dtype")
 
 
@@ -123,9 +123,9 @@ def test_where_packing_makes_all_types_equal_the_bytes_tell_nothing(tmp_path: Pa
 
 
 def test_a_log_tells_how_long_was_compiled_and_what_the_cache_gave(tmp_path: Path) -> None:
-    said = {s.name: s.value for s in _of_the_real_boot(tmp_path).settings}
-    assert said["compile_seconds"] == "393.98"
-    assert said["kv_bytes_per_token"] == "18431"
+    output = {s.name: s.value for s in _of_the_real_boot(tmp_path).settings}
+    assert output["compile_seconds"] == "393.98"
+    assert output["kv_bytes_per_token"] == "18431"
     hit, miss = ("Persistent compilation cache hit for 'jit_f'", "PERSISTENT COMPILATION CACHE MISS for 'jit_g'")
     assert effective_settings(f"{hit}\n{miss}\n{hit}")["cache_hits"] == "2 of 3"
     assert "cache_hits" not in effective_settings("nothing of the kind")
@@ -151,19 +151,19 @@ def _of_four_ranks(tmp_path: Path, text: str) -> ReplicaVerification:
 def test_ranks_that_are_each_told_to_be_alone_are_counted_and_no_alarm(tmp_path: Path) -> None:
     config = "Initializing a V1 LLM engine (v0.32.0) with config: model='google/gemma-4-E2B-it', tensor_parallel_size=1, data_parallel_size=1,"
     lines = [
-        f"(EngineCore_DP{rank} pid={rank}) INFO 08-10 17:54:54 [core.py:121] {said}"
+        f"(EngineCore_DP{rank} pid={rank}) INFO 08-10 17:54:54 [core.py:121] {output}"
         for rank in range(4)
-        for said in (
+        for output in (
             config,
             "Precompile worker0 sample --> {'num_reqs': 8}",
             "TPU KV cache size: 1,000 tokens, Maximum",
         )
     ]
     found = _of_four_ranks(tmp_path, "\n".join([*lines, "INFO:     Application startup complete."]))
-    said = {s.name: s for s in found.settings}
+    output = {s.name: s for s in found.settings}
     assert found.broken == ()
-    assert (said["data_parallel_size"].value, said["data_parallel_size"].verdict) == ("4", Verdict.HOLDS)
-    assert said["graphs"].value == "1", "each rank compiles its own"
-    assert said["kv_cache_tokens"].value == "", "one rank's is not the deployment's"
+    assert (output["data_parallel_size"].value, output["data_parallel_size"].verdict) == ("4", Verdict.HOLDS)
+    assert output["graphs"].value == "1", "each rank compiles its own"
+    assert output["kv_cache_tokens"].value == "", "one rank's is not the deployment's"
     cut = _of_four_ranks(tmp_path, "\n".join(lines[:3]))
     assert cut.broken == (), "a log that still grows shows some of them"

@@ -31,9 +31,9 @@ def _watched(at: CommandLine, seconds: float, *deeds: tuple[float, Callable[[], 
             raise KeyboardInterrupt
 
     at.clock.on_advance.append(on_advance)
-    said = at.run("apply", "-auto-approve", "-watch", "gemma.yaml")
+    result = at.run("apply", "-auto-approve", "-watch", "gemma.yaml")
     at.clock.on_advance.remove(on_advance)
-    return said
+    return result
 
 
 def _preempt(at: CommandLine) -> Callable[[], None]:
@@ -47,9 +47,9 @@ def _preempt(at: CommandLine) -> Callable[[], None]:
 def test_what_is_preempted_is_asked_for_again_in_the_same_zone_first_and_serves_again(cli: Open) -> None:
     at = cli(trouble=[{"fault": "stockout", "zone": A, "times": 1}])
     at.write()
-    said = _watched(at, 2 * HOUR, (HOUR, _preempt(at)))
-    assert said.code == 130
-    assert said.err.count("Serving at") == 2
+    result = _watched(at, 2 * HOUR, (HOUR, _preempt(at)))
+    assert result.code == 130
+    assert result.err.count("Serving at") == 2
     assert at.asked() == [A, B, B]
     assert list(at.slices.values()) == ["ACTIVE"]  # the husk is gone, its quota is back
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
@@ -58,8 +58,8 @@ def test_what_is_preempted_is_asked_for_again_in_the_same_zone_first_and_serves_
 def test_the_end_of_a_flex_start_run_is_another_request(cli: Open) -> None:
     at = cli()
     at.write(PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 1h"))
-    said = _watched(at, 2.5 * HOUR)
-    assert said.err.count("Serving at") == 3
+    result = _watched(at, 2.5 * HOUR)
+    assert result.err.count("Serving at") == 3
     assert at.asked() == [A, A, A]
     assert list(at.slices.values()) == ["ACTIVE"]
 
@@ -68,17 +68,17 @@ def test_the_end_of_a_flex_start_run_is_another_request(cli: Open) -> None:
 def test_what_serves_is_left_alone_and_nothing_is_said_of_it(cli: Open) -> None:
     at = cli()
     at.write()
-    said = _watched(at, 2 * HOUR)
+    result = _watched(at, 2 * HOUR)
     assert at.asked() == [A]
-    assert said.err.count("\n") < 25
+    assert result.err.count("\n") < 25
     assert at.state()["goal"] is None  # it was reached; there is nothing to go on with
 
 
 def test_stopped_in_the_middle_of_a_hunt_the_next_apply_goes_on_without_asking(cli: Open) -> None:
     at = cli(trouble=[{"fault": "timings", "attempt": 2, "waiting": 3 * HOUR}])
     at.write(PROFILE + "  valid_until: 10h\n")
-    said = _watched(at, 2 * HOUR, (HOUR, _preempt(at)))
-    assert said.code == 130
+    result = _watched(at, 2 * HOUR, (HOUR, _preempt(at)))
+    assert result.code == 130
     resumed = at.run("apply", "gemma.yaml")
     assert resumed.code == 0, resumed.all
     assert list(at.slices.values()) == ["ACTIVE"]
@@ -93,9 +93,9 @@ def test_a_colleague_who_destroys_it_meanwhile_has_the_last_word(cli: Open) -> N
         with Workspace(at.folder, clock=_Still(at)) as other:
             assert other.destroy([profile]).error is None
 
-    said = _watched(at, 3 * HOUR, (HOUR, destroy))
-    assert said.code == 11
-    assert "was changed by another run; this one stops watching it" in said.err
+    result = _watched(at, 3 * HOUR, (HOUR, destroy))
+    assert result.code == 11
+    assert "was changed by another run; this one stops watching it" in result.err
     assert not at.slices
     assert at.asked() == [A]
 
@@ -109,9 +109,9 @@ def test_a_colleague_who_applies_the_same_profile_meanwhile_changes_nothing(cli:
         with Workspace(at.folder, clock=_Still(at)) as other:
             assert other.apply(other.plan([profile])).error is None
 
-    said = _watched(at, 3 * HOUR, (HOUR, apply), (2 * HOUR, _preempt(at)))
-    assert said.code == 130
-    assert said.err.count("Serving at") == 2
+    result = _watched(at, 3 * HOUR, (HOUR, apply), (2 * HOUR, _preempt(at)))
+    assert result.code == 130
+    assert result.err.count("Serving at") == 2
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
@@ -119,10 +119,10 @@ def test_a_cloud_that_is_silent_for_long_does_not_end_the_watch(cli: Open) -> No
     at = cli()
     at.write()
     silence = {"fault": "unavailable", "method": "*", "times": 80}
-    said = _watched(at, 4 * HOUR, (HOUR, lambda: at.emulator.script(silence)), (3.5 * HOUR, _preempt(at)))
-    assert said.code == 130
-    assert said.err.count("No answer") > 20
-    assert said.err.count("Serving at") == 2
+    result = _watched(at, 4 * HOUR, (HOUR, lambda: at.emulator.script(silence)), (3.5 * HOUR, _preempt(at)))
+    assert result.code == 130
+    assert result.err.count("No answer") > 20
+    assert result.err.count("Serving at") == 2
 
 
 def test_a_library_is_told_to_stop_from_its_own_listener(cli: Open, tmp_path: object) -> None:
@@ -147,9 +147,9 @@ def test_a_library_is_told_to_stop_from_its_own_listener(cli: Open, tmp_path: ob
 
 def test_watching_what_is_not_waited_for_is_refused(cli: Open) -> None:
     at = cli()
-    said = at.run("apply", "-watch", "-wait", "accepted", at.write())
-    assert said.code == 1
-    assert "-watch replaces what serves" in said.err
+    result = at.run("apply", "-watch", "-wait", "accepted", at.write())
+    assert result.code == 1
+    assert "-watch replaces what serves" in result.err
 
 
 class _Still:

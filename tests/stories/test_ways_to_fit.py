@@ -19,8 +19,8 @@ def at(cli: Open) -> CommandLine:
 
 def problem(at: CommandLine, *settings: str) -> dict[str, Any]:
     """Return the one reason why the weights, or a request, do not fit."""
-    said = at.run("validate", "gemma.yaml", "-format", "json", *_sets(*settings))
-    (profile,) = json.loads(said.out)["profiles"]
+    result = at.run("validate", "gemma.yaml", "-format", "json", *_sets(*settings))
+    (profile,) = json.loads(result.out)["profiles"]
     (found,) = [each for each in profile["diagnostics"] if each["code"] in {"TPU2101", "TPU2102", "TPU2103"}]
     tree: dict[str, Any] = found
     return tree

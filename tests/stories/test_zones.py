@@ -73,9 +73,9 @@ def test_the_screen_reads_well(cli: Open) -> None:
     refusal = "User does not have permission to submit requests into this queue"
     tried(at, C, "flex-start", "refused", ago=3 * DAY, kind="queue-closed", text=refusal)
     profile = at.write(ANYWHERE.replace("1.38", "1.45"))
-    said = at.run("zones", profile)
-    assert said.code == 0, said.all
-    assert_golden("screens/zones", f"$ tpudeploy zones {profile}\n{said.out}[exit {said.code}]\n", folder=at.folder)
+    result = at.run("zones", profile)
+    assert result.code == 0, result.all
+    assert_golden("screens/zones", f"$ tpudeploy zones {profile}\n{result.out}[exit {result.code}]\n", folder=at.folder)
 
 
 def test_it_lists_every_zone_that_lists_the_type_and_no_other(cli: Open) -> None:
@@ -91,27 +91,27 @@ def test_it_lists_every_zone_that_lists_the_type_and_no_other(cli: Open) -> None
 def test_a_profile_is_asked_about_its_own_type_and_places_alone(cli: Open) -> None:
     at = cli(offers={B: ["v6e-8"]})
     profile = at.write(PROFILE.replace("v6e-1", "v6e-4"))
-    said = at.run("zones", profile)
-    assert "gemma: v6e-4 (4 chips) in emulated: 2 of 3 pairs" in said.out
-    assert list(rows(said.out)) == [(A, "spot"), (C, "spot")]
-    assert f"no v6e-4: {B}" in said.words
+    result = at.run("zones", profile)
+    assert "gemma: v6e-4 (4 chips) in emulated: 2 of 3 pairs" in result.out
+    assert list(rows(result.out)) == [(A, "spot"), (C, "spot")]
+    assert f"no v6e-4: {B}" in result.words
     assert list(pairs(at, profile, "-type", "v6e-8")) == [(A, "spot"), (B, "spot"), (C, "spot")]
 
 
 def test_a_type_that_there_is_not_is_refused_with_the_one_that_was_meant(cli: Open) -> None:
-    said = cli().run("zones", "-type", "v6e-9")
-    assert said.code == 1
-    assert "There is no slice type `v6e-9`" in said.err
-    assert "Did you mean `v6e-8`?" in said.err
+    result = cli().run("zones", "-type", "v6e-9")
+    assert result.code == 1
+    assert "There is no slice type `v6e-9`" in result.err
+    assert "Did you mean `v6e-8`?" in result.err
 
 
 def test_a_zone_that_is_known_to_refuse_flex_start_is_closed_with_the_date(cli: Open) -> None:
     at = cli()
-    said = at.run("zones")
-    assert ("us-central1-b", "flex-start") not in rows(said.out)
-    assert ("us-central1-b", "spot") in rows(said.out)
-    assert "no flex-start, refused 2026-06: " in said.out
-    assert ("us-east5-c", "flex-start?") in rows(said.out)  # nobody has recorded either
+    result = at.run("zones")
+    assert ("us-central1-b", "flex-start") not in rows(result.out)
+    assert ("us-central1-b", "spot") in rows(result.out)
+    assert "no flex-start, refused 2026-06: " in result.out
+    assert ("us-east5-c", "flex-start?") in rows(result.out)  # nobody has recorded either
 
 
 def test_what_asking_came_to_outweighs_the_table_both_ways(cli: Open) -> None:
@@ -128,9 +128,9 @@ def test_what_asking_came_to_outweighs_the_table_both_ways(cli: Open) -> None:
     assert {found[B, model]["closed_by"] for model in models} == {None}  # another size was too big
     assert {pairs(at, "-type", "v6e-8")[B, model]["closed_by"] for model in models} == {"hardware"}
     assert {found[C, model]["closed_by"] for model in models} == {"hardware"}
-    said = at.run("zones").out
-    assert "not supported for v6e-1" in said
-    assert "\x1b" not in said
+    result = at.run("zones").out
+    assert "not supported for v6e-1" in result
+    assert "\x1b" not in result
     at.clock.sleep(40 * DAY)
     assert pairs(at)[A, "flex-start"]["model"]["source"] == "table"  # a refusal is not believed for ever
 
@@ -200,9 +200,9 @@ def test_a_metric_that_is_spelled_otherwise_is_unknown_never_nothing_and_never_f
         quota=[{"class": "preemptible", "zone": "*", "limit": 0}],
         project={"quota_metrics": {"preemptible": "tpu-trillium-spot", "on-demand": "tpu-trillium"}},
     )
-    said = at.run("zones", at.write())
-    assert rows(said.out)[A, "spot"] == "1.40 ?"
-    assert "Service Usage names no metric like `tpu-v6e`" in said.words
+    result = at.run("zones", at.write())
+    assert rows(result.out)[A, "spot"] == "1.40 ?"
+    assert "Service Usage names no metric like `tpu-v6e`" in result.words
     assert pairs(at, "gemma.yaml")[A, "spot"]["quota"]["fill"] == "unknown"
 
 
@@ -222,9 +222,9 @@ def test_prices_are_the_billing_catalogues_of_the_very_article(cli: Open) -> Non
 
 def test_pairs_above_the_price_that_a_profile_allows_are_closed_at_todays_price(cli: Open) -> None:
     at = cli(project={"prices": {"us-east5": {"spot": 1.9}, "europe-west4": {"spot": 1.2}}})
-    said = at.run("zones", at.write(PROFILE + "  max_price_per_chip_hour: 1.5\n"))
-    assert list(rows(said.out)) == [(C, "spot")]
-    assert f"spot is dearer than the profile allows: {A}, {B}" in said.out
+    result = at.run("zones", at.write(PROFILE + "  max_price_per_chip_hour: 1.5\n"))
+    assert list(rows(result.out)) == [(C, "spot")]
+    assert f"spot is dearer than the profile allows: {A}, {B}" in result.out
 
 
 def test_hardware_and_prices_are_kept_for_a_day_with_their_age(cli: Open) -> None:
@@ -234,9 +234,9 @@ def test_hardware_and_prices_are_kept_for_a_day_with_their_age(cli: Open) -> Non
     first = (reads(at, "/acceleratorTypes"), reads(at, "/skus"))
     assert min(first) > 0
     at.clock.sleep(5 * HOUR)
-    said = at.run("zones", profile)
+    result = at.run("zones", profile)
     assert (reads(at, "/acceleratorTypes"), reads(at, "/skus")) == first
-    assert said.out.count("read 5h ago; --refresh reads it again") == 2
+    assert result.out.count("read 5h ago; --refresh reads it again") == 2
     assert reads(at, "/consumerQuotaMetrics") == 2  # quota is read every time
     at.run("zones", profile, "-refresh")
     assert reads(at, "/skus") == 2 * first[1]
@@ -250,12 +250,12 @@ def test_what_is_kept_serves_on_where_it_cannot_be_read_anew(cli: Open) -> None:
     assert at.run("zones").code == 0
     at.emulator.script({"fault": "unavailable", "method": "*"})
     at.clock.sleep(3 * DAY)
-    said = at.run("zones")
-    assert said.code == 0
-    assert rows(said.out)[A, "spot"].startswith("1.10")
-    assert ("us-west4-a", "spot") in rows(said.out)
-    assert said.out.count("read 3d ago") == 2
-    assert "The service is currently unavailable" in said.words
+    result = at.run("zones")
+    assert result.code == 0
+    assert rows(result.out)[A, "spot"].startswith("1.10")
+    assert ("us-west4-a", "spot") in rows(result.out)
+    assert result.out.count("read 3d ago") == 2
+    assert "The service is currently unavailable" in result.words
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"source": 1}', '{"source": "SOURCE", "reading": {"types": 7}}'])
@@ -265,9 +265,9 @@ def test_a_kept_reading_that_makes_no_sense_is_read_anew(cli: Open, text: str) -
     kept.mkdir(parents=True)
     for name in ("offers-emulated", "prices"):
         (kept / f"{name}.json").write_text(text.replace("SOURCE", at.emulator.host), encoding="utf-8")
-    said = at.run("zones")
-    assert said.code == 0, said.all
-    assert "accelerator types, read now" in said.out
+    result = at.run("zones")
+    assert result.code == 0, result.all
+    assert "accelerator types, read now" in result.out
 
 
 def test_one_projects_hardware_is_not_anothers(cli: Open) -> None:
@@ -277,9 +277,9 @@ def test_one_projects_hardware_is_not_anothers(cli: Open) -> None:
     once = reads(at, "/acceleratorTypes")
     at.run("zones", at.write(PROFILE + "  project: another\n", "other.yaml"))
     assert reads(at, "/acceleratorTypes") == 2 * once
-    said = at.run("zones", "gemma.yaml", "other.yaml").out
-    assert "in emulated: 3 of 3" in said
-    assert "in another: 3 of 3" in said
+    result = at.run("zones", "gemma.yaml", "other.yaml").out
+    assert "in emulated: 3 of 3" in result
+    assert "in another: 3 of 3" in result
 
 
 def test_one_clouds_prices_are_not_anothers(cli: Open) -> None:
@@ -310,10 +310,10 @@ def test_a_gate_that_does_not_tell_hides_no_other(cli: Open, row: tuple[str, Map
     method, fault, words = row
     at = cli(trouble=[{**fault, "method": method}], quota=[{"class": "preemptible", "zone": "*", "limit": 4}])
     tried(at, A, "spot", "granted", ago=7200)
-    said = at.run("zones", at.write())
-    assert said.code == 0, said.all
-    assert words in said.words
-    price, quota, luck = rows(said.out)[A, "spot"].split(" ", 2)
+    result = at.run("zones", at.write())
+    assert result.code == 0, result.all
+    assert words in result.words
+    price, quota, luck = rows(result.out)[A, "spot"].split(" ", 2)
     assert price == ("~1.40" if method == "cloudbilling.*" else "1.40")
     assert quota == ("?" if method == "serviceusage.*" else "4")
     assert luck.startswith("granted 2h ago 1 of 1")
@@ -328,8 +328,8 @@ def test_a_gate_that_does_not_tell_hides_no_other(cli: Open, row: tuple[str, Map
 
 def test_an_api_that_is_off_is_named_with_the_command_that_enables_it(cli: Open) -> None:
     at = cli(project={"apis_off": ["cloudbilling.googleapis.com"]})
-    said = at.run("zones")
-    assert "cloudbilling.googleapis.com is not enabled. Run: gcloud services enable cloudbilling" in said.words
+    result = at.run("zones")
+    assert "cloudbilling.googleapis.com is not enabled. Run: gcloud services enable cloudbilling" in result.words
 
 
 def test_one_zone_that_does_not_answer_is_told_by_the_table_and_asked_again_next_time(cli: Open) -> None:
@@ -351,12 +351,12 @@ def test_without_credentials_the_dated_tables_are_shown_and_said_to_be_so(
 ) -> None:
     at = cli()
     no_credentials(at, monkeypatch)
-    said = at.run("zones")
-    assert said.code == 0, said.all
-    assert "in no project" in said.out
-    assert "hardware the catalogue's zones of 2026-08" in said.words
-    assert rows(said.out)[A, "spot"] == "~1.40 ?"
-    assert said.words.count("gcloud auth application-default login") == 1
+    result = at.run("zones")
+    assert result.code == 0, result.all
+    assert "in no project" in result.out
+    assert "hardware the catalogue's zones of 2026-08" in result.words
+    assert rows(result.out)[A, "spot"] == "~1.40 ?"
+    assert result.words.count("gcloud auth application-default login") == 1
 
 
 def no_credentials(at: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,10 +395,10 @@ def test_of_places_at_one_price_what_was_granted_of_late_comes_first(cli: Open) 
 def test_a_log_that_cannot_be_read_hides_no_gate(cli: Open) -> None:
     at = cli()
     (at.folder / ".tpudeploy" / "zones.jsonl").mkdir(parents=True)
-    said = at.run("zones", at.write())
-    assert said.code == 0, said.all
-    assert "zones.jsonl cannot be read" in said.words
-    assert rows(said.out)[A, "spot"] == "1.40 no limit"
+    result = at.run("zones", at.write())
+    assert result.code == 0, result.all
+    assert "zones.jsonl cannot be read" in result.words
+    assert rows(result.out)[A, "spot"] == "1.40 no limit"
 
 
 def test_the_order_of_models_in_a_profile_is_a_preference(cli: Open) -> None:

@@ -108,8 +108,8 @@ def test_an_event_has_its_words_for_people_and_its_facts_for_programs(event: eve
 
 @pytest.mark.parametrize("phase", [*Phase, *BootPhase])
 def test_every_phase_can_be_told(phase: Phase | BootPhase) -> None:
-    told = line(_made(events.PhaseChanged, **NAMED, phase=phase, detail="", elapsed=5), PLAIN)
-    assert told.endswith("[5s elapsed]")
+    answer = line(_made(events.PhaseChanged, **NAMED, phase=phase, detail="", elapsed=5), PLAIN)
+    assert answer.endswith("[5s elapsed]")
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_no_text_of_others_commands_the_terminal(text: str) -> None:
     assert shown.replace("\n", "").replace("\t", "").isprintable()
     assert shown.startswith("before ")
     assert shown.endswith(" after\n\tnext")
-    told = describe_diagnostics([Diagnostic(code="TPU1", message=text, hint=text)])
-    assert told.replace("\n", "").isprintable()
+    answer = describe_diagnostics([Diagnostic(code="TPU1", message=text, hint=text)])
+    assert answer.replace("\n", "").isprintable()
 
 
 def _stray(**known: Any) -> Orphan:
@@ -150,11 +150,11 @@ def _stray(**known: Any) -> Orphan:
 
 def test_what_nobody_knows_of_a_leftover_is_said_to_be_unknown() -> None:
     strays = (_stray(), _stray(usd_per_hour=1.5, chips=4, age=60.0))
-    told = gc(Orphans(projects=("p",), strays=strays, needed=0, foreign=False), PLAIN)
-    assert "unknown type" in told
-    assert "age unknown  price unknown" in told
-    assert "Plan: 2 to remove; saves $1.50/h and more at list price, gives 4 chips of quota back." in told
-    assert "\x1b" not in told
+    answer = gc(Orphans(projects=("p",), strays=strays, needed=0, foreign=False), PLAIN)
+    assert "unknown type" in answer
+    assert "age unknown  price unknown" in answer
+    assert "Plan: 2 to remove; saves $1.50/h and more at list price, gives 4 chips of quota back." in answer
+    assert "\x1b" not in answer
     assert "\x1b[31m-" in gc(Orphans(projects=("p",), strays=strays, needed=0, foreign=False), COLOUR)
 
 
