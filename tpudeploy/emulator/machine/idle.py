@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator
-from pathlib import Path
 
 from tpudeploy.emulator.machine import shims
 from tpudeploy.emulator.machine.root import SHIMS
 
-_PROC = Path("/proc")
+_MOST = 65536  # bytes of a file below /proc: the shims are named at the beginning of a command line
 _SWITCHES = re.compile(r"ctxt_switches:\s*(\d+)")
 _SHIMS = (f"/{SHIMS}/", str(shims.WHOLE))  # as bash, or as Python after it
 _IDLE = "SZTt"  # proc(5): sleeping, a zombie, stopped
@@ -50,7 +49,7 @@ def _below(wardens: Collection[int]) -> Iterator[tuple[int, str]]:
 def _children(pid: int) -> Iterator[int]:
     """Yield the children of a process: proc(5), /proc/PID/task/TID/children, since Linux 3.5."""
     try:
-        threads = os.listdir(_PROC / f"{pid}/task")  # noqa: PTH208 - a glob stumbles over what ends meanwhile
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - a glob stumbles over what ends meanwhile
     except OSError:
         return
     for thread in threads:
@@ -67,8 +66,14 @@ def _count_switches(pid: int) -> int:
 
 
 def _read(name: str) -> str:
-    """Return a file below /proc; "" for a process that has ended."""
+    """Return a file below /proc; "" for a process that has ended. A boot reads thousands: pathlib would cost thrice."""
     try:
-        return (_PROC / name).read_text("utf-8", "replace")
+        handle = os.open(f"/proc/{name}", os.O_RDONLY)
     except OSError:
         return ""
+    try:
+        return os.read(handle, _MOST).decode("utf-8", "replace")
+    except OSError:  # it ended meanwhile
+        return ""
+    finally:
+        os.close(handle)
