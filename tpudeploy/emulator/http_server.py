@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from http.client import responses
+from http import HTTPStatus
 from typing import Any, BinaryIO
 from urllib.parse import parse_qsl, urlsplit
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH")
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _BODILESS = (204, 304)
 _LONGEST_LINE = 65536  # bytes of a line of a request
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 seconds: close() sends RST
@@ -244,7 +245,7 @@ def _read_line(stream: BinaryIO, *, too_long: int) -> str:
 
 
 def _head(http: int, headers: Mapping[str, str]) -> bytes:
-    lines = (f"HTTP/1.1 {http} {responses.get(http, '')}", *(f"{name}: {value}" for name, value in headers.items()))
+    lines = (f"HTTP/1.1 {http} {_PHRASES.get(http, '')}", *(f"{name}: {value}" for name, value in headers.items()))
     return "".join(f"{line}\r\n" for line in (*lines, "")).encode("iso-8859-1")
 
 
