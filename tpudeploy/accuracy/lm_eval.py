@@ -42,7 +42,7 @@ def is_samples(text: str) -> bool:
     return isinstance(first, dict) and {"doc_id", "metrics"} <= first.keys()
 
 
-def sheet(text: str, *, source: str, task: str, url: str = "", model: str = "", at: float = 0.0) -> Sheet:
+def sheet(text: str, *, source: str, task: str) -> Sheet:
     """Return the sheet of a file, graded by its first filter and its first metric. Raise `errors.RunUnreadable`."""
     try:
         samples = [json.loads(line) for line in text.split("\n") if line.strip()]
@@ -53,7 +53,7 @@ def sheet(text: str, *, source: str, task: str, url: str = "", model: str = "", 
         terms = _terms(mine, task, metric)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as cause:
         raise RunUnreadable(f"{source} has no samples of lm_eval: {type(cause).__name__}: {cause}.") from cause
-    return Sheet(id=source, at=at, url=url, model=model, terms=terms, concurrency=0, answers=answers)
+    return Sheet(id=source, at=0.0, url="", model="", terms=terms, concurrency=0, answers=answers)
 
 
 def _answer(sample: Mapping[str, Any], metric: str) -> Answer:

@@ -65,20 +65,18 @@ def usd_per_chip_hour(generation_name: str, region: str, provisioning: str) -> f
     return generation(generation_name).prices.get(region, {}).get(provisioning)
 
 
-def closest(word: str, choices: Iterable[str], *, is_accepted: Callable[[str], bool] = bool) -> str | None:
-    """Return the choice that was probably meant, or None.
-
-    `is_accepted` is the check that refused `word`: a suggestion that it would refuse too is worse than no suggestion.
-    """
+def closest(word: str, choices: Iterable[str]) -> str | None:
+    """Return the choice that was probably meant, or None."""
     from difflib import get_close_matches  # only where a word is wrong
 
-    return next(filter(is_accepted, get_close_matches(word, list(choices), n=5, cutoff=0.6)), None)
+    return next(filter(None, get_close_matches(word, list(choices), n=5, cutoff=0.6)), None)
 
 
 def closest_type(name: str, *, is_accepted: Callable[[AcceleratorType], bool]) -> str | None:
     """Return the accelerator type that was probably meant, or None.
 
     It has the generation in `name`, by any of its names, and the nearest size; of two equally near ones, the larger.
+    `is_accepted` is the check that refused `name`: a suggestion that it would refuse too is worse than no suggestion.
     There is no suggestion for a generation that the catalogue does not have, because others differ in memory.
     """
     parts = _TYPE_NAME.search(name.strip().lower())

@@ -14,6 +14,8 @@ from tpudeploy.domain.lock import LockInfo
 from tpudeploy.domain.project_facts import ProjectFacts
 from tpudeploy.domain.state import State
 
+_MOST_NAMES = 4
+
 
 @frozen
 class Case:
@@ -47,11 +49,11 @@ def unknown(case: Case, check: str, why: Unknown) -> Finding:
     return Finding(check=check, grade=Grade.UNKNOWN, message=why.because, hint=why.hint)
 
 
-def enumerate_some(things: Iterable[str], most: int = 4) -> str:
+def enumerate_some(things: Iterable[str]) -> str:
     """Return `a, b, c, d and 3 more`."""
     names = list(things)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def some_or_all(check: str, lacking: list[str], count: int, message: str, hint: str) -> Finding:
