@@ -71,7 +71,7 @@ class Limit:
 LIMITS = {
     "": Limit(participles=4.9, functions=0, phrases=5),
     "ab_test": Limit(participles=3.7, functions=1, phrases=0),
-    "accuracy": Limit(participles=4.4, functions=0, phrases=0),
+    "accuracy": Limit(participles=4.5, functions=0, phrases=0),
     "adapters": Limit(participles=0.0, functions=0, phrases=1),
     "alerts": Limit(participles=0.0, functions=0, phrases=0),
     "availability": Limit(participles=0.0, functions=0, phrases=0),
@@ -96,7 +96,7 @@ LIMITS = {
     "sizing": Limit(participles=0.0, functions=0, phrases=0),
     "text": Limit(participles=0.0, functions=0, phrases=0),
     "verify": Limit(participles=0.0, functions=0, phrases=0),
-    "views": Limit(participles=1.2, functions=0, phrases=0),
+    "views": Limit(participles=0.0, functions=0, phrases=0),
 }
 
 

@@ -14,6 +14,8 @@ from tpudeploy.text.words import count, number
 _STRONGEST = 0.55  # of the colour: text on it stays readable in both schemes
 _WIDTH, _HEIGHT, _LEFT, _TOP = 360, 260, 46, 12
 _RIGHT, _BOTTOM = _WIDTH - 14, _HEIGHT - 40
+# The size of a picture and the ends of its axes, for the template.
+FRAME = {"width": _WIDTH, "height": _HEIGHT, "left": _LEFT, "right": _RIGHT, "top": _TOP, "bottom": _BOTTOM}
 _LABEL_GAP = 13  # pixels between two labels, so that none lies on another
 _LABEL_WIDTH = 30
 _STEPS = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
@@ -88,12 +90,6 @@ class Curve:
 
     dots: tuple[Dot, ...]
     labels: tuple[Label, ...]
-    width: int = _WIDTH
-    height: int = _HEIGHT
-    left: int = _LEFT
-    right: int = _RIGHT
-    top: int = _TOP
-    bottom: int = _BOTTOM
 
 
 def curve(cells: Sequence[Cell], points: Sequence[OperatingPoint]) -> Curve | None:

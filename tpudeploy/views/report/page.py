@@ -15,7 +15,7 @@ from tpudeploy.domain.verify import Details
 from tpudeploy.text import words
 from tpudeploy.text.words import EMULATED, count, latency, number
 from tpudeploy.views.report import render
-from tpudeploy.views.report.drawing import Curve, curve, heat_maps
+from tpudeploy.views.report.drawing import FRAME, Curve, curve, heat_maps
 from tpudeploy.views.report.exports import HEAD, rows
 
 _GIB = 1024**3
@@ -44,6 +44,7 @@ def page(report: Report) -> str:
         notes=list(_notes(report)),
         points=[(load_text(*load), [_card(point) for point in points]) for load, points in report.points.items()],
         curves=list(_curves(report)),
+        frame=FRAME,
         heat_maps=list(heat_maps(run)),
         legend="; ".join(f"{MARKS[status]} {LEGEND[status]}" for status in CellStatus if status in marks),
         bests=list(_bests(comparison)),
