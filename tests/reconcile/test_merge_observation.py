@@ -26,8 +26,7 @@ from reconcile.cases import (
 from tpudeploy.domain.life import Draining, Landing, Life, Queued, Releasing, Requested, Serving, Starting
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Boot, NodeChange, Record, Refused, State
-from tpudeploy.reconcile.cached_observation import cached_observation
-from tpudeploy.reconcile.merge_observation import merge_observation
+from tpudeploy.reconcile.merge_observation import cached_observation, merge_observation
 
 UP, SILENT = Health(serving=True, detail=""), Health(serving=False, detail="connection refused")
 
@@ -357,7 +356,7 @@ def test_without_an_observation_each_slice_is_as_it_was_last_seen(one: Attempt, 
                 name=one.name,
                 zone=one.zone,
                 phase=phase,
-                raw_state="not looked at",
+                raw_state="not observed",
                 provisioning=one.provisioning,
                 metadata={"tpudeploy-spec": one.metadata_server},
             )

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from reconcile.cases import (
+    HOUR,
     MINUTE,
     NOW,
+    PATIENCE,
     SPEC,
     SPOT,
     attempt,
@@ -21,7 +23,7 @@ from reconcile.cases import (
     slice_of,
 )
 
-from tpudeploy.domain.budget import Engine
+from tpudeploy.domain.budget import Engine, Unsized
 from tpudeploy.domain.errors import ChangeNotAcknowledged, RolledBack, ServingError
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, Health
@@ -73,7 +75,7 @@ def push(one: str = "slice-us-east5-a") -> PushChange:
 
 PATCH = PatchMetadata(replica=3, name="slice-us-east5-a", boot=SERVER)
 PUSH = push()
-TAKES_METADATA = wait("the node takes its metadata")
+TAKES_METADATA = wait("the node does not show its new metadata yet")
 DONE = Done(replica=3, name="slice-us-east5-a", health=UP)
 
 
@@ -126,7 +128,10 @@ def test_what_the_metadata_of_a_node_need(one: Attempt, metadata: Mapping[str, s
     [
         pytest.param(serving(), {}, PATCH, id="the profile has a new label"),
         pytest.param(
-            updated(59, spec=LABELED), {}, wait("the node takes its labels and tags"), id="the label does not show yet"
+            updated(59, spec=LABELED),
+            {},
+            wait("the node does not show its new labels and tags yet"),
+            id="the label does not show yet",
         ),
         pytest.param(updated(59, spec=LABELED), {"team": "search"}, DONE, id="the label shows"),
         pytest.param(
@@ -150,7 +155,7 @@ def restarted(seconds_ago: float, **fields: Any) -> Attempt:
 
 
 TIME_LEFT = 15 * MINUTE
-BOOTS = wait("it boots", 10 * MINUTE)
+BOOTS = wait("the server is starting", 10 * MINUTE)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +168,11 @@ BOOTS = wait("it boots", 10 * MINUTE)
         pytest.param(serving(), None, SILENT, BOOTS, id="it does not answer yet"),
         pytest.param(serving(), None, None, BOOTS, id="it was not probed"),
         pytest.param(
-            restarted(239), None, UP, wait("it boots", TIME_LEFT - 239), id="the server before the reboot may answer"
+            restarted(239),
+            None,
+            UP,
+            wait("the server is starting", TIME_LEFT - 239),
+            id="the server before the reboot may answer",
         ),
         pytest.param(restarted(240), None, UP, DONE, id="no reboot takes longer than that"),
         pytest.param(
@@ -178,7 +187,7 @@ BOOTS = wait("it boots", 10 * MINUTE)
             restarted(599),
             said(BootPhase.SERVING, PREVIOUS),
             UP,
-            wait("it boots", TIME_LEFT - 599),
+            wait("the server is starting", TIME_LEFT - 599),
             id="its machine still runs the server before",
         ),
     ],
@@ -201,7 +210,7 @@ def changed(seconds_ago: float = 10, change: str = "7", **fields: Any) -> Attemp
 
 
 SENT = {SPEC_KEY: SERVER, CHANGE_KEY: "7"}
-YET_TO_TAKE_OVER = "the node has yet to take over the change"
+YET_TO_TAKE_OVER = "the node has not picked up the change yet"
 LOST_REBOOT = said(BootPhase.SERVING, PREVIOUS)
 
 
@@ -235,15 +244,17 @@ RESET = Reset(replica=3, name="slice-us-east5-a", boot=SERVER)
     [
         pytest.param(
             changed(180, booted_at=NOW - 180),
-            wait("the node says nothing for now", TIME_LEFT - 180),
+            wait("the node does not report for now", TIME_LEFT - 180),
             id="it took the change over, and its report is missing: a reset would cut it short",
         ),
         pytest.param(
             changed(60, booted_at=NOW - 60),
-            wait("the node says nothing for now", TIME_LEFT - 60),
+            wait("the node does not report for now", TIME_LEFT - 60),
             id="however soon that is",
         ),
-        pytest.param(changed(899, booted_at=NOW - 899), wait("the node says nothing for now", 1), id="until the end"),
+        pytest.param(
+            changed(899, booted_at=NOW - 899), wait("the node does not report for now", 1), id="until the end"
+        ),
         pytest.param(changed(900, booted_at=NOW - 900), RESET, id="of the time that a start takes"),
         pytest.param(changed(180, booted_at=NOW - 181), RESET, id="it has not taken this change over"),
         pytest.param(changed(180), RESET, id="it has not been started again at all"),
@@ -262,12 +273,13 @@ def test_a_node_that_speaks_of_its_previous_server_is_reset_too() -> None:
     [
         pytest.param(
             LOST_REBOOT,
-            "gemma[3] runs on as it was: its node did not take over the change in 3 min.",
+            "gemma[3] still runs the previous server: its node did not pick up the change within 3 min.",
             id="it reports the previous server",
         ),
         pytest.param(
             None,
-            "Whether gemma[3] takes over the change cannot be known: its node says nothing (guest attributes).",
+            "gemma[3] may still run the previous server: its node does not report whether it picked up the change (guest "
+            "attributes).",
             id="it reports nothing",
         ),
     ],
@@ -279,10 +291,18 @@ def test_what_a_user_reads_where_the_node_would_have_to_be_reset(report: BootRep
     assert isinstance(step.error, ChangeNotAcknowledged)
     assert step.error.message == message
     assert step.error.hint == (
-        "A reset of slice-us-east5-a reboots it into the changed server: nothing serves for about 4 min more, and the "
-        "chips stay.\nThe change waits in the node's metadata. `tpudeploy apply -auto-approve` resets the node, and "
-        "goes on."
+        "A reset reboots slice-us-east5-a into the changed server: nothing serves for about 4 min, and the chips are "
+        "kept.\nThe change stays in the node's metadata. `tpudeploy apply -auto-approve` resets the node and continues."
     )
+
+
+def test_the_times_in_that_message_are_those_of_the_run() -> None:
+    before = status(changed(2 * HOUR), SENT, report=LOST_REBOOT)
+    patience = dataclasses.replace(PATIENCE, acknowledge=HOUR, restart=HOUR)
+    step = serve(dataclasses.replace(before, context=dataclasses.replace(before.context, patience=patience)))
+    assert isinstance(step, GiveUp)
+    assert "within 60 min" in step.error.message
+    assert "for about 60 min" in step.error.hint
 
 
 def undone(phase: BootPhase, cause: str = "unknown flag --turbo", **fields: Any) -> BootReport:
@@ -290,11 +310,11 @@ def undone(phase: BootPhase, cause: str = "unknown flag --turbo", **fields: Any)
     return said(phase, PREVIOUS, change="7", undone="7", cause=cause, **fields)
 
 
-NO_ENDPOINT = "Nothing serves on it, so its endpoint is withdrawn until it does.\n"
+NO_ENDPOINT = "Nothing serves on the slice, so its endpoint is withdrawn until a server does.\n"
 KEPT = (
     "The slice slice-us-east5-a in us-east5-a is kept, at about $11.23/h.\n"
-    "Mend the cause and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
-    "Or give it back with `tpudeploy destroy`."
+    "Fix the cause and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
+    "Or delete the slice with `tpudeploy destroy`."
 )
 
 
@@ -303,9 +323,11 @@ def test_a_change_that_was_undone_ends_the_run_and_the_previous_server_serves() 
     assert isinstance(step, GiveUp)
     assert (step.replica, step.name, step.serves) == (3, "slice-us-east5-a", True)
     assert isinstance(step.error, RolledBack)
-    assert step.error.message == "gemma[3] was changed, and changed back: unknown flag --turbo"
+    assert (
+        step.error.message == "gemma[3] runs the previous server again, because the change failed: unknown flag --turbo"
+    )
     assert step.error.hint == (
-        "The server before serves again on the same chips, and its endpoint is unchanged.\n"
+        "The previous server serves on the same chips, and its endpoint is unchanged.\n"
         "Fix the cause and run `tpudeploy apply` again. `tpudeploy plan` shows what changes."
     )
 
@@ -314,7 +336,7 @@ def test_the_remedy_of_a_change_that_was_undone_comes_first() -> None:
     step = serve(status(changed(), SENT, report=undone(BootPhase.SERVING, "docker: no space left on device")))
     assert isinstance(step, GiveUp)
     assert step.error.hint.startswith("Raise tpu.boot_disk_size;")
-    assert "\nThe server before serves again" in step.error.hint
+    assert "\nThe previous server serves" in step.error.hint
 
 
 @pytest.mark.parametrize(
@@ -354,7 +376,7 @@ def test_while_a_change_is_undone_the_run_waits(one: Attempt, report: BootReport
             changed(minutes_ago=99, booted_at=NOW - 30 * MINUTE),
             undone(BootPhase.STARTING),
             "unknown flag --turbo (the server before did not come back either: 30 min have passed; the machine last "
-            "said: starting)",
+            "reported: starting)",
             id="the node does not come to an end",
         ),
     ],
@@ -386,7 +408,7 @@ ANSWER = {"change": "7", "told_at": NOW - 10}
             restarted(10),
             said(BootPhase.FAILED, PREVIOUS, detail="an old failure"),
             None,
-            wait("it boots", TIME_LEFT - 10),
+            wait("the server is starting", TIME_LEFT - 10),
             id="the report is the previous server's",
         ),
         pytest.param(serving(), FAILED, UP, DONE, id="it answers nevertheless"),
@@ -395,7 +417,7 @@ ANSWER = {"change": "7", "told_at": NOW - 10}
             restarted(239, booted_before=SERVER),
             FAILED,
             None,
-            wait("it boots", TIME_LEFT - 239),
+            wait("the server is starting", TIME_LEFT - 239),
             id="the same server was started again: the failure may be the boot's before",
         ),
         pytest.param(
@@ -422,42 +444,54 @@ ANSWER = {"change": "7", "told_at": NOW - 10}
             serving(minutes_ago=15),
             None,
             None,
-            "15 min have passed; the machine last said: nothing",
+            "15 min have passed; the machine last reported: nothing",
             id="its time is over, and nothing is known",
         ),
         pytest.param(
             serving(minutes_ago=15),
             said(BootPhase.IMAGE),
             SILENT,
-            "15 min have passed; the machine last said: image; the endpoint: connection refused",
+            "15 min have passed; the machine last reported: image; the endpoint: connection refused",
             id="its time is over, and all is known",
         ),
         pytest.param(
             serving(minutes_ago=15),
             said(BootPhase.IMAGE, PREVIOUS),
             None,
-            "15 min have passed; the machine last said: nothing",
+            "15 min have passed; the machine last reported: nothing",
             id="the previous server's report says nothing of this one",
         ),
-        pytest.param(serving(minutes_ago=14.5), None, None, wait("it boots", 30), id="its time is not yet over"),
         pytest.param(
-            restarted(10, minutes_ago=99), None, None, wait("it boots", TIME_LEFT - 10), id="a restart has its own time"
+            serving(minutes_ago=14.5), None, None, wait("the server is starting", 30), id="its time is not yet over"
+        ),
+        pytest.param(
+            restarted(10, minutes_ago=99),
+            None,
+            None,
+            wait("the server is starting", TIME_LEFT - 10),
+            id="a restart has its own time",
         ),
         pytest.param(
             restarted(20 * MINUTE, **ANSWER),
             said(BootPhase.STARTING, change="7"),
             None,
-            wait("it boots", 10 * MINUTE),
+            wait("the server is starting", 10 * MINUTE),
             id="a node that works on a change has twice the time, because it ends the change itself",
         ),
         pytest.param(
             restarted(30 * MINUTE, **ANSWER),
             said(BootPhase.STARTING, change="7"),
             None,
-            "30 min have passed; the machine last said: starting",
+            "30 min have passed; the machine last reported: starting",
             id="twice the time, and not more",
         ),
-        pytest.param(attempt(booted=SERVER), None, None, wait("it boots", TIME_LEFT), id="its grant was not seen yet"),
+        pytest.param(
+            attempt(booted=SERVER),
+            None,
+            None,
+            wait("the server is starting", TIME_LEFT),
+            id="its grant was not seen yet",
+        ),
     ],
 )
 def test_when_a_server_that_does_not_serve_is_given_up(
@@ -492,8 +526,8 @@ def test_a_known_cause_comes_with_its_remedy() -> None:
 def test_a_remedy_knows_the_settings_of_the_profile() -> None:
     full = "XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 40.0G of 31.2G hbm."
     size = dataclasses.replace(budget(cold_seconds=1), engine=Engine(tensor_parallel=8, max_model_len=1024))
-    settings: tuple[dict[str, Any], ...] = ({"budget": size}, {})
+    settings: tuple[dict[str, Any], ...] = ({"budget": size}, {"budget": Unsized(because="it is unknown")}, {})
     steps = [serve(status(serving(), report=said(BootPhase.FAILED, detail=full), **fields)) for fields in settings]
     remedies = [step.error.hint.splitlines()[0] for step in steps if isinstance(step, GiveUp)]
     lower = "A program's temporaries do not fit: lower serving.max_num_batched_tokens"
-    assert remedies == [f"{lower} to 1024 (now 2048).", f"{lower}."]
+    assert remedies == [f"{lower} to 1024 (now 2048).", f"{lower}.", f"{lower}."]

@@ -115,7 +115,7 @@ def test_a_server_that_never_comes_up_ends_at_the_health_timeout(cli: Open) -> N
     began = at.clock.now()
     stopped = at.run("apply", "-auto-approve", at.write(PROFILE + "health:\n  timeout: 20m\n"))
     assert stopped.code == 1
-    assert "20 min have passed; the machine last said: starting" in stopped.err
+    assert "20 min have passed; the machine last reported: starting" in stopped.err
     assert 1200 < at.clock.now() - began < 1200 + 300
     assert list(at.slices.values()) == ["ACTIVE"]
 

@@ -43,9 +43,12 @@ def test_a_bad_change_is_undone_and_the_run_says_so(cli: Open) -> None:
     at.write(BAD)
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
-    assert "gemma[0] was changed, and changed back: The container ended (exit code " in changed.err
+    assert (
+        "gemma[0] runs the previous server again, because the change failed: The container ended (exit code "
+        in changed.err
+    )
     assert "a setup step failed" in changed.err
-    assert "The server before serves again" in changed.err
+    assert "The previous server serves on the same chips" in changed.err
     assert (_node(at), _resets(at)) == (before, 0)
     assert (at.folder / "endpoints" / "gemma.json").read_text() == endpoint
     assert "completion tokens" in at.run("query", profile, "Say hello.").all

@@ -32,7 +32,7 @@ def test_the_endpoint_stands_throughout_an_undo_that_takes_minutes(cli: Open) ->
     assert "The change failed: a setup step exited 1" in changed.err
     assert "restarts the previous server" in changed.err
     assert changed.err.index("restarts the previous server") < changed.err.index("changed back")
-    assert "The server before serves again" in changed.err
+    assert "The previous server serves on the same chips" in changed.err
     assert "completion tokens" in at.run("query", profile, "Say hello.").all
     assert at.run("drift", profile).code == 0
     assert "1 to restart" in at.run("plan", profile).out
@@ -122,7 +122,7 @@ def test_another_bad_change_meanwhile_is_undone_to_what_served_last(cli: Open) -
     at.write(BAD.replace("8192", "4096"))
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
-    assert "The server before serves again" in changed.err
+    assert "The previous server serves on the same chips" in changed.err
     assert _endpoint(at) == endpoint
     at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
@@ -173,7 +173,7 @@ def test_a_machine_that_reboots_in_the_middle_of_its_undo_is_waited_for(cli: Ope
     _host(at).reboot()
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
-    assert "The server before serves again" in changed.err
+    assert "The previous server serves on the same chips" in changed.err
     assert _endpoint(at) == endpoint
     assert not [r for r in at.emulator.requests if r.resource.endswith(":reset")]
 
@@ -188,7 +188,7 @@ def test_a_report_that_is_lost_for_a_while_resets_nothing(cli: Open, when: float
     at.clock.on_advance.append(lambda: _set(at, guest_attributes=not lost[0] <= at.clock.now() < lost[1]))
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
-    assert "The server before serves again" in changed.err
+    assert "The previous server serves on the same chips" in changed.err
     assert _endpoint(at) == endpoint
     assert not [r for r in at.emulator.requests if r.resource.endswith(":reset")]
 
@@ -201,7 +201,7 @@ def test_a_node_that_is_reset_into_a_bad_change_goes_back_too(cli: Open) -> None
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
     assert "Reset asked for" in changed.err
-    assert "The server before serves again" in changed.err
+    assert "The previous server serves on the same chips" in changed.err
     assert _endpoint(at) == endpoint
     at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0

@@ -41,10 +41,9 @@ from tpudeploy.planning.targets import (
 )
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.attempt_status import DecisionContext
-from tpudeploy.reconcile.cached_observation import cached_observation
 from tpudeploy.reconcile.capacity_score import longest_recent_wait
 from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors
-from tpudeploy.reconcile.merge_observation import merge_observation
+from tpudeploy.reconcile.merge_observation import cached_observation, merge_observation
 from tpudeploy.sizing.checks import check
 
 _MOST_OTHER_STATES = 20  # that are read to find one that was renamed

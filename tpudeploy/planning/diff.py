@@ -110,14 +110,14 @@ def _action(
     if Effect.RESTART in effects:
         return Action.RESTART, Reason.NONE
     standing = ServerStatus(deployment=deployment, replica=0, attempt=current.attempt, context=context)
-    if standing.must_restart:
+    if standing.must_restart():
         is_other = current.attempt.boot.server not in {standing.desired_server, server_print(current.attempt.spec)}
         return Action.RESTART, Reason.DRIFTED if is_other else Reason.RESUMES
     if not current.attempt.is_announced:
-        return (Action.RESTART, Reason.FAILED) if standing.failure else (Action.CREATE, Reason.RESUMES)
+        return (Action.RESTART, Reason.FAILED) if standing.failure() else (Action.CREATE, Reason.RESUMES)
     if fields:
         return Action.UPDATE, Reason.NONE
-    is_told = standing.has_current_metadata or standing.is_updating
+    is_told = standing.has_current_metadata() or standing.has_recent_update()
     return (Action.NO_OP, Reason.NONE) if is_told else (Action.UPDATE, Reason.DRIFTED)
 
 
@@ -138,7 +138,7 @@ def _did_not_come_up(deployment: Deployment, classification: Classification, con
     ):
         return False
     standing = ServerStatus(deployment=deployment, replica=0, attempt=classification.attempt, context=context)
-    return not standing.must_restart and bool(standing.failure)
+    return not standing.must_restart() and bool(standing.failure())
 
 
 def _why_none_is_left(classifications: list[Classification], goal: Approval | None) -> Reason:

@@ -259,9 +259,9 @@ def _next_step(status: ServerStatus, replaced: Iterable[Classification]) -> Step
         return step
     if step.serves:
         # Its node undid a change and serves as before. But no client was ever sent there, so the cutover has failed.
-        return replace(step, error=failed_cutover(status, previous, cause=status.undone))
+        return replace(step, error=failed_cutover(status, previous, cause=status.undo_cause()))
     if type(step.error) is ServingError:
-        return replace(step, error=failed_cutover(status, previous, cause=status.failure))
+        return replace(step, error=failed_cutover(status, previous, cause=status.failure()))
     # The node did not acknowledge a change. Its own error says what to do about that.
     return step
 

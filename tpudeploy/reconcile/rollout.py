@@ -1,8 +1,8 @@
-"""From a standing slice to a serving one: update it, change its server, wait for a real completion, or say why not.
+"""From a slice that is up to a server that serves: update its node, change its server, wait, or report why it fails.
 
-told ──▶ the metadata show it ──▶ taken over ──▶ serving
-│                                     └▶ failed: the server before is started again ──▶ it serves, or it failed too
-└▶ not heard in time ──▶ reset, where that is approved
+sent ──▶ its metadata show it ──▶ picked up ──▶ serving
+│                                     └▶ failed: the previous server starts again ──▶ it serves, or it failed too
+└▶ not picked up in time ──▶ reset, where that is approved
 
 Why: decision 46 in docs/decisions.md.
 """
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.errors import ChangeNotAcknowledged, RolledBack, ServingError, TpudeployError
+from tpudeploy.domain.errors import ChangeNotAcknowledged, RolledBack, ServingError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
-from tpudeploy.domain.slices import BootPhase, BootReport, Health
+from tpudeploy.domain.slices import BootPhase, BootReport, Health, Slice
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.step import Adopt, Done, GiveUp, PatchMetadata, PushChange, Reset, Step, Wait
 from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
@@ -23,13 +23,16 @@ from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.desired import desired_attributes
 
-# Times health.timeout until a node that took over a change, and says nothing of its end, is given up from here.
-_NODE_DECIDES = 2.0
+# A node that works on a change gets this many times `health.timeout` before the run gives it up.
+_CHANGE_TIMEOUT_FACTOR = 2.0
 
 
 @frozen
 class ServerStatus:
-    """A slice that is up and fits, in one moment."""
+    """The server of a slice that is up and fits the profile, by one observation.
+
+    What was observed and what is desired are attributes; conclusions from them are methods.
+    """
 
     deployment: Deployment
     replica: int
@@ -38,13 +41,17 @@ class ServerStatus:
 
     @property
     def attributes(self) -> dict[str, Json]:
-        """What the slice should be."""
+        """The attributes that the slice should have."""
         return desired_attributes(self.deployment, self.attempt)
 
     @property
     def desired_server(self) -> str:
         """The fingerprint of the server that must run."""
         return server_print(self.attributes)
+
+    @property
+    def slice(self) -> Slice:
+        return self.context.observed.slices[self.attempt.name]
 
     @property
     def report(self) -> BootReport | None:
@@ -54,236 +61,238 @@ class ServerStatus:
     def health(self) -> Health | None:
         return self.context.observed.health.get(self.attempt.name)
 
-    @property
     def has_current_metadata(self) -> bool:
-        return self.knows_server and not self.has_other_script
+        """Return whether the node's metadata name the desired server and hold the startup script that it was given."""
+        metadata = self.slice.metadata
+        if metadata.get(SPEC_KEY) != self.desired_server:
+            return False
+        # Earlier versions recorded no script. Without one, a change of it by someone else cannot be noticed.
+        script = metadata.get(SCRIPT_KEY)
+        return not self.attempt.script or script is None or text_print(script) == self.attempt.script
 
-    @property
-    def knows_server(self) -> bool:
-        """Whether the node's metadata name the server that must run."""
-        return self.context.observed.slices[self.attempt.name].metadata.get(SPEC_KEY) == self.desired_server
-
-    @property
-    def has_other_script(self) -> bool:
-        """Whether somebody else gave the node another startup script than it was given here."""
-        shown = self.context.observed.slices[self.attempt.name].metadata.get(SCRIPT_KEY)
-        return bool(self.attempt.script) and shown is not None and text_print(shown) != self.attempt.script
-
-    @property
-    def is_updating(self) -> bool:
-        """Whether the node was told a moment ago: a patch takes seconds to show."""
+    def has_recent_update(self) -> bool:
+        """Return whether the desired server's metadata were sent a moment ago: a patch takes seconds to show."""
         update = self.attempt.update
         if update is None or update.server != self.desired_server:
             return False
         return self.context.now - update.at < self.context.patience.update_again
 
-    @property
-    def shows_update(self) -> bool:
-        """Whether the node shows what it was told a moment ago. One that never does is told of as drift."""
-        found = self.context.observed.slices[self.attempt.name]
-        return not self.is_updating or not any(differing(self.attempt, found))
+    def shows_change(self) -> bool:
+        """Return whether the node's metadata show the change that was last sent."""
+        return self.attempt.change is not None and self.slice.metadata.get(CHANGE_KEY) == self.attempt.change.name
 
-    @property
-    def is_told(self) -> bool:
-        """Whether the node shows the change that it is to take over."""
-        shown = self.context.observed.slices[self.attempt.name].metadata.get(CHANGE_KEY)
-        return self.knows_server and self.attempt.change is not None and shown == self.attempt.change.name
-
-    @property
-    def undone(self) -> str:
-        """Why the node goes back, or went back, from what it was told; "" where it does not."""
+    def undo_cause(self) -> str:
+        """Return why the node goes back, or went back, from the last change; "" if it does not."""
         if self.report is None or not self.attempt.is_undone_by(self.report):
             return ""
         return self.report.cause
 
-    @property
-    def is_taken_over(self) -> bool:
-        """Whether the node has begun with the change that it was last told, by any of its words so far."""
-        change, booted_at = self.attempt.change, self.attempt.boot.at
-        return change is not None and booted_at is not None and booted_at >= change.sent_at
+    def is_requested(self) -> bool:
+        """Return whether the last start that was requested from the node is one of the desired server."""
+        return self.attempt.boot.server == self.desired_server and self.attempt.boot.is_sent
 
-    @property
-    def hearing_left(self) -> float:
-        """Seconds in which the node may still acknowledge the change.
-
-        A node without a report gets the same time: above its limit Google may remove a report, and the node writes it
-        again within half a minute.
-        """
-        sent_at = 0.0 if self.attempt.change is None else self.attempt.change.sent_at
-        return sent_at + self.context.patience.acknowledge - self.context.now
-
-    @property
     def is_current(self) -> bool:
-        """Whether what runs now is the server we want, and not the one before a restart.
-
-        The machine's own word decides. Where it gives none (guest attributes are unverified on TPU VMs), the time
-        that a reboot takes must have passed.
-        """
-        if self.attempt.boot.server != self.desired_server or not self.attempt.boot.is_sent:
+        """Return whether the server that runs now is the desired one, and not the one before a restart."""
+        if not self.is_requested():
             return False
+        # The machine's own report decides, if there is one: guest attributes are unverified on TPU VMs.
         if self.report is not None and self.report.spec:
             return self.report.spec == self.desired_server
-        rebooted = self.attempt.boot.at
-        return rebooted is None or self.context.now - rebooted >= self.context.patience.restart
+        # Without a report, the previous server may answer until the machine has certainly rebooted.
+        restarted_at = self.attempt.boot.at
+        return restarted_at is None or self.context.now - restarted_at >= self.context.patience.restart
 
-    @property
     def is_serving(self) -> bool:
-        return self.is_current and self.health is not None and self.health.serving
+        """Return whether the desired server answers."""
+        return self.is_current() and self.health is not None and self.health.serving
 
-    @property
     def must_restart(self) -> bool:
-        if self.attempt.boot.server != self.desired_server or not self.attempt.boot.is_sent:
+        """Return whether the start of the desired server has to be requested, for the first time or again."""
+        if not self.is_requested():
             return True
-        stale = self.report is not None and self.report.spec not in {"", self.desired_server}
-        rebooted = self.attempt.boot.at
-        # Asked, yet the machine still runs the old server: that request was lost.
-        return stale and rebooted is not None and self.context.now - rebooted >= self.context.patience.restart_again
+        restarted_at = self.attempt.boot.at
+        # A server that was never restarted cannot have lost a restart. A report without a server contradicts nothing.
+        if restarted_at is None or self.report is None or self.report.spec in {"", self.desired_server}:
+            return False
+        # The machine still runs the previous server: after this time, the request for the restart was lost.
+        return self.context.now - restarted_at >= self.context.patience.restart_again
 
-    @property
     def failure(self) -> str:
-        """Why this server will not come up by itself, "" while it may, or has."""
-        if self.is_serving:
+        """Return why the server will not come up by itself; "" while it may, or if it is up."""
+        if self.is_serving():
             return ""
-        attempt, now, patience = self.attempt, self.context.now, self.context.patience
-        is_ours = self.report is not None and (self.answers_change or self.report.spec in {"", self.desired_server})
-        current = self.report if is_ours else None
-        # Right after a restart into the same server, a failure may still be the word of the boot before.
-        is_settled = attempt.boot.at is None or now - attempt.boot.at >= patience.restart
-        is_fresh = self.answers_change or attempt.boot.previous != self.desired_server or is_settled
-        if current is not None and current.phase is BootPhase.FAILED and is_fresh:
-            return current.detail
-        if self.seconds_left > 0:
+        report = self._report_of_start()
+        if report is not None and report.phase is BootPhase.FAILED and self._is_failure_new():
+            return report.detail
+        # Until the time of a start is over, the server may still come up.
+        if self.seconds_left() > 0:
             return ""
-        minutes = self.start_timeout / 60
-        said = current.phase if current is not None else "nothing"
-        probed = f"; the endpoint: {self.health.detail}" if self.health is not None else ""
-        return f"{minutes:.0f} min have passed; the machine last said: {said}{probed}"
+        minutes = self._start_timeout() / 60
+        phase = "nothing" if report is None else report.phase
+        endpoint = "" if self.health is None else f"; the endpoint: {self.health.detail}"
+        return f"{minutes:.0f} min have passed; the machine last reported: {phase}{endpoint}"
 
-    @property
-    def answers_change(self) -> bool:
-        """Whether the node's report speaks of the change that it was last told."""
-        return self.attempt.is_answered_by(self.report)
+    def seconds_left(self) -> float:
+        """Return the seconds until the start that is under way has taken the time that it may take."""
+        started_at = self.attempt.boot.at or self.attempt.granted_at or self.context.now
+        return started_at + self._start_timeout() - self.context.now
 
-    @property
-    def start_timeout(self) -> float:
-        """Seconds that a start may take.
+    def _report_of_start(self) -> BootReport | None:
+        """Return the node's report, unless it is about an earlier server than the one that starts."""
+        report = self.report
+        if report is None or self.attempt.is_answered_by(report):
+            return report
+        return report if report.spec in {"", self.desired_server} else None
 
-        A node at work on a change ends it by itself: it gives the new server `health.timeout`, counted from the start
-        of its container, and then goes back to the server before. So it is given the time to say so.
+    def _is_failure_new(self) -> bool:
+        """Return whether a failure that the node reports is of the last start, and not of the start before."""
+        # A report that names the last change is about the start that this change caused.
+        if self.attempt.is_answered_by(self.report):
+            return True
+        # The previous start was of another server, and a report about that one was set aside.
+        if self.attempt.boot.previous != self.desired_server:
+            return True
+        # The same server was restarted: its old report stays readable until the machine has rebooted.
+        restarted_at = self.attempt.boot.at
+        return restarted_at is None or self.context.now - restarted_at >= self.context.patience.restart
+
+    def _start_timeout(self) -> float:
+        """Return the seconds that a start may take.
+
+        A node that works on a change ends it by itself: it gives the new server `health.timeout`, counted from the
+        start of its container, and then goes back to the previous server. The longer time lets it report that.
         """
         timeout = self.deployment.health.timeout_seconds
-        return _NODE_DECIDES * timeout if self.answers_change else timeout
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until the start that is under way has taken `start_timeout`."""
-        began = self.attempt.boot.at or self.attempt.granted_at or self.context.now
-        return began + self.start_timeout - self.context.now
+        return _CHANGE_TIMEOUT_FACTOR * timeout if self.attempt.is_answered_by(self.report) else timeout
 
 
-def serve(standing: ServerStatus) -> Step:
-    """The next step for a slice that fits."""
-    attempt, replica, name = standing.attempt, standing.replica, standing.attempt.name
-    if live_attributes(attempt.spec) != live_attributes(standing.attributes) or not standing.has_current_metadata:
-        if standing.is_updating:
-            return Wait(replica=replica, why="the node takes its metadata")
-        if standing.must_restart:
-            return PushChange(replica=replica, name=name, boot=standing.desired_server)
-        return PatchMetadata(replica=replica, name=name, boot=standing.desired_server)
-    if not standing.shows_update:
-        return Wait(replica=replica, why="the node takes its labels and tags")
-    if standing.must_restart:
-        return _change(standing)
-    if standing.is_serving:
-        if dict(attempt.spec) != standing.attributes:
+def serve(status: ServerStatus) -> Step:
+    """Return the next step for a slice that fits the profile."""
+    attempt, replica, name = status.attempt, status.replica, status.attempt.name
+    has_current_labels = live_attributes(attempt.spec) == live_attributes(status.attributes)
+    if not has_current_labels or not status.has_current_metadata():
+        return _update_node(status)
+    # The patch was accepted a moment ago. After a minute, a difference is drift, which the next plan reports.
+    if status.has_recent_update() and any(differing(attempt, status.slice)):
+        return Wait(replica=replica, why="the node does not show its new labels and tags yet")
+    if status.must_restart():
+        return _change_server(status)
+    if status.is_serving():
+        # The profile changed only in attributes that no machine has to know. The state takes them over.
+        if dict(attempt.spec) != status.attributes:
             return Adopt(replica=replica, name=name)
-        return Done(replica=replica, name=name, health=standing.health)
-    return _wait(standing)
+        return Done(replica=replica, name=name, health=status.health)
+    # The slice is kept: capacity is scarcer than money (decision 13).
+    failure = status.failure()
+    if failure:
+        return GiveUp(replica=replica, error=_not_serving(status, failure), name=name)
+    return Wait(replica=replica, why="the server is starting", seconds=status.seconds_left())
 
 
-def _change(standing: ServerStatus) -> Step:
-    attempt, replica, context = standing.attempt, standing.replica, standing.context
-    if standing.undone:
-        return _follow_undo(standing)
-    if not standing.is_told:
-        if attempt.change is not None and context.now - attempt.change.sent_at < context.patience.update_again:
-            return Wait(replica=replica, why="the node takes its metadata")
-        return PushChange(replica=replica, name=attempt.name, boot=standing.desired_server)
-    if standing.report is None and standing.is_taken_over and standing.seconds_left > 0:
-        # A report can be lost. This node took the change over and was undoing it: a reset would cut that short.
-        return Wait(replica=replica, why="the node says nothing for now", seconds=standing.seconds_left)
-    left = standing.hearing_left
-    if left > 0:
-        return Wait(replica=replica, why="the node has yet to take over the change", seconds=left)
+def _update_node(status: ServerStatus) -> Step:
+    """Return the step that gives the node its labels, tags and metadata, and the change if its server must restart."""
+    replica, name = status.replica, status.attempt.name
+    # The patch was accepted a moment ago. Sending it again would only overwrite it with itself.
+    if status.has_recent_update():
+        return Wait(replica=replica, why="the node does not show its new metadata yet")
+    # The update names the change, so the node's watcher restarts the container (decision 46).
+    if status.must_restart():
+        return PushChange(replica=replica, name=name, boot=status.desired_server)
+    # The right server runs. The node's next boot must read the right metadata, and nothing restarts now.
+    return PatchMetadata(replica=replica, name=name, boot=status.desired_server)
+
+
+def _change_server(status: ServerStatus) -> Step:
+    """Return the next step until the node picks up the change that starts the desired server, or undoes it."""
+    attempt, replica, context = status.attempt, status.replica, status.context
+    # The change has ended on the node, and its end is reported before anything is sent again.
+    if status.undo_cause():
+        return _follow_undo(status)
+    change = attempt.change
+    if change is None or not status.shows_change():
+        # The patch takes seconds to show, and is sent again only after a minute: it would be another change.
+        if change is not None and context.now - change.sent_at < context.patience.update_again:
+            return Wait(replica=replica, why="the node does not show its new metadata yet")
+        return PushChange(replica=replica, name=attempt.name, boot=status.desired_server)
+    # The node picked up the change and was undoing it when its report disappeared: above a rate limit, Google may
+    # remove a report (decision 55). A reset would interrupt the undo.
+    has_picked_up = attempt.boot.at is not None and attempt.boot.at >= change.sent_at
+    if status.report is None and has_picked_up and status.seconds_left() > 0:
+        return Wait(replica=replica, why="the node does not report for now", seconds=status.seconds_left())
+    # The node's watcher polls its metadata. A report that was removed is written again within half a minute.
+    seconds_to_acknowledge = change.sent_at + context.patience.acknowledge - context.now
+    if seconds_to_acknowledge > 0:
+        return Wait(replica=replica, why="the node has not picked up the change yet", seconds=seconds_to_acknowledge)
+    # Only a reboot can apply the change now. It interrupts serving, so a user must have approved it.
     if context.may_reset:
-        return Reset(replica=replica, name=attempt.name, boot=standing.desired_server)
-    return GiveUp(replica=replica, error=_unheard(standing))
+        return Reset(replica=replica, name=attempt.name, boot=status.desired_server)
+    return GiveUp(replica=replica, error=_not_acknowledged(status))
 
 
-def _follow_undo(standing: ServerStatus) -> Step:
-    """Wait until the server before serves again, or has failed as well: the change has an end only then."""
-    attempt, replica, report = standing.attempt, standing.replica, standing.report
+def _follow_undo(status: ServerStatus) -> Step:
+    """Wait until the previous server serves again or has failed as well: only then the change has ended."""
+    attempt, replica, report = status.attempt, status.replica, status.report
+    # The node completed a prompt itself. A probe from here may use a key that the previous server does not know.
     if report is not None and report.phase is BootPhase.SERVING:
-        # The node completed a prompt itself. Our own probe may hold a key that this server does not know.
-        return GiveUp(replica=replica, error=_rolled_back(standing), name=attempt.name, serves=True)
-    failure = standing.failure
+        return GiveUp(replica=replica, error=_rolled_back(status), name=attempt.name, serves=True)
+    failure = status.failure()
     if not failure:
         why = "the change failed; the previous server starts again"
-        return Wait(replica=replica, why=why, seconds=standing.seconds_left)
-    if report is None or report.phase is not BootPhase.FAILED:  # a node that reports this failure names both causes
-        failure = f"{standing.undone} (the server before did not come back either: {failure})"
-    endpoint = "Nothing serves on it, so its endpoint is withdrawn until it does.\n"
-    return GiveUp(replica=replica, error=_failed(standing, failure, endpoint), name=attempt.name)
+        return Wait(replica=replica, why=why, seconds=status.seconds_left())
+    # A node that reports this failure names both causes in it. Otherwise the time is over, and the first one is added.
+    if report is None or report.phase is not BootPhase.FAILED:
+        failure = f"{status.undo_cause()} (the server before did not come back either: {failure})"
+    endpoint = "Nothing serves on the slice, so its endpoint is withdrawn until a server does.\n"
+    return GiveUp(replica=replica, error=_not_serving(status, failure, endpoint), name=attempt.name)
 
 
-def _wait(standing: ServerStatus) -> Step:
-    failure = standing.failure
-    if failure:
-        return GiveUp(replica=standing.replica, error=_failed(standing, failure), name=standing.attempt.name)
-    return Wait(replica=standing.replica, why="it boots", seconds=standing.seconds_left)
-
-
-def _failed(standing: ServerStatus, cause: str, endpoint: str = "") -> ServingError:
-    """The slice is kept: a chip is too scarce to give back because a flag was wrong."""
-    deployment, attempt = standing.deployment, standing.attempt
+def _not_serving(status: ServerStatus, cause: str, endpoint: str = "") -> ServingError:
+    deployment, attempt = status.deployment, status.attempt
     price = prices.usd_per_hour(attempt)
     cost = "an unknown price" if price is None else f"about ${price:.2f}/h"
     return ServingError(
-        f"{address(deployment.name, standing.replica)} does not serve: {cause}",
+        f"{address(deployment.name, status.replica)} does not serve: {cause}",
         hint=f"{remedy(deployment, cause)}{endpoint}The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
-        "Mend the cause and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
-        "Or give it back with `tpudeploy destroy`.",
+        "Fix the cause and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
+        "Or delete the slice with `tpudeploy destroy`.",
     )
 
 
-def _rolled_back(standing: ServerStatus) -> TpudeployError:
-    """Return the error that ends a run whose change was undone. Only for a node whose server before serves again."""
-    where = address(standing.deployment.name, standing.replica)
+def _rolled_back(status: ServerStatus) -> RolledBack:
+    """Return the error that ends a run whose change was undone. Only for a node whose previous server serves again."""
+    cause = status.undo_cause()
     return RolledBack(
-        f"{where} was changed, and changed back: {standing.undone}",
-        hint=f"{remedy(standing.deployment, standing.undone)}The server before serves again on the same chips, and its"
-        " endpoint is unchanged.\nFix the cause and run `tpudeploy apply` again. `tpudeploy plan` shows what changes.",
+        f"{address(status.deployment.name, status.replica)} runs the previous server again, because the change failed:"
+        f" {cause}",
+        hint=f"{remedy(status.deployment, cause)}The previous server serves on the same chips, and its endpoint is"
+        " unchanged.\nFix the cause and run `tpudeploy apply` again. `tpudeploy plan` shows what changes.",
     )
 
 
-def _unheard(standing: ServerStatus) -> TpudeployError:
-    attempt, patience = standing.attempt, standing.context.patience
-    where = address(standing.deployment.name, standing.replica)
-    what = f"{where} runs on as it was: its node did not take over the change in {patience.acknowledge / 60:.0f} min."
-    if standing.report is None:
-        what = f"Whether {where} takes over the change cannot be known: its node says nothing (guest attributes)."
+def _not_acknowledged(status: ServerStatus) -> ChangeNotAcknowledged:
+    patience = status.context.patience
+    replica = address(status.deployment.name, status.replica)
+    message = (
+        f"{replica} still runs the previous server: its node did not pick up the change within"
+        f" {patience.acknowledge / 60:.0f} min."
+    )
+    if status.report is None:
+        message = (
+            f"{replica} may still run the previous server: its node does not report whether it picked up the change"
+            " (guest attributes)."
+        )
     return ChangeNotAcknowledged(
-        what,
-        hint=f"A reset of {attempt.name} reboots it into the changed server: nothing serves for about"
-        f" {patience.restart / 60:.0f} min more, and the chips stay.\nThe change waits in the node's metadata."
-        " `tpudeploy apply -auto-approve` resets the node, and goes on.",
+        message,
+        hint=f"A reset reboots {status.attempt.name} into the changed server: nothing serves for about"
+        f" {patience.restart / 60:.0f} min, and the chips are kept.\nThe change stays in the node's metadata."
+        " `tpudeploy apply -auto-approve` resets the node and continues.",
     )
 
 
-def remedy(deployment: Deployment, said: str) -> str:
-    """What to do about it, a line, where the words are known."""
-    from tpudeploy.boot_log.read import cause_of  # thirty patterns, needed only where something died
+def remedy(deployment: Deployment, cause: str) -> str:
+    """Return a line that says what to do about the cause, or "" if the cause is not known."""
+    from tpudeploy.boot_log.read import cause_of  # thirty patterns, needed only where something failed
 
     budget = deployment.budget
-    found = cause_of(said, budget=budget if isinstance(budget, HbmBudget) else None)
-    return "" if found is None else f"{found.remedy}\n"
+    known_cause = cause_of(cause, budget=budget if isinstance(budget, HbmBudget) else None)
+    return "" if known_cause is None else f"{known_cause.remedy}\n"
