@@ -97,7 +97,7 @@ def test_while_somebody_else_deletes_a_slice_a_plan_calls_it_deleted_and_not_tak
     assert "preempted" not in planned.out
     drift = at.run("drift", profile)
     assert drift.code == 2
-    assert "DELETING: somebody deletes it outside tpudeploy" in drift.out
+    assert "DELETING: it is being deleted outside tpudeploy" in drift.out
 
 
 def test_while_google_takes_a_slice_away_a_plan_does_not_call_it_deleted(cli: Open) -> None:

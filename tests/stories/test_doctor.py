@@ -316,7 +316,7 @@ def test_a_state_that_cannot_be_read_fails(cli: Open) -> None:
     (states / "gemma.json").write_text("{", encoding="utf-8")
     said, found = examined(at)
     assert found["requests"][0] == "fail"
-    assert "not a state that we can read" in found["requests"][1]
+    assert "cannot be read as a state" in found["requests"][1]
     assert said.code == 13
 
 

@@ -259,7 +259,7 @@ def test_a_holder_that_was_killed_holds_nothing(cli: Open) -> None:
 @pytest.mark.parametrize("command", [("plan",), ("apply", "-auto-approve"), ("destroy", "-auto-approve"), ("status",)])
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("{", "is not a state that we can read"), ('{"format": "tpudeploy.state/9"}', "this tpudeploy reads")],
+    [("{", "cannot be read as a state"), ('{"format": "tpudeploy.state/9"}', "this tpudeploy reads")],
 )
 def test_a_state_that_cannot_be_read_stops_everything_and_is_left_alone(
     cli: Open, command: tuple[str, ...], content: str, words: str

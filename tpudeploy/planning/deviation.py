@@ -1,7 +1,8 @@
-"""What is not as it was left: a deployment that drifted, was lost, or does not serve."""
+"""Compare a deployment with what was last applied: what drifted, was lost, or does not serve."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 
 from tpudeploy.domain.frozen import frozen
@@ -10,9 +11,11 @@ from tpudeploy.domain.slices import BootPhase
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.reconcile.desired import covers
 
+_LOST = {DriftKind.LOST, DriftKind.DELETED, DriftKind.MISSING}
+
 
 class Kind(StrEnum):
-    """The worst first: what serves nobody comes before what only differs."""
+    """The kinds of a deviation, the worst first: an outage comes before a difference."""
 
     LOST = "lost"
     UNHEALTHY = "unhealthy"
@@ -20,75 +23,73 @@ class Kind(StrEnum):
     DRIFT = "drift"
 
 
-_LOST = {DriftKind.LOST, DriftKind.DELETED, DriftKind.MISSING}
-
-
 @frozen
 class Deviation:
-    """`kind` is the worst of what was found; `drifted` is what a plan would do about it.
+    """How a deployment differs from what was last applied.
 
-    `lost` are the slices that were applied and are not there, by the mechanism of `tpudeploy drift`. `outside` is what
-    was changed of what stands: it may be more than a plan would undo. `ineffective`: what serves otherwise than it was
-    told.
+    `lost` are the slices that were applied and no longer exist, as `tpudeploy drift` reports them. `unhealthy` are the
+    replicas that do not serve. `ineffective` are the settings that a server does not run with. `drifted` are the
+    changes that a plan would make. `outside` are the changes from outside of slices that exist: a plan may ignore some.
     """
 
     name: str
-    kind: Kind
     lost: tuple[Drift, ...]
     unhealthy: tuple[ReplicaStatus, ...]
-    drifted: tuple[Change, ...]
-    outside: tuple[Drift, ...]
+    drifted: tuple[Change, ...] = ()
+    outside: tuple[Drift, ...] = ()
     ineffective: tuple[Drift, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        """The worst kind that it has."""
+        if self.lost:
+            return Kind.LOST
+        if self.unhealthy:
+            return Kind.UNHEALTHY
+        return Kind.NOT_IN_EFFECT if self.ineffective else Kind.DRIFT
 
 
 def deviation(goal: Goal, status: DeploymentStatus, observed: Goal | None = None) -> Deviation | None:
-    """None where all is well and where nothing was ever deployed.
+    """Return how a deployment deviates, or None if it does not, or was never deployed.
 
-    While a run is under way, only what was lost is one, and a boot that failed: the rest is what the run is about.
-    `observed` is the same deployment's part of a plan that asked its engines too.
+    `observed` is the deployment's part of a plan that queried its engines too.
     """
     if not goal.lineage:
         return None
-    changes = () if status.underway else goal.changes
-    lost = tuple(d for d in (observed or goal).drift if d.kind in _LOST)
-    unhealthy = tuple(r for r in status.replicas if _is_unhealthy(r, is_underway=bool(status.underway)))
-    drifted = tuple(c for c in changes if _differs(c))
-    outside = () if status.underway else tuple(d for d in goal.drift if _matters(d, goal))
-    asked = () if status.underway or observed is None else observed.drift
-    ineffective = tuple(d for d in asked if d.kind is DriftKind.NOT_IN_EFFECT)
-    for kind, found in (
-        (Kind.LOST, lost),
-        (Kind.UNHEALTHY, unhealthy),
-        (Kind.NOT_IN_EFFECT, ineffective),
-        (Kind.DRIFT, drifted or outside),
-    ):
-        if found:
-            return Deviation(
-                name=goal.name,
-                kind=kind,
-                lost=lost,
-                unhealthy=unhealthy,
-                drifted=drifted,
-                outside=outside,
-                ineffective=ineffective,
-            )
-    return None
-
-
-def _matters(drift: Drift, goal: Goal) -> bool:
-    """Whether what was changed outside is more than the profile says to ignore."""
-    ignored = () if goal.deployment is None else goal.deployment.lifecycle.ignore_changes
-    return drift.kind is DriftKind.CHANGED and not all(covers(ignored, f.path) for f in drift.fields)
-
-
-def _is_unhealthy(replica: ReplicaStatus, *, is_underway: bool) -> bool:
-    return replica.serving is False and (not is_underway or replica.boot == BootPhase.FAILED)
-
-
-def _differs(change: Change) -> bool:
-    """Not what an earlier run left to do, nor a server that failed: that one is unhealthy."""
-    changed = change.action in {Action.UPDATE, Action.RESTART, Action.REPLACE, Action.DESTROY}
-    # A successor for a run that ends is none either.
-    return (
-        changed and change.run_ends_at is None and change.reason not in {Reason.RESUMES, Reason.LEFTOVER, Reason.FAILED}
+    losses = _drift_of(observed or goal, _LOST)
+    if status.underway:
+        return _underway_deviation(goal.name, losses, status)
+    result = Deviation(
+        name=goal.name,
+        lost=losses,
+        unhealthy=tuple(r for r in status.replicas if r.serving is False),
+        drifted=tuple(c for c in goal.changes if _is_drift(c)),
+        outside=tuple(d for d in goal.drift if d.kind is DriftKind.CHANGED and not _is_ignored(d, goal)),
+        ineffective=() if observed is None else _drift_of(observed, {DriftKind.NOT_IN_EFFECT}),
     )
+    is_deviating = any((losses, result.unhealthy, result.drifted, result.outside, result.ineffective))
+    return result if is_deviating else None
+
+
+def _underway_deviation(name: str, losses: tuple[Drift, ...], status: DeploymentStatus) -> Deviation | None:
+    """Return the deviation while a run is under way: a loss and a failed boot. The run changes everything else."""
+    failed = tuple(r for r in status.replicas if r.serving is False and r.boot == BootPhase.FAILED)
+    return Deviation(name=name, lost=losses, unhealthy=failed) if losses or failed else None
+
+
+def _drift_of(goal: Goal, kinds: Collection[DriftKind]) -> tuple[Drift, ...]:
+    return tuple(d for d in goal.drift if d.kind in kinds)
+
+
+def _is_ignored(drift: Drift, goal: Goal) -> bool:
+    """Return whether the profile ignores everything that was changed outside."""
+    ignored = () if goal.deployment is None else goal.deployment.lifecycle.ignore_changes
+    return all(covers(ignored, f.path) for f in drift.fields)
+
+
+def _is_drift(change: Change) -> bool:
+    """Return whether a change corrects what differs: it resumes no run, and its server did not fail."""
+    # A slice whose run ends gets a successor. Nothing differs.
+    if change.run_ends_at is not None or change.reason in {Reason.RESUMES, Reason.LEFTOVER, Reason.FAILED}:
+        return False
+    return change.action in {Action.UPDATE, Action.RESTART, Action.REPLACE, Action.DESTROY}

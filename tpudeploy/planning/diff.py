@@ -1,8 +1,9 @@
-"""Desired, remembered and observed, side by side: what would happen to each replica, and because of which line."""
+"""Compare the profile, the state and an observation: what would happen to each replica, and because of which line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.domain.deployment import Deployment
@@ -22,32 +23,29 @@ _PLACES = {"placement.zones", "placement.provisioning"}
 
 
 def changes(deployment: Deployment, state: State, context: DecisionContext) -> tuple[Change, ...]:
-    """One change for each replica that is wanted or remembered."""
-    tracked = {r.index for r in state.records if r.attempts}
-    replica_changes = [
-        _replica_change(deployment, state.record(index), context, state.goal) for index in range(deployment.replicas)
-    ]
-    surplus = sorted(i for i in tracked if i >= deployment.replicas)
+    """Return one change for each replica that the profile or the state has."""
+    records = [state.record(index) for index in range(deployment.replicas)]
+    surplus = sorted(r.index for r in state.records if r.attempts and r.index >= deployment.replicas)
     return (
-        *replica_changes,
-        *(_unwanted(deployment.name, state.record(i), context, Reason.SURPLUS) for i in surplus),
+        *(_replica_change(deployment, record, context, state.goal) for record in records),
+        *(_destroy(deployment.name, state.record(index), context, Reason.SURPLUS) for index in surplus),
     )
 
 
 def removals(name: str, state: State, context: DecisionContext) -> tuple[Change, ...]:
-    """What destroying the deployment means."""
-    return tuple(_unwanted(name, record, context, Reason.NONE) for record in state.records if record.attempts)
+    """Return the changes that destroy the deployment."""
+    return tuple(_destroy(name, record, context, Reason.NONE) for record in state.records if record.attempts)
 
 
 def field_changes(deployment: Deployment, attempt: Attempt) -> Iterator[FieldChange]:
-    """Every attribute in which the slice differs from what the profile wants of it."""
+    """Yield each attribute in which the slice differs from what it should be."""
     before, after = attempt.spec, desired_attributes(deployment, attempt)
     differing = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
     is_same_server = bool(differing) and server_print(before) == server_print(after)
     for path in differing:
         cost = effect(path)
         if cost is Effect.RESTART and is_same_server:
-            cost = Effect.COSMETIC  # another way to write what runs
+            cost = Effect.COSMETIC  # it is written in another way, and the same server runs
         if path in _PLACES and not allows(deployment, attempt):
             cost = Effect.REPLACE
         yield FieldChange(
@@ -63,108 +61,110 @@ def _replica_change(deployment: Deployment, record: Record, context: DecisionCon
     classifications = [classify(a, context) for a in record.attempts]
     alive = [j for j in classifications if j.status in {AttemptStatus.UP, AttemptStatus.WAITING, AttemptStatus.HIDDEN}]
     if not alive:
-        return _create(deployment, record, _why_none_is_left(classifications, goal), context)
+        return _create(deployment, record, _reason_to_create(classifications, goal), context)
     current = min(alive, key=lambda j: _rank(deployment, j))
-    hands_over = fits(deployment, current.attempt) and is_handed_over(deployment, current.attempt)
-    fields = tuple(field_changes(deployment, current.attempt))
+    attempt = current.attempt
+    fields = tuple(field_changes(deployment, attempt))
     action, reason = _action(deployment, current, fields, context)
-    boots_anew = ""
-    if action is Action.REPLACE and any(matches(deployment, j.attempt) for j in alive):
-        reason = Reason.RESUMES  # its replacement was asked for already
-        boots_anew = next((j.attempt.name for j in alive if _did_not_come_up(deployment, j, context)), "")
     if action is Action.NO_OP and len(classifications) > 1:
         action, reason = Action.UPDATE, Reason.LEFTOVER
-    return Change(
+    hands_over = fits(deployment, attempt) and is_handed_over(deployment, attempt)
+    price = prices.usd_per_hour(attempt)
+    change = Change(
         deployment=deployment.name,
         replica=record.index,
         action=action,
         reason=reason,
         fields=fields,
         unchanged=len(deployment.attributes) - sum(1 for f in fields if f.path in deployment.attributes),
-        slice_name=current.attempt.name,
-        zone=current.attempt.zone,
+        slice_name=attempt.name,
+        zone=attempt.zone,
         create_before_destroy=hands_over or deployment.lifecycle.create_before_destroy,
         hands_over=hands_over,
-        boots_anew=boots_anew,
-        run_ends_at=run_end(current.attempt, context) if hands_over and current.attempt.is_ending else None,
-        usd_per_hour_before=prices.usd_per_hour(current.attempt),
-        usd_per_hour_after=_first_price(deployment)
-        if action is Action.REPLACE
-        else prices.usd_per_hour(current.attempt),
-        usd_per_hour_most=_most(deployment) if action is Action.REPLACE else None,
-        **(_at_once(deployment, context, beside=current.attempt) if action is Action.REPLACE else {}),
-        max_run_seconds=deployment.max_run_seconds if action is Action.REPLACE else None,
-        before=current.attempt.spec,
-        after=desired_attributes(deployment, current.attempt),
+        run_ends_at=run_end(attempt, context) if hands_over and attempt.is_ending else None,
+        usd_per_hour_before=price,
+        usd_per_hour_after=price,
+        before=attempt.spec,
+        after=desired_attributes(deployment, attempt),
+    )
+    return _with_replacement(change, deployment, attempt, alive, context) if action is Action.REPLACE else change
+
+
+def _with_replacement(
+    change: Change, deployment: Deployment, attempt: Attempt, alive: list[Classification], context: DecisionContext
+) -> Change:
+    """Return the change with the slice that replaces the current one: what it costs, and whether it is requested."""
+    replacements = [j for j in alive if matches(deployment, j.attempt)]
+    failed = (j.attempt.name for j in replacements if _has_failed(deployment, j, context))
+    return replace(
+        change,
+        reason=Reason.RESUMES if replacements else change.reason,
+        boots_anew=next(failed, ""),
+        usd_per_hour_after=_first_price(deployment),
+        **_acquisition(deployment, context, old=attempt),
     )
 
 
 def _action(
     deployment: Deployment, current: Classification, fields: tuple[FieldChange, ...], context: DecisionContext
 ) -> tuple[Action, Reason]:
-    effects = {f.effect for f in fields}
-    if Effect.REPLACE in effects or not matches(deployment, current.attempt):
-        return Action.REPLACE, _why_another(deployment, current)
+    attempt, effects = current.attempt, {f.effect for f in fields}
+    if Effect.REPLACE in effects or not matches(deployment, attempt):
+        return Action.REPLACE, _reason_to_replace(deployment, attempt)
+    # It is requested and not granted yet. An earlier run began this.
     if current.status is not AttemptStatus.UP:
         return Action.CREATE, Reason.RESUMES
     if Effect.RESTART in effects:
         return Action.RESTART, Reason.NONE
-    standing = ServerStatus(deployment=deployment, replica=0, attempt=current.attempt, context=context)
-    if standing.must_restart():
-        is_other = current.attempt.boot.server not in {standing.desired_server, server_print(current.attempt.spec)}
-        return Action.RESTART, Reason.DRIFTED if is_other else Reason.RESUMES
-    if not current.attempt.is_announced:
-        return (Action.RESTART, Reason.FAILED) if standing.failure() else (Action.CREATE, Reason.RESUMES)
+    server = ServerStatus(deployment=deployment, replica=0, attempt=attempt, context=context)
+    # No attribute differs, so either someone started another server, or an earlier run saved the restart and stopped.
+    if server.must_restart():
+        is_outside_change = attempt.boot.server not in {server.desired_server, server_print(attempt.spec)}
+        return Action.RESTART, Reason.DRIFTED if is_outside_change else Reason.RESUMES
+    if not attempt.is_announced:
+        return (Action.RESTART, Reason.FAILED) if server.failure() else (Action.CREATE, Reason.RESUMES)
     if fields:
         return Action.UPDATE, Reason.NONE
-    is_told = standing.has_current_metadata() or standing.has_recent_update()
-    return (Action.NO_OP, Reason.NONE) if is_told else (Action.UPDATE, Reason.DRIFTED)
+    # The metadata that an apply sent a moment ago may not show yet, and are no drift.
+    has_metadata = server.has_current_metadata() or server.has_recent_update()
+    return (Action.NO_OP, Reason.NONE) if has_metadata else (Action.UPDATE, Reason.DRIFTED)
 
 
-def _why_another(deployment: Deployment, current: Classification) -> Reason:
-    if current.attempt.is_to_go:
+def _reason_to_replace(deployment: Deployment, attempt: Attempt) -> Reason:
+    if attempt.is_to_go:
         return Reason.REQUESTED
-    if not fits(deployment, current.attempt):
+    # The fields of the change are the reason.
+    if not fits(deployment, attempt):
         return Reason.NONE
-    return Reason.BLUE_GREEN if is_blue_green_change(deployment, current.attempt) else Reason.RENEWS
+    return Reason.BLUE_GREEN if is_blue_green_change(deployment, attempt) else Reason.RENEWS
 
 
-def _did_not_come_up(deployment: Deployment, classification: Classification, context: DecisionContext) -> bool:
-    """Whether it is what is wanted, and its server has failed as it is."""
-    if (
-        classification.status is not AttemptStatus.UP
-        or classification.attempt.is_announced
-        or not matches(deployment, classification.attempt)
-    ):
+def _has_failed(deployment: Deployment, classification: Classification, context: DecisionContext) -> bool:
+    """Return whether a slice that is to take over is up, and its server has failed."""
+    if classification.status is not AttemptStatus.UP or classification.attempt.is_announced:
         return False
-    standing = ServerStatus(deployment=deployment, replica=0, attempt=classification.attempt, context=context)
-    return not standing.must_restart() and bool(standing.failure())
+    server = ServerStatus(deployment=deployment, replica=0, attempt=classification.attempt, context=context)
+    return not server.must_restart() and bool(server.failure())
 
 
-def _why_none_is_left(classifications: list[Classification], goal: Approval | None) -> Reason:
-    """Return why a replica has to be asked for: whether its slice was taken away, or an earlier run gave it up."""
-    granted = [j for j in classifications if j.attempt.granted_at is not None]
-    is_ours = all(j.attempt.releasing_at is not None for j in granted)
-    if (
-        goal is not None
-        and goal.is_removal
-        and any(j.attempt.releasing_at is not None for j in classifications)
-        and is_ours
-    ):
-        return Reason.DESTROYED
-    if classifications and is_ours:
-        # Nothing was granted yet, or an earlier run gave up what was: it had yet to ask for the next one.
-        return Reason.RESUMES
+def _reason_to_create(classifications: list[Classification], goal: Approval | None) -> Reason:
+    """Return why a replica without a living slice is requested."""
     if not classifications:
         return Reason.NONE
+    is_released = [j.attempt.releasing_at is not None for j in classifications]
+    is_ours = all(j.attempt.releasing_at is not None for j in classifications if j.attempt.granted_at is not None)
+    if is_ours and goal is not None and goal.is_removal and any(is_released):
+        return Reason.DESTROYED
+    # Nothing was granted yet, or an earlier run released what was, and stopped before it requested the next one.
+    if is_ours:
+        return Reason.RESUMES
     return Reason.GONE if all(map(_was_deleted, classifications)) else Reason.LOST
 
 
 def _was_deleted(classification: Classification) -> bool:
-    """Return whether somebody deleted a slice, or is deleting it at this moment: Google itself only suspends one."""
-    return classification.status is AttemptStatus.GONE or (
-        classification.slice is not None and classification.slice.phase is Phase.LEAVING
-    )
+    """Return whether a slice was or is being deleted by someone else: Google itself only suspends one."""
+    current = classification.slice
+    return classification.status is AttemptStatus.GONE or (current is not None and current.phase is Phase.LEAVING)
 
 
 def _create(deployment: Deployment, record: Record, reason: Reason, context: DecisionContext) -> Change:
@@ -179,30 +179,25 @@ def _create(deployment: Deployment, record: Record, reason: Reason, context: Dec
             for p, v in after.items()
         ),
         usd_per_hour_after=_first_price(deployment),
-        usd_per_hour_most=_most(deployment),
-        **_at_once(deployment, context),
-        max_run_seconds=deployment.max_run_seconds,
+        **_acquisition(deployment, context),
         after=after,
     )
 
 
-def _unwanted(name: str, record: Record, context: DecisionContext, reason: Reason) -> Change:
+def _destroy(name: str, record: Record, context: DecisionContext, reason: Reason) -> Change:
     classifications = [classify(a, context) for a in record.attempts]
-    current = min(
-        classifications, key=lambda j: list(AttemptStatus).index(j.status) if j.status is not AttemptStatus.UP else -1
-    )
+    statuses = [AttemptStatus.UP, *AttemptStatus]
+    attempt = min(classifications, key=lambda j: statuses.index(j.status)).attempt
     return Change(
         deployment=name,
         replica=record.index,
         action=Action.DESTROY,
         reason=reason,
-        fields=tuple(
-            FieldChange(path=p, before=v, after=None, effect=Effect.REPLACE) for p, v in current.attempt.spec.items()
-        ),
-        slice_name=current.attempt.name,
-        zone=current.attempt.zone,
-        usd_per_hour_before=prices.usd_per_hour(current.attempt) if current.attempt.granted_at is not None else None,
-        before=current.attempt.spec,
+        fields=tuple(FieldChange(path=p, before=v, after=None, effect=Effect.REPLACE) for p, v in attempt.spec.items()),
+        slice_name=attempt.name,
+        zone=attempt.zone,
+        usd_per_hour_before=None if attempt.granted_at is None else prices.usd_per_hour(attempt),
+        before=attempt.spec,
     )
 
 
@@ -210,27 +205,27 @@ def _first_price(deployment: Deployment) -> float | None:
     return prices.usd_per_hour_at(deployment, next(iter(deployment.candidates), None))
 
 
-def _most(deployment: Deployment) -> float | None:
-    known = [p for c in deployment.candidates if (p := prices.usd_per_hour_at(deployment, c)) is not None]
-    return max(known, default=None)
+def _acquisition(deployment: Deployment, context: DecisionContext, *, old: Attempt | None = None) -> dict[str, Any]:
+    """Return the fields of a change that say what may be billed while a slice is acquired, and for how long.
 
-
-def _at_once(deployment: Deployment, context: DecisionContext, *, beside: Attempt | None = None) -> dict[str, Any]:
-    """What may be billed at one time, beside a slice that goes only once another one serves, and for how long."""
+    `old` is the slice that it replaces. It is billed at the same time, if it goes only once the new one serves.
+    """
+    costs = [prices.usd_per_hour_at(deployment, candidate) for candidate in deployment.candidates]
     count, usd = prices.most_slices_at_once(deployment)
-    if beside is not None and (deployment.lifecycle.create_before_destroy or is_handed_over(deployment, beside)):
-        old = prices.usd_per_hour(beside)
-        count, usd = count + 1, None if usd is None or old is None else usd + old
-    seconds = context.patience.poll_most + context.patience.deletion
-    return {"slices_at_once": count, "usd_per_hour_at_once": usd, "seconds_at_once": seconds}
+    if old is not None and (deployment.lifecycle.create_before_destroy or is_handed_over(deployment, old)):
+        price = prices.usd_per_hour(old)
+        count, usd = count + 1, None if usd is None or price is None else usd + price
+    return {
+        "usd_per_hour_most": max((usd for usd in costs if usd is not None), default=None),
+        "slices_at_once": count,
+        "usd_per_hour_at_once": usd,
+        "seconds_at_once": context.patience.poll_most + context.patience.deletion,
+        "max_run_seconds": deployment.max_run_seconds,
+    }
 
 
 def _rank(deployment: Deployment, classification: Classification) -> tuple[bool, bool, bool, str]:
-    """The slice to speak of: one that would be given up first, then one that clients have not left, that stands."""
-    has_left = classification.attempt.draining_at is not None
-    return (
-        matches(deployment, classification.attempt),
-        has_left,
-        classification.status is not AttemptStatus.UP,
-        classification.attempt.name,
-    )
+    """Return the order in which slices represent a replica: one that is to go, one that clients use, one that is up."""
+    attempt = classification.attempt
+    is_draining = attempt.draining_at is not None
+    return (matches(deployment, attempt), is_draining, classification.status is not AttemptStatus.UP, attempt.name)

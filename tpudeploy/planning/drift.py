@@ -1,4 +1,4 @@
-"""What changed outside since the last apply: remembered beside live. An intended change is none of it: see diff.py."""
+"""Compare what was applied with what is live. A change of the profile is not drift: diff.py compares that."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tpudeploy.domain.verify import ReplicaVerification
 from tpudeploy.node.node_facts import LABELS, TAGS, differing
 from tpudeploy.reconcile.attempt_status import AttemptStatus, DecisionContext, classify
 
-SERVER = "server"  # the fingerprint of what runs, by the machine's own word
+SERVER = "server"  # the fingerprint of the server that the machine reports
 SERVING = "serving"
-ENGINE = "engine."  # before what an engine says of itself
+ENGINE = "engine."  # the prefix of a setting that an engine reports
 
 
 def drift(state: State, context: DecisionContext) -> tuple[Drift, ...]:
@@ -26,15 +26,15 @@ def drift(state: State, context: DecisionContext) -> tuple[Drift, ...]:
         for record in state.records
         for attempt in record.attempts
         if attempt.holds_slice and not attempt.is_lost
-        for each in _of_slice(state.deployment, record.index, attempt, context)
+        for each in _slice_drift(state.deployment, record.index, attempt, context)
     )
 
 
 def missing(deployment: Deployment, state: State, context: DecisionContext) -> tuple[Drift, ...]:
-    """Return the replicas that were applied and have no slice now, where `drift` has nothing new to say of them.
+    """Return the replicas that were applied and have no slice now, unless `drift` reports the loss.
 
-    An earlier run may have written the loss down, may be looking for another slice, or may have been a `destroy`. What
-    was never applied is not missing, nor is a replica that only the profile has by now.
+    An earlier run may have recorded the loss, may be acquiring another slice, or may have been a `destroy`. A replica
+    that was never applied is not missing.
     """
     losses = ((index, _missing(state, state.record(index), context)) for index in range(deployment.replicas))
     return tuple(
@@ -42,31 +42,35 @@ def missing(deployment: Deployment, state: State, context: DecisionContext) -> t
             deployment=state.deployment,
             replica=index,
             kind=DriftKind.MISSING,
-            slice_name=what[0],
+            slice_name=loss[0],
             zone=str(state.record(index).home or ""),
-            detail=what[1],
+            detail=loss[1],
         )
-        for index, what in losses
-        if what is not None
+        for index, loss in losses
+        if loss is not None
     )
 
 
 def _missing(state: State, record: Record, context: DecisionContext) -> tuple[str, str] | None:
-    """The slice that one replica had, "" where its name is forgotten, and what has become of it."""
-    classifications = [classify(a, context) for a in record.attempts]
-    if any(j.status is AttemptStatus.UP and j.attempt.releasing_at is None for j in classifications):
+    """Return the name of the slice that a replica had, "" if it is forgotten, and what happened to it."""
+    if any(classify(a, context).status is AttemptStatus.UP for a in record.attempts):
         return None
-    granted = [j.attempt for j in classifications if j.attempt.granted_at is not None]
-    if any(a.releasing_at is None and not a.is_lost for a in granted):
-        return None  # `drift` tells of it
-    written_down = next((a.name for a in granted if a.is_lost), "")
-    if written_down:
-        return written_down, "taken away, as the state knows"
+    granted = [a for a in record.attempts if a.granted_at is not None]
+    # The loss is not recorded yet, so `drift` reports it.
+    if any(a.holds_slice and not a.is_lost for a in granted):
+        return None
+    recorded_loss = next((a.name for a in granted if a.is_lost), "")
+    if recorded_loss:
+        return recorded_loss, "taken away, as the state records"
     if record.lost:
         return record.lost, "taken away; no other slice serves in its place yet"
-    is_removed = state.goal is not None and state.goal.is_removal
-    if granted and is_removed:
+    return _destroyed(state, granted)
+
+
+def _destroyed(state: State, granted: list[Attempt]) -> tuple[str, str] | None:
+    if granted and state.goal is not None and state.goal.is_removal:
         return granted[0].name, "deleted by a `tpudeploy destroy` that was interrupted"
+    # A state without a goal, whose attempts were numbered once, is what a `destroy` leaves.
     if not state.attempts and state.goal is None and state.next_attempt:
         return "", "deleted by `tpudeploy destroy`"
     return None
@@ -82,24 +86,15 @@ def with_losses(state: State, context: DecisionContext) -> State:
 
 
 def _loss(record: Record, context: DecisionContext) -> str:
-    classifications = [classify(a, context) for a in record.attempts]
-    if any(
-        j.status is AttemptStatus.UP and j.attempt.is_announced and j.attempt.releasing_at is None
-        for j in classifications
-    ):
+    served = [classify(a, context) for a in record.attempts if a.is_announced]
+    if any(j.status is AttemptStatus.UP for j in served):
         return ""
-    lost_names = (
-        j.attempt.name
-        for j in classifications
-        if j.attempt.is_announced
-        and j.attempt.holds_slice
-        and j.status in {AttemptStatus.GONE, AttemptStatus.DEAD, AttemptStatus.LEAVING}
-    )
-    return next(lost_names, record.lost)
+    lost_statuses = {AttemptStatus.GONE, AttemptStatus.DEAD, AttemptStatus.LEAVING}
+    return next((j.attempt.name for j in served if j.attempt.holds_slice and j.status in lost_statuses), record.lost)
 
 
 def ineffective(deployment: str, replica: int, attempt: Attempt, verification: ReplicaVerification) -> Drift:
-    """Of a server that does not do what was applied, by its own word."""
+    """Return the drift of a server that reports other settings than the declared ones."""
     fields = tuple(Drifted(path=f"{ENGINE}{s.name}", applied=s.declared, live=s.value) for s in verification.broken)
     return Drift(
         deployment=deployment,
@@ -108,13 +103,13 @@ def ineffective(deployment: str, replica: int, attempt: Attempt, verification: R
         slice_name=attempt.name,
         zone=attempt.zone,
         fields=fields,
-        detail="its engine was told otherwise",
+        detail="its engine runs with other settings than the declared ones",
         before=attempt.spec,
     )
 
 
 def refreshed(state: State, drifts: Iterable[Drift]) -> State:
-    """`state` with what is live in it: what it is to be planned from."""
+    """Return `state` with the live values: a plan starts from them."""
     for each in drifts:
         record = state.record(each.replica)
         attempt = record.attempt(each.slice_name)
@@ -124,7 +119,7 @@ def refreshed(state: State, drifts: Iterable[Drift]) -> State:
 
 
 def recorded(state: State, drifts: Iterable[Drift]) -> State:
-    """`state` as the world is, dead slices and silent servers too: what `-refresh-only` writes down."""
+    """Return `state` with the live values, lost slices and silent servers included: what `-refresh-only` saves."""
     drifts = tuple(drifts)
     state = refreshed(state, drifts)
     for each in drifts:
@@ -144,7 +139,7 @@ def recorded(state: State, drifts: Iterable[Drift]) -> State:
 
 
 def mark_outside_changes(change: Change, drifts: Iterable[Drift]) -> Change:
-    """`change` whose fields say where what they change came from outside."""
+    """Return `change` with the fields marked that were changed outside."""
     outside = {f.path: f for d in drifts if d.slice_name == change.slice_name for f in d.fields}
     if not outside:
         return change
@@ -154,25 +149,25 @@ def mark_outside_changes(change: Change, drifts: Iterable[Drift]) -> Change:
     return replace(change, fields=tuple(fields))
 
 
-def _of_slice(deployment: str, replica: int, attempt: Attempt, context: DecisionContext) -> Iterator[Drift]:
+def _slice_drift(deployment: str, replica: int, attempt: Attempt, context: DecisionContext) -> Iterator[Drift]:
     classification = classify(attempt, context)
-    kind, detail = DriftKind.CHANGED, classification.reason
+    current, detail = classification.slice, classification.reason
     fields: tuple[Drifted, ...] = ()
     match classification.status:
         case AttemptStatus.GONE:
             kind = DriftKind.DELETED
         case AttemptStatus.DEAD | AttemptStatus.LEAVING:
             kind = DriftKind.LOST
-            if classification.slice is not None and classification.slice.phase is Phase.LEAVING:
-                detail = f"{classification.slice.raw_state}: somebody deletes it outside tpudeploy"
-            detail = detail or (classification.slice.raw_state if classification.slice is not None else "")
-        case AttemptStatus.UP if classification.slice is not None:
-            fields = tuple(_fields(attempt, classification.slice, context))
-            if not fields:
+            raw_state = "" if current is None else current.raw_state
+            is_being_deleted = current is not None and current.phase is Phase.LEAVING
+            detail = f"{raw_state}: it is being deleted outside tpudeploy" if is_being_deleted else detail or raw_state
+        case AttemptStatus.UP if current is not None:
+            fields = tuple(_fields(attempt, current, context))
+            paths = {f.path for f in fields}
+            if not paths:
                 return
-            if all(f.path == SERVING for f in fields):
-                kind = DriftKind.UNHEALTHY
-            detail = context.observed.health[attempt.name].detail if any(f.path == SERVING for f in fields) else ""
+            kind = DriftKind.UNHEALTHY if paths == {SERVING} else DriftKind.CHANGED
+            detail = context.observed.health[attempt.name].detail if SERVING in paths else ""
         case _:
             return
     yield Drift(
@@ -187,10 +182,11 @@ def _of_slice(deployment: str, replica: int, attempt: Attempt, context: Decision
     )
 
 
-def _fields(attempt: Attempt, slice_: Slice, context: DecisionContext) -> Iterator[Drifted]:
+def _fields(attempt: Attempt, current: Slice, context: DecisionContext) -> Iterator[Drifted]:
     updated_at = 0.0 if attempt.update is None else attempt.update.at
-    if context.now - updated_at >= context.patience.update_again:  # a patch takes seconds to show
-        yield from differing(attempt, slice_)
+    # A patch takes seconds to show.
+    if context.now - updated_at >= context.patience.update_again:
+        yield from differing(attempt, current)
     yield from _server(attempt, context)
     health = context.observed.health.get(attempt.name)
     if attempt.is_announced and health is not None and not health.serving:
@@ -198,13 +194,14 @@ def _fields(attempt: Attempt, slice_: Slice, context: DecisionContext) -> Iterat
 
 
 def _server(attempt: Attempt, context: DecisionContext) -> Iterator[Drifted]:
-    """What the machine says it runs. Right after a reboot it may still be the word of the boot before.
-
-    What it made of a change that it was told here is none of it.
-    """
+    """Yield the server that the machine reports, if it is another one than was applied."""
     report = context.observed.reports.get(attempt.name)
-    is_fresh = attempt.boot.at is not None and context.now - attempt.boot.at < context.patience.restart_again
-    if report is None or not report.spec or is_fresh or attempt.is_answered_by(report) or not attempt.is_announced:
+    # A server that clients never used is still being brought up. A report about our own change is not drift.
+    if report is None or not report.spec or not attempt.is_announced or attempt.is_answered_by(report):
+        return
+    # Right after a restart, the report may be the one of the previous boot.
+    restarted_at = attempt.boot.at
+    if restarted_at is not None and context.now - restarted_at < context.patience.restart_again:
         return
     if attempt.boot.server and report.spec != attempt.boot.server:
         yield Drifted(path=SERVER, applied=attempt.boot.server, live=report.spec)
@@ -217,5 +214,6 @@ def _live(attempt: Attempt, fields: Iterable[Drifted]) -> Attempt:
             attempt = replace(attempt, boot=replace(attempt.boot, server=str(each.live)))
         elif each.path == TAGS or each.path.startswith(LABELS):
             spec.pop(each.path, None)
-            spec |= {} if each.live is None else {each.path: each.live}
+            if each.live is not None:
+                spec[each.path] = each.live
     return replace(attempt, spec=spec)

@@ -1,4 +1,4 @@
-"""What the `lifecycle` section forbids of a plan."""
+"""Check a plan against `lifecycle.prevent_destroy`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def prevented(deployments: Iterable[Deployment], goals: Iterable[Goal]) -> Itera
 
 
 def _gives_up(change: Change) -> bool:
-    """Whether a slice goes that the deployment could keep.
+    """Return whether the change deletes a slice that the deployment could keep.
 
-    In a hand-over it goes once another of its kind serves in its place: that is what `update: blue-green` and
-    `on_run_end: renew` are, and whoever wrote them beside `prevent_destroy` means both.
+    A cutover deletes it only once another one serves in its place. `update: blue-green` and `on_run_end: renew` require
+    that, and can be combined with `prevent_destroy`.
     """
     return change.action is Action.DESTROY or (change.action is Action.REPLACE and not change.hands_over)

@@ -27,33 +27,37 @@ def write_profile(resource: CloudResource, address: Address, *, model: str | Non
     if server is None and model is None:
         return None
     server = server or ScriptServer(model={}, serving={"image": _IMAGE}, secrets={})
-    request = resource.asked
-    kind = catalog.accelerator_type(request.accelerator_type)
-    backend = resource.ref.backend
-    generation = None if kind is None else catalog.generation(kind.generation)
-    is_served = generation is not None and backend in generation.backends
-    default_runtime = generation.runtime_of(backend) if generation is not None and is_served else None
     # A container has the name of its deployment unless the profile says otherwise.
     default_name = ("container_name", address.deployment)
     tree: dict[str, Json] = {
         "version": 1,
         "name": address.deployment,
         "model": {**server.model, **({"id": model} if model is not None else {})},
-        "tpu": _without_absent(
-            {
-                "type": request.accelerator_type or None,
-                "runtime_version": None if request.runtime_version == default_runtime else request.runtime_version,
-                "boot_disk_size": None if request.boot_disk_gib is None else f"{request.boot_disk_gib}GiB",
-            }
-        ),
+        "tpu": _tpu(resource),
         "serving": {key: value for key, value in server.serving.items() if (key, value) != default_name},
         "secrets": dict(server.secrets),
         "placement": _placement(resource),
     }
     if address.replica:
         tree["replicas"] = address.replica + 1
-    head = f"# Written from {resource.path}, as it stands. Read it before you apply it.\n"
+    head = f"# Generated from {resource.path}. Review it before you apply it.\n"
     return head + "".join(_lines({key: value for key, value in tree.items() if value != {}}))
+
+
+def _tpu(resource: CloudResource) -> dict[str, Json]:
+    request = resource.asked
+    kind = catalog.accelerator_type(request.accelerator_type)
+    generation = None if kind is None else catalog.generation(kind.generation)
+    backend, default_runtime = resource.ref.backend, None
+    if generation is not None and backend in generation.backends:
+        default_runtime = generation.runtime_of(backend)
+    return _without_absent(
+        {
+            "type": request.accelerator_type or None,
+            "runtime_version": None if request.runtime_version == default_runtime else request.runtime_version,
+            "boot_disk_size": None if request.boot_disk_gib is None else f"{request.boot_disk_gib}GiB",
+        }
+    )
 
 
 def _placement(resource: CloudResource) -> dict[str, Json]:

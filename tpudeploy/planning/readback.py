@@ -39,7 +39,7 @@ def read_script(script: str) -> ScriptServer | None:
     try:
         return _read_script(script)
     except (ValueError, IndexError):
-        # The text looks like a script of tpudeploy, but somebody has changed it.
+        # The text looks like a script of tpudeploy, but someone has changed it.
         return None
 
 
@@ -54,20 +54,25 @@ def _read_script(script: str) -> ScriptServer | None:
     model_keys: dict[str, Json] = {"id": model}
     serving: dict[str, Json] = {"image": image, "container_name": words[4]}
     args: dict[str, Json] = {}
+    variables: dict[str, Json] = {}
     sections = {"model": model_keys, "serving": serving, "args": args}
     for flag, value in _flags(arguments):
         section, key = _KEYS.get(flag, ("args", flag.replace("-", "_")))
         sections[str(section)][str(key)] = value
     if model == MIRROR_FOLDER:
         model_keys |= {"id": args.pop("served_model_name", model), "mirror": _bucket(script, "mirror")}
-    environment = dict(text.split("=", 1) for text in options["-e"] if "=" in text)
-    serving |= {_VARIABLES[name]: _number(value) for name, value in environment.items() if name in _VARIABLES}
+    for text in options["-e"]:
+        name, is_set, value = text.partition("=")
+        if is_set and name in _VARIABLES:
+            serving[_VARIABLES[name]] = _number(value)
+        elif is_set:
+            variables[name] = value
     # No volume at all is a choice of the profile. Every other empty value is the default.
     volumes = map(_volume, options["-v"])
     serving["volumes"] = {host: path for host, path in volumes if path != MIRROR_FOLDER}
     optional: dict[str, Json] = {
         "shm_size": "".join(options["--shm-size"]),
-        "env": {name: value for name, value in environment.items() if name not in _VARIABLES},
+        "env": variables,
         "setup": list(setup),
         "args": args,
         "xla_cache_bucket": _bucket(script, "cache"),
@@ -89,7 +94,7 @@ def _docker_options(words: Sequence[str]) -> tuple[Mapping[str, list[str]], list
 
 
 def _array(script: str, name: str) -> tuple[str, ...]:
-    """Return the words of a bash array of the template, or nothing if there is none."""
+    """Return the words of a bash array of the template, or nothing if the script does not set it."""
     _, assignment, rest = script.partition(f"\n{name}=(")
     lexer = shlex.shlex(rest, posix=True, punctuation_chars=")")
     lexer.whitespace_split = True

@@ -1,4 +1,4 @@
-"""A profile that was given another name: its slices stand under the old one, and would be bought anew."""
+"""Notice a profile that was renamed: its slices belong to the old name, and an apply would acquire others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
-from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.state import State
 from tpudeploy.pins.pins import FOLLOWS
 
 RENAMED = "TPU3022"
@@ -19,28 +19,26 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "tpudeploy state mv OLD NEW",
     ),
 }
-# These follow the name, and pins the day.
+# The first follows the name of the deployment; pins follow the day.
 _NAMES = {"serving.container_name", *FOLLOWS}
 
 
 def renamed(deployment: Deployment, states: Iterable[State]) -> Iterator[Diagnostic]:
-    """A warning for each of `states`, those of no profile of this plan, that fits a deployment without a state."""
-    wanted = _nameless(deployment.attributes)
+    """Yield a warning for each state without a profile whose slices fit a deployment that has no state."""
+    attributes = _nameless(deployment.attributes)
     for state in states:
-        fitting = [a.name for a in state.attempts if _stands(a) and _nameless(a.spec) == wanted]
+        fitting = [
+            a.name for a in state.attempts if a.holds_slice and not a.is_lost and _nameless(a.spec) == attributes
+        ]
         if fitting:
             yield Diagnostic(
                 code=RENAMED,
-                message=f"{deployment.name} has no state, and what {state.deployment} has is just what it asks for: "
+                message=f"{deployment.name} has no state, and {state.deployment} has slices that match it exactly: "
                 f"{', '.join(fitting)}.",
                 severity=Severity.WARNING,
                 hint=f"If {state.deployment} was renamed: `tpudeploy state mv {state.deployment} {deployment.name}`, "
-                "before others are bought.",
+                "before an apply acquires others.",
             )
-
-
-def _stands(attempt: Attempt) -> bool:
-    return attempt.holds_slice and not attempt.is_lost
 
 
 def _nameless(attributes: Mapping[str, Json]) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""What one slice should be, once `lifecycle.ignore_changes` has had its say."""
+"""The attributes that one slice should have: those of the profile, but what `lifecycle.ignore_changes` exempts."""
 
 from __future__ import annotations
 
@@ -12,37 +12,39 @@ CONTAINER_NAME = "serving.container_name"
 
 
 def desired_attributes(deployment: Deployment, attempt: Attempt) -> dict[str, Json]:
-    """The attributes this slice should have: the profile's, but ignored ones as the slice has them.
+    """Return the attributes that this slice should have: the profile's, but for exempt ones those of the slice.
 
-    A pin that the slice was not given, or that is not known any more, is ignored too: what it runs may well be just
-    what is pinned, and nobody's server is restarted because a lock file has come, or is missing.
+    A pin that the slice was not given, or that is not known any more, is exempt like an ignored attribute: the slice
+    may run exactly what is pinned, and a new or a missing lock file restarts no server (decision 34). So is the name
+    of a container that only follows the deployment's: `state mv` restarts nothing.
 
-    A container's name that only follows the deployment's is ignored as well: `state mv` restarts nothing.
-
-    A restart that happens for another reason takes the ignored serving attributes along, and another slice the pins:
-    the container is rendered from the profile, and the state must say what really runs.
+    A restart for another reason applies the exempt serving attributes too, and a replacement applies the pins: the
+    container is rendered from the profile, and the state must say what really runs.
     """
-    ignored, before, after = deployment.lifecycle.ignore_changes, attempt.spec, deployment.attributes
-    new = {p for p in FOLLOWS if (p in before) != (p in after)}
-    follows_name = _is_named_after_deployment(deployment, attempt)
-    if not ignored and not new and not follows_name:
+    before, after = attempt.spec, deployment.attributes
+    # Nothing differs, so nothing can be exempt. A fleet has thousands of such slices.
+    if before == after:
         return dict(after)
-    differing = [p for p in {*before, *after} if before.get(p) != after.get(p)]
-    left = {p for p in differing if p in new or covers(ignored, p) or (follows_name and p == CONTAINER_NAME)}
-    costs = {effect(p) for p in differing if p not in left}
-    taken_along = {p for p in left if effect(p) is Effect.RESTART} if Effect.RESTART in costs else set()
-    kept = left - taken_along - (new if Effect.REPLACE in costs else set())
-    own = {p: v for p, v in after.items() if p not in kept}
-    return own | {p: before[p] for p in kept if p in before}
+    differing = {p for p in {*before, *after} if before.get(p) != after.get(p)}
+    new_pins = FOLLOWS.keys() & (before.keys() ^ after.keys())
+    exempt = {p for p in differing if p in new_pins or _is_exempt(p, deployment, attempt)}
+    costs = set(map(effect, differing - exempt))
+    if Effect.RESTART in costs:
+        exempt = {p for p in exempt if effect(p) is not Effect.RESTART}
+    if Effect.REPLACE in costs:
+        exempt -= new_pins
+    attributes = {p: v for p, v in after.items() if p not in exempt}
+    return attributes | {p: before[p] for p in exempt if p in before}
 
 
-def _is_named_after_deployment(deployment: Deployment, attempt: Attempt) -> bool:
-    """Return whether the container has an earlier name of the deployment, and the profile writes none."""
-    before, after = attempt.spec.get(CONTAINER_NAME), deployment.attributes.get(CONTAINER_NAME)
-    return before is not None and before != after and deployment.origin(CONTAINER_NAME) is None
+def _is_exempt(path: str, deployment: Deployment, attempt: Attempt) -> bool:
+    # The container was named after the deployment, and the profile does not name it.
+    if path == CONTAINER_NAME and path in attempt.spec and deployment.origin(path) is None:
+        return True
+    return covers(deployment.lifecycle.ignore_changes, path)
 
 
 def covers(ignored: tuple[str, ...], path: str) -> bool:
-    """Whether `path` is one of the ignored, or below one, or the pin of one."""
-    named = (path, *FOLLOWS.get(path, ()))
-    return any(each == i or each.startswith(f"{i}.") for i in ignored for each in named)
+    """Return whether `path` is one of the ignored paths, is below one, or is the pin of one."""
+    paths = (path, *FOLLOWS.get(path, ()))
+    return any(each == prefix or each.startswith(f"{prefix}.") for prefix in ignored for each in paths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -45,13 +46,21 @@ def _merge_record(record: Record, observed: Observed) -> Record:
     refusals = (_refusal_without_future_times(r, now) for r in record.refusals)
     record = replace(record, refusals=drop_forgiven_landings(refusals, up, now))
     prefer = partial(preference_key, doubtful=doubtful_places(record, now))
-    # Clients keep the slice that they use until it drains: the one that is to take over from it is not announced here.
-    if not any(a.is_announced and a.releasing_at is None for a in attempts):
-        first = min((a for a in attempts if _serves_known_server(a, observed)), key=prefer, default=None)
-        attempts = [a.after(ServerAnswered()) if a is first else a for a in attempts]
+    attempts = _announce(attempts, observed, prefer)
     holding = [a for a in attempts if a.holds_slice]
     home = min(holding, key=prefer).zone if holding else record.home
     return replace(record, attempts=tuple(attempts), home=home)
+
+
+def _announce(
+    attempts: list[Attempt], observed: Observed, prefer: Callable[[Attempt], tuple[object, ...]]
+) -> list[Attempt]:
+    """Return the attempts with the slice marked that clients may use from now on."""
+    # Clients keep the slice that they use until it drains. What takes over from it is announced at the cutover.
+    if any(a.is_announced and a.releasing_at is None for a in attempts):
+        return attempts
+    first = min((a for a in attempts if _serves_known_server(a, observed)), key=prefer, default=None)
+    return [a.after(ServerAnswered()) if a is first else a for a in attempts]
 
 
 def _without_future_times(attempt: Attempt, now: float) -> Attempt:

@@ -136,13 +136,13 @@ def _life(row: FlatAttempt) -> Life:
     if row.is_lost and granted is not None:
         reached = Lost(before=granted)
     is_releasing = row.releasing_at is not None
-    kept: Waiting | Granted | Lost | Reclaimed = reached
+    before: Waiting | Granted | Lost | Reclaimed = reached
     if row.is_reclaimed:
-        kept = Reclaimed(before=reached, deletion=None if is_releasing else row.deletion)
+        before = Reclaimed(before=reached, deletion=None if is_releasing else row.deletion)
     if row.releasing_at is None:
-        return kept
+        return before
     return Releasing(
-        before=kept,
+        before=before,
         releasing_at=row.releasing_at,
         reason=row.release_reason,
         is_spare=row.is_spare,

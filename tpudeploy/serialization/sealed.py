@@ -1,4 +1,4 @@
-"""Frozen data ↔ JSON with its format and a hash of its content: whether a file is still what was written."""
+"""Write frozen data as JSON with its format and a hash of its content, and refuse a file that was changed since."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from tpudeploy.serialization.typed import read
 T = TypeVar("T")
 
 
-def dumps(of: object, form: str) -> str:
-    content = to_json(of)
+def dumps(value: object, form: str) -> str:
+    content = to_json(value)
     return json.dumps({"format": form, "hash": _hash(content), **content}, indent=1, ensure_ascii=False) + "\n"
 
 
-def loads(of: type[T], text: str, form: str) -> T:
-    """Raise ValueError, which says why, for anything but what `dumps` wrote of this format."""
+def loads(kind: type[T], text: str, form: str) -> T:
+    """Read what `dumps` wrote in this format. Raise ValueError, with the reason, for anything else."""
     try:
         content = json.loads(text)
-        written, stamp = content.pop("format"), content.pop("hash")
+        file_form, file_hash = content.pop("format"), content.pop("hash")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as cause:
         raise _as_value_error(cause) from cause
-    if written != form:
-        raise ValueError(f"its format is `{written}`, and this tpudeploy reads `{form}`")
-    if stamp != _hash(content):
+    if file_form != form:
+        raise ValueError(f"its format is `{file_form}`, and this tpudeploy reads `{form}`")
+    if file_hash != _hash(content):
         raise ValueError("it was changed after it was written")
     try:
-        return read(of, content)
+        return read(kind, content)
     except (ValueError, KeyError, TypeError) as cause:
         raise _as_value_error(cause) from cause
 

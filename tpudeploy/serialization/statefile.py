@@ -1,4 +1,4 @@
-"""State ↔ JSON: written as `tpudeploy.state/2`, read in format 1 as well. A newer format is refused."""
+"""Write states as `tpudeploy.state/2`, and read format 1 as well. A newer format is refused."""
 
 from __future__ import annotations
 
@@ -42,45 +42,44 @@ def dumps(state: State) -> str:
 
 
 def loads(text: str, *, source: str) -> State:
-    """Raise `errors.StateUnreadable` or `errors.StateTooNew`; `source` names the file in the message."""
+    """Read a state. Raise `errors.StateUnreadable` or `errors.StateTooNew`, with `source` as the name of the file."""
     try:
         tree = json.loads(text)
-        written = tree.pop("format")
+        file_format = tree.pop("format")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as cause:
         raise _unreadable(source, cause) from cause
-    if written not in {FORMAT, _FORMAT_1}:
+    if file_format not in {FORMAT, _FORMAT_1}:
         raise StateTooNew(
-            f"{source} is written in the format `{written}`; this tpudeploy reads `{_FORMAT_1}` and `{FORMAT}`.",
+            f"{source} is written in the format `{file_format}`; this tpudeploy reads `{_FORMAT_1}` and `{FORMAT}`.",
             hint="Use the version of tpudeploy that wrote it, or a newer one.",
         )
     try:
-        return _state(tree, _attempt if written == FORMAT else _attempt_of_format_1)
+        return _state(tree, _attempt if file_format == FORMAT else _attempt_of_format_1)
     except (ValueError, KeyError, TypeError, RecursionError) as cause:
         raise _unreadable(source, cause) from cause
 
 
 def _fields(thing: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, and the name of a life's state. `asdict`, which copies, takes twice as long."""
-    named = {STATE_KEY: STATE_NAMES[type(thing)]} if type(thing) in STATE_NAMES else {}
-    return named | {field.name: getattr(thing, field.name) for field in fields(thing)}
+    state_name = {STATE_KEY: STATE_NAMES[type(thing)]} if type(thing) in STATE_NAMES else {}
+    return state_name | {field.name: getattr(thing, field.name) for field in fields(thing)}
 
 
 def _unreadable(source: str, cause: Exception) -> StateUnreadable:
     return StateUnreadable(
-        f"{source} is not a state that we can read ({type(cause).__name__}: {cause}).",
-        hint="Put back a copy of it. Do not delete it: it holds the names of requests that may still be granted.",
+        f"{source} cannot be read as a state ({type(cause).__name__}: {cause}).",
+        hint="Restore a copy of it. Do not delete it: it holds the names of requests that may still be granted.",
     )
 
 
 def _state(tree: dict[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]) -> State:
-    goal = tree.pop("goal")
-    written = tree.pop("written", None)
+    goal, writer = tree.pop("goal"), tree.pop("written", None)
     records = tuple(_record(r, attempt) for r in tree.pop("records"))
     return _checked(
         State(
             goal=_checked(Approval(**goal)) if goal is not None else None,
             records=records,
-            written=_checked(Written(**written)) if written is not None else None,
+            written=_checked(Written(**writer)) if writer is not None else None,
             **tree,
         )
     )
@@ -123,9 +122,9 @@ def _life(tree: Mapping[str, Any]) -> Life:
 
 
 def _checked(thing: T) -> T:
-    """Itself. Raise TypeError where a field is not what its annotation says: JSON would let anything in."""
-    of: Any = type(thing)
-    for name, allowed in _kinds(of):
+    """Return `thing`. Raise TypeError if a field has another type than its annotation: JSON has no types of ours."""
+    kind: Any = type(thing)
+    for name, allowed in _field_types(kind):
         value = getattr(thing, name)
         if not isinstance(value, allowed):
             raise TypeError(f"{name} is {value!r}")
@@ -133,13 +132,13 @@ def _checked(thing: T) -> T:
 
 
 @cache
-def _kinds(of: Any) -> tuple[tuple[str, tuple[type, ...]], ...]:
-    """What each field may be. Evaluating annotations is dear, and every look reads a state."""
-    return tuple((name, _allowed(kind)) for name, kind in get_type_hints(of).items())
+def _field_types(kind: Any) -> tuple[tuple[str, tuple[type, ...]], ...]:
+    """Return the types that each field may have. Evaluating annotations is slow, and states are read often."""
+    return tuple((name, _allowed(hint)) for name, hint in get_type_hints(kind).items())
 
 
-def _allowed(kind: Any) -> tuple[type, ...]:
-    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+def _allowed(hint: Any) -> tuple[type, ...]:
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     allowed = tuple(get_origin(k) or k for k in kinds)
     return (*allowed, int) if float in allowed else allowed
 

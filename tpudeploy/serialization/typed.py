@@ -1,4 +1,4 @@
-"""JSON back into frozen data, by what its fields are annotated with: the other way of domain/serialization.py."""
+"""Read JSON into frozen data by the annotations of its fields: the reverse of domain/serialization.py."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T = TypeVar("T")
 _UNIONS = (Union, UnionType)
 
 
-def read(of: type[T], tree: Any) -> T:
-    """Raise TypeError, ValueError or KeyError for what is not a whole and well-formed `of`."""
-    known: T = _read(of, tree)
-    return known
+def read(kind: type[T], tree: Any) -> T:
+    """Return the value of this class. Raise TypeError, ValueError or KeyError if `tree` is not a complete one."""
+    value: T = _read(kind, tree)
+    return value
 
 
 def _read(hint: Any, tree: Any) -> Any:
@@ -42,20 +42,24 @@ def _read(hint: Any, tree: Any) -> Any:
 
 
 def _one_of(hints: tuple[Any, ...], tree: Any) -> Any:
-    """`X | None`, one class of several by its fields, or any JSON value."""
+    """Return a value of `X | None`, of the first class whose fields fit, or of any JSON type."""
     kinds = {get_origin(h) or h for h in hints}
     if {list, dict} <= kinds:
         return tree  # domain.deployment.Json
     if tree is None and NoneType in kinds:
         return None
-    classes: list[Any] = [h for h in hints if is_dataclass(h)]
-    for each in classes:
-        if isinstance(tree, dict) and tree.keys() <= _hints(each).keys() and _needed(each) <= tree.keys():
-            return _data(each, tree)
-    rest = [h for h in hints if h is not NoneType and not is_dataclass(h)]
-    if len(rest) != 1:
-        raise TypeError(f"{tree!r} is none of {', '.join(map(str, hints))}")
-    return _read(rest[0], tree)
+    for hint in hints:
+        if is_dataclass(hint) and _fits(hint, tree):
+            return _data(hint, tree)
+    scalars = [hint for hint in hints if hint is not NoneType and not is_dataclass(hint)]
+    if len(scalars) != 1:
+        raise TypeError(f"{tree!r} is not one of {', '.join(map(str, hints))}")
+    return _read(scalars[0], tree)
+
+
+def _fits(kind: Any, tree: Any) -> bool:
+    """Return whether an object has only fields of this class, and each one without a default."""
+    return isinstance(tree, dict) and _required(kind) <= tree.keys() <= _hints(kind).keys()
 
 
 def _tuple(hints: tuple[Any, ...], tree: Any) -> tuple[Any, ...]:
@@ -65,9 +69,9 @@ def _tuple(hints: tuple[Any, ...], tree: Any) -> tuple[Any, ...]:
     return tuple(_read(hint, row) for hint, row in zip(hints, rows, strict=True))
 
 
-def _data(of: Any, tree: Any) -> Any:
-    hints = _hints(of)
-    return of(**{name: _read(hints[name], value) for name, value in _a(dict, tree).items()})
+def _data(kind: Any, tree: Any) -> Any:
+    hints = _hints(kind)
+    return kind(**{name: _read(hints[name], value) for name, value in _a(dict, tree).items()})
 
 
 def _scalar(hint: Any, tree: Any) -> Any:
@@ -79,18 +83,18 @@ def _scalar(hint: Any, tree: Any) -> Any:
 
 
 def _a(kind: Any, tree: Any) -> Any:
-    """`tree`, which is a `kind`. True is no number here."""
+    """Return `tree` if it is a `kind`. A boolean is not a number here."""
     if not isinstance(tree, kind) or (isinstance(tree, bool) and kind is not bool):
-        raise TypeError(f"{tree!r} is no {kind}")
+        raise TypeError(f"{tree!r} is not a {kind}")
     return tree
 
 
 @cache
-def _hints(of: Any) -> Mapping[str, Any]:
-    """Evaluating annotations is dear."""
-    return get_type_hints(of)
+def _hints(kind: Any) -> Mapping[str, Any]:
+    """Return the annotations of a class. Evaluating them is slow, so each class is evaluated once."""
+    return get_type_hints(kind)
 
 
 @cache
-def _needed(of: Any) -> frozenset[str]:
-    return frozenset(f.name for f in fields(of) if f.default is MISSING and f.default_factory is MISSING)
+def _required(kind: Any) -> frozenset[str]:
+    return frozenset(f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING)
