@@ -88,12 +88,12 @@ def test_what_was_tried_is_told_oldest_first_by_whichever_run(reopen: Callable[[
 @pytest.mark.parametrize(
     ("content", "error", "words"),
     [
-        (b"", errors.StateUnreadable, "not a state that we can read"),
-        (b"{", errors.StateUnreadable, "not a state that we can read"),
-        (b"[]", errors.StateUnreadable, "not a state that we can read"),
-        (b'{"some": "other program"}', errors.StateUnreadable, "not a state that we can read"),
-        (b'{"format": "tpudeploy.state/1"}', errors.StateUnreadable, "not a state that we can read"),
-        (b'{"format": "tpudeploy.state/2"}', errors.StateUnreadable, "not a state that we can read"),
+        (b"", errors.StateUnreadable, "cannot be read as a state"),
+        (b"{", errors.StateUnreadable, "cannot be read as a state"),
+        (b"[]", errors.StateUnreadable, "cannot be read as a state"),
+        (b'{"some": "other program"}', errors.StateUnreadable, "cannot be read as a state"),
+        (b'{"format": "tpudeploy.state/1"}', errors.StateUnreadable, "cannot be read as a state"),
+        (b'{"format": "tpudeploy.state/2"}', errors.StateUnreadable, "cannot be read as a state"),
         (b"\xff\xfe", errors.StateUnreadable, "cannot be read"),
         (b'{"format": "tpudeploy.state/3"}', errors.StateTooNew, "tpudeploy.state/3"),
     ],

@@ -102,5 +102,5 @@ def test_flags_that_a_person_put_together_are_read_as_the_state_that_is_nearest(
 def test_a_life_that_cannot_be_is_refused(life: dict[str, Any]) -> None:
     state = json.loads(statefile.dumps(statefile.loads(json.dumps(ROWS[0]["state"]), source="old.json")))
     state["records"][0]["attempts"][0]["life"] = life
-    with pytest.raises(StateUnreadable, match="not a state that we can read"):
+    with pytest.raises(StateUnreadable, match="cannot be read as a state"):
         statefile.loads(json.dumps(state), source="new.json")

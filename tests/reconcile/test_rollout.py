@@ -24,6 +24,7 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.budget import Engine, Unsized
+from tpudeploy.domain.deployment import HealthGoal, Via
 from tpudeploy.domain.errors import ChangeNotAcknowledged, RolledBack, ServingError
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, Health
@@ -181,6 +182,9 @@ BOOTS = wait("the server is starting", 10 * MINUTE)
             UP,
             DONE,
             id="a report that names no server does not contradict that",
+        ),
+        pytest.param(
+            restarted(600), said(BootPhase.STARTING, ""), UP, DONE, id="nor does it say that the reboot was lost"
         ),
         pytest.param(restarted(1), said(BootPhase.SERVING), UP, DONE, id="its machine says that the new server runs"),
         pytest.param(
@@ -389,6 +393,13 @@ def test_a_change_that_cannot_be_undone_withdraws_the_endpoint(one: Attempt, rep
     assert (step.error.message, step.error.hint) == (f"gemma[3] does not serve: {cause}", f"{NO_ENDPOINT}{KEPT}")
 
 
+def test_an_endpoint_that_answers_does_not_stand_for_a_server_that_the_node_could_not_bring_back() -> None:
+    report = BootReport(phase=BootPhase.FAILED, change="7", undone="7", cause="an unknown flag", detail="both failed")
+    step = serve(status(changed(), SENT, report=report, health=UP))
+    assert isinstance(step, GiveUp)
+    assert step.error.message == "gemma[3] does not serve: both failed"
+
+
 FAILED = said(BootPhase.FAILED, detail="a setup step failed")
 ANSWER = {"change": "7", "told_at": NOW - 10}
 
@@ -464,6 +475,7 @@ ANSWER = {"change": "7", "told_at": NOW - 10}
         pytest.param(
             serving(minutes_ago=14.5), None, None, wait("the server is starting", 30), id="its time is not yet over"
         ),
+        pytest.param(restarted(899), None, None, wait("the server is starting", 1), id="not even by a second"),
         pytest.param(
             restarted(10, minutes_ago=99),
             None,
@@ -507,6 +519,17 @@ def test_when_a_server_that_does_not_serve_is_given_up(
         assert actual == step
 
 
+def test_a_server_that_answers_has_not_failed_whatever_its_node_reports() -> None:
+    assert not status(serving(), report=FAILED, health=UP).failure()
+
+
+def test_the_time_that_a_start_may_take_is_in_the_profile() -> None:
+    health = HealthGoal(timeout_seconds=2 * HOUR, via=Via.NODE, prompt="Hello")
+    one = serving(minutes_ago=120)
+    late = ServerStatus(deployment=deployment(health=health), replica=3, attempt=one, context=context(slice_of(one)))
+    assert "120 min have passed" in late.failure()
+
+
 def test_a_slice_whose_price_is_not_known_is_kept_too() -> None:
     step = serve(status(granted(Zone("xx-west1-a"), SPOT, minutes_ago=15, booted=SERVER)))
     assert isinstance(step, GiveUp)
@@ -526,8 +549,15 @@ def test_a_known_cause_comes_with_its_remedy() -> None:
 def test_a_remedy_knows_the_settings_of_the_profile() -> None:
     full = "XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 40.0G of 31.2G hbm."
     size = dataclasses.replace(budget(cold_seconds=1), engine=Engine(tensor_parallel=8, max_model_len=1024))
-    settings: tuple[dict[str, Any], ...] = ({"budget": size}, {"budget": Unsized(because="it is unknown")}, {})
+    settings: tuple[dict[str, Any], ...] = ({"budget": size}, {})
     steps = [serve(status(serving(), report=said(BootPhase.FAILED, detail=full), **fields)) for fields in settings]
     remedies = [step.error.hint.splitlines()[0] for step in steps if isinstance(step, GiveUp)]
     lower = "A program's temporaries do not fit: lower serving.max_num_batched_tokens"
-    assert remedies == [f"{lower} to 1024 (now 2048).", f"{lower}.", f"{lower}."]
+    assert remedies == [f"{lower} to 1024 (now 2048).", f"{lower}."]
+
+
+def test_a_profile_that_cannot_be_sized_gets_the_remedy_too() -> None:
+    report = said(BootPhase.FAILED, detail="ValueError: No available memory for the cache blocks.")
+    step = serve(status(serving(), report=report, budget=Unsized(because="the model is unknown")))
+    assert isinstance(step, GiveUp)
+    assert step.error.hint.startswith("Raise serving.hbm_utilization")

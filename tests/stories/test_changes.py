@@ -127,7 +127,7 @@ def test_a_node_that_does_not_hear_runs_on_where_no_reset_is_approved(cli: Open)
         report = workspace.apply(workspace.plan([Profile.load(at.folder / profile)]))
     assert isinstance(report.error, errors.ChangeNotAcknowledged)
     assert 180 <= at.clock.now() - began < 240
-    assert "did not take over the change in 3 min" in report.error.message
+    assert "did not pick up the change within 3 min" in report.error.message
     assert "apply -auto-approve" in report.error.hint
     assert _resets(at) == 0
     assert "1 to restart" in at.run("plan", profile).out
