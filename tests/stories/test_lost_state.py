@@ -36,8 +36,8 @@ def test_no_second_slice_is_bought_beside_one_that_no_state_remembers(cli: Open)
     for command in (("plan",), ("apply", "-auto-approve")):
         told = at.run(*command, "gemma.yaml")
         assert told.code == 13
-        assert f"1 slice exists of gemma {STOP}: {name} (us-east5-a, ACTIVE, $1.40/h). [TPU3010]" in told.err
-        assert "`tpudeploy apply -adopt` takes over what is found" in told.err
+        assert f"gemma has 1 slice {STOP}: {name} (us-east5-a, ACTIVE, $1.40/h). [TPU3010]" in told.err
+        assert "`tpudeploy apply -adopt` adopts them" in told.err
     assert at.asked() == ["us-east5-a"]
     assert at.slices == {name: "ACTIVE"}
     assert "tpudeploy gc -foreign PROFILE" in at.run("explain", "TPU3010").out
@@ -50,7 +50,7 @@ def test_a_destroy_does_not_say_that_there_is_nothing(cli: Open) -> None:
         told = at.run(*command, "gemma.yaml")
         assert told.code == 13
         assert f"{STOP}: {name}" in told.err
-        assert "`tpudeploy gc -foreign`, with this profile, removes what is found." in told.err
+        assert "`tpudeploy gc -foreign`, with this profile, removes them." in told.err
     assert at.run("gc", "-foreign", "-auto-approve", "gemma.yaml").code == 0
     assert at.slices == {}
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
@@ -167,7 +167,7 @@ def test_a_request_that_waits_keeps_its_place(cli: Open) -> None:
 def test_every_replica_is_adopted_and_surplus_ones_are_shown_to_go(cli: Open) -> None:
     at = cli()
     names = bereft(at, PROFILE + "replicas: 3\n")
-    assert "3 slices exist of gemma" in at.run("plan", "gemma.yaml").err
+    assert "gemma has 3 slices that no state here tracks" in at.run("plan", "gemma.yaml").err
     at.write(PROFILE + "replicas: 2\n")
     planned = at.run("plan", "-adopt", "gemma.yaml")
     assert planned.out.count("will be adopted unchanged") == 2
@@ -205,7 +205,8 @@ def test_a_husk_stops_nothing_but_is_told_for_it_uses_quota(cli: Open) -> None:
     told = at.run("plan", "gemma.yaml")
     assert told.code == 0, told.all
     assert (
-        f"Warning: No state here tracks what uses quota for gemma, dead or going: {name} (us-east5-a, SUSP" in told.err
+        f"Warning: gemma has slices that no state here tracks. They no longer run, and still use quota: {name} (us-east5-a, SUSP"
+        in told.err
     )
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert sorted(at.slices.values()) == ["ACTIVE", "SUSPENDED"]
@@ -310,7 +311,7 @@ def test_a_colleague_of_another_folder_is_not_bought_beside(
     hers = replace(at, folder=tmp_path_factory.mktemp("hers"))
     told = hers.run("apply", "-auto-approve", hers.write())
     assert told.code == 13
-    assert "If it is someone else's, use their state, or another name." in told.err
+    assert "If they belong to someone else, use their state or another name." in told.err
     assert len(at.slices) == 1
 
 
@@ -323,7 +324,7 @@ def test_the_same_name_twice_is_adopted_once_and_the_other_stops_it(cli: Open) -
     at.emulator._cloud.slices[second.name] = second
     told = at.run("apply", "-adopt", "-auto-approve", "gemma.yaml")
     assert told.code == 13
-    assert f"1 slice exists of gemma {STOP}: {name} (us-east5-b, ACCEPTED)" in told.err
+    assert f"gemma has 1 slice {STOP}: {name} (us-east5-b, ACCEPTED)" in told.err
 
 
 def test_json_says_what_is_adopted(cli: Open) -> None:

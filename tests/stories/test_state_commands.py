@@ -187,7 +187,7 @@ def test_what_a_run_has_begun_is_not_moved_away_from_under_it_unasked(cli: Open,
     assert at.run("apply", "-auto-approve", "-timeout", "5m", at.write()).code == 12
     told = at.run("state", *words)
     assert told.code == 1
-    assert "gemma is in the middle of what " in told.err
+    assert " began on gemma has not ended." in told.err
     assert at.run("state", "list").out == "gemma[0]\n"
     assert at.run("state", *words, "-force").code == 0
     assert at.run("state", "list", "gemma").code == 1

@@ -98,7 +98,7 @@ def test_a_target_leaves_the_rest_as_it_is_and_says_so(cli: Open) -> None:
     profile = at.write(TWO)
     planned = at.run("plan", "-target", "gemma[1]", profile)
     assert "Plan: 1 to add, 0 to change, 0 to destroy." in planned.out
-    assert "Warning: This plan is about what -target names, and leaves the rest as it is. [TPU3020]" in planned.err
+    assert "Warning: This plan covers only what -target names. Everything else stays as it is. [TPU3020]" in planned.err
     assert json.loads(at.run("plan", "-json", "-target", "gemma[1]", profile).out)["complete"] is False
     assert at.run("apply", "-auto-approve", "-target", "gemma[1]", profile).code == 0
     assert len(at.slices) == 1

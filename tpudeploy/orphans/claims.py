@@ -37,9 +37,10 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
 }
 _DEAD = {Phase.HUSK, Phase.SUSPENDING, Phase.LEAVING, Phase.REFUSED}
-_REMOVE = "`tpudeploy gc -foreign`, with this profile, removes what is found."
-_ADOPT = """This plan would buy another beside it. `tpudeploy apply -adopt` takes over what is found;
-`tpudeploy gc -foreign`, with this profile, removes it. If it is someone else's, use their state, or another name."""
+_REMOVE = "`tpudeploy gc -foreign`, with this profile, removes them."
+_ADOPT = """This plan would request more slices beside them. `tpudeploy apply -adopt` adopts them;
+`tpudeploy gc -foreign`, with this profile, removes them.
+If they belong to someone else, use their state or another name."""
 
 
 def find_orphans(listings: Iterable[Listing], states: Mapping[str, State], *, foreign: bool, now: float) -> Orphans:
@@ -108,20 +109,21 @@ def as_attempt(resource: CloudResource, name: str, now: float) -> Attempt:
 
 
 def untracked(deployment: Deployment, resources: Sequence[CloudResource], *, destroy: bool) -> Iterator[Diagnostic]:
-    """Yield an error where one of them lives or may yet; a warning where all they do is use quota."""
+    """Yield an error if one of them runs or may still be granted, and a warning if they only use quota."""
     alive = [resource for resource in resources if resource.slice.phase not in _DEAD]
     descriptions = ", ".join(map(_describe, alive or resources))
     if alive:
-        noun = "slice exists" if len(alive) == 1 else "slices exist"
+        count = f"{len(alive)} slice{'' if len(alive) == 1 else 's'}"
         yield Diagnostic(
             code=UNTRACKED,
-            message=f"{len(alive)} {noun} of {deployment.name} that no state here tracks: {descriptions}.",
+            message=f"{deployment.name} has {count} that no state here tracks: {descriptions}.",
             hint=_REMOVE if destroy else _ADOPT,
         )
     elif resources:
         yield Diagnostic(
             code=UNTRACKED,
-            message=f"No state here tracks what uses quota for {deployment.name}, dead or going: {descriptions}.",
+            message=f"{deployment.name} has slices that no state here tracks. They no longer run, and still use quota:"
+            f" {descriptions}.",
             severity=Severity.WARNING,
             hint=_REMOVE,
         )
@@ -132,7 +134,7 @@ def not_searched(names: Iterable[str], because: str) -> Diagnostic:
         code=NOT_SEARCHED,
         message=f"{', '.join(names)} may have slices that no state here tracks: {because}",
         severity=Severity.WARNING,
-        hint="`tpudeploy gc` looks again.",
+        hint="`tpudeploy gc` searches again.",
     )
 
 

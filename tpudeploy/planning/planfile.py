@@ -1,4 +1,4 @@
-"""Plan ↔ JSON: the document that `plan --json` prints, and under `saved` all that an apply needs.
+"""Write and read plans: the document that `plan --json` prints, and under `saved` all that an apply needs.
 
 A program that only reads plans does not need `saved`, whose contents may change with any version. A document of another
 format is refused, and so is one whose parts do not belong together: an approved plan must not be edited.
@@ -88,7 +88,7 @@ def _is_equal(document: Any, printed: Any) -> bool:
 
 
 def _lean(goal: Goal) -> Goal:
-    """Return the goal without the origins, which its changes have. One of them decides something: see wanted.py."""
+    """Return the goal without the origins, which its changes have. One of them decides something: see desired.py."""
     if goal.deployment is None:
         return goal
     origins = {path: at for path, at in goal.deployment.origins.items() if path == CONTAINER_NAME}
@@ -102,5 +102,5 @@ def _digest(saved: Any) -> str:
 
 def _unreadable(source: str, why: str) -> PlanUnreadable:
     return PlanUnreadable(
-        f"{source} is not a saved plan that we can read ({why}).", hint="Make it again: `tpudeploy plan -out FILE`."
+        f"{source} cannot be read as a saved plan ({why}).", hint="Make it again: `tpudeploy plan -out FILE`."
     )

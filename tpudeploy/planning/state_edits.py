@@ -38,8 +38,8 @@ def records_at(state: State, where: Address) -> tuple[Record, ...]:
 
 def _not_tracked(where: Address, states: Mapping[str, State]) -> StateError:
     existing = [str(each) for name in sorted(states) for each in addresses(states[name])]
-    hint = f"There are: {', '.join(existing)}." if existing else "It remembers no slice."
-    return StateError(f"No state here tracks {where}.", hint=f"{hint}\n`tpudeploy state list` names them all.")
+    hint = f"There are: {', '.join(existing)}." if existing else "No state here tracks a slice."
+    return StateError(f"No state here tracks {where}.", hint=f"{hint}\n`tpudeploy state list` lists all addresses.")
 
 
 def move_replica(state: State, source: Address, target: Address) -> State:
@@ -64,7 +64,7 @@ def rename_deployment(state: State, name: str, existing: State | None) -> State:
         names = ", ".join(attempt.name for attempt in existing.attempts)
         raise StateError(
             f"{name} has slices of its own: {names}.",
-            hint=f"Destroy it first, or forget what it has: tpudeploy state rm {name}",
+            hint=f"Destroy it first, or stop tracking its slices: tpudeploy state rm {name}",
         )
     return replace(state, deployment=name)
 
@@ -98,18 +98,18 @@ def replacement_state(current: State | None, pushed: State, *, force: bool) -> S
 
 
 def _check_push(current: State, pushed: State) -> None:
-    name, forced = pushed.deployment, "With -force it is put in its place all the same."
+    name, forced = pushed.deployment, "With -force, it replaces the current state anyway."
     if current.lineage != pushed.lineage:
         raise StateError(
             f"This state of {name} is of another lineage ({pushed.lineage[:8]}) than the one here"
             f" ({current.lineage[:8]}).",
-            hint=f"They remember different slices, and those of the one here would be forgotten. {forced}",
+            hint=f"The two track different slices, and those of the current state would no longer be tracked. {forced}",
         )
     if pushed.serial <= current.serial:
         than = "no newer than" if pushed.serial == current.serial else "older than"
         raise StateError(
             f"This state of {name} has the serial {pushed.serial}, which is {than} the one here ({current.serial}).",
-            hint=f"What the one here came to know since would be forgotten. {forced}",
+            hint=f"The changes that were saved here since then would be lost. {forced}",
         )
 
 
@@ -117,6 +117,6 @@ def check_no_run(state: State, *, force: bool) -> None:
     """Raise `errors.StateError` if a run has begun something that it has not ended."""
     if state.goal is not None and not force:
         raise StateError(
-            f"{state.deployment} is in the middle of what {state.goal.who} began.",
-            hint="Let `tpudeploy apply` or `tpudeploy destroy` end it first. With -force, that run stops where it is.",
+            f"A run that {state.goal.who} began on {state.deployment} has not ended.",
+            hint="Let `tpudeploy apply` or `tpudeploy destroy` finish it first. With -force, that run stops.",
         )

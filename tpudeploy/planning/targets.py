@@ -29,7 +29,7 @@ T = TypeVar("T", Change, Drift)
 
 
 def parse_addresses(texts: Iterable[str]) -> tuple[Address, ...]:
-    """Raise `errors.UsageError` for a text that does not have the form of an address."""
+    """Return the addresses. Raise `errors.UsageError` for a text that does not have the form of one."""
     try:
         return tuple(map(Address.parse, texts))
     except ValueError as cause:
@@ -95,9 +95,9 @@ def partial_plan_warning() -> Diagnostic:
     """Return the warning of a plan with -target."""
     return Diagnostic(
         code=PARTIAL,
-        message="This plan is about what -target names, and leaves the rest as it is.",
+        message="This plan covers only what -target names. Everything else stays as it is.",
         severity=Severity.WARNING,
-        hint="Plan without -target afterwards, to see whether anything is left.",
+        hint="Plan without -target afterwards to see what remains.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Which slice is kept, where several were granted."""
+"""The order in which slices of one replica are kept, where several were granted."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from tpudeploy.reconcile.failed_landings import Pair, pair
 def preference_key(
     attempt: Attempt, doubtful: Collection[Pair] = ()
 ) -> tuple[bool, bool, bool, float, float, float, str]:
-    """The least is kept: one that clients were not sent away from; one that has served; one whose place is not
-    doubtful (reconcile/failed_landings.py); the first that was granted.
+    """Return the key by which slices are compared. The slice with the least key is kept.
 
-    Of those that one look found granted, the cheaper; of these the one asked for earlier.
+    It prefers a slice that clients were not sent away from, then one that has served, then one whose place is not
+    doubtful (reconcile/failed_landings.py), then the first grant. Among slices that one observation found granted, it
+    prefers the cheaper one, then the earlier request.
     """
     price = prices.usd_per_hour(attempt)
     granted_at = inf if attempt.granted_at is None else attempt.granted_at
-    is_left = attempt.draining_at is not None
+    is_draining = attempt.draining_at is not None
     is_doubtful = attempt.reclaim is not None or pair(attempt) in doubtful
-    dear = inf if price is None else price
-    return (is_left, not attempt.is_announced, is_doubtful, granted_at, dear, attempt.asked_at, attempt.name)
+    known_price = inf if price is None else price
+    return (is_draining, not attempt.is_announced, is_doubtful, granted_at, known_price, attempt.asked_at, attempt.name)
