@@ -27,10 +27,9 @@ from tpudeploy.planning.change_estimates import with_estimates
 from tpudeploy.planning.diff import changes, removals
 from tpudeploy.planning.drift import drift, mark_outside_changes, refreshed
 from tpudeploy.planning.headroom import headroom_problems, needs_headroom
-from tpudeploy.planning.lifecycle_rules import prevented
 from tpudeploy.planning.plan_preconditions import preconditions
+from tpudeploy.planning.plan_rules import forbidden_deletions, rename_warnings
 from tpudeploy.planning.quota import QuotaTable
-from tpudeploy.planning.renames import renamed
 from tpudeploy.planning.targets import (
     Targets,
     mark_replacements,
@@ -126,7 +125,7 @@ def plan(
 
     made_at = world.clock.now()
     targeted = selection.deployments
-    rules = {d.name: tuple(prevented([d], [goal])) for d, goal in zip(targeted, goals, strict=True)}
+    rules = {d.name: tuple(forbidden_deletions([d], [goal])) for d, goal in zip(targeted, goals, strict=True)}
     checks = {d.name: check([d]) for d in targeted} if scope.mode is Mode.NORMAL else {}
     headroom = _headroom_diagnostics(selection, goals, facts if scope.refresh else None, made_at)
     renames: tuple[Diagnostic, ...] = ()
@@ -316,7 +315,7 @@ def _rename_warnings(
         # An unreadable state of another deployment stops none of these.
         states, _ = readable_states(world, other_names)
         for deployment in new_deployments:
-            yield from renamed(deployment, [state for state in states.values() if state is not None])
+            yield from rename_warnings(deployment, [state for state in states.values() if state is not None])
 
 
 def renewal(

@@ -52,15 +52,14 @@ def groups() -> dict[str, dict[str, str]]:
     from tpudeploy.config.codes import EXPLANATIONS
     from tpudeploy.orphans import claims
     from tpudeploy.pins import pins
-    from tpudeploy.planning import headroom, targets
-    from tpudeploy.planning import renames as renamed
+    from tpudeploy.planning import headroom, plan_rules, targets
     from tpudeploy.sizing.checks import CHECKS
 
     classes = {cls.code: _error_page(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}
     boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
     refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
     checks = {row.code: row.explanation for row in CHECKS}
-    plans = [part.EXPLANATIONS for part in (claims, targets, headroom, renamed, pins)]
+    plans = [part.EXPLANATIONS for part in (claims, targets, headroom, plan_rules, pins)]
     return {
         "Profiles": _pages(EXPLANATIONS),
         "Checks": {code: text for rows in (checks, *plans) for code, text in _pages(rows).items()},

@@ -1,4 +1,4 @@
-"""Notice a profile that was renamed: its slices belong to the old name, and an apply would acquire others."""
+"""The rules that a whole plan is checked against: `lifecycle.prevent_destroy`, and a profile that was renamed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
+from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import State
 from tpudeploy.pins.pins import FOLLOWS
 
@@ -23,7 +24,31 @@ EXPLANATIONS: Mapping[str, Explanation] = {
 _NAMES = {"serving.container_name", *FOLLOWS}
 
 
-def renamed(deployment: Deployment, states: Iterable[State]) -> Iterator[Diagnostic]:
+def forbidden_deletions(deployments: Iterable[Deployment], goals: Iterable[Goal]) -> Iterator[Diagnostic]:
+    """Yield an error for each change that `lifecycle.prevent_destroy` forbids."""
+    protected = {d.name: d for d in deployments if d.lifecycle.prevent_destroy}
+    for goal in goals:
+        for change in goal.changes:
+            if goal.name in protected and _deletes(change):
+                yield Diagnostic(
+                    code="TPU3002",
+                    message=f"{change.address} may not be destroyed, but this plan would {change.action} it.",
+                    path="lifecycle.prevent_destroy",
+                    location=protected[goal.name].origins.get("lifecycle.prevent_destroy"),
+                    hint="Set lifecycle.prevent_destroy to false first, or undo the change that forces it.",
+                )
+
+
+def _deletes(change: Change) -> bool:
+    """Return whether the change deletes a slice that the deployment could keep.
+
+    A cutover deletes it only once another one serves in its place. `update: blue-green` and `on_run_end: renew` require
+    that, and can be combined with `prevent_destroy`.
+    """
+    return change.action is Action.DESTROY or (change.action is Action.REPLACE and not change.hands_over)
+
+
+def rename_warnings(deployment: Deployment, states: Iterable[State]) -> Iterator[Diagnostic]:
     """Yield a warning for each state without a profile whose slices fit a deployment that has no state."""
     attributes = _nameless(deployment.attributes)
     for state in states:
