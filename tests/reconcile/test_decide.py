@@ -166,7 +166,7 @@ def removal(there: World) -> tuple[Step, ...]:
     return remove(record(*(view.attempt for view in there.views), index=REPLICA), there.decision_context())
 
 
-BOOTS = wait("it boots", 600.0)
+BOOTS = wait("the server is starting", 600.0)
 CHOOSING = wait("choosing the next place", 0.0)
 OUTDATED = {"tpu.type": "v6e-4"}
 
@@ -596,7 +596,7 @@ DOUBTFUL = [failed_landing(A)]
         ),
         pytest.param(
             world(boots(booting(A)), boots(booting(B, minutes_ago=2)), refusals=DOUBTFUL),
-            (spare(A), wait("it boots", 780.0)),
+            (spare(A), wait("the server is starting", 780.0)),
             id="but not where landings failed before",
         ),
         pytest.param(
@@ -646,12 +646,12 @@ DOUBTFUL = [failed_landing(A)]
         ),
         pytest.param(
             world(boots(booting(booted_at=NOW, minutes_ago=30)), refusals=DOUBTFUL),
-            (wait("it boots", 900.0),),
+            (wait("the server is starting", 900.0),),
             id="and so is one that has been up for half an hour",
         ),
         pytest.param(
             world(boots(booting(booted_at=NOW, minutes_ago=29)), refusals=DOUBTFUL),
-            (wait("it boots", 900.0), request(B)),
+            (wait("the server is starting", 900.0), request(B)),
             id="but not a minute earlier",
         ),
         pytest.param(
@@ -705,7 +705,7 @@ RENEW = Renew(replica=REPLICA, name=f"slice-{A}")
         pytest.param(renewing(answers(limited(hours_ago=1)), renews=True), (done(),), id="not before it is time"),
         pytest.param(
             renewing(boots(limited(hours_ago=9, booted_at=NOW)), renews=True),
-            (wait("it boots", 900.0),),
+            (wait("the server is starting", 900.0),),
             id="and not while it does not serve",
         ),
         pytest.param(
@@ -986,7 +986,7 @@ def undone(one: Attempt, *, changes: str = "7") -> View:
         pytest.param(
             (),
             RolledBack,
-            "gemma[3] was changed, and changed back: no such flag",
+            "gemma[3] runs the previous server again, because the change failed: no such flag",
             id="one slice: the server before serves again",
         ),
         pytest.param(
