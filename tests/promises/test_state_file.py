@@ -43,7 +43,7 @@ def test_a_truncated_state_stops_every_command_and_nothing_is_touched(
     asked, live = len(at.emulator.requests), dict(at.slices)
     said = at.run(*command, "gemma.yaml")
     assert said.code == 1
-    assert f"{path} is cannot be read as a state" in said.words
+    assert f"{path} cannot be read as a state" in said.words
     assert "Do not delete it" in said.words
     assert path.read_text(encoding="utf-8") == rest
     assert (len(at.emulator.requests), dict(at.slices)) == (asked, live)
