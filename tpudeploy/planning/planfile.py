@@ -102,5 +102,5 @@ def _digest(saved: Any) -> str:
 
 def _unreadable(source: str, why: str) -> PlanUnreadable:
     return PlanUnreadable(
-        f"{source} cannot be read as a saved plan ({why}).", hint="Make it again: `tpudeploy plan -out FILE`."
+        f"{source} is not a saved plan that can be read ({why}).", hint="Make it again: `tpudeploy plan -out FILE`."
     )
