@@ -73,7 +73,7 @@ def vocabulary(client: VllmClient, model: str, sizes: Iterable[int]) -> int | No
     """Return the first of `sizes`, largest first, whose last token id the engine takes; None where it refuses none.
 
     No path of vLLM's API says how many tokens a model has, but a prompt with an id beyond them is refused at once
-    (HTTP 400, `Token id 29999 is out of vocabulary`). The name of the model is no proof: it may stand for another one.
+    (HTTP 400, `Token id 29999 is out of vocabulary`). Another model may be served under the same name.
     """
     is_smaller = False
     for size in sizes:

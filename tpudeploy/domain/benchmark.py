@@ -28,15 +28,15 @@ class Side(StrEnum):
 
 
 class CellStatus(StrEnum):
-    """What a cell's figures are worth. Of several that apply, the first of this order; `reasons` names them all."""
+    """The status of a cell's figures. If several apply, the first in this order counts; `reasons` names all of them."""
 
     SKIPPED_LEN = "skipped_len"  # not asked: prompt and answer are longer than the engine takes
     FAILED = "failed"  # too many requests failed
-    COPY_SUSPECT = "copy_suspect"  # published: the same figure stands under another subject
+    COPY_SUSPECT = "copy_suspect"  # published: another subject has the same figure
     CACHE_SUSPECT = "cache_suspect"  # prompts came from the prefix cache
     ROOFLINE_SUSPECT = "roofline_suspect"  # faster than the chips can be, or nearly
     CLIENT_BOUND = "client_bound"  # the client was late itself, or kept too few streams going
-    FEW_STREAMS = "few_streams"  # fewer streams ran than were asked for, and nothing tells whose doing that was
+    FEW_STREAMS = "few_streams"  # fewer streams ran than requested, for an unknown reason
     OVERSUBSCRIBED = "oversubscribed"  # more streams than the KV cache or `max_num_seqs` lets run at once
     OK = "ok"
 
@@ -58,13 +58,13 @@ class Driver(StrEnum):
     VLLM = "vllm"
     GUIDELLM = "guidellm"
     AIPERF = "aiperf"
-    GRID = "grid"  # a CSV file of somebody's
+    GRID = "grid"  # a CSV file by another tool
     PUBLISHED = "published"  # an article's table
 
 
 @frozen
 class Spread:
-    """Of `count` samples. Quantiles lie between the two nearest samples. None: whoever measured does not tell."""
+    """The spread of `count` samples. Quantiles lie between the two nearest samples. None: the source does not say."""
 
     count: int | None
     mean: float
@@ -88,7 +88,7 @@ class Spread:
 
 @frozen
 class Figures:
-    """What a cell came to. Latencies of every request but each stream's first, rates of the window alone.
+    """The figures of a cell: latencies of every request but each stream's first, rates of the window alone.
 
     `requests` is how many were measured. It is None, as `requests_failed` is, where an imported file does not say.
     `window_seconds` is how long the window was. TTFT is from the
@@ -114,7 +114,7 @@ class Figures:
 
 @frozen
 class Evidence:
-    """What speaks for or against the figures; None where nobody can tell.
+    """The evidence for or against the figures; None where it is unknown.
 
     `streams_mean` is how many requests were under way at once in the window, as the client counted them.
     `streams_by_latency` is the same by Little's law, where the client did not count: rate times latency over a whole
@@ -134,7 +134,7 @@ class Evidence:
 
 @frozen
 class Measured:
-    """What a driver makes of one offer. `is_cut`: its time was over before there were figures.
+    """The result of a driver for one offer. `is_cut`: its time ended before there were figures.
 
     `seconds` is all that it took; `errors` as in `Cell`.
     """
@@ -188,7 +188,7 @@ class Slo:
 
 @frozen
 class Bounds:
-    """Of one command: seconds of measuring, and what the slice may cost meanwhile, in USD. None: no bound."""
+    """The bounds of one command: seconds of measuring, and the most that the slice may cost, in USD. None: no bound."""
 
     seconds: float | None = None
     usd: float | None = None
@@ -196,12 +196,12 @@ class Bounds:
 
 @frozen
 class Subject:
-    """What was measured: enough to know it again, and to tell it from another.
+    """The server that was measured: enough to recognize it, and to distinguish it from another.
 
     `profile_fingerprint` is that of the profile as it was deployed, `spec_fingerprint` that of its server alone: both
     "" where only an address is known. `engine` is what the engine said of itself, by name. `usd_per_hour` is of the
     whole slice. `replica` is the address of the one that was measured of several, "" where there is one.
-    `is_emulated`: no figure says anything about a TPU. None and "" are what nobody knew.
+    `is_emulated`: no figure says anything about a TPU. None and "" are unknown.
     """
 
     model: str
@@ -240,7 +240,7 @@ class Sweep:
 
 @frozen
 class Start:
-    """The start of the server that a run measured, as its log tells it.
+    """The start of the server that a run measured, as its log shows it.
 
     `seconds` is from the container to the first request that it takes; `compile_seconds` is the engine's own word for a
     part of it. `programs_cached` were in the compile cache, of `programs` that were looked up or are there since. None
@@ -268,7 +268,7 @@ class Run:
 
     `source` is the file that it was imported from, and `source_hash` that file's own (of several, of all
     in a row); "" for what we measured. `turn` is that of an A/B, None for a run by itself. `start` is how its server
-    came up, None where nobody looked or the log does not tell.
+    came up, None where it was not read, or the log does not say.
     """
 
     id: str

@@ -22,7 +22,7 @@ class Speculation:
 
 @frozen
 class Engine:
-    """What of a profile the sizing depends on, every default decided as vLLM decides it.
+    """The settings that the sizing depends on, with every default decided as vLLM decides it.
 
     `tensor_parallel` x `data_parallel` chips are used; each data-parallel rank is an engine of its own.
     `utilization` is a share of HBM. `block_size` None: the platform derives it. `is_multimodal`: the model is, and not
@@ -58,7 +58,7 @@ class Engine:
 
 @frozen
 class Unsized:
-    """Why there is no budget: the clause after "cannot size this, because". Never an error by itself.
+    """The reason why there is no budget: the clause after "cannot size this, because". It is never an error by itself.
 
     `is_impossible`: not for want of knowledge, but because no engine would start like this.
     `settings` are the flags and variables that the reason is about, none where it is about the model.
@@ -95,7 +95,7 @@ class Unsized:
 
 @frozen
 class HbmBudget:
-    """What one chip holds, in bytes, and what that serves.
+    """The memory of one chip, in bytes, and the load that it can serve.
 
     weights + kv + program + free = hbm. `program` is what compiled programs are known to need; `free` is negative
     where the engine would run out of memory while it compiles. `num_blocks` is of one data-parallel rank,
@@ -129,7 +129,7 @@ class HbmBudget:
 
     @property
     def kv_bytes_per_token_per_chip(self) -> int:
-        """Of a request of full length: layers with a window hold less than its every token."""
+        """The blocks of a request of full length: layers with a window keep fewer than all of its tokens."""
         tokens = -(-self.engine.max_model_len // self.block_size) * self.block_size
         return self.bytes_per_block * self.blocks_per_request // tokens
 
@@ -144,7 +144,7 @@ class HbmBudget:
 
     @property
     def holds_a_request(self) -> bool:
-        """Whether the weights and one request of `max_model_len` go in; room for programs is not part of it.
+        """Whether the weights and one request of `max_model_len` fit; room for programs is not part of it.
 
         The null block is set aside before vLLM checks (v1/core/kv_cache_utils.py, get_kv_cache_configs).
         """

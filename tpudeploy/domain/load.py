@@ -40,7 +40,7 @@ class Point:
 
 @frozen
 class Offer:
-    """What is asked of the client for one cell.
+    """The work of the client for one cell.
 
     Each stream's first request is its warm-up. Measured is from the moment when the last of them has ended, until
     `requests` more were answered and `least_seconds` have passed, or at the latest `window_seconds`. `seed` makes the
@@ -64,7 +64,7 @@ class Answer:
     """One request. Times are seconds of the client's own clock; `arrivals` has one for each piece of the stream.
 
     `sent_at` is stamped when the request is written to a connection that was open before. `turn` counts the requests
-    of a stream from 0, the warm-up. Tokens are the server's own count; None where it told none. `error` is "" for an
+    of a stream from 0, the warm-up. Tokens are the server's own count; None if not reported. `error` is "" for an
     answer that came whole.
     """
 
@@ -79,7 +79,7 @@ class Answer:
 
 @frozen
 class Observation:
-    """What the client saw of one cell, and how it fared itself.
+    """The client's observations of one cell, and its own load.
 
     `window` is None where it was cut off before the warm-up had ended. `lags` is by how many seconds the client's own
     timer was late, each time within the window; `cpu_share` of one core was taken there. `seconds` is all of it:
@@ -96,7 +96,7 @@ class Observation:
 
 @frozen
 class Lookups:
-    """What an engine's prefix cache was asked for, and had, since it started; in tokens of prompts."""
+    """The queries and hits of an engine's prefix cache since it started, in tokens of prompts."""
 
     asked: float
     had: float

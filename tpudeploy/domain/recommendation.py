@@ -29,7 +29,7 @@ class OperatingPoint:
 
 @frozen
 class Workload:
-    """`users` requests at once, each of so many tokens in and out. None: no matter.
+    """`users` requests at once, each with these numbers of prompt and output tokens. None: any.
 
     `ttft_seconds` is what 95 of 100 requests must begin within.
     """
@@ -43,7 +43,7 @@ class Workload:
 
 @frozen
 class Choice:
-    """What would serve it. `settings` are the keys of a profile, by dotted path.
+    """A setup that would serve it. `settings` are the keys of a profile, by dotted path.
 
     `run` and `cell` are the measurement that it rests on: "" and None where it rests on the size model, which knows
     memory and nothing of speed. `why` says what was weighed. `is_emulated`: the run was measured on the emulator.

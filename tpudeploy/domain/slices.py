@@ -17,7 +17,7 @@ class Phase(StrEnum):
 
     creating ─▶ queued ─▶ provisioning ─▶ up ─▶ suspending ─▶ husk ─▶ leaving ─▶ (absent)
         └─────────┴───────────┴───────────┴──────────────────────────────▲
-    suspending: Google takes its machine away, and the request remains as a husk.  leaving: somebody deletes it.
+    suspending: Google takes its machine away, and the request remains as a husk.  leaving: it is being deleted.
     refused: the request failed, and no slice was created.  lost: Google still lists it, but its machine is gone.
     """
 

@@ -101,12 +101,12 @@ class Attempt:
 
     @property
     def holds_slice(self) -> bool:
-        """Whether the slice was granted and is not being released: it exists for all we know, and it is meant to."""
+        """Whether the slice was granted and is not being released: as far as is known it exists, and it is kept."""
         return self.granted_at is not None and self.release is None
 
     @property
     def is_listed(self) -> bool:
-        """Whether the cloud has listed it once: from then on a 404 means that it is gone."""
+        """Whether the cloud has listed it once: from then on a 404 means that it was deleted."""
         return not isinstance(progress(self.life), Requested)
 
     @property
@@ -235,7 +235,7 @@ class Refused:
 class Record:
     """One replica. `home` is the zone of its last slice, which is requested first after a loss.
 
-    `lost` is the slice that served and was lost, or "" if there is none or another slice serves in its place.
+    `lost` is the slice that served and was lost, or "" without one, or if another slice serves in its place.
     """
 
     index: int

@@ -68,7 +68,7 @@ class ReplicaVerification:
 
     @property
     def is_open(self) -> bool:
-        """Whether no source reports some setting that the profile states."""
+        """Whether some setting in the profile is reported by no source."""
         return any(s.is_written and s.verdict is Verdict.UNTOLD for s in self.settings)
 
     def with_verdict(self, verdict: Verdict) -> tuple[VerifiedSetting, ...]:

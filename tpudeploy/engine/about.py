@@ -1,4 +1,4 @@
-"""What every event of one request begins with."""
+"""The fields that every event of one request begins with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many creates the project has left this minute: a token bucket that all runs of one process share.
+"""The creates that the project has left this minute: a token bucket that all runs of one process share.
 
 Why: decision 32 in docs/decisions.md.
 """

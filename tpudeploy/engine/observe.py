@@ -49,7 +49,7 @@ class _Machine:
 def readable_states(
     world: World, names: Iterable[str]
 ) -> tuple[dict[str, State | None], dict[str, errors.TpudeployError]]:
-    """Return the states that can be read, None where there is none, and why each of the others cannot be.
+    """Return the states that can be read, None for a missing one, and why each of the others cannot be read.
 
     A state in a bucket that does not answer, or that may not be read, is one of the others.
     """

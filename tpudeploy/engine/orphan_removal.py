@@ -1,12 +1,12 @@
 """Find what no state needs in whole projects, and remove it, under the lock of its deployment, until it is gone.
 
-What an apply has come to need meanwhile stays. Nothing is written down, and nothing need be: after a kill, the next run
+A resource that an apply needs by then is kept. Nothing has to be written down: after a kill, the next run
 begins with what the cloud still lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +14,7 @@ from tpudeploy.domain import errors, events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.life import ReleaseBegan
-from tpudeploy.domain.orphans import Claim, Orphan, Orphans
+from tpudeploy.domain.orphans import Claim, Listing, Orphan, Orphans
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import Outcome, Report
 from tpudeploy.domain.slices import Observed, Slice
@@ -54,11 +54,17 @@ def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[s
     for project in searched:
         list_zones = partial(world.cloud.list_marked, project, zones, backends=backends or {Backend.QUEUED_RESOURCE})
         listing = retry_on_fault(world, project, list_zones, budget=world.patience.faults_at_plan)
-        own = (r for r in listing.resources if not names or r.mark.deployment in names)
-        listings.append(replace(listing, resources=tuple(own)))
+        listings.append(_only_of(listing, names))
     # The states are read again: an intent is written before its request, so each listed resource is in them by now. All
     # of them are read, because a deployment that was renamed still has slices of its old name.
     return find_orphans(listings, _states(world, ()), foreign=foreign, now=world.clock.now())
+
+
+def _only_of(listing: Listing, names: Collection[str]) -> Listing:
+    """Return the listing of these deployments, or of all where none is given."""
+    if not names:
+        return listing
+    return replace(listing, resources=tuple(r for r in listing.resources if r.mark.deployment in names))
 
 
 def _states(world: World, names: Iterable[str]) -> dict[str, State]:

@@ -70,7 +70,7 @@ def _observed(world: World, listing: Listing, name: str) -> tuple[CloudResource,
 def _without_tracked(world: World, resources: Resources) -> dict[str, tuple[CloudResource, ...]]:
     """Leave out what another state tracks: a deployment that was renamed has slices of its old name.
 
-    What its own state tracks stays: that was written during the search, and has to be read.
+    The slices that its own state tracks are kept: that state was written during the search, and has to be read.
     """
     if not any(resources.values()):
         return dict(resources)

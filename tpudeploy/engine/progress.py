@@ -1,4 +1,4 @@
-"""What changed since the last observation, as events: reported on change, not at every poll."""
+"""The changes since the last observation, as events: reported on change, not at every poll."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Progress:
 
 
 def _phase(attempt: Attempt, observed: Observed) -> tuple[str, str]:
-    """Return the phase of a slice or of its boot, with a detail; both are "" if there is none to report."""
+    """Return the phase of a slice or of its boot, with a detail; both are "" without one to report."""
     slice_ = observed.slices.get(attempt.name)
     # A refusal has an event of its own, which says more than a phase: events.NotGranted.
     if slice_ is None or slice_.phase is Phase.REFUSED:

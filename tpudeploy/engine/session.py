@@ -142,7 +142,7 @@ def _fence(world: World, session: Session, operation: str, lease: Lease) -> Sess
     the lock is lost meanwhile.
     """
     conflicts = 0
-    # Without a state there is no version to make stale: such a write is a conflict later, which `Session.put` explains.
+    # Without a state there is no version to make stale: the write conflicts later, which `Session.write` explains.
     while not session.is_new:
         try:
             session.write(session.state)

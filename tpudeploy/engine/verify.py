@@ -88,12 +88,12 @@ class Verifier:
         verification = self._verifications.get(attempt.name)
         return verification is not None and bool(verification.broken)
 
-    def verify_new(self, state: State, observed: Observed, done: Iterable[Done]) -> None:
+    def verify_new(self, state: State, observed: Observed, served_steps: Iterable[Done]) -> None:
         """Verify each slice that is as planned and was not verified since it booted. Never raises."""
         deployment, sources = self._goal.deployment, self._sources
         if deployment is None or sources is None:
             return
-        names = {each.name for each in done}
+        names = {each.name for each in served_steps}
         servers = [s for s in serving(state, observed) if s.attempt.name in names and self._is_new(s.attempt)]
         self._verify(sources, deployment, servers)
 

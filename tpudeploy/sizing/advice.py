@@ -1,4 +1,4 @@
-"""What would fit, where something does not: the same deployment with one setting changed until it does."""
+"""Ways to make a deployment fit: the same deployment with one setting changed until it does."""
 
 from __future__ import annotations
 

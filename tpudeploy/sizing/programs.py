@@ -1,4 +1,4 @@
-"""What compiled programs need beside weights and cache: no engine reserves it, so what utilization leaves must hold it.
+"""The memory of compiled programs: no engine reserves it, so what utilization leaves must hold it.
 
 Measured on one v5e chip with Gemma 4 E2B and 256 requests: at utilization 0.95, 845,466,829 B are left, and when
 `jit_structured_decode_fn` wants 384.11 MiB, 346.77 MiB are free: the boot dies after 13 minutes. At 0.92 it boots.

@@ -1,4 +1,4 @@
-"""Send each slice's calls to the API that it was requested from, and merge what several slices are asked for.
+"""Send each slice's calls to the API that it was requested from, and merge the answers for several slices.
 
 The client of Compute Engine is made when a slice or a search needs it: its document takes long to read.
 """

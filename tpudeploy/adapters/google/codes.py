@@ -1,4 +1,4 @@
-"""google.rpc.Code, and the code that an HTTP status stands for where the body names none."""
+"""google.rpc.Code, and the code of an HTTP status whose body names none."""
 
 from __future__ import annotations
 

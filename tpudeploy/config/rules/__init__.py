@@ -1,1 +1,1 @@
-"""What keys say together: run over the tree, not the model, so that one wrong value hides no other problem."""
+"""Rules between keys: they run over the tree, not the model, so that one wrong value hides no other problem."""

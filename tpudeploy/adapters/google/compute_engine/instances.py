@@ -48,10 +48,10 @@ from tpudeploy.ports import Clock
 _PAGE = 500
 # From this number of slices in a project on, one list replaces the calls for each.
 _MIN_SLICES = 8
-# An instance that Google ended, and that is to restart by itself, restarts within minutes. One that somebody stopped
+# An instance that Google ended, and that is to restart by itself, restarts within minutes. One that a user stopped
 # does not, and shows as the same state.
 _RESTART_SECONDS = 900.0
-# How often a change of an instance's metadata, labels or tags is sent while somebody else changes them too.
+# How often a change of an instance's metadata, labels or tags is sent while another client changes them too.
 _UPDATES = 4
 # A retry of an insert after a crash carries the same id, by which its operation can be found.
 _REQUEST_IDS = uuid.UUID("0f5f0ac1-9a64-4a3e-8d4a-0b1f0f7f0c55")

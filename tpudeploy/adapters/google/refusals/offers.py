@@ -1,4 +1,4 @@
-"""What Google does not offer in a place, or not to this project: other places may do."""
+"""Errors for what Google does not offer in a place, or not to this project: other places may offer it."""
 
 from __future__ import annotations
 

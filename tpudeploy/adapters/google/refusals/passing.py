@@ -1,4 +1,4 @@
-"""What says nothing about the request: it is looked at again, or asked for again."""
+"""Errors that say nothing about the request: it is observed or sent again."""
 
 from __future__ import annotations
 

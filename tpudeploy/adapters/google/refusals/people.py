@@ -1,4 +1,4 @@
-"""What no other place would take either, until a person acts."""
+"""Errors that no other place would avoid, until a person acts."""
 
 from __future__ import annotations
 

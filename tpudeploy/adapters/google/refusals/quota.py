@@ -1,4 +1,4 @@
-"""What the project may hold or ask for, and does already."""
+"""Errors for what a project may have or request, and already has."""
 
 from __future__ import annotations
 
