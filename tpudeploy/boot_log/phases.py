@@ -1,6 +1,6 @@
 """The phases of a start, from the lines that begin and end them, and the graphs that were compiled.
 
-Parts that the script gathers (image, secrets, compile cache, weights of a mirror) run side by side: those phases overlap.
+Parts that the script gathers (image, secrets, compile cache, mirrored weights) run side by side: those phases overlap.
 """
 
 from __future__ import annotations
