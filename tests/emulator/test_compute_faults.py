@@ -70,6 +70,17 @@ def test_a_row_strikes_one_api_alone_where_it_names_its_method() -> None:
         assert w.emulator.live() == {}
 
 
+def test_a_zone_can_be_full_for_one_api_alone() -> None:
+    rows = [{"habit": "common-reopening", "zone": ZONE, "after": 60, "api": "tpu"}]
+    with world({"fault": "stockout", "zone": "us-east5-a", "api": "compute"}, habits=rows) as w:
+        w.create("q")
+        w.insert("a")
+        w.create("r", "us-east5-a")
+        w.insert("b", "us-east5-a")
+        w.clock.sleep(10)
+        assert w.emulator.live() == {ZONE: {"a": "RUNNING"}, "us-east5-a": {"r": "ACTIVE"}}
+
+
 def test_a_lost_reply_leaves_an_operation_that_the_request_id_finds() -> None:
     id_ = "00000000-0000-4000-8000-00000000000b"
     with world({"fault": "lost-reply", "times": 1}) as w:

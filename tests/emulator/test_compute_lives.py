@@ -133,6 +133,19 @@ def test_a_preempted_instance_that_is_to_stop_stays_and_can_start_again() -> Non
         assert w.done(operation)["status"] == "DONE"
 
 
+def test_an_instance_that_google_stops_can_be_deleted_meanwhile() -> None:
+    with world() as w:
+        w.insert(scheduling=STOPS)
+        w.until("RUNNING")
+        w.emulator.preempt("a")
+        w.until("STOPPING")
+        operations = [w.call("delete"), w.call("delete")]
+        w.until("ABSENT")
+        assert [w.done(operation)["status"] for operation in operations] == ["DONE", "DONE"]
+        w.clock.sleep(60)
+        assert w.status() == "ABSENT"
+
+
 @pytest.mark.parametrize("state", ["REPAIRING", "TERMINATED"])
 def test_an_instance_whose_host_failed_runs_again_by_itself(state: str) -> None:
     with world({"fault": "host-error", "after": 10, "down": 60, "shows": state}) as w:

@@ -52,6 +52,15 @@ def test_an_image_does_not_fit_on_the_disk_that_nobody_sized() -> None:
         assert w.call("get")["disks"][0]["diskSizeGb"] == "10"
 
 
+def test_a_simulated_machine_fails_on_a_small_disk_too() -> None:
+    small = body()["disks"]
+    small[0]["initializeParams"]["diskSizeGb"] = "10"
+    with world() as w:
+        w.insert(disks=small, metadata=ENABLED)
+        w.until("RUNNING")
+        assert '"detail": "no space left on device"' in attributes(w)["report"]
+
+
 def test_guest_attributes_must_be_enabled() -> None:
     with world(nodes="real") as w:
         assert "403" in up(w, "say phase booted", metadata={})

@@ -132,6 +132,7 @@ class Cloud:
     def closing(self, request: ChipRequest) -> Iterator[Trouble]:
         """Yield the rows that keep this request in its queue while they hold."""
         facts = {
+            "api": request.service,
             "method": request.create_method,
             "zone": request.zone,
             "name": request.id,

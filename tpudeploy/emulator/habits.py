@@ -4,7 +4,8 @@
       - {habit: early-preemption, zone: us-east5-a, after: 300}
       - {habit: night-capacity, zone: "us-*", opens: 22, closes: 6}
 
-A row of trouble scripts one event, and a habit describes a place. The times of day are UTC.
+A habit of one API alone, `api: tpu` or `api: compute`, lets the two have other capacity in a zone. A row of trouble
+scripts one event, and a habit describes a place. The times of day are UTC.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ def troubles(row: Mapping[str, Any]) -> Iterator[Row]:
     if name not in HABITS:
         raise ValueError(f"unknown habit `{name}`{suggest(name, HABITS)}")
     habit = HABITS[name]
-    unknown = sorted(set(row) - {"habit", "zone", *habit.options})
+    unknown = sorted(set(row) - {"habit", "zone", "api", *habit.options})
     if unknown:
         raise ValueError(f"`{name}` takes no {', '.join(f'`{key}`' for key in unknown)}")
-    yield from habit.rows({"zone": "*", **habit.options, **row})
+    api = {"api": row["api"]} if "api" in row else {}
+    for trouble in habit.rows({"zone": "*", **habit.options, **row}):
+        yield trouble | api
 
 
 def _early_preemption(option: Mapping[str, Any]) -> Iterator[Row]:

@@ -121,6 +121,8 @@ class Instance(ChipRequest):
     refusal: wire.Status | None = None
     host: Host | None = None
     insert_operation: ZoneOperation | None = None
+    open_operations: list[ZoneOperation] = field(default_factory=list)
+    is_being_deleted: bool = False
     started_at: float | None = None
     stopped_at: float | None = None
     ends_at: float | None = None

@@ -203,7 +203,7 @@ class Service:
         calls[call.method] += 1
         calls[place] += 1
         pattern = create_request.pattern(call.body)
-        facts = {"method": call.method, "zone": call.zone, "name": call.resource_id, **pattern}
+        facts = {"api": call.service, "method": call.method, "zone": call.zone, "name": call.resource_id, **pattern}
         return self._cloud.striking(facts, {"call": calls[call.method], "attempt": calls[place]})
 
     def _carry_out(self, call: Call, method: Method) -> Reply:

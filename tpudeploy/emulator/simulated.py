@@ -34,6 +34,7 @@ _PHASES = (
 )
 _PORT = 8000
 _SETUP_FAILED = "a setup step exited 1"
+_DISK_FULL = "no space left on device"
 _UNDO_FAILED = "the engine did not come up"
 _DOCKER_RUN = re.compile(r"^docker_run=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
 
@@ -177,6 +178,8 @@ class Simulated:
         phase = [name for name, begins in _PHASES if begins <= share][-1]
         if phase != "serving":
             return phase, ""
+        if self._facts.plain_image is not None and not self._facts.plain_image.has_room:
+            return "failed", _DISK_FULL
         is_undo = bool(self._change) and self._change == self._undone
         if is_undo and self._behaviour.undo_fails:
             return "failed", f"{self._cause} (the server before did not come back either: {_UNDO_FAILED})"

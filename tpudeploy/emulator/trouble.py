@@ -17,7 +17,7 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
     return f"; did you mean `{close[0]}`?" if close else ""
 
 
-_PATTERNS = ("zone", "method", "name", "type", "model")
+_PATTERNS = ("zone", "method", "name", "type", "model", "api")
 _COUNTS = ("attempt", "call")
 _DAY, _HOUR = 86400.0, 3600.0
 

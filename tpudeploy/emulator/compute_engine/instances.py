@@ -88,9 +88,6 @@ def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
                 cloud.agenda.add(at, lambda moment: operation.fail(moment, refusal))
         elif "delete-refused" in call.troubles:
             cloud.agenda.add(at, lambda moment: operation.fail(moment, refusal))
-        elif instance.state == "STOPPING":
-            ends = now + instance.timings.deleting
-            cloud.agenda.add(ends, lambda moment: operation.succeed(moment, "Empty", {}))
         else:
             life.delete(cloud, instance, operation, now)
 

@@ -7,6 +7,7 @@ Words in lower case are Timings. Every function gets the moment at which it happ
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -75,8 +76,8 @@ def _lapse(cloud: Cloud, instance: Instance, at: float) -> None:
     if cloud.scenario.compute_engine.lapse_has_error:
         fail(cloud, instance, at, _status("lapsed", instance))
     else:
-        forget(cloud, instance)
         end_insert(instance, at)
+        forget(cloud, instance, at)
 
 
 def provision(cloud: Cloud, instance: Instance, at: float) -> None:
@@ -118,7 +119,7 @@ def _run(cloud: Cloud, instance: Instance, at: float) -> None:
         if (settings := instance.fault_settings(fault)) is not None:
             hour = settings.get("hour")
             moment = at + settings["after"] if hour is None else next_hour(hour, at)
-            cloud.later(instance, moment, lambda now, strike=strike: strike(cloud, instance, now))  # type: ignore[misc]  # a default holds the loop's value
+            cloud.later(instance, moment, partial(strike, cloud, instance))
 
 
 def preempt(cloud: Cloud, instance: Instance, at: float) -> None:
@@ -132,15 +133,16 @@ def preempt(cloud: Cloud, instance: Instance, at: float) -> None:
 def stop(cloud: Cloud, instance: Instance, at: float, action: str, operation: ZoneOperation | None = None) -> None:
     """Stop the machine. `action` is DELETE or STOP: with STOP the instance stays, and so does its disk."""
     instance.enter("STOPPING")
+    instance.open_operations += [] if operation is None else [operation]
     take_down_instance(instance)
 
     def end(now: float) -> None:
         if action == "DELETE":
-            forget(cloud, instance)
+            forget(cloud, instance, now)
         else:
             instance.enter(cloud.scenario.compute_engine.stopped_state)
             instance.stopped_at, instance.started_at = now, None
-        _succeed(operation, now)
+            _close_operations(instance, now)
 
     cloud.later(instance, at + instance.timings.suspending, end)
 
@@ -163,28 +165,31 @@ def restart_on_other_host(
 
 
 def delete(cloud: Cloud, instance: Instance, operation: ZoneOperation | None, at: float) -> None:
-    """Delete an instance in any state: its insert, if it is still open, ends with it."""
-    was_queueing = instance.state in QUEUEING
+    """Delete an instance in any state: what else is under way with it, its insert too, ends with it."""
+    instance.open_operations += [] if operation is None else [operation]
+    if instance.is_being_deleted:
+        return
+    was_queueing, instance.is_being_deleted = instance.state in QUEUEING, True
     instance.enter("STOPPING")
     take_down_instance(instance)
 
     def end(now: float) -> None:
-        forget(cloud, instance)
         end_insert(instance, now, _status("withdrawn", instance))
-        _succeed(operation, now)
+        forget(cloud, instance, now)
 
     cloud.later(instance, at + (0.0 if was_queueing else instance.timings.deleting), end)
 
 
 def fail(cloud: Cloud, instance: Instance, at: float, refusal: wire.Status) -> None:
-    forget(cloud, instance)
     end_insert(instance, at, refusal)
+    forget(cloud, instance, at)
 
 
-def forget(cloud: Cloud, instance: Instance) -> None:
+def forget(cloud: Cloud, instance: Instance, at: float) -> None:
     take_down_instance(instance)
     instance.changes += 1
     cloud.instances.pop(instance.name, None)
+    _close_operations(instance, at)
 
 
 def end_insert(instance: Instance, at: float, refusal: wire.Status | None = None) -> None:
@@ -235,10 +240,6 @@ def _announce_maintenance(cloud: Cloud, instance: Instance, at: float) -> None:
     cloud.later(instance, begins, maintain)
 
 
-def _vanish(cloud: Cloud, instance: Instance, _at: float) -> None:
-    forget(cloud, instance)
-
-
 def _end_run(cloud: Cloud, instance: Instance, at: float) -> None:
     stop(cloud, instance, at, _action(instance))
 
@@ -247,7 +248,7 @@ _STRIKES = {
     "preempt": preempt,
     "host-error": _strike_host,
     "maintenance": _announce_maintenance,
-    "vanish": _vanish,
+    "vanish": forget,
     "flex-end": _end_run,
 }
 
@@ -268,9 +269,11 @@ def _run_seconds(instance: Instance) -> float | None:
     return None if run is None else float(run["seconds"])
 
 
-def _succeed(operation: ZoneOperation | None, at: float) -> None:
-    if operation is not None:
+def _close_operations(instance: Instance, at: float) -> None:
+    """End the operations that wait for the instance to stop or to be gone."""
+    for operation in instance.open_operations:
         operation.succeed(at, "Empty", {})
+    instance.open_operations = []
 
 
 def _status(cause: str, instance: Instance) -> texts.ComputeStatus:

@@ -25,6 +25,11 @@ class PlainImage:
     disk_gb: int
     scopes: tuple[str, ...]
 
+    @property
+    def has_room(self) -> bool:
+        """Whether an unpacked image of vLLM fits on the disk; its size is UNVERIFIED."""
+        return self.disk_gb >= 20  # noqa: PLR2004 - the fact itself
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:

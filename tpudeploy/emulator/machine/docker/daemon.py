@@ -30,7 +30,6 @@ SHORT_ID = 12  # characters of docker's short id
 # libtpu's message about a chip that another process holds (published: marin #4675).
 BUSY = "RuntimeError: TPU initialization failed: open(/dev/vfio/0): Device or resource busy"
 _CHIP_FILE = "proc/4242/fd/7"  # how Linux shows an open file of a process, below the node's root
-_IMAGE_GB = 20  # of disk that an unpacked image of vLLM needs; UNVERIFIED
 
 
 class DaemonError(Exception):
@@ -71,7 +70,7 @@ class Daemon:
             if self._failures_ahead:
                 self._failures_ahead -= 1
                 raise DaemonError(f"Get https://{registry}/v2/: net/http: TLS handshake timeout")
-            if self._facts.plain_image is not None and self._facts.plain_image.disk_gb < _IMAGE_GB:
+            if self._facts.plain_image is not None and not self._facts.plain_image.has_room:
                 raise DaemonError("failed to register layer: write /usr/lib: no space left on device")
             self.images.add(image)
 
