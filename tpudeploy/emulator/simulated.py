@@ -178,7 +178,7 @@ class Simulated:
         phase = [name for name, begins in _PHASES if begins <= share][-1]
         if phase != "serving":
             return phase, ""
-        if self._facts.plain_image is not None and not self._facts.plain_image.has_room:
+        if not self._facts.has_room:
             return "failed", _DISK_FULL
         is_undo = bool(self._change) and self._change == self._undone
         if is_undo and self._behaviour.undo_fails:

@@ -10,6 +10,8 @@ from tpudeploy.emulator.clock import Clock
 from tpudeploy.emulator.http_server import Reply
 from tpudeploy.emulator.timings import Jitter
 
+_IMAGE_GB = 20  # UNVERIFIED
+
 
 def _ignore(_message: str) -> None:
     """Ignore a message, for a machine without a cloud behind it."""
@@ -24,11 +26,6 @@ class PlainImage:
 
     disk_gb: int
     scopes: tuple[str, ...]
-
-    @property
-    def has_room(self) -> bool:
-        """Whether an unpacked image of vLLM fits on the disk; its size is UNVERIFIED."""
-        return self.disk_gb >= 20  # noqa: PLR2004 - the fact itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +53,11 @@ class Facts:
     engine: Sequence[str] = ()
     note_unsupported: Callable[[str], None] = field(default=_ignore)
     plain_image: PlainImage | None = None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether an unpacked image of vLLM fits on the disk."""
+        return self.plain_image is None or self.plain_image.disk_gb >= _IMAGE_GB
 
     @property
     def enables_guest_attributes(self) -> bool:

@@ -70,7 +70,7 @@ class Daemon:
             if self._failures_ahead:
                 self._failures_ahead -= 1
                 raise DaemonError(f"Get https://{registry}/v2/: net/http: TLS handshake timeout")
-            if self._facts.plain_image is not None and not self._facts.plain_image.has_room:
+            if not self._facts.has_room:
                 raise DaemonError("failed to register layer: write /usr/lib: no space left on device")
             self.images.add(image)
 
