@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tpudeploy.loading import Profile
     from tpudeploy.operations.ab import AbProposal, AbResult
     from tpudeploy.operations.alerts import AlertFile
+    from tpudeploy.operations.bench import WrittenFiles
     from tpudeploy.operations.benchmark_run import BenchmarkRun
     from tpudeploy.operations.benchmark_runs import Runs
     from tpudeploy.operations.compare import Compared
@@ -85,6 +86,7 @@ __all__ = [
     "Version",
     "Wait",
     "Workspace",
+    "WrittenFiles",
     "ZoneTables",
     "errors",
     "events",
@@ -124,6 +126,7 @@ _HOMES = {
     "Validation": ("tpudeploy.operations.validate", "Validation"),
     "Verified": ("tpudeploy.operations.verify", "Verified"),
     "Version": ("tpudeploy.operations.version", "Version"),
+    "WrittenFiles": ("tpudeploy.operations.bench", "WrittenFiles"),
     "ZoneTables": ("tpudeploy.operations.zones", "ZoneTables"),
     "Imported": ("tpudeploy.operations.import_slice", "Imported"),
     "StateAddresses": ("tpudeploy.operations.state", "StateAddresses"),

@@ -6,11 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tpudeploy.domain.serialization import to_json
-
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tpudeploy.accuracy.sheet import Sheet
     from tpudeploy.domain.accuracy import Verdict
     from tpudeploy.domain.benchmark import Run
@@ -34,21 +30,10 @@ def replica_runs(runs: Iterable[Run]) -> Document:
     return {"format": "tpudeploy.replica-runs/1", "runs": [json.loads(dumps(run)) for run in runs]}
 
 
-def runs(runs: Iterable[Run]) -> Document:
-    """Return runs with the number of their cells instead of the cells."""
-    trees = [{**to_json(run), "cells": len(run.cells)} for run in runs]
-    return {"format": "tpudeploy.runs/1", "runs": trees}
-
-
 def gc(garbage: Orphans, report: Report | None, error: TpudeployError | None) -> Document:
     """Return the orphans, the report of their removal, and the error that stopped it; either may be null."""
     report_document = None if report is None else report.to_dict()
     return {**garbage.to_dict(), "report": report_document, "error": None if error is None else error.to_dict()}
-
-
-def files(paths: Iterable[Path]) -> Document:
-    """Return the paths of the files that a command wrote."""
-    return {"format": "tpudeploy.files/1", "files": [str(path) for path in paths]}
 
 
 def completion(shell: str, script: str) -> Document:

@@ -15,6 +15,7 @@ from tpudeploy.operations import operation
 from tpudeploy.operations.declaration import Argument, Kind, Operation
 
 if TYPE_CHECKING:
+    from tpudeploy.domain.errors import ProfileInvalid
     from tpudeploy.results import Result
     from tpudeploy.workspace import Workspace
 
@@ -25,8 +26,6 @@ _PARSERS: Mapping[Kind, Callable[[str], Any]] = {
     Kind.LATENCY: options.latency,
     Kind.AMOUNT: float,
 }
-
-_SEVERAL_PROFILES = frozenset({Kind.PROFILES, Kind.VALID_PROFILES})
 
 
 class OperationCommand:
@@ -123,25 +122,20 @@ def prepare(row: Operation, args: argparse.Namespace, context: Context) -> Call:
     """Load the profiles that are named, and open their workspace."""
     values: dict[str, Any] = {}
     paths: list[str] = []
+    invalid: Mapping[str, ProfileInvalid] = {}
     for argument in row.arguments:
         if not (argument.for_command and argument.for_library):
             continue
         value = getattr(args, argument.name)
-        values[argument.name] = value
-        if argument.kind in _SEVERAL_PROFILES:
-            paths = value
-            loaded = context.load_each(paths, args) if argument.kind is Kind.VALID_PROFILES else None
-            values[argument.name] = context.load(paths, args) if loaded is None else loaded.valid
-            values["invalid"] = {} if loaded is None else loaded.invalid
+        if _names_profiles(argument, value, context):
+            paths = [value] if isinstance(value, str) else value
+            value, invalid = _load(argument, paths, args, context)
         elif argument.kind is Kind.FILE and value is not None:
-            values[argument.name] = context.folder / value
-        elif value is not None and _is_one_profile(argument, value, context):
-            paths = [value]
-            (values[argument.name],) = context.load(paths, args)
-    invalid = values.pop("invalid", {})
+            value = context.folder / value
+        values[argument.name] = value
     if row.takes_invalid:
         values["invalid"] = invalid
-    elif invalid:
+    else:
         context.report_invalid(invalid)
     if row.takes_events:
         values["on_event"] = event_printer(context.terminal)
@@ -151,11 +145,28 @@ def prepare(row: Operation, args: argparse.Namespace, context: Context) -> Call:
     return Call(workspace=workspace, values=values, has_invalid=bool(invalid) and not row.takes_invalid)
 
 
-def _is_one_profile(argument: Argument, word: str, context: Context) -> bool:
-    """Return whether a word is a profile, and not the name of a deployment or another text."""
-    if argument.kind is Kind.PROFILE_OR_NAME:
-        return context.is_profile(word)
-    return argument.kind is Kind.PROFILE
+def _names_profiles(argument: Argument, value: Any, context: Context) -> bool:
+    """Return whether a value names profiles to load, and not a deployment or another text."""
+    match argument.kind:
+        case Kind.PROFILES | Kind.VALID_PROFILES:
+            return True
+        case Kind.PROFILE:
+            return value is not None
+        case Kind.PROFILE_OR_NAME:
+            return value is not None and context.is_profile(value)
+        case _:
+            return False
+
+
+def _load(
+    argument: Argument, paths: list[str], args: argparse.Namespace, context: Context
+) -> tuple[Any, Mapping[str, ProfileInvalid]]:
+    """Return one profile or several, as the argument takes them, and the error of each invalid file."""
+    if argument.kind is Kind.VALID_PROFILES:
+        loaded = context.load_each(paths, args)
+        return loaded.valid, loaded.invalid
+    profiles = context.load(paths, args)
+    return (profiles if argument.kind is Kind.PROFILES else profiles[0]), {}
 
 
 def show(result: Result, context: Context, *, with_messages: bool = True) -> None:

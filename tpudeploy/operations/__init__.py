@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tpudeploy.operations.alerts import alerts as _alerts
     from tpudeploy.operations.apply import apply as _apply
     from tpudeploy.operations.bench import bench as _bench
+    from tpudeploy.operations.bench import bench_import as _bench_import
+    from tpudeploy.operations.bench import bench_report as _bench_report
     from tpudeploy.operations.benchmark_run import benchmark_run as _benchmark_run
     from tpudeploy.operations.benchmark_runs import benchmark_runs as _benchmark_runs
     from tpudeploy.operations.compare import compare as _compare
@@ -76,6 +78,8 @@ OPERATIONS: Mapping[str, str] = {
     "metrics": "Show the metrics of running servers, in words.",
     "query": "Ask the endpoint a question.",
     "bench": "",
+    "bench_import": "",
+    "bench_report": "",
     "ab": "",
     "ab_propose": "",
     "ab_result": "",
@@ -101,6 +105,7 @@ OPERATIONS: Mapping[str, str] = {
 _SHARED_MODULES: Mapping[str, str] = {
     **{name: "state" for name in OPERATIONS if name.startswith("state_")},
     "force_unlock": "state",
+    **dict.fromkeys(("bench", "bench_import", "bench_report"), "bench"),
     **dict.fromkeys(("ab", "ab_propose", "ab_result"), "ab"),
 }
 
@@ -147,6 +152,8 @@ class Methods:
         metrics = _metrics
         query = _query
         bench = _bench
+        bench_import = _bench_import
+        bench_report = _bench_report
         ab = _ab
         ab_propose = _ab_propose
         ab_result = _ab_result

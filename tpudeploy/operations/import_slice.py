@@ -127,7 +127,8 @@ OPERATION = Operation(
         ),
         Argument(
             name="id",
-            help="The resource: projects/P/locations/Z/queuedResources/N, P/Z/N, Z/N or N.",
+            help="The resource: projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, P/Z/N, Z/N "
+            "or N.",
             metavar="ID",
             is_required=True,
             positional=True,

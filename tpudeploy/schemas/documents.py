@@ -65,7 +65,6 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
         {"runs": tuple[Run, ...]},
         printed_as={Run: As(adds={"format": {"const": "tpudeploy.run/1"}, "hash": TEXT})},
     ),
-    "files": _formatted("files", {"files": TEXTS}),
     "profiles": _formatted("profiles", {"profiles": TEXTS}),
     "completion": _formatted("completion", {"shell": TEXT, "script": TEXT}),
     "emulator": _formatted("emulator", {"environment": mapping_of(TEXT)}),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpudeploy.cli import documents, exits, options, sweep_options
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.operation_command import show
 from tpudeploy.domain.errors import UsageError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     match args.words:
         case ["list"]:
-            return _list(args, context)
+            return _list(context)
         case ["show", id_]:
             return _show(args, context, id_)
         case ["import", _, *_]:
@@ -242,12 +243,10 @@ def _bounds(args: argparse.Namespace, target: Target) -> Bounds:
 
 
 def _import(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.operations.benchmark import Benchmarks
-
-    files = {name: _content(context, name) for name in args.words[1:]}
     workspace = context.workspace()
-    run_ = Benchmarks(workspace).imports(files, model=args.model or "", type=args.type, usd_per_hour=args.usd_per_hour)
-    _tell(run_, args, context, workspace)
+    files = {name: _content(context, name) for name in args.words[1:]}
+    result = workspace.bench_import(files, model=args.model or "", type=args.type, usd_per_hour=args.usd_per_hour)
+    _tell(result.run, args, context, workspace)
     return exits.SUCCESS
 
 
@@ -260,33 +259,23 @@ def _content(context: Context, name: str) -> bytes:
 
 def _show(args: argparse.Namespace, context: Context, id_: str) -> int:
     workspace = context.workspace()
-    _tell(workspace.adapters.runs.find(id_), args, context, workspace)
+    _tell(workspace.benchmark_run(id_).run, args, context, workspace)
     return exits.SUCCESS
 
 
 def _report(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.cli.reporting import write_report
-
     if args.out is None:
         raise UsageError("`bench report` needs an output file.", hint="tpudeploy bench report ID -o report.html")
-    first, *others = args.words[1:]
     profile = None if args.profile is None else context.load([args.profile], args)[0]
     workspace = context.workspace([] if args.profile is None else [args.profile])
-    paths = write_report(workspace, first, others, profile=profile, out=context.folder / args.out)
-    for path in paths:
-        context.terminal.talk(f"Wrote {path}")
-    context.reply.set(documents.files(paths))
+    result = workspace.bench_report(args.words[1:], context.folder / args.out, profile=profile)
+    context.terminal.talk(str(result))
+    context.reply.set(result.to_dict())
     return exits.SUCCESS
 
 
-def _list(args: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.benchmark.view import listed
-
-    runs = context.workspace().adapters.runs.all()
-    if args.json:
-        context.reply.set(documents.runs(runs))
-    else:
-        context.terminal.data(listed(runs, context.terminal.paint))
+def _list(context: Context) -> int:
+    show(context.workspace().benchmark_runs(), context)
     return exits.SUCCESS
 
 

@@ -11,7 +11,7 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.domain.names import Address
-from tpudeploy.operations.import_slice import check_import, find_slice, replica_address
+from tpudeploy.operations.import_slice import OPERATION, check_import, find_slice, replica_address
 
 if TYPE_CHECKING:
     from tpudeploy.domain.orphans import CloudResource
@@ -19,19 +19,15 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("address", metavar="ADDR", help="The address in the state: NAME, or NAME[INDEX].")
-    parser.add_argument(
-        "id",
-        metavar="ID",
-        help="The resource: projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, P/Z/N, Z/N or N.",
-    )
+    for argument in (OPERATION.argument("address"), OPERATION.argument("id")):
+        parser.add_argument(argument.name, metavar=argument.metavar, help=argument.help)
     parser.add_argument(
         "profile", metavar="PROFILE", nargs="?", help="The profile of NAME (default: NAME.yaml in this folder)."
     )
     options.overlays(parser)
     options.flag(parser, "generate", "Write PROFILE first, from the existing slice.")
     options.option(parser, "model", "With -generate: the model, if the slice does not name it.", metavar="ID")
-    options.flag(parser, "foreign", "Import it even if it belongs to another lineage.")
+    options.flag(parser, "foreign", OPERATION.argument("foreign").help)
     options.lock_timeout(parser)
     options.backend(parser)
 

@@ -9,6 +9,7 @@ from tpudeploy.catalog import closest
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.operations.bench import WrittenFiles
 from tpudeploy.operations.schemas import schema_text
 
 SCHEMA = "profile.schema.json"
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     # The profile's first line refers editors to the schema; an existing file of that name is kept.
     _write(path.with_name(SCHEMA), f"{schema_text()}\n")
     if args.json:
-        context.reply.set(documents.files([path, path.with_name(SCHEMA)]))
+        context.reply.set(WrittenFiles(files=(path, path.with_name(SCHEMA))).to_dict())
     else:
         context.terminal.data(f"Wrote {path}, and {SCHEMA} beside it for your editor. Next: tpudeploy plan {path}")
     return exits.SUCCESS

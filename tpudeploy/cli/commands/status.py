@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import documents, options
+from tpudeploy.cli import options
 from tpudeploy.cli.context import Context, LoadedProfiles
 from tpudeploy.cli.operation_command import add_arguments, show
 from tpudeploy.domain.errors import UsageError
@@ -43,14 +43,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _write_page(result: Status, args: argparse.Namespace, context: Context) -> None:
-    from tpudeploy.cli.reporting import write
+    from tpudeploy.operations.bench import write_files
     from tpudeploy.views.report import fleet
 
-    path = context.folder / args.html
-    write(path, fleet(result.deployments, at=context.clock.now(), emulated=result.emulated))
-    context.terminal.talk(f"Wrote {path}")
+    page = fleet(result.deployments, at=context.clock.now(), emulated=result.emulated)
+    written_files = write_files({context.folder / args.html: page})
+    context.terminal.talk(str(written_files))
     if args.json and not args.watch:
-        context.reply.set(documents.files([path]))
+        context.reply.set(written_files.to_dict())
 
 
 def _watch(workspace: Workspace, loaded: LoadedProfiles, context: Context) -> None:
