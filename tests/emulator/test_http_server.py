@@ -5,9 +5,12 @@ from __future__ import annotations
 import socket
 from contextlib import closing
 
+import pytest
+
 from tpudeploy.emulator.http_server import Reply, Request, Server
 
 REQUEST = b"DELETE /nodes/n HTTP/1.0\r\nContent-Length: 2\r\nX-Key: k\r\n\r\n{}"
+LONG = 65_537 * b"a"  # one byte more than a line may have, and nothing behind it that would stay unread
 
 
 def test_a_request_that_is_cut_off_anywhere_is_not_carried_out() -> None:
@@ -23,6 +26,43 @@ def test_a_request_that_is_cut_off_anywhere_is_not_carried_out() -> None:
         assert requests == []
         assert _send(server.port, REQUEST).startswith(b"HTTP/1.1 200 ")
     assert [request.body for request in requests] == [b"{}"]
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"GET /\r\n\r\n", b"400 Bad Request"),
+        (b"hello\r\n", b"400 Bad Request"),
+        (b"GET / HTTP/1.1\r\nContent-Length: two\r\n\r\n", b"400 Bad Request"),
+        (b"BREW / HTTP/1.1\r\n\r\n", b"501 Not Implemented"),
+        ((b"GET /" + LONG)[: len(LONG)], b"414 "),
+        (b"GET / HTTP/1.1\r\n" + (b"X-Long: " + LONG)[: len(LONG)], b"431 "),
+    ],
+    ids=["HTTP 0.9", "no HTTP", "no length", "no method", "a long path", "a long header"],
+)
+def test_what_is_not_a_request_is_refused_and_its_connection_closed(data: bytes, status: bytes) -> None:
+    requests: list[Request] = []
+
+    def answer(request: Request) -> Reply:
+        requests.append(request)
+        return Reply(http=200, body={})
+
+    with closing(Server(0, answer)) as server:
+        assert _send(server.port, data).startswith(b"HTTP/1.1 " + status)
+    assert requests == []
+
+
+def test_requests_of_one_connection_are_answered_one_after_the_other() -> None:
+    def answer(request: Request) -> Reply:
+        return Reply(http=200, body=f"{request.method} {request.path} {request.headers['x-key']} {len(request.body)}")
+
+    first = b"POST //a?b=c HTTP/1.1\r\nX-KEY:  k \r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}"
+    last = b"GET /d HTTP/1.1\r\nX-Key: l\r\nConnection: close\r\n\r\n"
+    with closing(Server(0, answer)) as server:
+        replies = _send(server.port, first + b"HEAD /h HTTP/1.1\r\nx-key: k\r\n\r\n" + last + last)
+    assert replies.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
+    bodies = [reply.partition(b"\r\n\r\n")[2] for reply in replies.split(b"HTTP/1.1 200 OK\r\n")[1:]]
+    assert bodies == [b"POST /a k 2", b"", b"GET /d l 0"]
 
 
 def _send(port: int, data: bytes) -> bytes:
