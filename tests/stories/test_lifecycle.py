@@ -92,7 +92,7 @@ def test_a_renamed_profile_is_told_whose_slices_it_would_buy_anew(cli: Open) -> 
     renamed = at.write(PROFILE.replace("name: gemma", "name: gemma-search"), "search.yaml")
     planned = at.run("plan", renamed)
     assert planned.code == 0
-    assert "Warning: gemma-search has no state, and what gemma has is just what it asks for" in planned.err
+    assert "Warning: gemma-search has no state, and gemma has slices that match it exactly" in planned.err
     assert "`tpudeploy state mv gemma gemma-search`" in planned.err
     codes = [check["address"]["name"] for check in json.loads(at.run("plan", "-json", renamed).out)["checks"]]
     assert "TPU3022" in codes
