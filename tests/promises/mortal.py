@@ -21,6 +21,12 @@ METHODS: Mapping[str, str] = {
     "update": "nodes.patch",
     "restart": "queuedResources.reset",
 }
+INSTANCE_METHODS: Mapping[str, str] = {
+    "request": "instances.insert",
+    "release": "instances.delete",
+    "update": "instances.set*",
+    "restart": "instances.reset",
+}
 
 
 class Killed(BaseException):

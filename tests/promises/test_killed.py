@@ -60,6 +60,25 @@ STORIES: Mapping[str, Story] = {
 }
 
 
+INSTANCE = {"api": "gce-instance"}
+STORIES = {
+    **STORIES,
+    "an instance, the first zone full": Story(
+        changes=(INSTANCE,), trouble=({"fault": "stockout", "zone": "us-east5-a"},)
+    ),
+    "an instance's server restarted": Story(changes=(INSTANCE, {"max_model_len": 8192})),
+    "an instance relabelled": Story(changes=(INSTANCE, {"team": "ads"})),
+    "an instance replaced": Story(changes=(INSTANCE, {"type": "v6e-4"})),
+    "an instance handed over": Story(changes=({**INSTANCE, "update": "blue-green"}, {"max_model_len": 8192})),
+    "an instance that waited in a queue": Story(
+        changes=({**INSTANCE, "provisioning": "flex-start"},),
+        trouble=({"fault": "timings", "model": "FLEX_START", "waiting": 500},),
+    ),
+    "moved to Compute Engine": Story(changes=({}, INSTANCE)),
+    "moved away from Compute Engine": Story(changes=(INSTANCE, {"api": "queued-resource"})),
+}
+
+
 # Left whole to `make exhaustive`: one life of each takes seconds.
 LONG = {"handed over, and back", "renewed before its run ends", "fewer replicas, then more", "a hunt over twelve zones"}
 

@@ -13,11 +13,13 @@ from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
 from command_line import UNKIND
-from promises.mortal import METHODS, Fuse, Killed, MortalWorkspace, Watch
+from promises.mortal import INSTANCE_METHODS, METHODS, Fuse, Killed, MortalWorkspace, Watch
 
+from tpudeploy.adapters.google.compute_engine.instances import request_id
 from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state import stored
 from tpudeploy.adapters.state.local import LocalState
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.errors import CloudError, StalePlan, StateLocked
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.patience import Patience
@@ -34,6 +36,7 @@ model: {{id: google/gemma-4-E2B-it}}
 tpu: {{type: {type}}}
 serving: {{image: "vllm/vllm-tpu:v0.32.0", max_model_len: {max_model_len}, setup: [{setup}]}}
 placement:
+  backend: {api}
   zones: [{zones}]
   provisioning: [{provisioning}]
   max_run_duration: {run}
@@ -58,6 +61,7 @@ TWELVE = (
     "us-west1-c",
 )
 DEFAULTS: Mapping[str, Any] = {
+    "api": "queued-resource",
     "type": "v6e-1",
     "max_model_len": 16384,
     "setup": "",  # anything else makes the server fail, after a boot
@@ -84,7 +88,9 @@ SHOWN: Mapping[Action, set[str]] = {
     Action.REPLACE: {"create", "patch", "reset", "delete"},
     Action.DESTROY: {"delete"},
 }
-_ENDING = {"FAILED", "SUSPENDED", "SUSPENDING", "DELETING"}
+_ENDING = {"FAILED", "SUSPENDED", "SUSPENDING", "DELETING", "STOPPING", "STOPPED", "TERMINATED", "DEPROVISIONING"}
+_INSTANCE_VERBS = {"setMetadata": "patch", "setLabels": "patch", "setTags": "patch", "reset": "reset"}
+_SERVING = {"queued-resource": "ACTIVE", "gce-instance": "RUNNING"}
 
 
 @dataclass
@@ -102,6 +108,7 @@ class Trial:
     _plan: Plan | None = None
     _leaving: set[str] = field(default_factory=set)
     _previous_state: State | None = None
+    _name_by_request: dict[str, str] = field(default_factory=dict)  # an insert has no name in its URL
 
     def apply(self, fuse: Fuse | None = None) -> Report | None:
         """Run `apply`. Return None where it was killed or failed; its message is the last of `history`."""
@@ -135,8 +142,10 @@ class Trial:
     def must_serve(self) -> None:
         """Exactly the wanted slices, nothing beside them, and nothing left to do."""
         states = Counter(state for zone in self.emulator.live().values() for state in zone.values())
-        assert states == {"ACTIVE": self.wanted["replicas"]}, (self.emulator.live(), self.history)
-        types = {s.accelerator.name for s in self.emulator._cloud.slices.values()}
+        serving = _SERVING[self.wanted["api"]]
+        assert states == {serving: self.wanted["replicas"]}, (self.emulator.live(), self.history)
+        cloud = self.emulator._cloud
+        types = {s.accelerator.name for s in (*cloud.slices.values(), *cloud.instances.values())}
         assert types == {self.wanted["type"]}, self.history
         assert self.state is not None
         assert self.state.goal is None, self.history
@@ -221,15 +230,22 @@ class Trial:
             self._check_request_count(_slice_name(what.name).replica)
         if effect in {"release", "restart"} and what.name in self.emulator.billed():
             self._check_victim(effect, what.name)
-        if reply_lost and effect in METHODS:
-            self.emulator.script({"fault": "lost-reply", "method": METHODS[effect], "name": what.name, "times": 1})
+        if effect not in METHODS:
+            return
+        is_instance = what.backend is Backend.GCE_INSTANCE
+        if effect == "request" and is_instance:
+            self._name_by_request[request_id(what.project, what.zone, what.name)] = what.name
+        if reply_lost:
+            method = (INSTANCE_METHODS if is_instance else METHODS)[effect]
+            self.emulator.script({"fault": "lost-reply", "method": method, "name": what.name, "times": 1})
 
     def _check_request_count(self, replica: int) -> None:
         """Check that no more requests than allowed exist. What ends, is being released, or is another slice, does not count."""
         state, live = self.state, self._live()
         assert state is not None
         attempts = [a for a in state.record(replica).attempts if a.releasing_at is None]
-        fitting = [a for a in attempts if a.spec["tpu.type"] == self.wanted["type"] and a.zone in self.wanted["zones"]]
+        of_kind = [a for a in attempts if (a.spec["tpu.type"], a.backend) == (self.wanted["type"], self.wanted["api"])]
+        fitting = [a for a in of_kind if a.zone in self.wanted["zones"]]
         outstanding = [a for a in fitting if live.get(a.name) not in _ENDING and not self._hands_over(a)]
         assert len(outstanding) <= self.wanted["requests"], ("more than allowed", outstanding, self.history)
 
@@ -280,7 +296,7 @@ class Trial:
         for record in state.records:
             living = _living_attempts(record, live)
             per = Counter(
-                (a.spec["tpu.type"], str(a.spec["placement.zones"]), self._colour(a))
+                (a.spec["tpu.type"], a.backend, str(a.spec["placement.zones"]), self._colour(a))
                 for a in living
                 if not self._hands_over(a) and a.draining_at is None
             )
@@ -295,7 +311,7 @@ class Trial:
             return
         if change.action is Action.REPLACE and not change.create_before_destroy:
             return
-        if self._serves(published) and self._live().get(published) == "ACTIVE":
+        if self._serves(published) and self._live().get(published) in _SERVING.values():
             assert self._stored_bytes("endpoints/gemma.json"), ("withdrawn, and it serves", published, self.history)
 
     def _hands_over(self, attempt: Attempt) -> bool:
@@ -313,7 +329,8 @@ class Trial:
         return {name: cloud for zone in self.emulator.live().values() for name, cloud in zone.items()}
 
     def _serves(self, name: str) -> bool:
-        return name in self.emulator.billed() and "phase=serving" in self.emulator.log(name)
+        is_running = name in self.emulator.billed() and self._live().get(name) not in _ENDING
+        return is_running and "phase=serving" in self.emulator.log(name)
 
     def _check_done(self) -> None:
         """Check that after a run that says it is done, each replica has one slice, and nothing else exists."""
@@ -328,7 +345,7 @@ class Trial:
     def _check_shown(self, began: int) -> None:
         """Check that every request that changed something is one that the plan had shown for that replica."""
         requests = [(r.method, r.path) for r in self.emulator.requests[began:]]
-        for replica, verb in filter(None, (_change(*request) for request in requests)):
+        for replica, verb in filter(None, (_change(*request, self._name_by_request) for request in requests)):
             assert self._plan is not None
             actions = {c.replica: c.action for c in self._plan.changes}
             assert verb in SHOWN[actions[replica]], (replica, verb, actions, self.history)
@@ -376,7 +393,7 @@ def _slice_name(name: str) -> SliceName:
     return parsed
 
 
-def _change(method: str, target: str) -> tuple[int, str] | None:
+def _change(method: str, target: str, name_by_request: Mapping[str, str]) -> tuple[int, str] | None:
     """Return the replica and the verb of a request that changes something; None for one that only reads."""
     where = urlsplit(target)
     if "/storage/" in where.path:
@@ -384,9 +401,13 @@ def _change(method: str, target: str) -> tuple[int, str] | None:
     last = where.path.rpartition("/")[2]
     if method == "POST" and last == "queuedResources":
         return _slice_name(parse_qs(where.query)["queuedResourceId"][0]).replica, "create"
+    if method == "POST" and last == "instances":
+        return _slice_name(name_by_request[parse_qs(where.query)["requestId"][0]]).replica, "create"
     verbs = {"DELETE": "delete", "PATCH": "patch"}
     if method in verbs:
         return _slice_name(last).replica, verbs[method]
+    if method == "POST" and last in _INSTANCE_VERBS:
+        return _slice_name(where.path.split("/")[-2]).replica, _INSTANCE_VERBS[last]
     if last.endswith(":reset"):
         return _slice_name(last.removesuffix(":reset")).replica, "reset"
     return None

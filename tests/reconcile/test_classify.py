@@ -22,6 +22,7 @@ from reconcile.cases import (
     slice_of,
 )
 
+from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, classify
@@ -65,6 +66,34 @@ def overdue(kind: str, message: str, *, holds: float) -> Refusal:
 def test_an_attempt_that_the_cloud_does_not_show(one: Attempt, status: AttemptStatus, reason: str) -> None:
     expected = Classification(attempt=one, status=status, slice=None, reason=reason)
     assert classify(one, context()) == expected
+
+
+INSTANCE = {"placement.backend": "gce-instance"}
+LAPSED = overdue("lapsed", "not granted in the 120 min that the request could wait", holds=PATIENCE.lateness)
+
+
+def instance(model: Provisioning = FLEX, **fields: Any) -> Attempt:
+    """An instance whose request was sent two hours ago, and could wait for as long."""
+    sent = {"asked_at": NOW - 2 * HOUR, "expires_at": NOW, "seen": True, "spec": INSTANCE}
+    return attempt(model=model, **{**sent, **fields})
+
+
+@pytest.mark.parametrize(
+    ("one", "refusal"),
+    [
+        pytest.param(instance(), LAPSED, id="an instance that waited for all of its time"),
+        pytest.param(instance(expires_at=NOW + 1), None, id="somebody deleted one that still had time"),
+        pytest.param(instance(expires_at=None), None, id="no time is known"),
+        pytest.param(instance(spec={}), None, id="a queued resource says itself that it lapsed"),
+        pytest.param(
+            releasing(asked_at=NOW - 2 * HOUR, expires_at=NOW, seen=True, spec=INSTANCE), None, id="it was released"
+        ),
+        pytest.param(granted(expires_at=NOW, spec=INSTANCE), None, id="it was granted and is lost"),
+    ],
+)
+def test_an_instance_that_waited_in_vain_vanishes_without_a_word(one: Attempt, refusal: Refusal | None) -> None:
+    classification = classify(one, context())
+    assert (classification.status, classification.reason, classification.refusal) == (GONE, "gone", refusal)
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ class Refused:
 
     `limit` and `known` are those of the refusal (domain/slices.py); `held` are the chips that we used ourselves of that
     limit at the time. `stops`: only a person can fix it. `times` counts its repetitions in a row. `landed`: it came
-    after a grant that did not last, not instead of a grant (reconcile/placement.py).
+    after a grant that did not last, not instead of a grant (reconcile/placement.py). `backend` is the API that refused.
     """
 
     zone: Zone
@@ -229,6 +229,7 @@ class Refused:
     stops: bool = False
     times: int = 1
     landed: bool = False
+    backend: Backend = Backend.QUEUED_RESOURCE
 
 
 @frozen

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
@@ -116,11 +117,34 @@ def _classify_absent(attempt: Attempt, context: DecisionContext) -> Classificati
     """Return the status after a 404."""
     if attempt.is_listed:
         # Google shows a name until its slice is deleted, so a name that disappears does not come back.
-        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason="gone")
+        refusal = _lapse(attempt, context)
+        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason="gone", refusal=refusal)
     if _is_grace_over(attempt, context):
         return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason="never appeared")
     # A new request can be missing from a list for a while. To forget it now could leave a slice without a state.
     return Classification(attempt=attempt, status=AttemptStatus.HIDDEN, slice=None, reason="requested; not visible yet")
+
+
+def _lapse(attempt: Attempt, context: DecisionContext) -> Refusal | None:
+    """Return the refusal of an instance that waited for its whole time, which Compute Engine drops without a word.
+
+    Queued resources stay in a state that says so.
+    """
+    is_waiting = attempt.granted_at is None and attempt.releasing_at is None
+    if attempt.backend is not Backend.GCE_INSTANCE or not is_waiting or attempt.provisioning_at is not None:
+        # It was granted, released or about to land: its absence has another cause.
+        return None
+    if attempt.expires_at is None or context.now < attempt.expires_at:
+        # It still had time to wait, so somebody deleted it.
+        return None
+    waited = round((attempt.expires_at - attempt.asked_at) / 60)
+    return Refusal(
+        kind="lapsed",
+        message=f"not granted in the {waited} min that the request could wait",
+        remedy=Remedy.NEXT_ZONE,
+        scope=Scope.PAIR,
+        holds_seconds=context.patience.lateness,
+    )
 
 
 def _classify_refused(attempt: Attempt, current: Slice, context: DecisionContext) -> Classification:

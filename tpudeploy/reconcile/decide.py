@@ -79,6 +79,8 @@ class _Replica:
 
 def decide(deployment: Deployment, record: Record, context: DecisionContext) -> tuple[Step, ...]:
     """Return the steps towards `deployment` for one replica: at least one."""
+    # The two APIs have separate quotas and capacity: a refusal of one says nothing about the other.
+    record = replace(record, refusals=tuple(r for r in record.refusals if r.backend is deployment.backend))
     replica = _compare(deployment, record, context)
     spare = _needed_spare(replica)
     if spare is not None:

@@ -135,6 +135,7 @@ def add_refusal(
         stops=refusal.remedy is Remedy.STOP,
         times=times,
         landed=landed,
+        backend=attempt.backend,
     )
     addition = replace(addition, held=chips_counted_against(addition, own_attempts))
     others = (r for r in refusals if r is not previous)
@@ -144,7 +145,7 @@ def add_refusal(
 
 def _is_repetition(refused: Refused, attempt: Attempt, refusal: Refusal, *, landed: bool) -> bool:
     # A refusal instead of a grant and a failure after it are counted apart.
-    if pair(refused) != pair(attempt) or refused.landed != landed:
+    if pair(refused) != pair(attempt) or refused.landed != landed or refused.backend is not attempt.backend:
         return False
     # However a landing fails, it is one more failure.
     return landed or (refused.kind, refused.scope) == (refusal.kind, refusal.scope)

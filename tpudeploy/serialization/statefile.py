@@ -9,6 +9,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.life import STATES, Life
@@ -62,7 +63,11 @@ def loads(text: str, *, source: str) -> State:
 def _fields(thing: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, and the name of a life's state. `asdict`, which copies, takes twice as long."""
     state_name = {STATE_KEY: STATE_NAMES[type(thing)]} if type(thing) in STATE_NAMES else {}
-    return state_name | {field.name: getattr(thing, field.name) for field in fields(thing)}
+    values = state_name | {field.name: getattr(thing, field.name) for field in fields(thing)}
+    # Earlier versions of tpudeploy can read the state as long as it names one API alone.
+    if isinstance(thing, Refused) and thing.backend is Backend.QUEUED_RESOURCE:
+        del values["backend"]
+    return values
 
 
 def _unreadable(source: str, cause: Exception) -> StateUnreadable:
@@ -90,11 +95,16 @@ def _record(tree: Mapping[str, Any], attempt: Callable[[Mapping[str, Any]], Atte
         Record(
             index=tree["index"],
             attempts=tuple(attempt(a) for a in tree["attempts"]),
-            refusals=tuple(_checked(Refused(**_placed(r) | {"scope": Scope(r["scope"])})) for r in tree["refusals"]),
+            refusals=tuple(_refused(r) for r in tree["refusals"]),
             home=Zone(tree["home"]) if tree.get("home") is not None else None,
             lost=tree.get("lost", ""),
         )
     )
+
+
+def _refused(tree: Mapping[str, Any]) -> Refused:
+    backend = Backend(tree.get("backend", Backend.QUEUED_RESOURCE))
+    return _checked(Refused(**_placed(tree) | {"scope": Scope(tree["scope"]), "backend": backend}))
 
 
 def _attempt(tree: Mapping[str, Any]) -> Attempt:

@@ -28,7 +28,7 @@ _SHORTEST_RUN = Duration.parse("30s")
 _SHORTEST_WAIT = Duration.parse("90s")
 _LONGEST_WAIT = Duration.parse("2h")
 # Values of the format that this version refuses, because to ignore them would be worse.
-_UNSUPPORTED: Mapping[Path, tuple[str, ...]] = {("placement", "backend"): ("gce-instance", "auto")}
+_UNSUPPORTED: Mapping[Path, tuple[str, ...]] = {("placement", "backend"): ("auto",)}
 
 
 def supported_values(root: MapNode) -> Iterator[Diagnostic]:

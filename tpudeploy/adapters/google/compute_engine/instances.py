@@ -99,7 +99,7 @@ class ComputeEngine:
         call = self._instances().insert(
             project=request.project,
             zone=request.zone,
-            requestId=_request_id(request.project, request.zone, request.name),
+            requestId=request_id(request.project, request.zone, request.name),
             body=instance(request),
         )
         return send_request(call, request)
@@ -190,7 +190,7 @@ class ComputeEngine:
                 pass  # Google keeps operations for a limited time
             else:
                 return operation
-        id_ = _request_id(ref.project, ref.zone, ref.name)
+        id_ = request_id(ref.project, ref.zone, ref.name)
         request = calls.list(**place, filter=f'clientOperationId = "{id_}"')
         with translate_read_errors(f"look at what became of {ref.name}"):
             for page in pages(calls, request):
@@ -380,7 +380,8 @@ def _path(ref: SliceRef) -> dict[str, str]:
     return {"project": ref.project, "zone": ref.zone, "instance": ref.name}
 
 
-def _request_id(project: str, zone: Zone, name: str) -> str:
+def request_id(project: str, zone: str, name: str) -> str:
+    """Return the id of the request that inserts an instance."""
     return str(uuid.uuid5(_REQUEST_IDS, f"{project}/{zone}/{name}"))
 
 
