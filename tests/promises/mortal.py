@@ -22,10 +22,10 @@ METHODS: Mapping[str, str] = {
     "restart": "queuedResources.reset",
 }
 INSTANCE_METHODS: Mapping[str, str] = {
-    "request": "instances.insert",
-    "release": "instances.delete",
-    "update": "instances.set*",
-    "restart": "instances.reset",
+    "request": "compute.instances.insert",
+    "release": "compute.instances.delete",
+    "update": "compute.instances.set*",
+    "restart": "compute.instances.reset",
 }
 
 

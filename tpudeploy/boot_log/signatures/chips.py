@@ -46,6 +46,16 @@ ROWS: tuple[Signature, ...] = (
         example="PERMISSION_DENIED: open(/dev/accel0): Operation not permitted",
     ),
     Signature(
+        name="chip-session-failed",
+        what="The machine's chips do not start",
+        pattern=r"TPU initialization failed:[^\n]*START_SESSION failed",
+        remedy=(
+            "The machine shows its chips and cannot use them, and a reboot does not help: replace the slice with "
+            "`tpudeploy apply -replace`, or use another zone. Its cause is not known; it was seen on ct6e-standard-4t."
+        ),
+        example="TPU initialization failed: GRPC_ERROR error message: START_SESSION failed",
+    ),
+    Signature(
         name="no-chips",
         what="The machine shows no TPU",
         pattern=(

@@ -1,0 +1,209 @@
+"""Slices as instances of Compute Engine: what a user gets with `placement.backend: gce-instance`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from command_line import PROFILE, CommandLine, Open
+
+INSTANCE = PROFILE.replace("placement:\n", "placement:\n  backend: gce-instance\n")
+FLEX = INSTANCE.replace("[spot]", "[flex-start]") + "  max_run_duration: 4h\n"
+
+
+def inserts(at: CommandLine) -> list[str]:
+    """Return the zones in which instances were asked for, in order."""
+    posts = [r.resource for r in at.emulator.requests if r.method == "POST" and r.resource.endswith("/instances")]
+    return [path.split("/zones/")[1].split("/")[0] for path in posts]
+
+
+def applied(at: CommandLine, text: str = INSTANCE) -> str:
+    profile = at.write(text)
+    result = at.run("apply", "-auto-approve", profile)
+    assert result.code == 0, result.all
+    return profile
+
+
+@pytest.mark.parametrize("nodes", ["real", "simulated"])
+def test_apply_serves_and_destroy_leaves_nothing(cli: Open, nodes: str) -> None:
+    at = cli(nodes=nodes)
+    profile = applied(at)
+    assert list(at.slices.values()) == ["RUNNING"]
+    assert inserts(at) == ["us-east5-a"]
+    again = at.run("plan", profile, "-detailed-exitcode")
+    assert again.code == 0, again.all
+    drift = at.run("drift", profile)
+    assert drift.code == 0, drift.all
+    shown = at.run("status", profile)
+    assert shown.code == 0, shown.all
+    destroyed = at.run("destroy", "-auto-approve", profile)
+    assert destroyed.code == 0, destroyed.all
+    assert not at.slices
+    # Nothing was asked of the API that this deployment does not use.
+    assert not [r for r in at.emulator.requests if "queuedResources" in r.path]
+
+
+@pytest.mark.parametrize("nodes", ["real", "simulated"])
+def test_a_changed_server_starts_on_the_same_instance(cli: Open, nodes: str) -> None:
+    at = cli(nodes=nodes)
+    applied(at)
+    names = list(at.slices)
+    applied(at, INSTANCE.replace("16384", "8192") + "  labels: {team: search}\n")
+    assert list(at.slices) == names
+    plan = at.run("plan", at.write(INSTANCE.replace("16384", "8192") + "  labels: {team: search}\n"))
+    assert "No changes" in plan.out, plan.all
+
+
+def test_a_full_zone_is_left_for_the_next(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
+    applied(at)
+    assert inserts(at) == ["us-east5-a", "us-east5-b"]
+
+
+def test_a_preempted_instance_is_replaced_by_the_next_apply(cli: Open) -> None:
+    at = cli()
+    applied(at)
+    (first,) = at.slices
+    at.emulator.preempt(first)
+    at.clock.sleep(300)
+    applied(at)
+    assert first not in at.slices
+    assert list(at.slices.values()) == ["RUNNING"]
+
+
+@pytest.mark.parametrize("after", [1.0, 20.0, 100.0, 300.0])
+def test_killed_anywhere_a_second_apply_completes_the_same_instance(cli: Open, after: float) -> None:
+    at = cli()
+    profile = at.write(INSTANCE)
+    at.left_or_killed(after, "apply", "-auto-approve", profile)
+    applied(at)
+    assert list(at.slices.values()) == ["RUNNING"]
+    assert at.run("destroy", "-auto-approve", profile).code == 0
+    assert not at.slices
+
+
+@pytest.mark.parametrize("shows_pending", [True, False])
+def test_flex_start_waits_in_its_queue_and_can_be_destroyed_there(cli: Open, *, shows_pending: bool) -> None:
+    """Whether Google lists an instance before the grant is not verified: either way nothing is left."""
+    at = cli(timings={"waiting": 3000}, compute_engine={"shows_pending": shows_pending})
+    profile = at.write(FLEX)
+    waited = at.run("apply", "-auto-approve", profile, "-timeout", "20m")
+    assert waited.code == 12, waited.all
+    assert len(inserts(at)) == 1
+    destroyed = at.run("destroy", "-auto-approve", profile)
+    assert destroyed.code == 0, destroyed.all
+    at.clock.sleep(4 * 3600)
+    assert not at.slices
+
+
+@pytest.mark.parametrize("lapse_has_error", [True, False])
+def test_a_flex_start_request_that_lapsed_is_sent_again(cli: Open, *, lapse_has_error: bool) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever", "times": 1}], compute_engine={"lapse_has_error": lapse_has_error})
+    applied(at, FLEX + "  valid_until: 10m\n")
+    assert len(inserts(at)) > 1
+    assert list(at.slices.values()) == ["RUNNING"]
+
+
+def test_an_open_insert_of_hours_is_waited_for_and_not_given_up(cli: Open) -> None:
+    """A request that Google has not begun to list is in its queue, and keeps its place there."""
+    at = cli(timings={"waiting": 5400}, compute_engine={"shows_pending": False})
+    applied(at, FLEX)
+    assert len(inserts(at)) == 1
+
+
+@pytest.mark.parametrize(("before", "after"), [(PROFILE, INSTANCE), (INSTANCE, PROFILE)])
+def test_another_backend_is_a_replacement_that_serves_before_the_old_one_goes(
+    cli: Open, before: str, after: str
+) -> None:
+    at = cli()
+    applied(at, before)
+    (first,) = at.slices
+    planned = at.run("plan", at.write(after))
+    assert "placement.backend" in planned.out
+    assert "1 to add, 0 to change, 1 to destroy" in planned.out, planned.all
+    applied(at, after)
+    (second,) = at.slices
+    assert second != first
+
+
+def test_a_refusal_of_one_api_says_nothing_about_the_other(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "quota-zero", "method": "queuedResources.create"}])
+    profile = at.write(PROFILE)
+    assert at.run("apply", "-auto-approve", profile).code != 0
+    applied(at)
+    assert list(at.slices.values()) == ["RUNNING"]
+
+
+def test_render_shows_the_insert_that_apply_would_send(cli: Open) -> None:
+    at = cli()
+    rendered = at.run("render", at.write(FLEX), "request")
+    body = json.loads(rendered.out)
+    assert body["machineType"] == "zones/us-east5-a/machineTypes/ct6e-standard-1t"
+    assert body["scheduling"]["provisioningModel"] == "FLEX_START"
+    assert body["params"] == {"requestValidForDuration": {"seconds": "7200"}}
+    script = at.run("render", at.write(INSTANCE), "startup-script").out
+    assert "max_map_count" in script
+    assert "max_map_count" not in at.run("render", at.write(PROFILE), "startup-script").out
+
+
+def test_the_boot_log_is_read_from_the_serial_console(cli: Open) -> None:
+    at = cli(nodes="real")
+    logs = at.run("logs", applied(at))
+    assert logs.code == 0, logs.all
+    assert "Healthy, and completed a prompt" in logs.all
+
+
+def test_an_instance_of_a_lost_state_is_adopted(cli: Open) -> None:
+    at = cli()
+    profile = applied(at)
+    (name,) = at.slices
+    (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
+    planned = at.run("plan", profile)
+    assert "TPU3010" in planned.all
+    adopted = at.run("apply", "-adopt", "-auto-approve", profile)
+    assert adopted.code == 0, adopted.all
+    assert list(at.slices) == [name]
+
+
+def test_an_instance_without_a_state_is_an_orphan_that_gc_removes(cli: Open) -> None:
+    at = cli()
+    profile = applied(at)
+    (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
+    listed = at.run("gc", profile)
+    assert "us-east5-a" in listed.out, listed.all
+    removed = at.run("gc", "-foreign", "-auto-approve", profile)
+    assert removed.code == 0, removed.all
+    assert not at.slices
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        (INSTANCE.replace("v6e-1", "v5litepod-4"), "TPU1326", "gce-instance does not serve v5e"),
+        (INSTANCE + "  max_run_duration: 20s\n", "TPU1327", "20s is less than 30s"),
+        (FLEX.replace("4h", "5m"), "TPU1327", "5m is less than 10m"),
+        (FLEX + "  valid_until: 1m\n", "TPU1328", "1m is less than 90s"),
+        (INSTANCE.replace("v6e-1", "tpu7x-4"), "TPU1207", "not supported yet"),
+        (INSTANCE.replace("gce-instance", "auto"), "TPU1207", "not supported yet"),
+        (
+            INSTANCE.replace("type: v6e-1", "type: v6e-1\n  runtime_version: v2-alpha-tpuv6e"),
+            "TPU1303",
+            "the runtime of queued-resource",
+        ),
+    ],
+)
+def test_what_compute_engine_would_refuse_is_an_error_before_anything_is_asked(
+    cli: Open, text: str, code: str, words: str
+) -> None:
+    at = cli()
+    result = at.run("validate", at.write(text))
+    assert result.code == 1
+    assert code in result.all
+    assert words in result.all, result.all
+
+
+def test_a_longer_wait_than_compute_engine_has_is_a_warning(cli: Open) -> None:
+    at = cli()
+    result = at.run("validate", at.write(FLEX + "  valid_until: 6h\n"))
+    assert result.code == 0, result.all
+    assert "TPU1328" in result.all
