@@ -13,6 +13,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import SliceRequest
+from tpudeploy.emulator import discovery
 
 RESERVATION = "projects/p/locations/us-east5-a/reservations/r"
 REQUEST = SliceRequest(
@@ -40,6 +41,13 @@ REQUEST = SliceRequest(
 def _asking(provisioning: Provisioning, **changes: Any) -> SliceRequest:
     reservation = RESERVATION if provisioning is Provisioning.RESERVED else None
     return replace(REQUEST, provisioning=provisioning, reservation=reservation, **changes)
+
+
+@pytest.mark.parametrize("provisioning", Provisioning)
+@pytest.mark.parametrize("size", ["v6e-1", "v6e-4", "v6e-8"])
+def test_the_document_of_compute_engine_accepts_every_request_as_it_is(provisioning: Provisioning, size: str) -> None:
+    body = instance(_asking(provisioning, accelerator_type=size))
+    assert discovery.accept(body, "Instance", "compute.v1", at="resource") == body
 
 
 def test_a_flex_start_request_is_what_was_granted_elsewhere() -> None:

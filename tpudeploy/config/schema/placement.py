@@ -14,14 +14,14 @@ class TpuSpec(Section):
     # A plain string: the catalogue knows the names, so that a new generation is one row there and nothing here.
     type: Text = Field(
         description="Accelerator type, generation and number of chips: v6e-1, v6e-4, v6e-8; v5litepod-1, -4, -8. "
-        "v6e-16 and up have several hosts and are not supported yet. Required. Source: Cloud TPU's "
-        "`acceleratorType`.",
+        "v6e-16 and up have several hosts and are not supported yet. Also by machine type (ct6e-standard-4t) or by "
+        "generation and chips (v5e-4). Required. Source: Cloud TPU's `acceleratorType`.",
         examples=["v6e-4"],
     )
     runtime_version: RuntimeVersion | None = Field(
         None,
-        description="The VM's software image. Default: the generation's, v2-alpha-tpuv6e for v6e. Source: Cloud "
-        "TPU's `runtimeVersion`.",
+        description="The VM's software image; with backend: gce-instance, a family of images. Default: the "
+        "generation's, v2-alpha-tpuv6e for v6e. Source: Cloud TPU's `runtimeVersion`.",
         examples=["v2-alpha-tpuv6e"],
     )
     boot_disk_size: Bytes | None = Field(
@@ -90,8 +90,10 @@ class PlacementSpec(Section):
     )
     backend: Literal["queued-resource", "gce-instance", "auto"] = Field(
         "queued-resource",
-        description="The service that a slice is requested from. Default: queued-resource; the others are not "
-        "supported yet.",
+        description="The API of Google through which a slice is requested: queued-resource (the TPU API), or "
+        "gce-instance (Compute Engine, v6e only), which has a quota of its own. Default: queued-resource; auto is "
+        "not supported yet.",
+        examples=["gce-instance"],
     )
     zones: Zones = Field(
         "any",
