@@ -37,6 +37,9 @@ placement:
   network: {external_ip: false, tags: [serve, test]}
   labels: {team: search}
 """
+INSTANCE = PROFILE.replace("provisioning: [spot]", "provisioning: [flex-start]\n  max_run_duration: 4h").replace(
+    "placement:\n", "placement:\n  backend: gce-instance\n"
+)
 # A `gcloud` that writes down its arguments, and keeps the file that it was given.
 GCLOUD = """\
 #!/bin/bash
@@ -132,6 +135,52 @@ def test_a_startup_script_cannot_end_the_document_that_holds_it(tmp_path: Path) 
     _, script = _run_gcloud(tmp_path, _render(path, "gcloud"))
     assert "touch injected" in script
     assert not (tmp_path / "injected").exists()
+
+
+def test_gcloud_sends_the_instance_of_an_apply(tmp_path: Path) -> None:
+    path = _write(tmp_path, INSTANCE)
+    arguments, script = _run_gcloud(tmp_path, _render(path, "gcloud"))
+    body = json.loads(_render(path, "request"))
+    metadata = {item["key"]: item["value"] for item in body["metadata"]["items"]}
+    assert script.rstrip("\n") == metadata.pop("startup-script").rstrip("\n")
+    assert arguments[:5] == ["beta", "compute", "instances", "create", body["name"]]
+    flags = {name: value for name, _, value in (word.removeprefix("--").partition("=") for word in arguments[5:])}
+    assert flags.pop("machine-type") == body["machineType"].rpartition("/")[2]
+    assert flags.pop("boot-disk-size") == f"{body['disks'][0]['initializeParams']['diskSizeGb']}GB"
+    assert flags.pop("max-run-duration") == f"{body['scheduling']['maxRunDuration']['seconds']}s"
+    assert flags.pop("request-valid-for-duration") == f"{body['params']['requestValidForDuration']['seconds']}s"
+    assert flags.pop("provisioning-model") == "FLEX_START"
+    assert {"no-address", "no-restart-on-failure", "async"} <= set(flags)
+
+
+def test_terraform_describes_the_instance_of_an_apply(tmp_path: Path) -> None:
+    path = _write(tmp_path, INSTANCE)
+    body = json.loads(_render(path, "request"))
+    document = json.loads(_render(path, "terraform"))
+    (instance,) = document["resource"]["google_compute_instance"].values()
+    metadata = {key: _evaluate(value) for key, value in instance["metadata"].items()}
+    assert metadata == {item["key"]: item["value"] for item in body["metadata"]["items"]}
+    assert instance["boot_disk"]["initialize_params"]["size"] == 200
+    assert instance["scheduling"] == {
+        "provisioning_model": "FLEX_START",
+        "preemptible": False,
+        "automatic_restart": False,
+        "on_host_maintenance": "TERMINATE",
+        "instance_termination_action": "DELETE",
+        "max_run_duration": {"seconds": 14400},
+    }
+    assert any("requestValidForDuration" in sentence for sentence in document["//"])
+
+
+def test_terraform_cannot_express_a_queued_resource_and_says_what_can(tmp_path: Path) -> None:
+    with pytest.raises(td.errors.ConfigError, match=r"placement\.backend: gce-instance"):
+        _render(_write(tmp_path), "terraform")
+
+
+def _evaluate(text: str) -> str:
+    """Return what Terraform makes of a text without templates: `$${` is `${`, and `%%{` is `%{`."""
+    assert not re.search(r"(?<!\$)\$\{|(?<!%)%\{", text), text
+    return text.replace("$${", "${").replace("%%{", "%{")
 
 
 def _run_gcloud(folder: Path, text: str) -> tuple[list[str], str]:

@@ -1,36 +1,42 @@
 """The first request of an apply as a shell script for gcloud.
 
-The flags are those of `gcloud alpha compute tpus queued-resources create`, by Google's reference of 2026-11: only the
-alpha command has --provisioning-model and --max-run-duration.
+The flags of queued resources are those of `gcloud alpha`, by Google's reference of 2026-11: only that command has
+--provisioning-model and --max-run-duration. Those of instances are of `gcloud beta`. None was run on a real project.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from typing import Any
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.exports.export import Export
 from tpudeploy.node.node_facts import SCRIPT_KEY
 
-_GROUP = "gcloud alpha compute tpus queued-resources"
-_SETTINGS = "set -euo pipefail"
+_QUEUED_RESOURCES = "gcloud alpha compute tpus queued-resources"
+_INSTANCES = "gcloud beta compute instances"
 
 
-def export_gcloud(deployment: Deployment, request: SliceRequest) -> Export:
-    """Return a script that sends `request` with gcloud."""
+def export_gcloud(deployment: Deployment, request: SliceRequest, body: Mapping[str, Any]) -> Export:
+    """Return a script that sends `request` with gcloud. `body` is what tpudeploy would send."""
+    is_instance = request.backend is Backend.GCE_INSTANCE
+    group = _INSTANCES if is_instance else _QUEUED_RESOURCES
+    flags = _instance_flags(request, body) if is_instance else _queued_resource_flags(request)
     script = request.metadata[SCRIPT_KEY]
     end = _unused_line(script, "STARTUP_SCRIPT")
     script_flag = f'--metadata-from-file={SCRIPT_KEY}="$script"'
-    create = " \\\n  ".join((f"{_GROUP} create {request.name}", *map(shlex.quote, _flags(request)), script_flag))
+    create = " \\\n  ".join((f"{group} create {request.name}", *map(shlex.quote, flags), "--async", script_flag))
     place = f"--project={shlex.quote(request.project)} --zone={request.zone}"
+    delete = "--quiet" if is_instance else "--force"
     return Export(
         title=f"{deployment.name}: the first request that `tpudeploy apply` would send, as a gcloud command.",
         body="\n".join(
             (
                 "",
-                _SETTINGS,
+                "set -euo pipefail",
                 "",
                 "script=$(mktemp)",
                 "trap 'rm -f \"$script\"' EXIT",
@@ -40,8 +46,8 @@ def export_gcloud(deployment: Deployment, request: SliceRequest) -> Export:
                 "",
                 create,
                 "",
-                f"# Look at it: {_GROUP} describe {request.name} {place}",
-                f"# Delete it:  {_GROUP} delete {request.name} --force {place}",
+                f"# Look at it: {group} describe {request.name} {place}",
+                f"# Delete it:  {group} delete {request.name} {delete} {place}",
                 "",
             )
         ),
@@ -49,7 +55,44 @@ def export_gcloud(deployment: Deployment, request: SliceRequest) -> Export:
     )
 
 
-def _flags(request: SliceRequest) -> Iterator[str]:
+def _instance_flags(request: SliceRequest, body: Mapping[str, Any]) -> Iterator[str]:
+    disk, scheduling = body["disks"][0]["initializeParams"], body["scheduling"]
+    image_project, image_family = disk["sourceImage"].split("/")[1], _last_word(disk["sourceImage"])
+    yield f"--project={request.project}"
+    yield f"--zone={request.zone}"
+    yield f"--machine-type={_last_word(body['machineType'])}"
+    yield f"--image-project={image_project}"
+    yield f"--image-family={image_family}"
+    yield f"--boot-disk-size={disk['diskSizeGb']}GB"
+    yield f"--boot-disk-type={_last_word(disk['diskType'])}"
+    yield f"--provisioning-model={scheduling['provisioningModel']}"
+    yield f"--maintenance-policy={scheduling['onHostMaintenance']}"
+    yield "--restart-on-failure" if scheduling["automaticRestart"] else "--no-restart-on-failure"
+    if "instanceTerminationAction" in scheduling:
+        yield f"--instance-termination-action={scheduling['instanceTerminationAction']}"
+    if "maxRunDuration" in scheduling:
+        yield f"--max-run-duration={scheduling['maxRunDuration']['seconds']}s"
+    if "params" in body:
+        yield f"--request-valid-for-duration={body['params']['requestValidForDuration']['seconds']}s"
+    yield from _reservation_flags(body["reservationAffinity"])
+    if "advancedMachineFeatures" in body:
+        yield f"--threads-per-core={body['advancedMachineFeatures']['threadsPerCore']}"
+    yield from _network_flags(request)
+    yield "--scopes=cloud-platform"
+    if request.service_account is not None:
+        yield f"--service-account={request.service_account}"
+    yield from _text_flags(request)
+
+
+def _reservation_flags(affinity: Mapping[str, Any]) -> Iterator[str]:
+    if "values" in affinity:
+        yield "--reservation-affinity=specific"
+        yield f"--reservation={affinity['values'][0]}"
+    else:
+        yield "--reservation-affinity=none"
+
+
+def _queued_resource_flags(request: SliceRequest) -> Iterator[str]:
     yield f"--project={request.project}"
     yield f"--zone={request.zone}"
     yield f"--node-id={request.name}"
@@ -71,20 +114,26 @@ def _flags(request: SliceRequest) -> Iterator[str]:
     if request.service_account is not None:
         yield f"--service-account={request.service_account}"
         yield "--scopes=cloud-platform"
-    yield f"--labels={_pairs(request.labels)}"
-    yield f"--metadata={_pairs({key: value for key, value in request.metadata.items() if key != SCRIPT_KEY})}"
-    yield "--async"
+    yield from _text_flags(request)
 
 
 def _network_flags(request: SliceRequest) -> Iterator[str]:
     if request.network is not None:
         yield f"--network={request.network}"
+    is_instance = request.backend is Backend.GCE_INSTANCE
     if request.subnetwork is not None:
-        yield f"--subnetwork={request.subnetwork}"
+        yield f"--{'subnet' if is_instance else 'subnetwork'}={request.subnetwork}"
     if not request.external_ip:
-        yield "--internal-ips"
+        yield "--no-address" if is_instance else "--internal-ips"
     if request.tags:
         yield f"--tags={','.join(request.tags)}"
+
+
+def _text_flags(request: SliceRequest) -> Iterator[str]:
+    """Yield the labels and the metadata but for the script. Neither contains a comma, gcloud's separator."""
+    metadata = {key: value for key, value in request.metadata.items() if key != SCRIPT_KEY}
+    for flag, values in (("labels", request.labels), ("metadata", metadata)):
+        yield f"--{flag}={','.join(f'{key}={value}' for key, value in values.items())}"
 
 
 def _missing(deployment: Deployment, request: SliceRequest) -> Iterator[str]:
@@ -93,13 +142,13 @@ def _missing(deployment: Deployment, request: SliceRequest) -> Iterator[str]:
         yield f"The {others} other zones and provisioning models of the profile: gcloud requests this one alone, once."
     if deployment.replicas > 1:
         yield f"{deployment.replicas - 1} more replicas: run it again with another name."
-    yield f"A boot disk of {request.boot_disk_gib} GB: whether a flag sets its size is not verified."
+    if request.backend is Backend.QUEUED_RESOURCE:
+        yield f"A boot disk of {request.boot_disk_gib} GB: whether a flag sets its size is not verified."
     yield "A state: tpudeploy finds this request by its labels (`tpudeploy gc`), and `tpudeploy import` adopts it."
 
 
-def _pairs(values: Mapping[str, str]) -> str:
-    """Return a value of gcloud's dictionary flags. Labels and our metadata contain no comma."""
-    return ",".join(f"{key}={value}" for key, value in values.items())
+def _last_word(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _unused_line(text: str, word: str) -> str:

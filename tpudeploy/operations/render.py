@@ -72,19 +72,29 @@ def _argv(_: Profile, deployment: Deployment) -> str:
 
 
 def _request(_: Profile, deployment: Deployment) -> str:
-    from tpudeploy.adapters.google.body import queued_resource
-    from tpudeploy.adapters.google.compute_engine.body import instance
-    from tpudeploy.domain.accelerator import Backend
-
-    request = _first_request(deployment)
-    body = instance(request) if request.backend is Backend.GCE_INSTANCE else queued_resource(request)
-    return json.dumps(body, indent=2, ensure_ascii=False)
+    return json.dumps(_body(_first_request(deployment)), indent=2, ensure_ascii=False)
 
 
 def _gcloud(_: Profile, deployment: Deployment) -> str:
     from tpudeploy.exports.gcloud import export_gcloud
 
-    return export_gcloud(deployment, _first_request(deployment)).as_text("#!/bin/bash\n")
+    request = _first_request(deployment)
+    return export_gcloud(deployment, request, _body(request)).as_text("#!/bin/bash\n")
+
+
+def _terraform(_: Profile, deployment: Deployment) -> str:
+    from tpudeploy.domain.accelerator import Backend
+    from tpudeploy.domain.errors import ConfigError
+    from tpudeploy.exports.terraform import export_terraform
+
+    request = _first_request(deployment)
+    if request.backend is Backend.QUEUED_RESOURCE:
+        raise ConfigError(
+            "Terraform cannot express a queued resource with this profile: `google_tpu_v2_queued_resource` has no "
+            "provisioning model, metadata or labels.",
+            hint="Set placement.backend: gce-instance.",
+        )
+    return export_terraform(deployment, request, _body(request))
 
 
 def _gke(_: Profile, deployment: Deployment) -> str:
@@ -106,6 +116,14 @@ def _first_request(deployment: Deployment) -> SliceRequest:
     return slice_request(resolved, name, deployment.candidates[0])
 
 
+def _body(request: SliceRequest) -> dict[str, Any]:
+    from tpudeploy.adapters.google.body import queued_resource
+    from tpudeploy.adapters.google.compute_engine.body import instance
+    from tpudeploy.domain.accelerator import Backend
+
+    return instance(request) if request.backend is Backend.GCE_INSTANCE else queued_resource(request)
+
+
 def _profile(profile: Profile, deployment: Deployment) -> str:
     from tpudeploy.views.profile import profile as view
 
@@ -121,8 +139,9 @@ _RENDERERS: Mapping[str, Callable[[Profile, Deployment], str]] = {
     "profile": _profile,
     "gcloud": _gcloud,
     "gke": _gke,
+    "terraform": _terraform,
 }
-_JSON_TEXTS = {"argv", "request"}
+_JSON_TEXTS = {"argv", "request", "terraform"}
 
 OPERATION = Operation(
     run=render,
