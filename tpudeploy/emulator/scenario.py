@@ -38,6 +38,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from inspect import signature
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -218,6 +219,18 @@ def _limit(row: Mapping[str, Any]) -> Limit:
     return Limit(class_=row["class"], zonal=zonal, place=place, chips=int(row["limit"]), api=api)
 
 
+def _trouble(row: Mapping[str, Any]) -> Trouble:
+    """Return a row of trouble. Raise ValueError where it could never strike, because no method has its name."""
+    trouble = Trouble.parse(row)
+    from tpudeploy.emulator.service import method_names  # everything else of the emulator is above its scenario
+
+    names = method_names()
+    for pattern in trouble.patterns["method"].split("|"):
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise ValueError(f"no method fits `{pattern}`{suggest(pattern, names)}")
+    return trouble
+
+
 CLASSES = ("preemptible", "on-demand")
 _READERS: Mapping[str, Any] = {
     "seed": int,
@@ -235,5 +248,5 @@ _READERS: Mapping[str, Any] = {
     "project": lambda settings: _parse(ProjectFacts, "project", settings),
     "compute_engine": lambda settings: _parse(ComputeEngineFacts, "compute_engine", settings),
     "habits": lambda rows: tuple(Trouble.parse(row) for habit in rows for row in habits.troubles(habit)),
-    "trouble": lambda rows: tuple(Trouble.parse(row) for row in rows),
+    "trouble": lambda rows: tuple(_trouble(row) for row in rows),
 }

@@ -82,6 +82,12 @@ class LoggedRequest:
         return self.path.partition("?")[0]
 
 
+def method_names() -> tuple[str, ...]:
+    """Return the names of all methods that are served, by which a row of trouble can name them."""
+    neighbours = (f"{method.service}.{method.name}" for method in methods.METHODS)
+    return (*METHODS, *neighbours, *storage_api.METHODS)
+
+
 class Service:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud

@@ -136,7 +136,7 @@ def _carry_out(objects: Objects, request: StorageRequest) -> Reply:
     """Answer a method of the table. A condition that is ignored would always hold: what is not served is refused."""
     if not request.method:
         raise Refused(501, "The emulator does not serve this method of Cloud Storage.")
-    method, served = _METHODS[request.method]
+    method, served = METHODS[request.method]
     existing = discovery.parameters("storage.v1", *request.method.split(".")[1:])
     for key in request.query:
         if key not in existing:
@@ -258,7 +258,7 @@ _METHOD_NAMES: Mapping[tuple[str, str, str], str] = {
 }
 # The function of a method, and the parameters that it reads.
 _CONDITIONS = ("ifGenerationMatch", "ifGenerationNotMatch")
-_METHODS: Mapping[str, tuple[Callable[[Objects, StorageRequest], Reply], tuple[str, ...]]] = {
+METHODS: Mapping[str, tuple[Callable[[Objects, StorageRequest], Reply], tuple[str, ...]]] = {
     "storage.buckets.get": (_get_bucket, ()),
     "storage.objects.list": (_list_objects, ("prefix", "maxResults", "pageToken", "versions")),
     "storage.objects.get": (_get_object, ("generation", *_CONDITIONS)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tpudeploy import loading
@@ -224,17 +224,12 @@ class Benchmarks:
         if len(drivers) != 1 or len(models) != 1:
             kinds = "drivers" if len(drivers) > 1 else "models"
             raise UsageError(f"These files are of several {kinds}.", hint="Import them one by one.")
-        points = Counter(result.point for result in results)
-        duplicate = next((point for point, count in points.items() if count > 1), None)
-        if duplicate is not None:
-            cell = f"{duplicate.concurrency} streams, {duplicate.context_tokens} tokens in"
-            raise UsageError(
-                f"Two results are of the same cell: {cell}, {duplicate.output_tokens} out.",
-                hint="Import them one by one.",
-            )
+        _check_unique(result.point for result in results)
         measured = subject.of_address("", models.pop(), {}, kind=kind, usd_per_hour=usd_per_hour)
         limits = roofline(measured, None)
-        new_run = self._new_run(Target(subject=measured), Sweep(points=tuple(points)), drivers.pop())
+        new_run = self._new_run(
+            Target(subject=measured), Sweep(points=tuple(result.point for result in results)), drivers.pop()
+        )
         run = replace(
             new_run,
             cells=tuple(_imported(result, limits) for result in results),
@@ -303,6 +298,14 @@ def seconds_left(bounds: Bounds, elapsed: float, usd_per_hour: float | None) -> 
     if bounds.usd is not None and usd_per_hour:
         candidates.append((bounds.usd / usd_per_hour * _HOUR - elapsed, Ended.COST))
     return min(candidates, key=lambda candidate: candidate[0], default=(None, Ended.DURATION))
+
+
+def _check_unique(points: Iterable[Point]) -> None:
+    """Raise `errors.UsageError` for two results of one cell."""
+    point, count = Counter(points).most_common(1)[0]
+    if count > 1:
+        cell = f"{point.concurrency} streams, {point.context_tokens} tokens in, {point.output_tokens} out"
+        raise UsageError(f"Two results are of the same cell: {cell}.", hint="Import them one by one.")
 
 
 def _offer(run: Run, point: Point, began: float, most_seconds: float | None, vocabulary: int | None) -> Offer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.status import DeploymentStatus
@@ -12,6 +12,7 @@ from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
     from tpudeploy.boot_log.reading import Timeline
+    from tpudeploy.config.profile import Profile
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.loading import Profiles
     from tpudeploy.text.paint import Paint
@@ -108,10 +109,7 @@ def status(
         raise UsageError("-details needs a profile.", hint="Name the profiles: status -details PROFILE...")
     adapters = workspace.adapters
     if loaded or invalid:
-        deployments, errors = workspace.resolve(loaded, invalid, adapters.pins.read())
-        observed = statuses(adapters.world(), {deployment.name: deployment for deployment in deployments})
-        unusable = (DeploymentStatus(name=name, replicas=(), error=error) for name, error in errors.items())
-        all_of_them = (*observed, *unusable)
+        all_of_them = _statuses_of(workspace, loaded, invalid)
     else:
         all_of_them = statuses(adapters.world(), dict.fromkeys(adapters.states.names()))
     names = [each.name for each in all_of_them if each.error is None]
@@ -122,6 +120,18 @@ def status(
         details=tuple(each for profile in visible for each in workspace.details(profile)) if details else None,
         timelines=tuple(each for name in names for each in workspace.timelines(name)) if timeline else None,
     )
+
+
+def _statuses_of(
+    workspace: Workspace, profiles: Iterable[Profile], invalid: Mapping[str, ConfigError] | None
+) -> tuple[DeploymentStatus, ...]:
+    from tpudeploy.engine.status import statuses
+
+    adapters = workspace.adapters
+    deployments, errors = workspace.resolve(profiles, invalid, adapters.pins.read())
+    observed = statuses(adapters.world(), {deployment.name: deployment for deployment in deployments})
+    unusable = (DeploymentStatus(name=name, replicas=(), error=error) for name, error in errors.items())
+    return (*observed, *unusable)
 
 
 OPERATION = Operation(

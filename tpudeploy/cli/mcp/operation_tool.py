@@ -115,7 +115,19 @@ def kind_for_agents(argument: Argument) -> Kind:
 def _parameter(argument: Argument) -> Parameter:
     """Return the parameter of the tool's function from which the SDK makes the input schema."""
     is_required = argument.is_required or argument.agents_kind is not None
-    limits: dict[str, Any] = {"description": argument.agents or argument.help}
+    kind: Any
+    kind, limits = _kind_and_limits(argument, is_required=is_required)
+    if argument.default is None and not is_required:
+        kind |= None
+    default = Parameter.empty if is_required else argument.default
+    about = {"description": argument.agents or argument.help}
+    annotation = Annotated[kind, Field(**about, **limits)]
+    return Parameter(argument.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _kind_and_limits(argument: Argument, *, is_required: bool) -> tuple[Any, dict[str, Any]]:
+    """Return the type of an argument, and the limits of a list's length."""
+    limits: dict[str, Any] = {}
     kind: Any
     match kind_for_agents(argument):
         case Kind.TEXT if argument.choices:
@@ -128,17 +140,13 @@ def _parameter(argument: Argument) -> Parameter:
             kind = Annotated[int, Field(ge=argument.least, le=argument.most)]
         case Kind.COUNTS:
             kind = tuple[Annotated[int, Field(ge=1)], ...]
-            limits |= {"min_length": argument.least, "max_length": argument.most}
+            limits = {"min_length": argument.least, "max_length": argument.most}
         case Kind.TEXTS | Kind.PROFILES | Kind.VALID_PROFILES | Kind.PROFILE_FILES:
             kind = list[str] if is_required else tuple[str, ...]
-            limits |= {"min_length": argument.least} if is_required else {}
+            limits = {"min_length": argument.least} if is_required else {}
         case _:
             kind = Annotated[float, Field(gt=0, le=argument.most)]
-    if argument.default is None and not is_required:
-        kind |= None
-    default = Parameter.empty if is_required else argument.default
-    annotation = Annotated[kind, Field(**limits)]
-    return Parameter(argument.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+    return kind, limits
 
 
 def answer_model(name: str, result: type[Result]) -> type[Answer]:
