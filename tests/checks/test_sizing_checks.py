@@ -146,7 +146,7 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
         {"serving.volumes": {"/mnt/models": "/dev/shm"}, "serving.env": {"HF_HOME": "/dev/shm"}},
         "TPU2116",
         False,
-        ("no memory here", "/mnt/models"),
+        ("not memory here", "/mnt/models"),
     ),
     ("a disk below the weights", {"tpu.boot_disk_size": "9GiB"}, "TPU2117", True, ("9 GiB", "9.5 GiB")),
     ("a disk that is short", _example("TPU2117"), "TPU2117", False, ("40.5 GiB", "41GiB")),
