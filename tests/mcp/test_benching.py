@@ -40,7 +40,9 @@ def test_a_deployment_is_measured_and_the_run_is_kept_as_the_command_line_tells_
 
 def test_what_is_cancelled_is_kept(serving: CommandLine) -> None:
     with connected(serving) as agent:
-        agent.told("bench", profile="gemma.yaml", concurrency=[1], context=[16], output=[2], window_seconds=600)
+        # A cell takes real time, half a second of it: with this many the run is under way until it is cancelled.
+        cells = {"concurrency": [1, 2, 4, 8], "context": [16, 32, 64], "output": [2, 4, 8]}
+        agent.told("bench", profile="gemma.yaml", window_seconds=600, **cells)
         busy = agent.call("bench", profile="gemma.yaml")
         assert busy.document["exit_code"] == 10
         agent.told("cancel")
