@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,6 +24,12 @@ PIPELINES = (
     *("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_API_URL", "GITHUB_REF", "TPUDEPLOY_APPROVAL_KEY"),
     *("GITLAB_CI", "CI_PROJECT_PATH", "CI_COMMIT_SHA", "CI_COMMIT_BRANCH", "CI_MERGE_REQUEST_IID"),
 )
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C also where a shell started the tests in the background: their children would inherit to ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

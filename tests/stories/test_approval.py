@@ -71,7 +71,7 @@ def test_a_world_that_changes_while_the_question_stands_makes_the_plan_stale(clo
         assert "1 to restart" in somebody.read
         cloud.preempt(name)
         assert somebody.types("yes\n").stays_to_the_end() == 11
-        assert "The plan for gemma no longer holds" in somebody.read
+        assert "The plan for gemma no longer applies" in somebody.read
 
 
 def test_ctrl_c_in_the_middle_is_saved_and_the_next_run_goes_on_without_asking(cloud: Emulator, folder: Path) -> None:
