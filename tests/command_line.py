@@ -48,6 +48,8 @@ placement:
   provisioning: [spot]
   max_parallel_requests: 1
 """
+# The same deployment on instances of Compute Engine.
+INSTANCE = PROFILE.replace("placement:\n", "placement:\n  backend: gce-instance\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,10 +182,10 @@ class CommandLine:
             connection.close()
 
     def asked(self) -> list[str]:
-        """Return the zones of the requests for a slice, in order."""
-        path = "/queuedResources"
-        creates = [r for r in self.emulator.requests if r.method == "POST" and r.resource.endswith(path)]
-        return [r.path.split("/locations/")[1].split("/")[0] for r in creates]
+        """Return the zones of the requests for a slice at either API, in order."""
+        posts = [r.resource for r in self.emulator.requests if r.method == "POST"]
+        creates = [path for path in posts if path.endswith(("/queuedResources", "/instances"))]
+        return [path.split("/")[-2] for path in creates]
 
     def journal(self) -> Iterator[tuple[str, str]]:
         """Yield what explains a failed story, each with its title: the requests, and the log of each machine."""

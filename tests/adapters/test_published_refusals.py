@@ -105,6 +105,13 @@ PUBLISHED: tuple[tuple[str, Code, str, Remedy, Scope], ...] = (
         NEXT,
         Scope.ZONE_QUOTA,
     ),
+    (
+        "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute' of service 'compute.googleapis.com' for consumer 'project_number:7'.",
+        Code.PERMISSION_DENIED,
+        "rate-limit",
+        LOOK,
+        Scope.PROJECT,
+    ),
     ("Maximum number of CreateNode requests per minute", Code.RESOURCE_EXHAUSTED, "rate-limit", LOOK, Scope.PROJECT),
     ("IN_USE_ADDRESSES limit (8)", Code.RESOURCE_EXHAUSTED, "address-quota", DROP, Scope.REGION),
     (

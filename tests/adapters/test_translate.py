@@ -121,6 +121,40 @@ def test_both_clients_errors_are_told_by_the_bodys_own_status_and_text(
             raise raised
 
 
+FULL = "The zone 'projects/p/zones/us-east5-a' does not have enough resources available to fulfill the request."
+
+
+@pytest.mark.parametrize(
+    ("http", "reason", "text", "ours"),
+    [
+        pytest.param(503, "backendError", FULL, errors.Refused, id="the text names the capacity"),
+        pytest.param(503, "insufficientCapacity", "Try later.", errors.Refused, id="the reason names the capacity"),
+        pytest.param(503, "ZONE_RESOURCE_POOL_EXHAUSTED", "Try later.", errors.Refused, id="as an operation does"),
+        pytest.param(503, "backendError", "Try later.", errors.Fault, id="the service does not answer"),
+        pytest.param(500, "backendError", "Internal error encountered.", errors.Fault, id="it may have had its effect"),
+        pytest.param(503, "backendError", "PERMISSION_DENIED by a replica", errors.Fault, id="no place is refused"),
+        pytest.param(403, "quotaExceeded", "No more of that.", errors.Refused, id="a quota is no missing role"),
+        pytest.param(403, "rateLimitExceeded", "Rate Limit Exceeded", errors.Fault, id="nor is a rate limit"),
+        pytest.param(
+            403,
+            "rateLimitExceeded",
+            "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute' of service"
+            " 'compute.googleapis.com' for consumer 'project_number:7'.",
+            errors.Fault,
+            id="of reads either",
+        ),
+        pytest.param(403, "forbidden", "No.", errors.Denied, id="a missing role"),
+    ],
+)
+def test_an_error_of_compute_engine_means_what_its_reason_or_text_says_and_not_its_status(
+    http: int, reason: str, text: str, ours: type[Exception]
+) -> None:
+    row = {"message": text, "domain": "global", "reason": reason}
+    body = json.dumps({"error": {"code": http, "message": text, "errors": [row]}}).encode()
+    with pytest.raises(ours, match=text[:10]), translate_errors("ask"):
+        raise _http(http, body)
+
+
 @pytest.mark.parametrize("content", [b"", b"<html>a proxy's page</html>", b"[]", b'{"error": "text"}', b"\xff\xfe"])
 @pytest.mark.parametrize(("http", "ours"), [(502, errors.Fault), (403, errors.Denied), (404, Absent)])
 def test_a_body_that_is_not_googles_is_told_by_its_http_status(

@@ -52,8 +52,6 @@ def overdue(kind: str, message: str, *, holds: float) -> Refusal:
             asked(seconds_ago=0), HIDDEN, "requested; not visible yet", id="a list may show a new request late"
         ),
         pytest.param(asked(seconds_ago=119), HIDDEN, "requested; not visible yet", id="until the grace is over"),
-        pytest.param(asked(seconds_ago=120), GONE, "never appeared", id="then it was never created"),
-        pytest.param(asked(seconds_ago=999), GONE, "never appeared", id="and stays so"),
         pytest.param(asked(seconds_ago=0, seen=True), GONE, "gone", id="what the cloud has listed once is gone"),
         pytest.param(granted(), GONE, "gone", id="a slice that was granted is gone"),
         pytest.param(
@@ -65,6 +63,19 @@ def overdue(kind: str, message: str, *, holds: float) -> Refusal:
 )
 def test_an_attempt_that_the_cloud_does_not_show(one: Attempt, status: AttemptStatus, reason: str) -> None:
     expected = Classification(attempt=one, status=status, slice=None, reason=reason)
+    assert classify(one, context()) == expected
+
+
+UNANSWERED = overdue("unanswered", "no slice appeared in the 2 min after the request", holds=GRACE)
+
+
+@pytest.mark.parametrize("seconds", [120, 999])
+@pytest.mark.parametrize("spec", [{}, {"placement.backend": "gce-instance"}])
+def test_a_request_that_never_appeared_was_never_created_and_counts_against_its_place(
+    seconds: float, spec: dict[str, str]
+) -> None:
+    one = asked(seconds_ago=seconds, spec=spec)
+    expected = Classification(attempt=one, status=GONE, slice=None, reason="never appeared", refusal=UNANSWERED)
     assert classify(one, context()) == expected
 
 

@@ -12,6 +12,7 @@ from reconcile.cases import (
     HOUR,
     MINUTE,
     NOW,
+    PATIENCE,
     SPEC,
     SPOT,
     A,
@@ -169,6 +170,9 @@ def removal(there: World) -> tuple[Step, ...]:
 BOOTS = wait("the server is starting", 600.0)
 CHOOSING = wait("choosing the next place", 0.0)
 OUTDATED = {"tpu.type": "v6e-4"}
+UNANSWERED = refusal(
+    kind="unanswered", message="no slice appeared in the 2 min after the request", holds_seconds=PATIENCE.grace
+)
 
 
 # What is over.
@@ -184,8 +188,8 @@ OUTDATED = {"tpu.type": "v6e-4"}
         ),
         pytest.param(
             world(View(attempt()), target=places(A)),
-            (forget(A, "never appeared"), request(A)),
-            id="a request that never appeared is sent again",
+            (forget(A, "never appeared", UNANSWERED), CHOOSING),
+            id="a request that never appeared counts against its place before the next one is chosen",
         ),
         pytest.param(
             world(shows(attempt(), Phase.REFUSED, refusal=FULL)),

@@ -184,6 +184,7 @@ def test_the_places_that_only_our_own_chips_kept_us_out_of(
 
 
 STOCKOUT = refusal()
+SILENCE = refusal(kind="unanswered", holds_seconds=120.0)
 
 
 def after(*refusals: Refusal, one: Attempt | None = None, rows: tuple[Refused, ...] = ()) -> tuple[Refused, ...]:
@@ -211,6 +212,10 @@ def after(*refusals: Refusal, one: Attempt | None = None, rows: tuple[Refused, .
             [replace(STOCKOUT, is_known=False)] * 3, 86400, 3, id="unknown words: the third time for a person"
         ),
         pytest.param([STOCKOUT] * 3, 60, 3, id="known words never wait for a person"),
+        pytest.param([SILENCE], 120, 1, id="no answer: two minutes"),
+        pytest.param([SILENCE] * 2, 240, 2, id="no answer again: twice as long"),
+        pytest.param([SILENCE] * 3, 480, 3, id="and again"),
+        pytest.param([SILENCE] * 2000, 600, 2000, id="no answer for days: ten minutes at most"),
         pytest.param([replace(STOCKOUT, limit=7)], 86400, 1, id="a limit below one slice: for a person"),
         pytest.param([replace(STOCKOUT, limit=8)], 60, 1, id="a limit of one slice: a minute"),
     ],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from command_line import PROFILE, CommandLine, Open
+from command_line import INSTANCE, PROFILE, CommandLine, Open
 
 A, B, ELSEWHERE = "us-east5-a", "us-east5-b", "europe-west4-a"
 
@@ -226,6 +226,46 @@ def test_a_cloud_that_stays_silent_ends_the_run_and_a_rerun_goes_on(cli: Open) -
     assert again.code == 0, again.all
     assert at.asked() == [A]
     assert _serves(at)
+
+
+CREATES = "queuedResources.create|compute.instances.insert"
+UNANSWERED = {
+    "never carried out": {"fault": "unavailable"},
+    "a broken connection": {"fault": "connection-refused"},
+    "a full zone as a 503": {"fault": "stockout", "layer": "L1"},
+}
+
+
+@pytest.mark.parametrize("trouble", UNANSWERED.values(), ids=UNANSWERED.keys())
+@pytest.mark.parametrize("profile", [PROFILE, INSTANCE], ids=["queued-resource", "gce-instance"])
+def test_a_zone_that_answers_no_create_is_left_for_the_next(
+    cli: Open, profile: str, trouble: Mapping[str, Any]
+) -> None:
+    at = cli(trouble=[{**trouble, "zone": A, "method": CREATES}])
+    applied = at.run("apply", "-auto-approve", at.write(profile))
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A, B]
+    assert len(at.slices) == 1
+
+
+@pytest.mark.parametrize("profile", [PROFILE, INSTANCE], ids=["queued-resource", "gce-instance"])
+def test_where_no_zone_answers_a_create_all_are_asked_in_turn_and_ever_more_seldom(cli: Open, profile: str) -> None:
+    at = cli(trouble=[{"fault": "unavailable", "method": CREATES}])
+    stopped = at.run("apply", "-auto-approve", "-timeout", "1h", at.write(profile))
+    assert stopped.code == 12, stopped.all
+    assert f"Refused in {A}, spot (unanswered)" in stopped.all
+    assert set(at.asked()) == {A, B, ELSEWHERE}
+    assert len(at.asked()) < 20  # it was 31, all of them in the first zone
+    assert not at.slices
+
+
+@pytest.mark.parametrize("profile", [PROFILE, INSTANCE], ids=["queued-resource", "gce-instance"])
+def test_a_slice_whose_create_was_answered_with_503_is_kept_alone(cli: Open, profile: str) -> None:
+    at = cli(trouble=[{"fault": "failed-reply", "method": CREATES}])
+    applied = at.run("apply", "-auto-approve", at.write(profile))
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A]
+    assert len(at.slices) == 1
 
 
 @pytest.mark.parametrize("layer", ["L1", "L2", "L3"])

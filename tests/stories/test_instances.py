@@ -5,16 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from command_line import PROFILE, CommandLine, Open
+from command_line import INSTANCE, PROFILE, CommandLine, Open
 
-INSTANCE = PROFILE.replace("placement:\n", "placement:\n  backend: gce-instance\n")
 FLEX = INSTANCE.replace("[spot]", "[flex-start]") + "  max_run_duration: 4h\n"
-
-
-def inserts(at: CommandLine) -> list[str]:
-    """Return the zones in which instances were asked for, in order."""
-    posts = [r.resource for r in at.emulator.requests if r.method == "POST" and r.resource.endswith("/instances")]
-    return [path.split("/zones/")[1].split("/")[0] for path in posts]
 
 
 def applied(at: CommandLine, text: str = INSTANCE) -> str:
@@ -29,7 +22,7 @@ def test_apply_serves_and_destroy_leaves_nothing(cli: Open, nodes: str) -> None:
     at = cli(nodes=nodes)
     profile = applied(at)
     assert list(at.slices.values()) == ["RUNNING"]
-    assert inserts(at) == ["us-east5-a"]
+    assert at.asked() == ["us-east5-a"]
     again = at.run("plan", profile, "-detailed-exitcode")
     assert again.code == 0, again.all
     drift = at.run("drift", profile)
@@ -57,7 +50,7 @@ def test_a_changed_server_starts_on_the_same_instance(cli: Open, nodes: str) -> 
 def test_a_full_zone_is_left_for_the_next(cli: Open) -> None:
     at = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     applied(at)
-    assert inserts(at) == ["us-east5-a", "us-east5-b"]
+    assert at.asked() == ["us-east5-a", "us-east5-b"]
 
 
 def test_a_preempted_instance_is_replaced_by_the_next_apply(cli: Open) -> None:
@@ -89,7 +82,7 @@ def test_flex_start_waits_in_its_queue_and_can_be_destroyed_there(cli: Open, *, 
     profile = at.write(FLEX)
     waited = at.run("apply", "-auto-approve", profile, "-timeout", "20m")
     assert waited.code == 12, waited.all
-    assert len(inserts(at)) == 1
+    assert len(at.asked()) == 1
     destroyed = at.run("destroy", "-auto-approve", profile)
     assert destroyed.code == 0, destroyed.all
     at.clock.sleep(4 * 3600)
@@ -100,7 +93,7 @@ def test_flex_start_waits_in_its_queue_and_can_be_destroyed_there(cli: Open, *, 
 def test_a_flex_start_request_that_lapsed_is_sent_again(cli: Open, *, lapse_has_error: bool) -> None:
     at = cli(trouble=[{"fault": "wait-for-ever", "times": 1}], compute_engine={"lapse_has_error": lapse_has_error})
     applied(at, FLEX + "  valid_until: 10m\n")
-    assert len(inserts(at)) > 1
+    assert len(at.asked()) > 1
     assert list(at.slices.values()) == ["RUNNING"]
 
 
@@ -108,7 +101,7 @@ def test_an_open_insert_of_hours_is_waited_for_and_not_given_up(cli: Open) -> No
     """A request that Google has not begun to list is in its queue, and keeps its place there."""
     at = cli(timings={"waiting": 5400}, compute_engine={"shows_pending": False})
     applied(at, FLEX)
-    assert len(inserts(at)) == 1
+    assert len(at.asked()) == 1
 
 
 @pytest.mark.parametrize(("before", "after"), [(PROFILE, INSTANCE), (INSTANCE, PROFILE)])

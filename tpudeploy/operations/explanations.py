@@ -29,6 +29,13 @@ Its machines appear and disappear, and Google reports no error. After {duration(
 tpudeploy deletes the slice and asks the next place.
 
 What clears it: other zones, or another model in placement.provisioning.""",
+    "unanswered": f"""A request was not answered, and no slice appeared
+
+Google answered it with an error of its own (503), or the reply was lost. The request may have been carried out,
+so tpudeploy looks for its slice for {duration(Patience().grace)} before it asks the next place. It asks this place
+again after {duration(Patience().grace)}, and after twice as long each further time, up to 10 min.
+
+What clears it: nothing is wrong with the profile. Allow more zones, and see https://status.cloud.google.com.""",
 }
 
 

@@ -25,6 +25,7 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile.failed_landings import early_preemption
+from tpudeploy.reconcile.refusals import UNANSWERED
 
 # The reason for giving up a request whose create operation failed.
 REFUSED = "refused"
@@ -120,9 +121,26 @@ def _classify_absent(attempt: Attempt, context: DecisionContext) -> Classificati
         refusal = _lapse(attempt, context)
         return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason="gone", refusal=refusal)
     if _is_grace_over(attempt, context):
-        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason="never appeared")
+        # Its reply was lost or an error of Google's, or a run was killed before it was sent: nothing was created.
+        refusal = _unanswered(attempt, context)
+        reason = "never appeared"
+        return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason=reason, refusal=refusal)
     # A new request can be missing from a list for a while. To forget it now could leave a slice without a state.
     return Classification(attempt=attempt, status=AttemptStatus.HIDDEN, slice=None, reason="requested; not visible yet")
+
+
+def _unanswered(attempt: Attempt, context: DecisionContext) -> Refusal | None:
+    """Return the refusal of a request that led to nothing, so that other places are asked before this one again."""
+    if attempt.release is not None:
+        # It was given up before it could appear, which says nothing about its place.
+        return None
+    return Refusal(
+        kind=UNANSWERED,
+        message=f"no slice appeared in the {context.patience.grace / 60:.0f} min after the request",
+        remedy=Remedy.NEXT_ZONE,
+        scope=Scope.PAIR,
+        holds_seconds=context.patience.grace,
+    )
 
 
 def _lapse(attempt: Attempt, context: DecisionContext) -> Refusal | None:

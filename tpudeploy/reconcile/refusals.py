@@ -23,11 +23,16 @@ from tpudeploy.reconcile.failed_landings import (
     pair,
 )
 
+# The kind of a refusal without words: the request was not answered, and created nothing.
+UNANSWERED = "unanswered"
 QUOTAS = frozenset({Scope.ZONE_QUOTA, Scope.REGION_QUOTA})
 # Seconds until a full place is requested again, however often it was full: windows last minutes, and a place that is
 # requested every T sees a window of mean W with probability (1 - exp(-T/W)) / (T/W). It costs only creates, and the
 # project's budget of them (engine/budget.py) limits how many there are.
 _FULL = 60.0
+# Seconds, at most, for which a place that did not answer is left alone. The time doubles with each further request,
+# because each costs the wait for a slice that does not appear.
+_SILENT = 600.0
 # The number of times that an unknown text is treated as a passing fault.
 _TRIES = 3
 
@@ -158,6 +163,9 @@ def _refusal_seconds(refusal: Refusal, times: int, attempt: Attempt, patience: P
     # A limit below one slice is as good as none, and an unknown text that repeats will repeat: a person must act.
     if is_too_small or is_hopeless:
         return patience.closed
+    # Other places may answer. This one is asked again soon, because it may answer at any moment.
+    if refusal.kind == UNANSWERED:
+        return min(refusal.holds_seconds * 2.0 ** min(times - 1, 10), _SILENT)
     # The place was full. Windows last minutes, so it is requested again soon, however long the text would hold.
     if refusal.scope is Scope.PAIR and refusal.remedy is Remedy.NEXT_ZONE and refusal.is_known:
         return min(refusal.holds_seconds, _FULL)

@@ -39,4 +39,17 @@ CODE_BY_STATUS: Mapping[int, Code] = {
     HTTPStatus.SERVICE_UNAVAILABLE: Code.UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT: Code.DEADLINE_EXCEEDED,
 }
+# The reasons beside the text of an error of Compute Engine that say more than its HTTP status: 403 stands for a quota
+# and a rate limit too, and 503 for a zone without capacity (cloud.google.com/compute/docs, on bulk creation and on
+# quotas).
+CODE_BY_REASON: Mapping[str, Code] = {
+    "insufficientCapacity": Code.RESOURCE_EXHAUSTED,
+    "quotaExceeded": Code.RESOURCE_EXHAUSTED,
+    "rateLimitExceeded": Code.RESOURCE_EXHAUSTED,
+    "userRateLimitExceeded": Code.RESOURCE_EXHAUSTED,
+    "QUOTA_EXCEEDED": Code.RESOURCE_EXHAUSTED,
+    "RATE_LIMIT_EXCEEDED": Code.RESOURCE_EXHAUSTED,
+    "ZONE_RESOURCE_POOL_EXHAUSTED": Code.RESOURCE_EXHAUSTED,
+    "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": Code.RESOURCE_EXHAUSTED,
+}
 TRANSIENT = frozenset({Code.CANCELLED, Code.DEADLINE_EXCEEDED, Code.ABORTED, Code.INTERNAL, Code.UNAVAILABLE})

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tpudeploy.adapters.google.codes import CODE_BY_STATUS, TRANSIENT, Code
-from tpudeploy.adapters.google.verdicts import classify, hint_for
+from tpudeploy.adapters.google.codes import CODE_BY_REASON, CODE_BY_STATUS, TRANSIENT, Code
+from tpudeploy.adapters.google.verdicts import classify, hint_for, is_certain
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.slices import Refusal, Remedy, Scope, SliceRequest
@@ -125,7 +125,8 @@ def _translate(action: str, cause: Exception, provisioning: Provisioning | None)
 def _read_error_body(status: int, text: str, content: bytes) -> tuple[str, Code]:
     """Return the text and the canonical code of an error response.
 
-    Both come from the body where it can be parsed, else from `text` and the HTTP status.
+    Both come from the body where it can be parsed, else from `text` and the HTTP status. A reason in the body says more
+    than either status: Compute Engine answers 503 for a zone that is full too.
     """
     status_code = code = CODE_BY_STATUS.get(status, Code.UNKNOWN)
     try:
@@ -134,7 +135,9 @@ def _read_error_body(status: int, text: str, content: bytes) -> tuple[str, Code]
         code = Code.__members__.get(body.get("status", ""), code)
         if code is Code.UNKNOWN:
             code = status_code  # UNKNOWN in the body must not hide that a 500 may have had its effect
-    except (ValueError, KeyError, TypeError):
+        reasons = (row.get("reason") for row in (*body.get("errors", ()), *body.get("details", ())))
+        code = next((CODE_BY_REASON[reason] for reason in reasons if reason in CODE_BY_REASON), code)
+    except (ValueError, KeyError, TypeError, AttributeError):
         text = text or f"HTTP {status}"  # the body is a proxy's page, or empty
     return text, code
 
@@ -143,7 +146,7 @@ def _error_for(action: str, text: str, code: Code, provisioning: Provisioning | 
     answers: dict[Code, type[Exception]] = {Code.NOT_FOUND: Absent, Code.ALREADY_EXISTS: Exists}
     if code in answers:
         return answers[code](text)
-    if code in TRANSIENT:
+    if code in TRANSIENT and not is_certain(text, code, provisioning):
         return errors.Fault(f"Could not {action}: {text}")
     if code is Code.FAILED_PRECONDITION or "not supported while in state" in text:
         return Precondition(text)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tpudeploy.adapters.google.codes import TRANSIENT
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
 from tpudeploy.adapters.google.refusals.row import Verdict
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.slices import Refusal, Scope
+from tpudeploy.domain.slices import Refusal, Remedy, Scope
 
 _EID = re.compile(r"\s*\[EID: 0x[0-9a-f]+\]", re.IGNORECASE)
 _API = re.compile(r"apis/api/([a-z.-]+)/overview")
@@ -50,6 +51,16 @@ def matching_row(text: str, code: int, provisioning: Provisioning | None = None)
         if row.only in {None, provisioning} and row.says(text):
             return row
     return _BY_CODE.get(code, UNKNOWN)
+
+
+def is_certain(text: str, code: int, provisioning: Provisioning | None = None) -> bool:
+    """Return whether a text refuses the request in its place, whatever the status of the reply.
+
+    A status such as 503 alone leaves open whether the request was carried out.
+    """
+    row = matching_row(text, code, provisioning)
+    refuses_place = row.remedy in {Remedy.NEXT_ZONE, Remedy.DROP_ZONE}
+    return refuses_place and row is not UNKNOWN and row.code not in TRANSIENT
 
 
 def hint_for(kind: str, message: str = "") -> str:

@@ -10,16 +10,20 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="rate-limit",
         what="Too many requests per minute",
-        pattern=r"requests per minute|\brate limit exceeded\b",
+        pattern=r"(requests|queries) per minute|\brate limit exceeded\b",
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.REPLY,),
         remedy=Remedy.LOOK_AGAIN,
         scope=Scope.PROJECT,
         holds=1 * MINUTES,
-        hint="The project may create 91 nodes per minute. Wait a minute.",
+        hint="The TPU API accepts 91 creates a minute from a project; Compute Engine has limits too. Wait a minute.",
         examples=(
             "Maximum number of CreateNode requests per minute",
             "Quota exceeded for quota metric 'Create' and limit 'Maximum number of CreateNode requests per minute'",
+            (
+                "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute' of service "
+                "'compute.googleapis.com' for consumer 'project_number:7'."
+            ),
         ),
     ),
     Verdict(
