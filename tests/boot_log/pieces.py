@@ -429,6 +429,139 @@ DEATHS: tuple[Death, ...] = (
         says="There is no place for the weights",
     ),
     Death(
+        "parser-of-other-model",
+        "vLLM reasoning/basic_parsers.py",
+        "EngineCore failed to start.\n"
+        "Traceback (most recent call last):\n"
+        '  File "/workspace/vllm/vllm/reasoning/basic_parsers.py", line 64, in __init__\n'
+        "    raise RuntimeError(\n"
+        "RuntimeError: DeepSeekR1ReasoningParser reasoning parser could not locate think start/end tokens in the "
+        "tokenizer!",
+        LOGGED,
+        says="serving.args.reasoning_parser",
+    ),
+    Death(
+        "speculation-unsupported",
+        "tpu_inference runner/tpu_runner.py: _init_speculative_decoding",
+        "EngineCore failed to start.\n"
+        "Traceback (most recent call last):\n"
+        "NotImplementedError: Unsupported speculative decoding method: suffix",
+        LOGGED,
+        says="ngram, eagle3, dflash and mtp",
+    ),
+    Death(
+        "speculation-unsupported",
+        "vLLM config/speculative.py: __post_init__",
+        "Traceback (most recent call last):\n"
+        '  File "/workspace/vllm/vllm/config/speculative.py", line 1389, in __post_init__\n'
+        "    raise NotImplementedError(\n"
+        "NotImplementedError: Unsupported speculative method: 'mtp'",
+        says="names the draft",
+    ),
+    Death(
+        "adapter-missing",
+        "vLLM exceptions.py: LoRAAdapterNotFoundError, entrypoints/openai/models/serving.py",
+        "Traceback (most recent call last):\n"
+        '  File "/workspace/vllm/vllm/entrypoints/openai/models/serving.py", line 139, in init_static_loras\n'
+        "    raise ValueError(load_result.error.message)\n"
+        "ValueError: Loading lora sql failed: No adapter found for /lora/sql",
+        says="mount the folder that holds /lora/sql",
+    ),
+    Death(
+        "adapter-rank",
+        "vLLM lora/peft_helper.py: validate_legal",
+        "Traceback (most recent call last):\n"
+        '  File "/workspace/vllm/vllm/entrypoints/openai/models/serving.py", line 139, in init_static_loras\n'
+        "    raise ValueError(load_result.error.message)\n"
+        "ValueError: LoRA rank 48 is greater than max_lora_rank 16.",
+        says="max_lora_rank to 64",
+    ),
+    Death(
+        "variable-refused",
+        "tpu_inference envs.py: env_bool",
+        "Traceback (most recent call last):\n"
+        "ValueError: Invalid boolean value 'yes' for NEW_MODEL_DESIGN. Valid options: '0', '1', 'true', 'false', "
+        "'True', 'False'.",
+        says="serving.env.NEW_MODEL_DESIGN",
+    ),
+    Death(
+        "tokenizer-missing",
+        "transformers tokenization_utils_base.py: from_pretrained",
+        "Traceback (most recent call last):\n"
+        "OSError: Can't load tokenizer for 'acme/base'. If you were trying to load it from "
+        "'https://huggingface.co/models', make sure you don't have a local directory with the same name. Otherwise, "
+        "make sure 'acme/base' is the correct path to a directory containing all relevant files for a GemmaTokenizer "
+        "tokenizer.",
+        says="serving.args.tokenizer",
+    ),
+    Death(
+        "checkpoint-incomplete",
+        "vLLM model_executor/model_loader/weight_utils.py: filter_duplicate_safetensors_files",
+        "EngineCore failed to start.\n"
+        "Traceback (most recent call last):\n"
+        "FileNotFoundError: Weight files referenced in index but missing: "
+        "{'/mnt/weights/model-00002-of-00003.safetensors'}",
+        LOGGED,
+        says="copy the whole checkpoint again",
+    ),
+    Death(
+        "no-room-for-array",
+        "libtpu, in huggingface/diffusers issue 8358",
+        "EngineCore failed to start.\n"
+        "Traceback (most recent call last):\n"
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 4.39G. "
+        "That was not possible. There are 2.30G free.; (0x0x0_HBM0)",
+        LOGGED,
+        says="serving.hbm_utilization",
+    ),
+    Death(
+        "no-room-for-program",
+        "libtpu, in AI-Hypercomputer/tpu-recipes issue 151",
+        "EngineCore failed to start.\n"
+        "Traceback (most recent call last):\n"
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Error loading program 'jit__multi_slice': Attempting to "
+        "reserve 6.14G at the bottom of memory. That was not possible. There are 3.11G free, 0B reserved, and 3.11G "
+        "reservable.",
+        LOGGED,
+        says="Compiled programs need room",
+    ),
+    Death(
+        "stopped",
+        "vLLM entrypoints/launchers/api_server/entry.py: signal_handler",
+        "Traceback (most recent call last):\n"
+        '  File "/workspace/vllm/vllm/entrypoints/launchers/api_server/entry.py", line 172, in signal_handler\n'
+        '    raise KeyboardInterrupt("terminated")\n'
+        "KeyboardInterrupt: terminated",
+        says="docker stop",
+    ),
+    Death(
+        "engine-timeout",
+        "vLLM v1/engine/core_client.py: MPClient.__init__",
+        "Traceback (most recent call last):\n"
+        "TimeoutError: Timed out waiting for engine core processes to start. This is often caused by slow weight "
+        "loading for large models. Waited 600s (configured by VLLM_ENGINE_READY_TIMEOUT_S). To increase the timeout, "
+        "set the environment variable: VLLM_ENGINE_READY_TIMEOUT_S=<seconds>",
+        says="serving.env (now 600 s)",
+    ),
+    Death(
+        "image-wrong-machine",
+        "runc, through docker run: an image without vLLM",
+        "2026-11-22T10:00:30Z starting: Starting the container\n"
+        "2026-11-22T10:00:31Z failed: docker run failed: docker: Error response from daemon: failed to create task for "
+        "container: failed to create shim task: OCI runtime create failed: runc create failed: unable to start "
+        'container process: exec: "vllm": executable file not found in $PATH: unknown.',
+        NONE,
+        says="serving.image",
+    ),
+    Death(
+        "unknown",
+        "vLLM v1/engine/utils.py: wait_for_engine_startup, where a process of the API server failed",
+        "Traceback (most recent call last):\n"
+        "RuntimeError: Frontend process failed during engine core initialization. See root cause above. Failed frontend "
+        "proc(s): {'ApiServer_1': 1}",
+        says="Read the whole log of the container",
+    ),
+    Death(
         "unknown",
         "flax: an error of which we know nothing",
         "EngineCore failed to start.\n"

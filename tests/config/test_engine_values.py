@@ -31,6 +31,8 @@ ACCEPTED: list[tuple[str, str]] = [
     ("args: {load_format: Dummy}", "--load-format Dummy"),
     ("args: {attention_backend: flash_attn}", "--attention-backend flash_attn"),
     ("args: {speculative_config: {method: ngram, num_speculative_tokens: '3'}}", "--speculative-config"),
+    ("args: {speculative_config: {method: mtp, num_speculative_tokens: 2, model: a/b-assistant}}", "a/b-assistant"),
+    ("args: {speculative_config: {method: qwen3_5_mtp, num_speculative_tokens: 2, model: a/b}}", "qwen3_5_mtp"),
     ("args: {compilation_config: {mode: 3, cudagraph_mode: none}}", "--compilation-config"),
     ("args: {limit_mm_per_prompt: {image: 4, video: {count: 1, num_frames: 8}}}", "--limit-mm-per-prompt"),
     ("args: {tool_call_parser: mine, tool_parser_plugin: /p.py, enable_auto_tool_choice: true}", "mine"),

@@ -137,6 +137,12 @@ UNDER_SERVING: list[tuple[str, str, str]] = [
     ("args: {speculative_config: {method: ngram, num_speculative_tokens: 0}}", "TPU1311 7:70+1", ""),
     ("args: {speculative_config: {method: ngram}}", "TPU1311 7:10+18", "num_speculative_tokens: 3"),
     ("args: {speculative_config: {method: medusa, model: a/b}}", "TPU1311 7:10+18", "ngram, eagle3"),
+    (
+        "args: {speculative_config: {method: mtp, num_speculative_tokens: 2}}",
+        "TPU1311 7:10+18",
+        "gemma-4-E2B-it-assistant",
+    ),
+    ("args: {spec_method: gemma4_mtp, spec_tokens: 2}", "TPU1311 7:10+11", "gemma-4-E2B-it-assistant"),
     ("args: {compilation_config: {inductor_passes: {mine: a_pass}}}", "TPU1311 7:10+18", "my_package.my_pass"),
     ("args: {kernel_config: {linear_backend_per_quant: {}}}", "TPU1311 7:10+13", "leave it out"),
     ("args: {numa_bind: true, numa_bind_cpus: ''}", "TPU1311 7:43+2", ""),

@@ -52,7 +52,8 @@ OURS: Mapping[str, str] = {
 SURROUNDINGS: Mapping[str, str] = {
     "a package that this Python lacks": r"No module named|not installed|pip install|need to have \w+ .* installed",
     "a file that this machine lacks": r"No such file|does not exist|doesn't exist|not found: |not found at ",
-    "the model's tokenizer, which is a bare one here": r"[Tt]okenizer must contain|in the tokenizer|tokenizer configuration",
+    "the model's tokenizer, which is a bare one here": r"[Tt]okenizer must contain|in the tokenizer|tokenizer configuration"
+    r"|KeyError: 'Ġ</'",  # reasoning/olmo3_reasoning_parser.py looks its tokens up in the vocabulary
     "the hub, and there is no network": r"offline|Repo id|huggingface|Hugging Face|connect to|outgoing traffic",
     "the checkpoint, which is a bare configuration here": r"Cannot find the config file|Failed to load mistral|__init__\(\) missing .* positional|"
     r"(awq|awq_marlin|modelopt|mxfp4) quantization is currently not supported",

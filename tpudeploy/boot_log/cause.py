@@ -23,7 +23,8 @@ REFUSED = "configuration-refused"
 GAVE_UP = "startup-failed"
 # Lines of a process that waited for the one that died.
 _WRAPPER = re.compile(
-    r"Engine core initialization failed|Engine process failed to start|EngineDeadError|EngineCore encountered an issue"
+    r"Engine core initialization failed|failed during engine core initialization|Engine process failed to start"
+    r"|EngineDeadError|EngineCore encountered an issue"
     r"|EngineCore failed to start|EngineCore encountered a fatal error|AsyncLLM output_handler failed"
     r"|WorkerProc (?:failed|hit an exception)|WorkerProc initialization failed|died unexpectedly|died with exit code"
     r"|Exception occurred while running API servers|^Traceback |Application startup failed|^SystemExit: "

@@ -92,7 +92,7 @@ def mapping(value: Any) -> Mapping[str, Any] | None:
 
 
 # What tpu_inference 0.32.0 runner/tpu_runner.py:1051-1064 supports: else "Unsupported speculative decoding method".
-_SPECULATES_ON_TPU = ("ngram", "eagle3", "dflash", "mtp", "gemma4_mtp")
+_SPECULATES_ON_TPU = ("ngram", "eagle3", "dflash", "mtp")
 _NEEDS_MODEL = ("eagle", "eagle3", "dflash", "draft_model", "medusa")
 
 
@@ -102,7 +102,7 @@ def speculation(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     Each is a clause that follows the name of the flag, and what to do.
     """
     method, model, tokens = tree.get("method"), tree.get("model"), tree.get("num_speculative_tokens")
-    if method is not None and method not in _SPECULATES_ON_TPU:
+    if method is not None and not is_mtp(method) and method not in _SPECULATES_ON_TPU:
         names = ", ".join(_SPECULATES_ON_TPU)
         yield f"method {quoted(str(method))} does not run on TPU", f"methods that do: {names}"
     elif tree.get("tensor_parallel_size") is not None:
@@ -118,6 +118,11 @@ def speculation(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _fields_of_other_methods(tree)
 
 
+def is_mtp(method: Any) -> bool:
+    """Return whether vLLM reads the method as mtp: the names of single models (`gemma4_mtp`) are deprecated aliases."""
+    return isinstance(method, str) and method.endswith("mtp")
+
+
 def _fields_of_other_methods(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     names = ("synthetic_acceptance_rates", "synthetic_acceptance_length")
     synthetic = [name for name in names if tree.get(name) is not None]
@@ -126,7 +131,7 @@ def _fields_of_other_methods(tree: Mapping[str, Any]) -> Iterator[tuple[str, str
             yield "needs synthetic_acceptance_rates or synthetic_acceptance_length, and not both", "keep one of them"
     elif synthetic:
         yield f"{synthetic[0]} works only with rejection_sample_method synthetic", "leave it out"
-    if tree.get("index_share_for_mtp_iteration") is not None and tree.get("method") != "mtp":
+    if tree.get("index_share_for_mtp_iteration") is not None and not is_mtp(tree.get("method")):
         yield "index_share_for_mtp_iteration works only with method mtp", "leave it out"
     for name in ("use_heterogeneous_vocab", "enable_adaptive_verification"):
         if _is_true(tree.get(name, False)):

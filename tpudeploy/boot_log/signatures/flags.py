@@ -6,6 +6,7 @@ import re
 
 from tpudeploy.boot_log.settings import EngineFacts
 from tpudeploy.boot_log.signatures.row import Signature
+from tpudeploy.catalog import flags
 
 _IMAGE = "or the image is older or newer than the profile: check serving.image"
 
@@ -19,6 +20,15 @@ def _heads(match: re.Match[str], _: EngineFacts) -> str:
 def _too_long(match: re.Match[str], _: EngineFacts) -> str:
     most = f" to {match['most']} or less" if match["most"] else ""
     return f"Lower serving.max_model_len{most}: the model was trained for no more."
+
+
+def _rank(match: re.Match[str], _: EngineFacts) -> str:
+    flag = flags.find("max-lora-rank")
+    ranks = sorted(map(int, flag.choices)) if flag is not None else []
+    fitting = next((rank for rank in ranks if rank >= int(match["rank"])), None)
+    if fitting is None:
+        return "vLLM takes no adapter of that rank: use another one."
+    return f"Set serving.args.max_lora_rank to {fitting} (now {match['most']}): it costs HBM for each of max_loras."
 
 
 def _item(match: re.Match[str], _: EngineFacts) -> str:
@@ -98,6 +108,17 @@ ROWS: tuple[Signature, ...] = (
         example="KeyError: invalid tool call parser: gemma5 (chose from { gemma4,hermes,... })",
     ),
     Signature(
+        name="parser-of-other-model",
+        what="The reasoning parser looks for tokens that the model's tokenizer does not have",
+        pattern=r"reasoning parser could not locate think start/end tokens in the tokenizer",
+        remedy="Set serving.args.reasoning_parser to that of the model's family (gemma4 for Gemma 4), or leave it out.",
+        # vLLM reasoning/basic_parsers.py
+        example=(
+            "RuntimeError: DeepSeekR1ReasoningParser reasoning parser could not locate think start/end tokens in the "
+            "tokenizer!"
+        ),
+    ),
+    Signature(
         name="flag-refused",
         what="vLLM does not take this flag, or not this value",
         pattern=(
@@ -108,6 +129,47 @@ ROWS: tuple[Signature, ...] = (
         example=(
             "vllm serve: error: argument --kv-cache-dtype: invalid choice: 'int9' (choose from 'auto', 'bfloat16', ...)"
         ),
+    ),
+    Signature(
+        name="variable-refused",
+        what="The engine does not take this value of an environment variable",
+        pattern=r"Invalid (?:boolean )?value '[^']*' for (?P<name>[A-Z]\w+)\. Valid options: (?P<valid>.{1,200})",
+        remedy="Correct serving.env.{name}, or leave it out. Valid are {valid}",
+        # tpu_inference envs.py; vLLM envs.py
+        example="ValueError: Invalid boolean value 'yes' for NEW_MODEL_DESIGN. Valid options: '0', '1', 'true'.",
+    ),
+    Signature(
+        name="speculation-unsupported",
+        what="The engine cannot speculate by this method with this model",
+        pattern=(
+            r"Unsupported speculative (?:decoding )?method: '?(?P<method>\w+)"
+            r"|The implementation of the draft model must be the same as the target model"
+        ),
+        remedy=(
+            "TPU has ngram, eagle3, dflash and mtp, and all but ngram need a draft model for this target. Correct "
+            "serving.args.speculative_config (its field `model` names the draft), or leave it out."
+        ),
+        # tpu_inference runner/tpu_runner.py; vLLM config/speculative.py
+        example="NotImplementedError: Unsupported speculative decoding method: suffix",
+    ),
+    Signature(
+        name="adapter-missing",
+        what="The folder of a LoRA adapter is not in the container",
+        pattern=r"Loading lora (?P<name>\S+) failed: No adapter found for (?P<path>\S+)",
+        remedy=(
+            "Correct the path of {name} in serving.args.lora_modules, or mount the folder that holds {path} "
+            "(serving.volumes). A name of the hub needs a way to the hub, and a token if it is private."
+        ),
+        # vLLM exceptions.py: LoRAAdapterNotFoundError
+        example="ValueError: Loading lora sql failed: No adapter found for /lora/sql",
+    ),
+    Signature(
+        name="adapter-rank",
+        what="A LoRA adapter has a higher rank than the engine is set up for",
+        pattern=r"LoRA rank (?P<rank>\d{1,6}) is greater than max_lora_rank (?P<most>\d{1,6})",
+        remedy=_rank,
+        # vLLM lora/peft_helper.py: validate_legal
+        example="ValueError: LoRA rank 64 is greater than max_lora_rank 16.",
     ),
     Signature(
         name="kv-dtype-unknown",

@@ -106,6 +106,8 @@ def _program(match: re.Match[str], facts: EngineFacts) -> str:
     if is_largest and seqs and needed and free:
         fitting = max(1, int(seqs * free / needed))
         fewer = f"lower serving.max_num_seqs to {fitting} (now {seqs}: {_LOGIT_BYTES} B x vocabulary for each)"
+    if not facts.chip_bytes:
+        lower = "lower serving.hbm_utilization"
     plain = "drop speculative decoding (serving.args.speculative_config)" if facts.is_speculative else ""
     return f"Compiled programs need room beside weights and cache: {_either(lower, fewer, plain)}."
 
@@ -115,6 +117,17 @@ def _compiling(match: re.Match[str], facts: EngineFacts) -> str:
     half = f" to {tokens // 2} (now {tokens})" if tokens and tokens > 1 else ""
     lower = _lower_utilization(facts, over) if over else ""
     return f"A program's temporaries do not fit: {_either(f'lower serving.max_num_batched_tokens{half}', lower)}."
+
+
+def _array(match: re.Match[str], facts: EngineFacts) -> str:
+    """Return the remedy: the log does not say whether weights or cache ask for it."""
+    needed, free = parse_size(match["wanted"]), parse_size(match["free"])
+    lower = _lower_utilization(facts, needed - free) if needed and free is not None else ""
+    smaller = "take a smaller or quantized checkpoint"
+    return (
+        f"While weights are loaded, {smaller}; afterwards, "
+        f"{lower or 'lower serving.hbm_utilization'}. {_larger_slice(facts)}"
+    )
 
 
 def _either(*ways: str) -> str:
@@ -208,7 +221,7 @@ ROWS: tuple[Signature, ...] = (
         name="no-room-for-program",
         what="A compiled program does not fit beside weights and cache",
         pattern=(
-            r"RuntimeProgramAllocationFailure(?:.*?program '(?P<program>[^']*)')?"
+            r"(?:RuntimeProgramAllocationFailure|Error loading (?=program '))(?:.*?program '(?P<program>[^']*)')?"
             r"(?:.*?Attempting to (?:reserve|allocate) (?P<wanted>[\d.]+ ?[KMGT]?))?"
             r"(?:.*?There are (?P<free>[\d.]+ ?[KMGT]?))?"
         ),
@@ -217,6 +230,20 @@ ROWS: tuple[Signature, ...] = (
             "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: E0101: RuntimeProgramAllocationFailure: Error loading "
             "program 'jit_structured_decode_fn': Attempting to reserve 384.11M at the bottom of memory. That was not "
             "possible. There are 346.77M free, 0B reserved, and 346.77M reservable."
+        ),
+    ),
+    Signature(
+        name="no-room-for-array",
+        what="An array does not fit into the HBM that is left",
+        pattern=(
+            r"Error allocating device buffer: Attempting to allocate (?P<wanted>[\d.]+ ?[KMGT]?)\b"
+            r"(?:.*?There are (?P<free>[\d.]+ ?[KMGT]?))?"
+        ),
+        remedy=_array,
+        # libtpu's words, in huggingface/diffusers issue 8358 and pytorch/xla issue 8020
+        example=(
+            "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate "
+            "4.39G. That was not possible. There are 2.30G free.; (0x0x0_HBM0)"
         ),
     ),
     Signature(

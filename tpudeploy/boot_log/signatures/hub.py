@@ -129,7 +129,7 @@ ROWS: tuple[Signature, ...] = (
             r"does not appear to have (?:a )?files? named|EntryNotFoundError: 404 Client Error|Entry Not Found for url"
             r"|Cannot find any model weights with|No model weights found in|Cannot find any \S+ files in"
             r"|Following weights were not initialized from checkpoint|Could not detect config format for no config file"
-            r"|No such file or directory: \"?[^\"\n]*\.safetensors"
+            r"|No such file or directory: \"?[^\"\n]*\.safetensors|Weight files referenced in index but missing"
         ),
         remedy=(
             "Look at the model's files: safetensors, config.json and a tokenizer belong there (GGUF alone does not "

@@ -61,7 +61,7 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="tokenizer-missing",
         what="The checkpoint has no tokenizer",
-        pattern=r"Couldn't instantiate the backend tokenizer from one of",
+        pattern=r"Couldn't instantiate the backend tokenizer from one of|Can't load tokenizer for '",
         remedy="Name one in serving.args.tokenizer, or use a checkpoint that has its own.",
         example="ValueError: Couldn't instantiate the backend tokenizer from one of: (1) a `tokenizers` library ...",
     ),

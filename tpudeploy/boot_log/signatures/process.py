@@ -24,6 +24,11 @@ def _timeout(match: re.Match[str], facts: EngineFacts) -> str:
     return f"{reached}{raised} if it was still working; the log of the container shows whether it was."
 
 
+def _engine_timeout(match: re.Match[str], _: EngineFacts) -> str:
+    now = f" (now {match['seconds']} s)" if match["seconds"] else ""
+    return f"Raise VLLM_ENGINE_READY_TIMEOUT_S in serving.env{now} if the engine was still loading or compiling."
+
+
 def _fewer_graphs(facts: EngineFacts) -> str:
     """Return the settings that make fewer graphs; only a padding gap that is set can be left out."""
     has_gap = facts.budget is None or facts.budget.engine.padding_gap > 0
@@ -58,6 +63,30 @@ ROWS: tuple[Signature, ...] = (
             f"stopped the container (docker kill, a shutdown). {_SHARED}"
         ),
         example="failed: The container ended (exit code 137): Loading safetensors checkpoint shards:  50% Completed",
+        is_consequence=True,
+    ),
+    Signature(
+        name="stopped",
+        what="The server was told to stop before it was ready (SIGTERM)",
+        pattern=r"KeyboardInterrupt: terminated|exit code 143\b|Exited \(143\)",
+        remedy=(
+            "Look for what stopped the container: `docker stop` by hand, a shutdown or preemption of the machine "
+            "(`tpudeploy status` shows it), or a later change of the profile. `tpudeploy apply` starts it again."
+        ),
+        # vLLM entrypoints/launchers/api_server/entry.py
+        example="KeyboardInterrupt: terminated",
+        is_consequence=True,
+    ),
+    Signature(
+        name="engine-timeout",
+        what="The API server did not wait long enough for the engine",
+        pattern=r"Timed out waiting for engine core processes to start\.(?:.*?Waited (?P<seconds>\d{1,9})s)?",
+        remedy=_engine_timeout,
+        # vLLM v1/engine/core_client.py
+        example=(
+            "TimeoutError: Timed out waiting for engine core processes to start. This is often caused by slow weight "
+            "loading for large models. Waited 600s (configured by VLLM_ENGINE_READY_TIMEOUT_S)."
+        ),
         is_consequence=True,
     ),
     Signature(

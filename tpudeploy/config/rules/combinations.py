@@ -337,9 +337,27 @@ def _speculation_together(
     name = _SPECULATIVE if whole is not None else "spec-" + str(first.path[-1]).replace("_", "-").partition("-")[2]
     severity = image.severity_of_tables(root)
     all_fields = {**fields, **{field: part.value for field, part in parts.items()}}
-    for message, hint in engine_values.speculation(all_fields):
+    for message, hint in (*engine_values.speculation(all_fields), *_draft_layers(root, all_fields)):
         text = f"`--{name}` {message}"
         yield problem(codes.FLAG_VALUE, text, first.at, path=first.path, hint=hint, severity=severity)
+
+
+def _draft_layers(root: MapNode, fields: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    """Yield that mtp needs a draft model, where the model is known and has no draft layers of its own.
+
+    vLLM takes the model itself for the draft then, and maps only other architectures than those of
+    `tpudeploy.catalog.families` to their draft layers (config/speculative.py, hf_config_override).
+    """
+    if not engine_values.is_mtp(fields.get("method")) or fields.get("model"):
+        return
+    from tpudeploy.catalog import families  # only for the few profiles with this method
+
+    model = families.find_model(look.value(root, ("model", "id"), str) or "")
+    if model is None:
+        return
+    has_assistant = model.architecture.startswith("Gemma4") and model.name.endswith("-it")
+    hint = f"model: {model.name}-assistant" if has_assistant else "name the draft model's repository"
+    yield f"method mtp needs the field `model`: {model.name} has no draft layers of its own", hint
 
 
 def _is_valid(name: str, value: Json) -> bool:
