@@ -419,7 +419,7 @@ class Workers(Protocol):
 
 
 class Allowance(Protocol):
-    """The number of creates that the project may still send now, over all runs of this process."""
+    """The number of creates that the project may still send to one API now, over all runs of this process."""
 
     def available(self) -> int: ...
 
@@ -459,7 +459,7 @@ class World:
     clock: Clock
     emit: Emit
     patience: Patience
-    creates: Allowance
+    creates: Mapping[Backend, Allowance]
     who: str
     mint: Callable[[], str]
     threads: int = PARALLELISM

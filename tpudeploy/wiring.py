@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.http_probe import HttpProbe
     from tpudeploy.adapters.runs import LocalRuns
     from tpudeploy.domain import events
+    from tpudeploy.domain.accelerator import Backend
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, VerifySources, World
 
@@ -118,10 +119,11 @@ class Adapters:
         return VerifySources(engine=HttpEngineSource(self.probe), logs=self.cloud_logs, applied=loading.applied)
 
     @cached_property
-    def _creates(self) -> CreateBudget:
+    def _creates(self) -> dict[Backend, CreateBudget]:
+        from tpudeploy.domain.accelerator import Backend
         from tpudeploy.engine.budget import CreateBudget
 
-        return CreateBudget(self.clock, every=self.patience.create_every)
+        return {backend: CreateBudget(self.clock, every=self.patience.create_every) for backend in Backend}
 
     @cached_property
     def states(self) -> StateBackend:

@@ -1,10 +1,18 @@
-# The host: settings that big models need, and that Compute Engine's image does not have. A machine that refuses one of
-# them starts its server all the same.
+# The host: settings that big models need, and that an image may not have (Compute Engine's has none of them). They are
+# raised where they are lower. A machine that refuses one of them starts its server all the same.
 
 prepare_host() {
-  set_host 8388608 /proc/sys/vm/max_map_count
-  set_host 2000000 /sys/module/vfio_iommu_type1/parameters/dma_entry_limit
+  raise_host 8388608 /proc/sys/vm/max_map_count
+  raise_host 2000000 /sys/module/vfio_iommu_type1/parameters/dma_entry_limit
   set_host always /sys/kernel/mm/transparent_hugepage/enabled
+}
+
+raise_host() { # raise_host LEAST FILE
+  local current
+  current=$(cat "$root$2" 2>/dev/null) || current=""
+  if ! [[ $current =~ ^[0-9]+$ ]] || ((current < $1)); then
+    set_host "$1" "$2"
+  fi
 }
 
 set_host() { # set_host VALUE FILE

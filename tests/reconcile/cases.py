@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tpudeploy import catalog
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.compilation import Start
 from tpudeploy.domain.deployment import (
@@ -29,6 +30,7 @@ from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.serialization.flat_attempt import FlatAttempt, unflattened
 
+TPU_API, INSTANCES = Backend.QUEUED_RESOURCE, Backend.GCE_INSTANCE
 FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
 ON_DEMAND, RESERVED = Provisioning.ON_DEMAND, Provisioning.RESERVED
 # A and B are zones of one region.
@@ -40,8 +42,10 @@ PATIENCE = Patience()
 SPEC: Mapping[str, Any] = {"tpu.type": "v6e-8"}
 
 
-def candidate(zone: Zone = A, model: Provisioning = SPOT, usd: float | None = None) -> Candidate:
-    return Candidate(zone=zone, provisioning=model, usd_per_chip_hour=usd)
+def candidate(
+    zone: Zone = A, model: Provisioning = SPOT, usd: float | None = None, backend: Backend = TPU_API
+) -> Candidate:
+    return Candidate(zone=zone, provisioning=model, usd_per_chip_hour=usd, backend=backend)
 
 
 def deployment(
@@ -63,7 +67,7 @@ def deployment(
         "project": "project",
         "model_id": "google/gemma-3-1b-it",
         "accelerator": accelerator,
-        "runtime_version": "v2-alpha-tpuv6e",
+        "runtimes": {TPU_API: "v2-alpha-tpuv6e"},
         "boot_disk_gib": 100,
         "candidates": tuple(candidates),
         "max_parallel_requests": requests,
@@ -101,8 +105,10 @@ def budget(*, cold_seconds: float) -> HbmBudget:
 
 
 def attempt(zone: Zone = A, model: Provisioning = SPOT, **fields: Any) -> Attempt:
-    """Return a request of ten minutes ago that nothing is known of yet, given as one flat row, or with a `life`."""
-    life = fields.pop("life", None)
+    """Return a request of ten minutes ago that nothing is known of yet, as a flat row or with a `life`, and its `backend`."""
+    life, backend = fields.pop("life", None), fields.pop("backend", None)
+    if backend is not None:
+        fields["spec"] = {**SPEC, "placement.backend": backend, **fields.get("spec", {})}
     values: dict[str, Any] = {
         "name": f"slice-{zone}",
         "project": "project",

@@ -9,6 +9,7 @@ import pytest
 from reconcile.cases import FLEX, HOUR, MINUTE, NOW, SPOT, A, B, C, candidate, deployment, entry
 
 from tpudeploy.domain.availability import Luck
+from tpudeploy.domain.deployment import Place
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Refused
@@ -54,7 +55,7 @@ def test_each_place_has_a_score_of_its_own_for_each_type() -> None:
         entry(LAPSED, minutes_ago=0, zone=B),
         entry(GRANTED, minutes_ago=0, zone=C, type="v6e-1"),
     ]
-    assert capacity_scores(history, "v6e-8", NOW) == {(A, SPOT): 0.9, (A, FLEX): 1.0, (B, SPOT): -0.5}
+    assert capacity_scores(history, "v6e-8", NOW) == {Place(A, SPOT): 0.9, Place(A, FLEX): 1.0, Place(B, SPOT): -0.5}
     assert not capacity_scores(history, "v5e-8", NOW)
 
 
@@ -161,7 +162,7 @@ def test_a_run_that_begins_now_doubts_what_is_not_forgotten_yet() -> None:
         entry(STUCK, minutes_ago=60, zone=B, kind="internal-error"),
         entry(STUCK, minutes_ago=19, zone=C, kind="internal-error"),
     ]
-    assert doubtful_places_of_history(history, "v6e-8", NOW) == {(A, SPOT), (C, SPOT)}
+    assert doubtful_places_of_history(history, "v6e-8", NOW) == {Place(A, SPOT), Place(C, SPOT)}
     assert not doubtful_places_of_history(history, "v6e-1", NOW)
 
 

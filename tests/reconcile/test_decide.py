@@ -15,6 +15,7 @@ from reconcile.cases import (
     PATIENCE,
     SPEC,
     SPOT,
+    TPU_API,
     A,
     B,
     C,
@@ -34,7 +35,8 @@ from reconcile.cases import (
     slice_of,
 )
 
-from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Candidate, Deployment, Place
 from tpudeploy.domain.errors import Denied, GivenUpUpdate, RolledBack, ServingError
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Phase, Refusal, Scope, Slice
@@ -150,8 +152,8 @@ def drain(zone: Zone, *, begins: bool = True) -> Drain:
     return Drain(replica=REPLICA, name=f"slice-{zone}", begins=begins)
 
 
-def wait(why: str, seconds: float | None = None, *, is_rationed: bool = False) -> Wait:
-    return Wait(replica=REPLICA, why=why, seconds=seconds, is_rationed=is_rationed)
+def wait(why: str, seconds: float | None = None, *, rationed_at: Backend | None = None) -> Wait:
+    return Wait(replica=REPLICA, why=why, seconds=seconds, rationed_at=rationed_at)
 
 
 def done(zone: Zone = A) -> Done:
@@ -263,15 +265,17 @@ TWO_KINDS = deployment([candidate(A, FLEX), candidate(B, FLEX), candidate(C), ca
     [
         pytest.param(world(), (request(A), request(B)), id="nothing is there: as many places as may be are requested"),
         pytest.param(world(target=places(A, B, C)), (request(A), request(B)), id="and no more, best first"),
-        pytest.param(world(creates=2), (request(A), request(B)), id="as many creates as the project has left"),
         pytest.param(
-            world(creates=1, creates_in=7.0),
-            (request(A), wait("the project's limit of creates per minute is reached", 7.0, is_rationed=True)),
+            world(creates={TPU_API: 2}), (request(A), request(B)), id="as many creates as the project has left"
+        ),
+        pytest.param(
+            world(creates={TPU_API: 1}, creates_in={TPU_API: 7.0}),
+            (request(A), wait("the project's limit of creates per minute is reached", 7.0, rationed_at=TPU_API)),
             id="what the project's creates do not allow waits until they do",
         ),
         pytest.param(
-            world(creates=0),
-            (wait("the project's limit of creates per minute is reached", 1.0, is_rationed=True),),
+            world(creates={TPU_API: 0}),
+            (wait("the project's limit of creates per minute is reached", 1.0, rationed_at=TPU_API),),
             id="and at least as long as one create takes",
         ),
         pytest.param(
@@ -302,11 +306,11 @@ TWO_KINDS = deployment([candidate(A, FLEX), candidate(B, FLEX), candidate(C), ca
             id="the only place has a request: it waits",
         ),
         pytest.param(
-            world(queues(queued(A, SPOT)), creates=1, target=places(A, B, C, requests=3)),
+            world(queues(queued(A, SPOT)), creates={TPU_API: 1}, target=places(A, B, C, requests=3)),
             (
                 wait("QUEUED"),
                 request(B),
-                wait("the project's limit of creates per minute is reached", 1.0, is_rationed=True),
+                wait("the project's limit of creates per minute is reached", 1.0, rationed_at=TPU_API),
             ),
             id="a request that waits is no create",
         ),
@@ -384,12 +388,12 @@ TWO_KINDS = deployment([candidate(A, FLEX), candidate(B, FLEX), candidate(C), ca
             id="and of two queues the longest wait is kept",
         ),
         pytest.param(
-            world(target=places(A, B, C, requests=1), scores={(B, SPOT): 0.9}),
+            world(target=places(A, B, C, requests=1), scores={Place(B, SPOT): 0.9}),
             (request(A),),
             id="a good record elsewhere does not change a listed order",
         ),
         pytest.param(
-            world(target=places(A, B, requests=1, attributes={"placement.zones": "any"}), scores={(B, SPOT): 0.9}),
+            world(target=places(A, B, requests=1, attributes={"placement.zones": "any"}), scores={Place(B, SPOT): 0.9}),
             (request(B),),
             id="where any zone will do, the one that granted most is requested first",
         ),

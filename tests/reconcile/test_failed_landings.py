@@ -24,6 +24,7 @@ from reconcile.cases import (
     slice_of,
 )
 
+from tpudeploy.domain.deployment import Place
 from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Refused
 from tpudeploy.reconcile.failed_landings import (
@@ -95,7 +96,7 @@ def test_what_a_preemption_says_against_its_place(one: Attempt, text: str | None
 )
 def test_a_failure_is_forgotten_after_twice_its_hold(row: Refused, is_doubtful: bool) -> None:
     assert makes_doubtful(row, NOW) is is_doubtful
-    assert doubtful_places(record(refusals=[row]), NOW) == ({(A, SPOT)} if is_doubtful else set())
+    assert doubtful_places(record(refusals=[row]), NOW) == ({Place(A, SPOT)} if is_doubtful else set())
 
 
 @pytest.mark.parametrize(

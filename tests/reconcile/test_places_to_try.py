@@ -30,7 +30,7 @@ from reconcile.cases import (
     refused,
 )
 
-from tpudeploy.domain.deployment import Candidate, Provisioning
+from tpudeploy.domain.deployment import Candidate, Place, Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
@@ -43,7 +43,7 @@ from tpudeploy.reconcile.placement import (
     sweep_resumes_at,
 )
 
-Places = Sequence[tuple[Zone, Provisioning]]
+Places = Sequence[Place]
 
 
 def everywhere(*models: Provisioning, zones: Collection[Zone] = ZONES) -> tuple[Candidate, ...]:
@@ -59,14 +59,14 @@ def tried(
     chips: int = 8,
     zones: Collection[Zone] = ZONES,
     unexplained: Places = (),
-    scores: Mapping[tuple[Zone, Provisioning], float] | None = None,
-) -> list[tuple[Zone, Provisioning]]:
+    scores: Mapping[Place, float] | None = None,
+) -> list[Place]:
     """Return the places that are requested next."""
     target = deployment(everywhere(*models, zones=zones), requests=requests, chips=chips)
     places = next_places(
         target, state, waiting, unexplained=unexplained, scores=scores or {}, now=NOW, patience=PATIENCE
     )
-    return [(place.zone, place.provisioning) for place in places]
+    return [place.place for place in places]
 
 
 @pytest.mark.parametrize(
@@ -119,38 +119,48 @@ def tried(
     ],
 )
 def test_the_sweep_goes_round_the_places(refusals: Sequence[Refused], zones: Sequence[Zone]) -> None:
-    assert tried(record(refusals=refusals)) == [(zone, SPOT) for zone in zones]
+    assert tried(record(refusals=refusals)) == [Place(zone, SPOT) for zone in zones]
 
 
 @pytest.mark.parametrize("scope", set(Scope) - {Scope.PAIR})
 def test_a_refusal_that_covers_more_than_one_place_says_nothing_of_what_that_place_has(scope: Scope) -> None:
-    assert tried(record(refusals=[refused(A, 2, scope=scope)])) == [(A, SPOT), (B, SPOT)]
+    assert tried(record(refusals=[refused(A, 2, scope=scope)])) == [Place(A, SPOT), Place(B, SPOT)]
 
 
 def test_home_is_requested_before_the_round_goes_on() -> None:
-    assert tried(record(home=A, refusals=[refused(A, 2), refused(B, 5)])) == [(A, SPOT), (C, SPOT)]
+    assert tried(record(home=A, refusals=[refused(A, 2), refused(B, 5)])) == [Place(A, SPOT), Place(C, SPOT)]
 
 
 def test_a_place_whose_landing_failed_comes_after_all_others() -> None:
     lapsed = failed_landing(A, minutes_ago=30, held_for=29)
     state = record(refusals=[lapsed, refused(B, 2), refused(C, 3)])
-    assert tried(state, requests=4) == [(D, SPOT), (C, SPOT), (B, SPOT), (A, SPOT)]
-    assert tried(record(home=A, refusals=[lapsed, refused(B, 2)]), requests=4)[-1] == (A, SPOT)
+    assert tried(state, requests=4) == [Place(D, SPOT), Place(C, SPOT), Place(B, SPOT), Place(A, SPOT)]
+    assert tried(record(home=A, refusals=[lapsed, refused(B, 2)]), requests=4)[-1] == Place(A, SPOT)
 
 
 @pytest.mark.parametrize(
     ("requests", "models", "places"),
     [
-        pytest.param(1, (FLEX, SPOT), [(A, FLEX)], id="one request goes to the preferred model"),
-        pytest.param(2, (FLEX, SPOT), [(A, FLEX), (B, SPOT)], id="half of two requests queue"),
+        pytest.param(1, (FLEX, SPOT), [Place(A, FLEX)], id="one request goes to the preferred model"),
+        pytest.param(2, (FLEX, SPOT), [Place(A, FLEX), Place(B, SPOT)], id="half of two requests queue"),
         pytest.param(
-            3, (FLEX, SPOT), [(A, FLEX), (B, SPOT), (C, SPOT)], id="the odd request sweeps, for a sweep sees more"
+            3,
+            (FLEX, SPOT),
+            [Place(A, FLEX), Place(B, SPOT), Place(C, SPOT)],
+            id="the odd request sweeps, for a sweep sees more",
         ),
-        pytest.param(4, (FLEX, SPOT), [(A, FLEX), (B, FLEX), (C, SPOT), (D, SPOT)], id="half of four requests queue"),
-        pytest.param(8, (FLEX, SPOT), [(zone, FLEX) for zone in ZONES], id="no zone is swept that a queue watches"),
-        pytest.param(2, (SPOT, RESERVED), [(A, SPOT), (A, RESERVED)], id="a reservation queues as well"),
-        pytest.param(2, (SPOT, ON_DEMAND), [(A, SPOT), (B, SPOT)], id="on-demand is swept as well"),
-        pytest.param(9, (SPOT,), [(zone, SPOT) for zone in ZONES], id="every place, where more may be requested"),
+        pytest.param(
+            4,
+            (FLEX, SPOT),
+            [Place(A, FLEX), Place(B, FLEX), Place(C, SPOT), Place(D, SPOT)],
+            id="half of four requests queue",
+        ),
+        pytest.param(
+            8, (FLEX, SPOT), [Place(zone, FLEX) for zone in ZONES], id="no zone is swept that a queue watches"
+        ),
+        pytest.param(2, (SPOT, RESERVED), [Place(A, SPOT), Place(A, RESERVED)], id="a reservation queues as well"),
+        pytest.param(2, (SPOT, ON_DEMAND), [Place(A, SPOT), Place(B, SPOT)], id="on-demand is swept as well"),
+        pytest.param(9, (SPOT,), [Place(zone, SPOT) for zone in ZONES], id="every place, where more may be requested"),
     ],
 )
 def test_each_kind_of_place_has_its_share_of_the_requests(
@@ -178,13 +188,18 @@ def test_what_one_kind_does_not_need_the_other_has(
 
 def test_what_queues_is_chosen_by_preference_whatever_the_round_says() -> None:
     state = record(refusals=[refused(A, 2), refused(B, 2), refused(A, 2, provisioning=FLEX)])
-    assert tried(state, requests=4, models=(FLEX, SPOT)) == [(A, FLEX), (B, FLEX), (C, SPOT), (D, SPOT)]
+    assert tried(state, requests=4, models=(FLEX, SPOT)) == [
+        Place(A, FLEX),
+        Place(B, FLEX),
+        Place(C, SPOT),
+        Place(D, SPOT),
+    ]
 
 
 def test_home_and_what_we_kept_ourselves_out_of_come_first_among_the_queues_too() -> None:
     quota = refused(B, 2, scope=Scope.ZONE_QUOTA, held=8, provisioning=FLEX)
-    assert tried(record(home=C), models=(FLEX,)) == [(C, FLEX), (A, FLEX)]
-    assert tried(record(refusals=[quota]), models=(FLEX,)) == [(B, FLEX), (A, FLEX)]
+    assert tried(record(home=C), models=(FLEX,)) == [Place(C, FLEX), Place(A, FLEX)]
+    assert tried(record(refusals=[quota]), models=(FLEX,)) == [Place(B, FLEX), Place(A, FLEX)]
 
 
 def test_where_every_place_queues_requests_elsewhere_take_no_share_of_them() -> None:
@@ -194,13 +209,17 @@ def test_where_every_place_queues_requests_elsewhere_take_no_share_of_them() -> 
 @pytest.mark.parametrize(
     ("waiting", "requests", "places"),
     [
-        pytest.param([attempt(A)], 2, [(B, SPOT)], id="where one waits, the next place"),
+        pytest.param([attempt(A)], 2, [Place(B, SPOT)], id="where one waits, the next place"),
         pytest.param([attempt(A), attempt(B)], 2, [], id="no more than are allowed"),
         pytest.param([attempt(A), attempt(B), attempt(C)], 2, [], id="none, where more wait than are allowed"),
-        pytest.param([queued(A)], 2, [(B, SPOT)], id="a queue elsewhere leaves the sweep its share"),
-        pytest.param([queued(A), queued(B)], 4, [(C, SPOT), (D, SPOT)], id="a zone that a queue watches is not swept"),
-        pytest.param([queued(A, minutes_ago=20)], 2, [(A, SPOT)], id="it is swept again 20 minutes after the request"),
-        pytest.param([queued(A, minutes_ago=19.9)], 2, [(B, SPOT)], id="and not sooner"),
+        pytest.param([queued(A)], 2, [Place(B, SPOT)], id="a queue elsewhere leaves the sweep its share"),
+        pytest.param(
+            [queued(A), queued(B)], 4, [Place(C, SPOT), Place(D, SPOT)], id="a zone that a queue watches is not swept"
+        ),
+        pytest.param(
+            [queued(A, minutes_ago=20)], 2, [Place(A, SPOT)], id="it is swept again 20 minutes after the request"
+        ),
+        pytest.param([queued(A, minutes_ago=19.9)], 2, [Place(B, SPOT)], id="and not sooner"),
     ],
 )
 def test_requests_that_wait_take_their_place(waiting: list[Attempt], requests: int, places: Places) -> None:
@@ -211,22 +230,24 @@ def test_requests_that_wait_take_their_place(waiting: list[Attempt], requests: i
 def test_a_watched_zone_is_swept_20_minutes_after_its_last_refusal_there() -> None:
     waiting = [queued(A, minutes_ago=60)]
     zones = [A]
-    for minutes, places in ((19, []), (20, [(A, SPOT)])):
+    for minutes, places in ((19, []), (20, [Place(A, SPOT)])):
         state = record(refusals=[refused(A, minutes), refused(A, 50), refused(B, 1), refused(A, 1, provisioning=FLEX)])
         assert tried(state, waiting=waiting, models=(FLEX, SPOT), zones=zones) == places
 
 
 def test_a_place_that_refuses_and_has_not_said_why_is_left_out() -> None:
-    assert tried(record(), unexplained=[(A, SPOT)]) == [(B, SPOT), (C, SPOT)]
-    assert tried(record(), unexplained=[(A, FLEX)]) == [(A, SPOT), (B, SPOT)]
+    assert tried(record(), unexplained=[Place(A, SPOT)]) == [Place(B, SPOT), Place(C, SPOT)]
+    assert tried(record(), unexplained=[Place(A, FLEX)]) == [Place(A, SPOT), Place(B, SPOT)]
 
 
 @pytest.mark.parametrize(
     ("chips", "places"),
     [
-        pytest.param(4, [(A, SPOT), (B, SPOT)], id="two slices of 4 chips fit in the 8 chips that were free"),
-        pytest.param(8, [(A, SPOT), (C, SPOT)], id="of 8 chips only one, so the second goes to another region"),
-        pytest.param(16, [(C, SPOT), (D, SPOT)], id="of 16 chips none"),
+        pytest.param(4, [Place(A, SPOT), Place(B, SPOT)], id="two slices of 4 chips fit in the 8 chips that were free"),
+        pytest.param(
+            8, [Place(A, SPOT), Place(C, SPOT)], id="of 8 chips only one, so the second goes to another region"
+        ),
+        pytest.param(16, [Place(C, SPOT), Place(D, SPOT)], id="of 16 chips none"),
     ],
 )
 def test_a_quota_that_was_full_while_8_chips_were_held_has_room_for_8(chips: int, places: Places) -> None:
@@ -236,7 +257,7 @@ def test_a_quota_that_was_full_while_8_chips_were_held_has_room_for_8(chips: int
 
 def test_what_is_still_held_counts_against_the_quota() -> None:
     full = refused(A, 1, lasts=9, scope=Scope.REGION_QUOTA, held=16)
-    assert tried(record(granted(B), refusals=[full])) == [(A, SPOT), (C, SPOT)]
+    assert tried(record(granted(B), refusals=[full])) == [Place(A, SPOT), Place(C, SPOT)]
 
 
 def preferred(
@@ -244,7 +265,7 @@ def preferred(
     *,
     home: Zone | None = None,
     zones: object = "any",
-    scores: Mapping[tuple[Zone, Provisioning], float] | None = None,
+    scores: Mapping[Place, float] | None = None,
     doubtful: Places = (),
     unanswered: Places = (),
 ) -> list[Candidate]:
@@ -261,12 +282,16 @@ CHEAP, DEAR, UNPRICED = candidate(C, SPOT, 1.0), candidate(B, SPOT, 2.0), candid
         pytest.param({}, [CHEAP, DEAR, UNPRICED], id="the cheapest first, an unknown price last"),
         pytest.param({"zones": ["us"]}, [UNPRICED, DEAR, CHEAP], id="as the profile lists them"),
         pytest.param(
-            {"zones": ["us"], "scores": {(C, SPOT): 9.0}}, [UNPRICED, DEAR, CHEAP], id="whatever the results there"
+            {"zones": ["us"], "scores": {Place(C, SPOT): 9.0}}, [UNPRICED, DEAR, CHEAP], id="whatever the results there"
         ),
         pytest.param({"home": A}, [UNPRICED, CHEAP, DEAR], id="home before price"),
-        pytest.param({"doubtful": [(C, SPOT)]}, [DEAR, UNPRICED, CHEAP], id="doubtful places last"),
-        pytest.param({"doubtful": [(C, SPOT)], "home": C}, [DEAR, UNPRICED, CHEAP], id="even home, if it is doubtful"),
-        pytest.param({"unanswered": [(A, SPOT)]}, [UNPRICED, CHEAP, DEAR], id="what we kept ourselves out of first"),
+        pytest.param({"doubtful": [Place(C, SPOT)]}, [DEAR, UNPRICED, CHEAP], id="doubtful places last"),
+        pytest.param(
+            {"doubtful": [Place(C, SPOT)], "home": C}, [DEAR, UNPRICED, CHEAP], id="even home, if it is doubtful"
+        ),
+        pytest.param(
+            {"unanswered": [Place(A, SPOT)]}, [UNPRICED, CHEAP, DEAR], id="what we kept ourselves out of first"
+        ),
     ],
 )
 def test_the_order_of_preference(settings: Mapping[str, object], order: list[Candidate]) -> None:
@@ -275,8 +300,8 @@ def test_the_order_of_preference(settings: Mapping[str, object], order: list[Can
 
 def test_at_the_same_price_the_place_with_better_results_comes_first() -> None:
     places = [candidate(A, SPOT, 1.0), candidate(B, SPOT, 1.0), candidate(C, SPOT, 1.0)]
-    assert preferred(places, scores={(B, SPOT): 1.0, (A, SPOT): -1.0}) == [places[1], places[2], places[0]]
-    assert preferred(places, scores={(C, SPOT): 0.5})[0] == places[2]
+    assert preferred(places, scores={Place(B, SPOT): 1.0, Place(A, SPOT): -1.0}) == [places[1], places[2], places[0]]
+    assert preferred(places, scores={Place(C, SPOT): 0.5})[0] == places[2]
     assert preferred(places) == places
 
 
@@ -284,7 +309,7 @@ def test_the_order_of_the_models_comes_before_the_price_and_after_home() -> None
     dear, cheap, other = candidate(A, FLEX, 9.0), candidate(A, SPOT, 1.0), candidate(B, FLEX, 1.0)
     assert preferred([dear, cheap, other]) == [other, dear, cheap]
     assert preferred([dear, cheap, other], home=A) == [dear, cheap, other]
-    assert preferred([cheap, dear, other], unanswered=[(A, FLEX)]) == [cheap, dear, other]
+    assert preferred([cheap, dear, other], unanswered=[Place(A, FLEX)]) == [cheap, dear, other]
 
 
 @pytest.mark.parametrize(

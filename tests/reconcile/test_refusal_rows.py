@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from reconcile.cases import (
     FLEX,
+    INSTANCES,
     MINUTE,
     NOW,
     ON_DEMAND,
@@ -28,8 +29,7 @@ from reconcile.cases import (
     releasing,
 )
 
-from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.names import Zone
+from tpudeploy.domain.deployment import Place, Provisioning
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Refused
 from tpudeploy.reconcile.refusals import (
@@ -38,11 +38,12 @@ from tpudeploy.reconcile.refusals import (
     chips_of,
     closes,
     covers,
+    places_not_stopped,
     places_we_filled,
     standing_refusals,
 )
 
-PAIRS = {(zone, model) for zone in (A, B, C) for model in Provisioning}
+PLACES = {Place(zone, model) for zone in (A, B, C) for model in Provisioning}
 PREEMPTIBLE = {SPOT, FLEX}
 QUOTAS = (Scope.ZONE_QUOTA, Scope.REGION_QUOTA)
 
@@ -50,29 +51,52 @@ QUOTAS = (Scope.ZONE_QUOTA, Scope.REGION_QUOTA)
 @pytest.mark.parametrize(
     ("scope", "model", "places"),
     [
-        pytest.param(Scope.PAIR, SPOT, {(A, SPOT)}, id="a place: itself"),
-        pytest.param(Scope.ZONE, SPOT, {(A, p) for p in Provisioning}, id="a zone: each model in it"),
-        pytest.param(Scope.REGION, SPOT, {(z, p) for z in (A, B) for p in Provisioning}, id="a region: its zones"),
-        pytest.param(Scope.PROJECT, SPOT, PAIRS, id="the project: everything"),
-        pytest.param(Scope.ZONE_QUOTA, SPOT, {(A, SPOT), (A, FLEX)}, id="a zone's preemptible quota, by spot"),
-        pytest.param(Scope.ZONE_QUOTA, FLEX, {(A, SPOT), (A, FLEX)}, id="a zone's preemptible quota, by flex-start"),
-        pytest.param(Scope.ZONE_QUOTA, ON_DEMAND, {(A, ON_DEMAND), (A, RESERVED)}, id="a zone's on-demand quota"),
+        pytest.param(Scope.PAIR, SPOT, {Place(A, SPOT)}, id="a place: itself"),
+        pytest.param(Scope.ZONE, SPOT, {Place(A, p) for p in Provisioning}, id="a zone: each model in it"),
+        pytest.param(Scope.REGION, SPOT, {Place(z, p) for z in (A, B) for p in Provisioning}, id="a region: its zones"),
+        pytest.param(Scope.PROJECT, SPOT, PLACES, id="the project: everything"),
         pytest.param(
-            Scope.REGION_QUOTA, FLEX, {(z, p) for z in (A, B) for p in PREEMPTIBLE}, id="a region's preemptible quota"
+            Scope.ZONE_QUOTA, SPOT, {Place(A, SPOT), Place(A, FLEX)}, id="a zone's preemptible quota, by spot"
+        ),
+        pytest.param(
+            Scope.ZONE_QUOTA, FLEX, {Place(A, SPOT), Place(A, FLEX)}, id="a zone's preemptible quota, by flex-start"
+        ),
+        pytest.param(
+            Scope.ZONE_QUOTA, ON_DEMAND, {Place(A, ON_DEMAND), Place(A, RESERVED)}, id="a zone's on-demand quota"
+        ),
+        pytest.param(
+            Scope.REGION_QUOTA,
+            FLEX,
+            {Place(z, p) for z in (A, B) for p in PREEMPTIBLE},
+            id="a region's preemptible quota",
         ),
         pytest.param(
             Scope.REGION_QUOTA,
             RESERVED,
-            {(z, p) for z in (A, B) for p in (ON_DEMAND, RESERVED)},
+            {Place(z, p) for z in (A, B) for p in (ON_DEMAND, RESERVED)},
             id="a region's on-demand quota, by a reservation",
         ),
     ],
 )
-def test_a_refusal_covers_what_its_scope_names(
-    scope: Scope, model: Provisioning, places: set[tuple[Zone, Provisioning]]
-) -> None:
+def test_a_refusal_covers_what_its_scope_names(scope: Scope, model: Provisioning, places: set[Place]) -> None:
     row = refused(A, scope=scope, provisioning=model)
-    assert {pair for pair in PAIRS if covers(row, candidate(*pair))} == places
+    assert {place for place in PLACES if covers(row, candidate(*place[:2]))} == places
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_a_refusal_covers_nothing_at_the_other_api(scope: Scope) -> None:
+    here, there = candidate(A), candidate(A, backend=INSTANCES)
+    assert [covers(refused(A, scope=scope), each) for each in (here, there)] == [True, False]
+    row = refused(A, scope=scope, backend=INSTANCES)
+    assert [covers(row, each) for each in (here, there)] == [False, True]
+
+
+def test_what_only_a_person_lifts_closes_every_place_of_its_api_and_none_of_the_other() -> None:
+    row = refused(A, stops=True, backend=INSTANCES)
+    assert closes(row, candidate(C, FLEX, backend=INSTANCES), 8, ())
+    assert not closes(row, candidate(A), 8, ())
+    places = [candidate(C, backend=INSTANCES), candidate(A)]
+    assert places_not_stopped(places, [row, refused(A)]) == (candidate(A),)
 
 
 @pytest.mark.parametrize(
@@ -162,13 +186,15 @@ def test_a_failed_landing_holds_as_long_as_a_full_place_where_no_other_place_can
 @pytest.mark.parametrize(
     ("rows", "places"),
     [
-        pytest.param([refused(A, scope=Scope.ZONE_QUOTA, held=8)], {(A, SPOT)}, id="chips of ours filled its quota"),
-        pytest.param([refused(A, scope=Scope.REGION_QUOTA, held=8)], {(A, SPOT)}, id="or that of its region"),
+        pytest.param(
+            [refused(A, scope=Scope.ZONE_QUOTA, held=8)], {Place(A, SPOT)}, id="chips of ours filled its quota"
+        ),
+        pytest.param([refused(A, scope=Scope.REGION_QUOTA, held=8)], {Place(A, SPOT)}, id="or that of its region"),
         pytest.param([refused(A, scope=Scope.ZONE_QUOTA)], set(), id="chips of others did"),
         pytest.param([refused(A, held=8)], set(), id="it was full itself"),
         pytest.param(
             [refused(A, scope=Scope.ZONE_QUOTA, held=8), refused(A, 5)],
-            {(A, SPOT)},
+            {Place(A, SPOT)},
             id="it was full itself before that",
         ),
         pytest.param(
@@ -176,9 +202,7 @@ def test_a_failed_landing_holds_as_long_as_a_full_place_where_no_other_place_can
         ),
     ],
 )
-def test_the_places_that_only_our_own_chips_kept_us_out_of(
-    rows: Sequence[Refused], places: set[tuple[Zone, Provisioning]]
-) -> None:
+def test_the_places_that_only_our_own_chips_kept_us_out_of(rows: Sequence[Refused], places: set[Place]) -> None:
     assert places_we_filled(record(refusals=rows)) == places
     assert places_we_filled(record(refusals=rows[::-1])) == places
 

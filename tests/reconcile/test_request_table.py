@@ -31,7 +31,7 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.request_table import Place, PlaceState
+from tpudeploy.domain.request_table import PlaceState, PlaceStatus
 from tpudeploy.domain.slices import BootPhase, BootReport, Phase, Scope, Slice
 from tpudeploy.domain.state import Attempt, Refused
 from tpudeploy.reconcile.request_table import describe_request, request_table
@@ -40,8 +40,8 @@ ASKED = NOW - 10 * MINUTE
 CREATED: Mapping[str, Any] = {"asked_at": NOW - MINUTE, "seen": True}
 
 
-def row(state: PlaceState, **fields: Any) -> Place:
-    return Place(**{"zone": A, "provisioning": SPOT, "state": state, "name": f"slice-{A}", **fields})
+def row(state: PlaceState, **fields: Any) -> PlaceStatus:
+    return PlaceStatus(**{"zone": A, "provisioning": SPOT, "state": state, "name": f"slice-{A}", **fields})
 
 
 def seen(one: Attempt, phase: Phase, **fields: Any) -> tuple[Attempt, Slice]:
@@ -99,7 +99,7 @@ def seen(one: Attempt, phase: Phase, **fields: Any) -> tuple[Attempt, Slice]:
         ),
     ],
 )
-def test_the_row_of_a_request(one: Attempt, shown: Slice | None, expected: Place) -> None:
+def test_the_row_of_a_request(one: Attempt, shown: Slice | None, expected: PlaceStatus) -> None:
     at = context(*([] if shown is None else [shown]))
     assert request_table(None, record(one), at) == (expected,)
 
@@ -147,7 +147,7 @@ def test_what_is_over_has_no_row(shown: Slice | None) -> None:
     assert not request_table(None, record(one), context(*([] if shown is None else [shown])))
 
 
-FREE = Place(zone=B, provisioning=SPOT, state=PlaceState.FREE)
+FREE = PlaceStatus(zone=B, provisioning=SPOT, state=PlaceState.FREE)
 
 
 @pytest.mark.parametrize(
@@ -167,9 +167,9 @@ def test_other_places_are_shown_while_a_slice_is_searched(one: Attempt, phase: P
     assert len(request_table(None, record(one), context(slice_of(one, phase)))) == 1
 
 
-def closed(last: Refused, **fields: Any) -> Place:
+def closed(last: Refused, **fields: Any) -> PlaceStatus:
     values = {"why": last.message, "kind": last.kind, "since": last.at, "until": last.until, **fields}
-    return Place(zone=B, provisioning=SPOT, state=PlaceState.REFUSED, **values)
+    return PlaceStatus(zone=B, provisioning=SPOT, state=PlaceState.REFUSED, **values)
 
 
 LONG, SHORT = refused(B, 2, lasts=9, kind="long"), refused(B, 1, lasts=3, kind="short")
@@ -195,7 +195,7 @@ LAPSED = refused(B, 9, lasts=-1, kind="lapsed")
     ],
 )
 def test_the_row_of_a_place_without_a_request(
-    refusals: Sequence[Refused], attempts: Sequence[Attempt], expected: Place
+    refusals: Sequence[Refused], attempts: Sequence[Attempt], expected: PlaceStatus
 ) -> None:
     state = record(*attempts, refusals=refusals)
     shown = [slice_of(a, Phase.HUSK) for a in attempts]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from reconcile.cases import FLEX, NOW, ON_DEMAND, SPOT, A, B, attempt, granted
 
+from tpudeploy.domain.deployment import Place
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile.preference import preference_key
@@ -36,7 +37,7 @@ LATER: dict[str, Any] = {"minutes_ago": 1}
 def test_the_slice_that_is_kept(kept: Attempt, other: Attempt) -> None:
     """Only landings in A, spot, have failed before."""
     for pair in ((kept, other), (other, kept)):
-        assert min(pair, key=lambda one: preference_key(one, {(A, SPOT)})) is kept
+        assert min(pair, key=lambda one: preference_key(one, {Place(A, SPOT)})) is kept
 
 
 def test_without_doubtful_places_the_first_grant_counts() -> None:

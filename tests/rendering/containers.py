@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpudeploy.catalog import accelerator_type
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Container, Deployment, HealthGoal, Lifecycle, Network, Script, SecretRef, Via
 
 HF_TOKEN = SecretRef(variable="HF_TOKEN", secret="hf-token")
@@ -35,7 +36,7 @@ def deployment(holds: Container = CONTAINER, *, prompt: str = "Say hello.", time
         project="my-project",
         model_id="google/gemma-4-E2B-it",
         accelerator=found,
-        runtime_version="v2-alpha-tpuv6e",
+        runtimes={Backend.QUEUED_RESOURCE: "v2-alpha-tpuv6e"},
         boot_disk_gib=200,
         max_parallel_requests=1,
         candidates=(),

@@ -21,7 +21,7 @@ from tpudeploy.cli.live import Live
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events
 from tpudeploy.domain.plan import Action
-from tpudeploy.domain.request_table import Place, PlaceState
+from tpudeploy.domain.request_table import PlaceState, PlaceStatus
 from tpudeploy.emulator import Emulator, RealClock, VirtualClock, running
 
 QUICK = dict.fromkeys(("queued", "provisioning", "boot", "deleting", "suspending"), 0.1) | {"waiting": 1.5}
@@ -139,9 +139,11 @@ def window(columns: int = 100, lines: int = 24) -> Iterator[Window]:
         made.close()
 
 
-def _places(*states: PlaceState, at: float, zone: str = "us-east5") -> tuple[Place, ...]:
+def _places(*states: PlaceState, at: float, zone: str = "us-east5") -> tuple[PlaceStatus, ...]:
     return tuple(
-        Place(zone=f"{zone}-{n}", provisioning="spot", state=state, why="no more chips " * 9, kind="stockout", since=at)
+        PlaceStatus(
+            zone=f"{zone}-{n}", provisioning="spot", state=state, why="no more chips " * 9, kind="stockout", since=at
+        )
         for n, state in enumerate(states)
     )
 
@@ -178,7 +180,7 @@ def test_a_line_that_became_shorter_leaves_nothing_of_the_longer_one() -> None:
     with window() as at:
         at.live.tell(_outlook(at, PlaceState.REFUSED))
         assert len(at.frame()[1]) > 90
-        free = Place(zone="us-east5-0", provisioning="spot", state=PlaceState.FREE)
+        free = PlaceStatus(zone="us-east5-0", provisioning="spot", state=PlaceState.FREE)
         at.live.tell(events.Outlook(at=at.clock.now(), address="gemma[0]", places=(free,)))
         assert at.frame() == ["", "  us-east5-0  spot  not asked", ""]
 

@@ -17,7 +17,7 @@ from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Claim, CloudResource, Mark, Orphan, Orphans, ResourceRequest
 from tpudeploy.domain.plan import Action
-from tpudeploy.domain.request_table import Place, PlaceState
+from tpudeploy.domain.request_table import PlaceState, PlaceStatus
 from tpudeploy.domain.slices import BootPhase, Phase, Slice, SliceRef
 from tpudeploy.domain.verify import Verdict, VerifiedSetting
 from tpudeploy.orphans.view import gc
@@ -37,8 +37,8 @@ HELD = {
     "run_url": "https://ci.example/1",
 }
 PLACES = (
-    Place(zone="us-east5-b", provisioning="spot", state=PlaceState.QUEUED, why="ACCEPTED"),
-    Place(zone="us-east5-a", provisioning="spot", state=PlaceState.REFUSED, kind="stockout"),
+    PlaceStatus(zone="us-east5-b", provisioning="spot", state=PlaceState.QUEUED, why="ACCEPTED"),
+    PlaceStatus(zone="us-east5-a", provisioning="spot", state=PlaceState.REFUSED, kind="stockout"),
 )
 
 SHORTER = VerifiedSetting(

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import AcceleratorType, Generation
+from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 from tpudeploy.domain.availability import Answer, Fill, Gate, Pair, Price, Reading, Source, Standing, Zones
-from tpudeploy.domain.deployment import Deployment, Provisioning
+from tpudeploy.domain.deployment import Deployment, Place, Provisioning
 from tpudeploy.domain.facts import POOLS, Facts, Offers, Prices, Unknown
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 from tpudeploy.planning.quota import QuotaTable
+from tpudeploy.planning.resolve import in_turn
 from tpudeploy.reconcile.capacity_score import capacity_score, doubtful_places_of_history, preference, summarize_results
 
 _DAY = 86400.0
@@ -34,7 +35,8 @@ _ORDER = tuple(Standing)
 class Query:
     """The places in question. `zones` None: wherever there is the type. `models` are in order where `has_taste`.
 
-    `reserved` is the zone of the reservation, the only one where `reserved` can be requested.
+    `reserved` is the zone of the reservation, the only one where `reserved` can be requested. `backends` are the APIs
+    to request from, the preferred one first.
     """
 
     type: AcceleratorType
@@ -44,6 +46,7 @@ class Query:
     models: tuple[Provisioning, ...] = _USUAL
     most_usd: float | None = None
     has_taste: bool = False
+    backends: tuple[Backend, ...] = (Backend.QUEUED_RESOURCE,)
 
     @classmethod
     def for_deployment(cls, deployment: Deployment, kind: AcceleratorType | None = None) -> Query:
@@ -59,6 +62,7 @@ class Query:
             models=tuple(Provisioning(str(m)) for m in models) if isinstance(models, list) else _USUAL,
             most_usd=float(most) if isinstance(most, int | float) else None,
             has_taste=True,
+            backends=deployment.backends,
         )
 
 
@@ -103,15 +107,15 @@ class _Judge:
     generation: Generation
     book: QuotaTable
     entries: tuple[HistoryEntry, ...]
-    doubtful: frozenset[tuple[Zone, Provisioning]]
+    doubtful: frozenset[Place]
     now: float
 
     def pairs(self) -> Iterator[Pair]:
         places = self._places()
         for model in self.query.models:
             only = self.query.reserved if model is Provisioning.RESERVED else None
-            for zone in places if only is None else (only,):
-                yield self._pair(zone, model)
+            for zone, backend in in_turn(places if only is None else (only,), self.query.backends):
+                yield self._pair(Place(zone, model, backend))
 
     def _places(self) -> tuple[Zone, ...]:
         """Return the named zones, or those that list the type; in the catalogue's order, then by name."""
@@ -125,9 +129,10 @@ class _Judge:
         listed |= {zone for zone in in_catalogue if zone in offers.silent}
         return (*(z for z in in_catalogue if z in listed), *sorted(listed - set(in_catalogue)))
 
-    def _pair(self, zone: Zone, model: Provisioning) -> Pair:
-        hardware, acceptance = self._hardware(zone), self._model(zone, model)
-        quota = self.book.quota(zone, POOLS[model], chips=self.query.type.chips)
+    def _pair(self, place: Place) -> Pair:
+        zone, model, backend = place
+        hardware, acceptance = self._hardware(place), self._model(place)
+        quota = self._book(backend).quota(zone, POOLS[model], chips=self.query.type.chips)
         price = self._price(zone, model)
         answers = {Gate.HARDWARE: hardware.yes, Gate.MODEL: acceptance.yes, Gate.PRICE: not price.is_too_dear}
         closed_by = next((gate for gate, answer in answers.items() if answer is False), None)
@@ -135,13 +140,14 @@ class _Judge:
         return Pair(
             zone=zone,
             provisioning=model,
+            backend=backend,
             standing=Standing.CLOSED if closed_by else standing,
             closed_by=closed_by,
             hardware=hardware,
             model=acceptance,
             quota=quota,
             price=price,
-            luck=summarize_results(self._alike(zone, model), now=self.now, window=WINDOW),
+            luck=summarize_results(self._alike(place), now=self.now, window=WINDOW),
         )
 
     def rank(self, pair: Pair) -> tuple[float, ...]:
@@ -151,19 +157,27 @@ class _Judge:
         """
         taste = self.query.models.index(pair.provisioning) if self.query.has_taste else 0
         is_untested = pair.provisioning is Provisioning.FLEX_START and pair.model.yes is None
-        worth = capacity_score(self._alike(pair.zone, pair.provisioning), self.now)
+        worth = capacity_score(self._alike(pair.place), self.now)
         is_listed = self.query.zones is not None
         return (
             _ORDER.index(pair.standing),
-            (pair.zone, pair.provisioning) in self.doubtful,
+            pair.place in self.doubtful,
             taste,
             is_untested,
             *preference(pair.price.usd_per_chip_hour, worth, is_listed=is_listed),
         )
 
-    def _hardware(self, zone: Zone) -> Answer:
-        """Return whether the zone has the type. A refusal outweighs a list: a zone can list a type and not serve it."""
-        logged = self._logged(NO_HARDWARE, (e for e in self.entries if e.zone == zone))
+    def _book(self, backend: Backend) -> QuotaTable:
+        """Return the quota of an API. That of Compute Engine is apart from that of the TPU API, and is not read."""
+        return self.book if backend is Backend.QUEUED_RESOURCE else QuotaTable(limits=(), uses=None)
+
+    def _hardware(self, place: Place) -> Answer:
+        """Return whether the zone has the type. A refusal outweighs a list: a zone can list a type and not serve it.
+
+        The list is that of the TPU API. Compute Engine has its machines in the same zones (see the catalogue).
+        """
+        zone = place.zone
+        logged = self._logged(NO_HARDWARE, (e for e in self.entries if (e.zone, e.backend) == (zone, place.backend)))
         if logged is not None and not logged.yes:
             return logged
         offers = self.facts.offers
@@ -174,8 +188,9 @@ class _Judge:
             return Answer(yes=True, source=Source.TABLE, as_of=self.generation.zones_as_of)
         return Answer(yes=None)
 
-    def _model(self, zone: Zone, model: Provisioning) -> Answer:
-        logged = self._logged(NO_MODEL, (e for e in self.entries if (e.zone, e.provisioning) == (zone, model)))
+    def _model(self, place: Place) -> Answer:
+        zone, model = place.zone, place.provisioning
+        logged = self._logged(NO_MODEL, (e for e in self.entries if e.place == place))
         if logged is not None or model is not Provisioning.FLEX_START:
             return logged or Answer(yes=None)
         accepting, refusing = self.generation.flex_start_zones, self.generation.flex_start_refused
@@ -200,10 +215,9 @@ class _Judge:
         is_kin = kind is not None and kind.generation == self.generation.name
         return entry.type == self.query.type.name or (is_kin and entry.kind in OF_ALL_TYPES)
 
-    def _alike(self, zone: Zone, model: Provisioning) -> tuple[HistoryEntry, ...]:
+    def _alike(self, place: Place) -> tuple[HistoryEntry, ...]:
         """Return the earlier requests for this very type there."""
-        key = (zone, model, self.query.type.name)
-        return tuple(e for e in self.entries if (e.zone, e.provisioning, e.type) == key)
+        return tuple(e for e in self.entries if e.type == self.query.type.name and e.place == place)
 
     def _price(self, zone: Zone, model: Provisioning) -> Price:
         """Return the billing catalogue's price; where it has none, the table's."""
@@ -229,6 +243,9 @@ class _Judge:
         return Reading(source=Source.LIVE, age=age, as_of=_day(facts.read_at), unknown=facts.stale)
 
     def quota_reading(self) -> Reading:
+        if Backend.QUEUED_RESOURCE not in self.query.backends:
+            because = "tpudeploy does not read the quota of Compute Engine."
+            return Reading(source=Source.NONE, unknown=Unknown(because=because, hint="See the console."))
         if isinstance(self.facts.limits, Unknown):
             return Reading(source=Source.NONE, unknown=self.facts.limits)
         if not self.book.limits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import Answer, Fill, Gate, Pair, Quota, Reading, Source, Standing, Zones
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import UNLIMITED
@@ -91,6 +92,8 @@ def _columns(pairs: Sequence[Pair]) -> Iterator[_Column]:
     """Yield the columns, most important first: a narrow terminal omits the last ones."""
     yield _Column(title="zone", cells=[p.zone for p in pairs])
     yield _Column(title="model", cells=[_model(p) for p in pairs])
+    if not all(map(_is_of_tpu_api, pairs)):
+        yield _Column(title="backend", cells=[p.backend for p in pairs])
     yield _Column(title="$/chip-h", cells=[_price(p) for p in pairs], is_number=True)
     yield _Column(title="quota left", cells=[_quota(p.quota) for p in pairs])
     if any(p.luck.last is not None for p in pairs):
@@ -186,7 +189,8 @@ def _gate_text(gate: Gate, reading: Reading, table: Zones) -> str:
             used = (
                 "chips left of the smaller limit" if reading.unknown is None else "the limit: current usage is unknown"
             )
-            return f"read now, {used}; it only warns, capacity is the real gate"
+            unread = "" if all(map(_is_of_tpu_api, table.pairs)) else "; that of Compute Engine is not read"
+            return f"read now, {used}; it only warns, capacity is the real gate{unread}"
         case Gate.LUCK, Source.LOG:
             count = sum(sum(pair.luck.counts.values()) for pair in table.pairs)
             days = f"the last {table.window / _DAY:.0f} days"
@@ -195,6 +199,10 @@ def _gate_text(gate: Gate, reading: Reading, table: Zones) -> str:
         case Gate.PRICE, _:
             return f"{_reading_text(gate, reading)}{_list_price_note(table)}"
     return _reading_text(gate, reading)
+
+
+def _is_of_tpu_api(pair: Pair) -> bool:
+    return pair.backend is Backend.QUEUED_RESOURCE
 
 
 def _reading_text(gate: Gate, reading: Reading) -> str:

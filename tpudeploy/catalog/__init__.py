@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from tpudeploy.catalog.generations import GENERATIONS, UNSUPPORTED_GENERATIONS
-from tpudeploy.domain.accelerator import AcceleratorType, Generation
+from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 
 __all__ = ["UNSUPPORTED_GENERATIONS"]
 
@@ -52,6 +52,12 @@ def _generation_of(word: str) -> str | None:
     """Return the generation of this name or alias, or None for an unknown one."""
     names = (*(g.name for g in GENERATIONS), *UNSUPPORTED_GENERATIONS)
     return next((name for name in names if word == name or word in _ALSO_CALLED.get(name, ())), None)
+
+
+def backends_of(slice_type: AcceleratorType) -> tuple[Backend, ...]:
+    """Return the backends that create slices of this type. Several hosts are one request at the TPU API alone."""
+    backends = generation(slice_type.generation).backends
+    return backends if slice_type.hosts == 1 else tuple(b for b in backends if b is Backend.QUEUED_RESOURCE)
 
 
 @lru_cache(maxsize=256)

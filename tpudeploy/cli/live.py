@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events
-from tpudeploy.domain.request_table import Place
+from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.ports import Clock
 from tpudeploy.text.words import width
 from tpudeploy.views.events import Repeats, line
@@ -33,7 +33,7 @@ class Live:
         self._repeats = Repeats()
         self._lock = threading.RLock()  # the main thread may be stopped (Ctrl-Z) while it holds it
         self._lines: list[str] = []
-        self._outlooks: dict[str, tuple[Place, ...]] = {}
+        self._outlooks: dict[str, tuple[PlaceStatus, ...]] = {}
         self._drawn: tuple[str, ...] = ()
 
     def tell(self, event: events.Event) -> None:

@@ -1,11 +1,12 @@
-"""The availability of a slice type for every pair of zone and provisioning model, as `zones` and `doctor` show it."""
+"""The availability of a slice type for every zone and provisioning model, at each API, for `zones` and `doctor`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
 
-from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Place, Provisioning
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending
@@ -102,10 +103,11 @@ class Luck:
 
 @frozen
 class Pair:
-    """One zone and provisioning model. `closed_by` is the first gate that closes it."""
+    """One zone and provisioning model at one API. `closed_by` is the first gate that closes it."""
 
     zone: Zone
     provisioning: Provisioning
+    backend: Backend
     standing: Standing
     closed_by: Gate | None
     hardware: Answer
@@ -113,6 +115,10 @@ class Pair:
     quota: Quota
     price: Price
     luck: Luck
+
+    @property
+    def place(self) -> Place:
+        return Place(self.zone, self.provisioning, self.backend)
 
 
 @frozen

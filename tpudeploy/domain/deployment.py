@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from tpudeploy.domain.accelerator import AcceleratorType, Backend
 from tpudeploy.domain.budget import HbmBudget, Unsized
@@ -14,6 +14,10 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+# The value of `placement.backend` with which each request may go to any API that serves the slice.
+AUTO = "auto"
 
 
 class Provisioning(StrEnum):
@@ -35,13 +39,37 @@ class Via(StrEnum):
     NODE = "node"
 
 
+class Place(NamedTuple):
+    """Where a slice is requested: refusals, requests and results of the same place are compared by it.
+
+    The APIs have quota and refusals of their own, so a zone and provisioning model at each of them is another place.
+    """
+
+    zone: Zone
+    provisioning: Provisioning
+    backend: Backend = Backend.QUEUED_RESOURCE
+
+    def __str__(self) -> str:
+        return describe_place(*self)
+
+
+def describe_place(zone: str, provisioning: str, backend: str) -> str:
+    """Return `us-east5-a, spot`, and the API where it is not the TPU API: `us-east5-a, spot, gce-instance`."""
+    return ", ".join([zone, provisioning, *([] if backend == Backend.QUEUED_RESOURCE else [backend])])
+
+
 @frozen
 class Candidate:
-    """One zone and provisioning model to request. `usd_per_chip_hour` is None where the list price is unknown."""
+    """One place to request. `usd_per_chip_hour` is None where the list price is unknown."""
 
     zone: Zone
     provisioning: Provisioning
     usd_per_chip_hour: float | None
+    backend: Backend = Backend.QUEUED_RESOURCE
+
+    @property
+    def place(self) -> Place:
+        return Place(self.zone, self.provisioning, self.backend)
 
 
 @frozen
@@ -162,7 +190,8 @@ class Deployment:
 
     `attributes` is the resolved profile as dotted path to JSON value, defaults included. Plans, state and fingerprints
     use these paths. `origins` says where each path was written; it is for display only. `budget` is the memory use of
-    its chips, or why that is unknown.
+    its chips, or why that is unknown. `runtimes` is the software of its machines by the API that they are requested
+    from, the preferred API first.
     """
 
     name: str
@@ -170,7 +199,7 @@ class Deployment:
     project: str | None
     model_id: str
     accelerator: AcceleratorType
-    runtime_version: str
+    runtimes: Mapping[Backend, str]
     boot_disk_gib: int
     candidates: tuple[Candidate, ...]
     max_parallel_requests: int
@@ -185,11 +214,25 @@ class Deployment:
     lifecycle: Lifecycle
     compile_cache: CompileCache | None = None
     mirror: Mirror | None = None
-    backend: Backend = Backend.QUEUED_RESOURCE
     startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
     budget: HbmBudget | Unsized = field(default=Unsized(because="it was not requested"), compare=False, repr=False)
+
+    @property
+    def backends(self) -> tuple[Backend, ...]:
+        """Return the APIs from which its slices may be requested, the preferred one first."""
+        return tuple(self.runtimes)
+
+    def attributes_at(self, backend: Backend) -> Mapping[str, Json]:
+        """Return the attributes of a slice at this API, or at the preferred one where the profile does not allow it.
+
+        With `placement.backend: auto`, the API and the software of its machines are decided by the request.
+        """
+        if self.attributes.get("placement.backend") != AUTO:
+            return self.attributes
+        actual = backend if backend in self.runtimes else self.backends[0]
+        return {**self.attributes, "placement.backend": actual.value, "tpu.runtime_version": self.runtimes[actual]}
 
     def origin(self, path: str) -> Location | None:
         """Return where this attribute or its first entry was written, or None for a default."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import describe_place
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
-from tpudeploy.domain.request_table import Place
+from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.status import Stage
 from tpudeploy.domain.verify import VerifiedSetting
 
@@ -28,11 +30,20 @@ class _Event:
 
 @frozen
 class _OfRequest(_Event):
-    """An event of one request for a slice or of the granted slice; `name` is the name of both."""
+    """An event of one request for a slice or of the granted slice; `name` is the name of both.
+
+    `backend` is the API that it was requested from.
+    """
 
     name: str
     zone: str
     provisioning: str
+    backend: str = Backend.QUEUED_RESOURCE
+
+    @property
+    def place(self) -> str:
+        """Return the place as text: `us-east5-a, spot`, and the API where it is not the TPU API."""
+        return describe_place(self.zone, self.provisioning, self.backend)
 
 
 @frozen
@@ -78,7 +89,7 @@ class PhaseChanged(_OfRequest):
 class Outlook(_Event):
     """The status of this replica's requests in each place. Sent after each event that changes any of it."""
 
-    places: tuple[Place, ...]
+    places: tuple[PlaceStatus, ...]
 
 
 @frozen
@@ -87,7 +98,7 @@ class Waiting(_Event):
 
     why: str
     elapsed: float
-    places: tuple[Place, ...] = ()
+    places: tuple[PlaceStatus, ...] = ()
 
 
 @frozen

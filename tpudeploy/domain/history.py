@@ -1,10 +1,11 @@
-"""The results of requests for slices by zone and provisioning model. This history outlives every state."""
+"""The results of requests for slices by place. This history outlives every state."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Place, Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
@@ -42,3 +43,8 @@ class HistoryEntry:
     waited: float
     kind: str = ""
     text: str = ""
+    backend: Backend = Backend.QUEUED_RESOURCE
+
+    @property
+    def place(self) -> Place:
+        return Place(self.zone, self.provisioning, self.backend)

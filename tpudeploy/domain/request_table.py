@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.frozen import frozen
 
 
@@ -20,8 +21,8 @@ class PlaceState(StrEnum):
 
 
 @frozen
-class Place:
-    """One zone and provisioning model. `why` is the last text of Google or of the machine there.
+class PlaceStatus:
+    """One zone and provisioning model at one API. `why` is the last text of Google or of the machine there.
 
     `name` is that of the request, if there is one; `kind` is that of a refusal (adapters/google/verdicts.py). `since`
     is when the state began, `until` is when it ends by itself: a request lapses, a limited run ends, or another request
@@ -36,3 +37,4 @@ class Place:
     kind: str = ""
     since: float | None = None
     until: float | None = None
+    backend: str = Backend.QUEUED_RESOURCE

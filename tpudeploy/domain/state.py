@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Self
 
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.deployment import Json, Provisioning
+from tpudeploy.domain.deployment import Json, Place, Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.life import (
     Detached,
@@ -186,6 +186,10 @@ class Attempt:
         return Backend(str(self.spec.get("placement.backend", Backend.QUEUED_RESOURCE)))
 
     @property
+    def place(self) -> Place:
+        return Place(self.zone, self.provisioning, self.backend)
+
+    @property
     def ref(self) -> SliceRef:
         # Once granted, or listed and released, an absent slice is simply gone: its create operation has no say in that.
         # An instance can still appear after its deletion was sent, as long as the operation that inserts it is open.
@@ -230,6 +234,10 @@ class Refused:
     times: int = 1
     landed: bool = False
     backend: Backend = Backend.QUEUED_RESOURCE
+
+    @property
+    def place(self) -> Place:
+        return Place(self.zone, self.provisioning, self.backend)
 
 
 @frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
@@ -53,6 +54,7 @@ class ReplicaStatus:
     lapses_in: float | None = None
     usd_per_hour_granted: float | None = None
     usd_most: float | None = None
+    backend: str = Backend.QUEUED_RESOURCE
 
     @property
     def is_on_its_way(self) -> bool:

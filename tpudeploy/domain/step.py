@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
@@ -103,13 +104,13 @@ class Renew:
 class Wait:
     """Wait, at most `seconds`; None means until an observation changes.
 
-    `is_rationed`: it waits for one of the project's creates, which waiting replicas get in turn.
+    `rationed_at` is the API of which it waits for one of the project's creates, which waiting replicas get in turn.
     """
 
     replica: int
     why: str
     seconds: float | None = None
-    is_rationed: bool = False
+    rationed_at: Backend | None = None
 
 
 @frozen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.state import Attempt
@@ -15,6 +16,7 @@ class About(TypedDict):
     name: str
     zone: Zone
     provisioning: Provisioning
+    backend: Backend
 
 
 def about(attempt: Attempt, where: str, *, at: float) -> About:
@@ -25,4 +27,5 @@ def about(attempt: Attempt, where: str, *, at: float) -> About:
         "name": attempt.name,
         "zone": attempt.zone,
         "provisioning": attempt.provisioning,
+        "backend": attempt.backend,
     }

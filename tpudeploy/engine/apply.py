@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from threading import Lock
 
 from tpudeploy.domain import errors, events
@@ -27,6 +26,7 @@ from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.cutover import mark_as_ending
 from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.placement import is_closed
+from tpudeploy.reconcile.refusals import places_not_stopped
 
 
 def apply(
@@ -440,11 +440,11 @@ def _needs_new_change(attempt: Attempt, change: Change, *, is_same_server: bool)
 def _without_fixable_refusals(world: World, goal: Goal, state: State) -> State:
     """Drop the refusals that only a user can fix: that a user applies again means that they may have fixed them."""
     places = () if goal.deployment is None else goal.deployment.candidates
-    is_dead_end = partial(is_closed, places, now=world.clock.now(), patience=world.patience)
     records = []
     for record in state.records:
         refusals = record.refusals
-        if is_dead_end(refusals):
+        open_places = places_not_stopped(places, refusals)
+        if is_closed(open_places, refusals, world.clock.now(), world.patience):
             refusals = ()
         records.append(replace(record, refusals=tuple(refused for refused in refusals if not refused.stops)))
     return replace(state, records=tuple(records))

@@ -1,4 +1,4 @@
-"""The creates that the project has left this minute: a token bucket that all runs of one process share.
+"""The creates that the project has left this minute at one API: a token bucket that all runs of one process share.
 
 Why: decision 32 in docs/decisions.md.
 """
@@ -17,7 +17,8 @@ class CreateBudget:
     """One create in `every` seconds, and `_BURST` at once after a rest. See `ports.Allowance`.
 
     Google allows 91 creates a minute for a project (`tpu.googleapis.com/qps/create`). Other processes and tools use the
-    same quota, so the largest number of a minute here (60 + 20) stays below it.
+    same quota, so the largest number of a minute here (60 + 20) stays below it. Compute Engine counts apart, and allows
+    more (unverified for accelerators), so that each API has a bucket of this size.
     """
 
     def __init__(self, clock: Clock, *, every: float) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tpudeploy.domain import errors, events
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.deployment import Deployment, Place
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.slices import Refusal
 from tpudeploy.domain.state import Attempt, Refused, State
 from tpudeploy.ports import World
 from tpudeploy.reconcile.capacity_score import capacity_scores, failed_landings, longest_recent_wait
-from tpudeploy.reconcile.failed_landings import PREEMPTED, Pair, is_failed_landing, pair
+from tpudeploy.reconcile.failed_landings import PREEMPTED, is_failed_landing
 from tpudeploy.reconcile.placement import CapacityScores
 from tpudeploy.reconcile.refusals import chips_of
 
@@ -29,7 +29,7 @@ class CapacityHistory:
         self.scores: CapacityScores = {}
         self.failed_landings: tuple[Refused, ...] = ()
         self._entries: tuple[HistoryEntry, ...] = ()
-        self._last_refusals: dict[Pair, tuple[str, float]] = {}  # of each place the last that was recorded, and when
+        self._last_refusals: dict[Place, tuple[str, float]] = {}  # of each place the last that was recorded, and when
         try:
             self._entries = world.state.history()
         except errors.StateError as error:
@@ -37,9 +37,9 @@ class CapacityHistory:
         if deployment is not None:
             kind, now = deployment.accelerator.name, world.clock.now()
             self.scores = capacity_scores(self._entries, kind, now)
-            allowed = {pair(candidate) for candidate in deployment.candidates}
+            allowed = {candidate.place for candidate in deployment.candidates}
             failures = failed_landings(self._entries, kind, now)
-            self.failed_landings = tuple(refused for refused in failures if pair(refused) in allowed)
+            self.failed_landings = tuple(refused for refused in failures if refused.place in allowed)
 
     def acquisition(self, deployment: Deployment) -> float:
         """Return the longest time that a recent grant took, in seconds."""
@@ -50,7 +50,7 @@ class CapacityHistory:
         waiting = {attempt.name for attempt in before.attempts if attempt.granted_at is None}
         for attempt in after.attempts:
             if attempt.name in waiting and attempt.granted_at is not None:
-                self._last_refusals.pop(pair(attempt), None)
+                self._last_refusals.pop(attempt.place, None)
                 self._add(attempt, Ending.GRANTED)
 
     def add_refusal(self, attempt: Attempt, refusal: Refusal) -> None:
@@ -60,7 +60,7 @@ class CapacityHistory:
             return
         default = Ending.STUCK if is_failed_landing(attempt, refusal) else Ending.REFUSED
         ending = _ENDINGS.get(refusal.kind, default)
-        if ending is Ending.REFUSED and self._is_repeated(pair(attempt), refusal.kind):
+        if ending is Ending.REFUSED and self._is_repeated(attempt.place, refusal.kind):
             return
         self._add(attempt, ending, refusal)
 
@@ -69,7 +69,7 @@ class CapacityHistory:
         if attempt.granted_at is None and attempt.releasing_at is not None:
             self._add(attempt, Ending.RELEASED)
 
-    def _is_repeated(self, place: Pair, kind: str) -> bool:
+    def _is_repeated(self, place: Place, kind: str) -> bool:
         now = self._world.clock.now()
         last_kind, recorded_at = self._last_refusals.get(place, ("", 0.0))
         if last_kind == kind and now - recorded_at < _REPEATED:
@@ -91,6 +91,7 @@ class CapacityHistory:
             waited=max(0.0, now - attempt.asked_at),
             kind="" if refusal is None else refusal.kind,
             text="" if refusal is None else refusal.message,
+            backend=attempt.backend,
         )
         try:
             self._world.state.record(entry)

@@ -7,11 +7,13 @@ Why: decisions 14 and 23 in docs/decisions.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 
 from tpudeploy.domain import errors, events, wait
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.slices import Observed
@@ -131,7 +133,7 @@ class Convergence:
         self._acquisition = self._history.acquisition(deployment) if deployment is not None and has_renewals else 0.0
         self._last: Tick | None = None
         self._session: Session | None = None
-        self._create_turn_at = -inf
+        self._create_turns: dict[Backend, float] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -271,12 +273,12 @@ class Convergence:
         if deployment is not None and self._until is wait.Wait.ACCEPTED:
             # The run ends before a grant, so it could not give a second slice back.
             deployment = replace(deployment, max_parallel_requests=1)
-        creates = self._world.creates.available()
+        creates = {backend: allowance.available() for backend, allowance in self._world.creates.items()}
         context = DecisionContext(
             observed=observed,
             patience=self._world.patience,
             creates=creates,
-            creates_in=self._world.creates.opens_in(),
+            creates_in={backend: allowance.opens_in() for backend, allowance in self._world.creates.items()},
             scores=self._history.scores,
             may_reset=self._may_reset,
             renews=self._reached_at is not None,
@@ -288,8 +290,8 @@ class Convergence:
             replica_count = deployment.replicas
             for index in self._goal.replicas:
                 # Each request of this tick leaves one create less for the replicas after it.
-                request_count = sum(isinstance(step, Request) for step in steps)
-                creates_left = max(0, creates - request_count)
+                requests = Counter(step.candidate.backend for step in steps if isinstance(step, Request))
+                creates_left = {backend: max(0, count - requests[backend]) for backend, count in creates.items()}
                 own_context = replace(context, creates=creates_left, may_request=self._may_request(index))
                 steps += decide(deployment, state.record(index), own_context)
         for record in state.records:
@@ -308,16 +310,16 @@ class Convergence:
             return 0.0
         now = self._world.clock.now()
         waits = [step for step in tick.steps if isinstance(step, Wait)]
-        due = [step.seconds for step in waits if step.seconds is not None and not step.is_rationed]
-        if any(step.is_rationed for step in waits):
-            # Waiting replicas take the project's creates in turn. Waking all of them for each create was O(n²).
-            if self._create_turn_at <= now:
-                self._create_turn_at = now + self._world.creates.seconds_to_turn()
-            due.append(self._create_turn_at - now)
+        due = [step.seconds for step in waits if step.seconds is not None and step.rationed_at is None]
+        # Waiting replicas take the project's creates in turn. Waking all of them for each create was O(n²).
+        for backend in {step.rationed_at for step in waits if step.rationed_at is not None}:
+            if self._create_turns.get(backend, -inf) <= now:
+                self._create_turns[backend] = now + self._world.creates[backend].seconds_to_turn()
+            due.append(self._create_turns[backend] - now)
         if self._deadline is not None:
             due.append(self._deadline - now)
         # A deployment that waits only for its turn, and has requested nothing yet, has nothing to observe until then.
-        waits_only_for_turn = bool(waits) and all(step.is_rationed for step in waits)
+        waits_only_for_turn = bool(waits) and all(step.rationed_at is not None for step in waits)
         if tick.state.attempts or not waits_only_for_turn:
             due.append(self._world.patience.poll(self._progress.quiet, len(tick.state.attempts)))
         return max(0.0, min(due))

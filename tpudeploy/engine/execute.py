@@ -88,7 +88,7 @@ class StepExecutor:
             project=request.project,
             zone=place.zone,
             provisioning=place.provisioning,
-            spec=deployment.attributes,
+            spec=deployment.attributes_at(place.backend),
             asked_at=now,
             expires_at=now + request.valid_until_seconds,
             boot=Boot(server=server_print(deployment.attributes)),
@@ -99,7 +99,7 @@ class StepExecutor:
         self._world.emit(
             events.Requested(**self._about(action.replica, attempt), accelerator_type=request.accelerator_type)
         )
-        self._world.creates.spend()
+        self._world.creates[place.backend].spend()
         try:
             with self._session.asking():
                 operation = self._world.cloud.request(request)
@@ -117,10 +117,11 @@ class StepExecutor:
         self.was_refused = True
         # A rate limit of the project holds for every zone: no other request may be sent before it is over.
         if error.refusal is not None and error.refusal.remedy is Remedy.LOOK_AGAIN:
-            self._world.creates.pause(error.refusal.holds_seconds)
-        # A denial ends the run only if nothing else is requested. Earlier requests may still be granted, so the run
-        # continues to observe them until they end.
-        if isinstance(error, errors.Denied) and not self._session.state.attempts:
+            self._world.creates[attempt.backend].pause(error.refusal.holds_seconds)
+        # A denial ends the run only if nothing else is requested, and no other API can be: `decide` ends that run.
+        # Earlier requests may still be granted, so the run continues to observe them until they end.
+        has_other_api = error.refusal is not None and len(self._target().backends) > 1
+        if isinstance(error, errors.Denied) and not self._session.state.attempts and not has_other_api:
             raise error
 
     def _release(self, action: step.Release) -> None:

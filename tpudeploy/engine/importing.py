@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -57,14 +57,15 @@ class ResourceId:
 
 
 def find_resource(
-    world: World, id_: ResourceId, project: str, zones: Iterable[Zone], backend: Backend
+    world: World, id_: ResourceId, project: str, zones: Iterable[Zone], backends: Collection[Backend]
 ) -> CloudResource:
     """Return the resource with its machine. Raise `errors.StateError` unless there is exactly one.
 
-    It is searched at the backend in its name, or at `backend` if the name has none.
+    It is searched at the backend in its name, or at `backends` if the name has none.
     Raise `errors.Fault` or `errors.Denied` if it cannot be searched for.
     """
-    backends = {id_.backend or backend}
+    if id_.backend is not None:
+        backends = (id_.backend,)
     list_zones = partial(world.cloud.list_named, project, id_.name, tuple(zones), zone=id_.zone, backends=backends)
     listing = retry_on_fault(world, project, list_zones)
     if not listing.resources:

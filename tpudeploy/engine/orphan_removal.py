@@ -49,7 +49,7 @@ def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[s
         hint = "Set GOOGLE_CLOUD_PROJECT, or name a profile that sets placement.project."
         raise errors.ConfigError("No Google Cloud project is set.", hint=hint)
     zones = sorted({*(c.zone for d in deployments for c in d.candidates), *(attempt.zone for attempt in attempts)})
-    backends = {*(d.backend for d in deployments), *(attempt.backend for attempt in attempts)}
+    backends = {*(backend for d in deployments for backend in d.backends), *(attempt.backend for attempt in attempts)}
     listings = []
     for project in searched:
         list_zones = partial(world.cloud.list_marked, project, zones, backends=backends or {Backend.QUEUED_RESOURCE})

@@ -46,7 +46,7 @@ def search(world: World, deployments: Iterable[Deployment]) -> SearchResult:
     for project, own in by_project.items():
         names = [deployment.name for deployment in own]
         zones = dict.fromkeys(c.zone for deployment in own for c in deployment.candidates)
-        backends = {deployment.backend for deployment in own}
+        backends = {backend for deployment in own for backend in deployment.backends}
         list_zones = partial(world.cloud.list_marked, project, tuple(zones), machines=False, backends=backends)
         try:
             listing = retry_on_fault(world, project, list_zones, budget=world.patience.faults_at_plan)

@@ -7,9 +7,9 @@ from itertools import chain, repeat
 
 from tpudeploy.boot_log.stage import stage
 from tpudeploy.domain import events
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.deployment import Deployment, Place
 from tpudeploy.domain.names import address
-from tpudeploy.domain.request_table import Place
+from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.slices import BootPhase, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.status import Stage
@@ -36,8 +36,8 @@ class Progress:
         self._phases: dict[str, tuple[str, str]] = {}
         self._silent_zones: set[str] = set()
         self._undone_changes: set[str] = set()
-        self._reached: set[tuple[str, str, str]] = set()
-        self._places: dict[int, tuple[Place, ...]] = {}
+        self._reached: set[tuple[Place, str]] = set()
+        self._places: dict[int, tuple[PlaceStatus, ...]] = {}
         self._began = world.clock.now()
         self._silences = _silences()
         self._next_waiting_at = self._began + next(self._silences)
@@ -160,7 +160,7 @@ class Progress:
 
     def _is_progress(self, attempt: Attempt, phase: str) -> bool:
         """Return whether no request in this place had come so far: a sweep that starts again is no progress."""
-        milestone = (attempt.zone, attempt.provisioning, phase)
+        milestone = (attempt.place, phase)
         is_repeated = milestone in self._reached
         self._reached.add(milestone)
         return not is_repeated or attempt.granted_at is not None

@@ -118,6 +118,7 @@ def _replica_status(
         slice_name=attempt.name,
         zone=attempt.zone,
         provisioning=attempt.provisioning,
+        backend=attempt.backend,
         accelerator_type=str(attempt.spec.get("tpu.type", "")),
         cloud="not found" if slice_ is None else slice_.raw_state,
         stage=_stage(classification, observed, budget),

@@ -65,7 +65,11 @@ def live_attributes(attributes: Mapping[str, Json]) -> dict[str, Json]:
 
 def fingerprint(deployment: Deployment) -> str:
     """Return the fingerprint of everything that a user approves."""
-    return _hash({**deployment.attributes, "replicas": deployment.replicas})
+    approved: dict[str, Json] = {**deployment.attributes, "replicas": deployment.replicas}
+    # The attributes name the software of the machines only where there is one API that can grant them.
+    if len(deployment.runtimes) > 1:
+        approved["runtimes"] = {backend.value: runtime for backend, runtime in deployment.runtimes.items()}
+    return _hash(approved)
 
 
 def aim_print(deployment: Deployment | None, targets: tuple[int, ...] | None) -> str:

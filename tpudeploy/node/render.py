@@ -15,7 +15,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain import errors
-from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import CompileCache, Container, Deployment, SecretRef
 from tpudeploy.node import serving
 
@@ -102,7 +101,6 @@ def _values(deployment: Deployment, spec: str) -> dict[str, object]:
         "host_paths": [shlex.quote(host) for host, _ in container.volumes],
         "docker_run": tuple(_docker_run(container)),
         # A script has only the parts that its deployment uses.
-        "plain_image": deployment.backend is Backend.GCE_INSTANCE,
         "cached": deployment.compile_cache is not None,
         "mirrored": mirror is not None,
         **_cache_values(deployment.compile_cache),

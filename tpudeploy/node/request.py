@@ -28,7 +28,7 @@ def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> 
         zone=place.zone,
         provisioning=place.provisioning,
         accelerator_type=deployment.accelerator.name,
-        runtime_version=deployment.runtime_version,
+        runtime_version=deployment.runtimes[place.backend],
         boot_disk_gib=deployment.boot_disk_gib,
         metadata=boot_metadata(deployment, server_print(deployment.attributes)),
         # Queued resources have no labels: these are the node's, the user's and ours.
@@ -41,13 +41,13 @@ def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> 
         reservation=deployment.reservation if place.provisioning is Provisioning.RESERVED else None,
         max_run_seconds=deployment.max_run_seconds,
         valid_until_seconds=valid_until_seconds(deployment, place),
-        backend=deployment.backend,
+        backend=place.backend,
     )
 
 
 def valid_until_seconds(deployment: Deployment, place: Candidate) -> float:
     """Return how long a request waits there: as the profile has it, or the longest that the backend accepts."""
-    is_bounded = deployment.backend is Backend.GCE_INSTANCE and place.provisioning is Provisioning.FLEX_START
+    is_bounded = place.backend is Backend.GCE_INSTANCE and place.provisioning is Provisioning.FLEX_START
     return min(deployment.valid_until_seconds, MAX_INSTANCE_WAIT) if is_bounded else deployment.valid_until_seconds
 
 

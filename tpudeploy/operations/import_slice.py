@@ -104,8 +104,8 @@ def find_slice(workspace: Workspace, id_: str, profile: Profile | None = None) -
         hint = "Set GOOGLE_CLOUD_PROJECT, or name it in full: projects/P/locations/Z/queuedResources/N."
         raise ConfigError("No Google Cloud project is set.", hint=hint)
     zones = () if deployment is None else [candidate.zone for candidate in deployment.candidates]
-    backend = Backend.QUEUED_RESOURCE if deployment is None else deployment.backend
-    return find_resource(adapters.world(), query, project, zones, backend)
+    backends = (Backend.QUEUED_RESOURCE,) if deployment is None else deployment.backends
+    return find_resource(adapters.world(), query, project, zones, backends)
 
 
 def check_import(workspace: Workspace, where: Address, resource: CloudResource, *, foreign: bool) -> None:

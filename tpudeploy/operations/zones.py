@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import Zones
 from tpudeploy.operations.declaration import Argument, Operation, flag, valid_profiles
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
-    from tpudeploy.domain.facts import Facts
     from tpudeploy.loading import Profiles
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
@@ -54,36 +51,22 @@ def zones(
     adapters = workspace.adapters
     slice_type = None if type is None else loading.accelerator_type(type)
     deployments = [workspace.offline_deployment(profile) for profile in loading.profiles(profiles)]
-    queries = [
-        (deployment.project, deployment.backend, Query.for_deployment(deployment, slice_type))
-        for deployment in deployments
-    ]
+    queries = [(deployment.project, Query.for_deployment(deployment, slice_type)) for deployment in deployments]
     if not deployments:
         query = Query(type=slice_type or loading.smallest_type())
-        queries = [(workspace.project_or_none(), Backend.QUEUED_RESOURCE, query)]
+        queries = [(workspace.project_or_none(), query)]
     history = workspace.or_unknown(adapters.states.history)
     facts = {
         project: adapters.survey.facts(project, refresh=refresh)
-        for project in dict.fromkeys(project for project, _, _ in queries)
+        for project in dict.fromkeys(project for project, _ in queries)
     }
     now = adapters.clock.now()
     return ZoneTables(
         emulated=adapters.is_emulated,
         tables=tuple(
-            judge_zones(query, _facts_of(facts[project], backend), history, project=project, now=now)
-            for project, backend, query in queries
+            judge_zones(query, facts[project], history, project=project, now=now) for project, query in queries
         ),
     )
-
-
-def _facts_of(facts: Facts, backend: Backend) -> Facts:
-    """Return what is known for this backend. The quota that is read is that of the TPU API."""
-    from tpudeploy.domain.facts import Unknown
-
-    if backend is Backend.QUEUED_RESOURCE:
-        return facts
-    unread = Unknown(because="tpudeploy does not read the quota of Compute Engine.", hint="See the console.")
-    return replace(facts, limits=unread, uses=unread)
 
 
 OPERATION = Operation(

@@ -15,7 +15,7 @@ from dataclasses import replace
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.life import SliceGranted
 from tpudeploy.domain.names import SliceName
-from tpudeploy.domain.orphans import CloudResource, ResourceRequest, is_label_of_ours
+from tpudeploy.domain.orphans import CloudResource, is_label_of_ours
 from tpudeploy.domain.plan import Effect
 from tpudeploy.domain.slices import BootReport, Phase
 from tpudeploy.domain.state import Attempt, Boot, State
@@ -75,30 +75,31 @@ def _attempt(deployment: Deployment, resource: CloudResource, report: BootReport
 def _slice_attributes(deployment: Deployment, attempt: Attempt, resource: CloudResource) -> Iterator[tuple[str, Json]]:
     """Yield every attribute but the server's: the profile's, and over them those that Google shows to differ."""
     has_request = bool(resource.asked.accelerator_type)  # else nothing is known but that it exists
-    for path, value in deployment.attributes.items():
+    for path, value in deployment.attributes_at(resource.ref.backend).items():
         is_live = path.startswith(_LABELS) or path == _TAGS
         if effect(path) is not Effect.RESTART and not (is_live and has_request):
             yield path, value
     if has_request:
-        yield from _differing(deployment, resource.asked)
+        yield from _differing(deployment, resource)
         # Labels and tags can have been changed since: those of the node count where it shows them.
         labels = resource.slice.labels or resource.asked.labels
         yield from ((f"{_LABELS}{key}", value) for key, value in labels.items() if not is_label_of_ours(key))
         if resource.asked.tags:
             yield _TAGS, list(resource.asked.tags)
-    if resource.ref.backend is not deployment.backend:
-        yield "placement.backend", resource.ref.backend
+    if resource.ref.backend not in deployment.runtimes:
+        yield "placement.backend", resource.ref.backend.value
     if not allows(deployment, attempt):
         yield "placement.zones", [attempt.zone]
         yield "placement.provisioning", [attempt.provisioning]
 
 
-def _differing(deployment: Deployment, request: ResourceRequest) -> Iterator[tuple[str, Json]]:
+def _differing(deployment: Deployment, resource: CloudResource) -> Iterator[tuple[str, Json]]:
     """Yield what differs from the profile. What Google fills in by itself, and the profile leaves open, is ignored."""
-    network = deployment.network
+    network, request = deployment.network, resource.asked
+    runtime = deployment.attributes_at(resource.ref.backend)["tpu.runtime_version"]
     pairs: tuple[tuple[str, Json, Json, str], ...] = (
         ("tpu.type", deployment.accelerator.name, request.accelerator_type, "{}"),
-        ("tpu.runtime_version", deployment.runtime_version, request.runtime_version, "{}"),
+        ("tpu.runtime_version", runtime, request.runtime_version, "{}"),
         ("tpu.boot_disk_size", deployment.boot_disk_gib, request.boot_disk_gib, "{}GiB"),
         ("placement.network.network", network.network, request.network, "{}"),
         ("placement.network.subnetwork", network.subnetwork, request.subnetwork, "{}"),

@@ -68,6 +68,7 @@ def _replica_change(deployment: Deployment, record: Record, context: DecisionCon
     action, reason = _action(deployment, current, fields, context)
     if action is Action.NO_OP and len(classifications) > 1:
         action, reason = Action.UPDATE, Reason.LEFTOVER
+    attributes = deployment.attributes_at(attempt.backend)
     hands_over = fits(deployment, attempt) and is_handed_over(deployment, attempt)
     price = prices.usd_per_hour(attempt)
     change = Change(
@@ -76,7 +77,7 @@ def _replica_change(deployment: Deployment, record: Record, context: DecisionCon
         action=action,
         reason=reason,
         fields=fields,
-        unchanged=len(deployment.attributes) - sum(1 for f in fields if f.path in deployment.attributes),
+        unchanged=len(attributes) - sum(1 for f in fields if f.path in attributes),
         slice_name=attempt.name,
         zone=attempt.zone,
         create_before_destroy=hands_over or deployment.lifecycle.create_before_destroy,

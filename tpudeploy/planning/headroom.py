@@ -112,7 +112,7 @@ class _Replacement:
         if old is None or POOLS[old.provisioning] is not pool:
             return ""
         # The known quotas are those of the TPU API. Compute Engine has others, which are not read.
-        if {old.backend, self.deployment.backend} != {Backend.QUEUED_RESOURCE}:
+        if {old.backend, place.backend} != {Backend.QUEUED_RESOURCE}:
             return ""
         quota = self.quotas.quota(place.zone, pool, chips=chips)
         for name, limit, used, is_shared in (
@@ -131,8 +131,7 @@ class _Replacement:
         chips = self.deployment.accelerator.chips
         for refused in self.record.refusals:
             limit = self._old_chips if refused.limit is None else refused.limit
-            is_of_backend = refused.backend is self.deployment.backend
-            is_full_quota = is_of_backend and refused.until > self.now and refused.scope in QUOTAS
+            is_full_quota = refused.until > self.now and refused.scope in QUOTAS
             if is_full_quota and chips <= limit and closes(refused, place, chips, self.record.attempts):
                 return f"{refused.zone} refused, for its quota is full ({refused.message.rstrip('.')})"
         return ""

@@ -50,10 +50,11 @@ def _deletes(change: Change) -> bool:
 
 def rename_warnings(deployment: Deployment, states: Iterable[State]) -> Iterator[Diagnostic]:
     """Yield a warning for each state without a profile whose slices fit a deployment that has no state."""
-    attributes = _nameless(deployment.attributes)
     for state in states:
         fitting = [
-            a.name for a in state.attempts if a.holds_slice and not a.is_lost and _nameless(a.spec) == attributes
+            a.name
+            for a in state.attempts
+            if a.holds_slice and not a.is_lost and _nameless(a.spec) == _nameless(deployment.attributes_at(a.backend))
         ]
         if fitting:
             yield Diagnostic(

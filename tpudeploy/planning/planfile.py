@@ -11,6 +11,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.errors import PlanTooNew, PlanUnreadable
 from tpudeploy.domain.plan import Goal, Plan
 from tpudeploy.domain.serialization import to_json
@@ -64,12 +65,23 @@ def _checked_plan(document: dict[str, Any], source: str) -> Plan:
     if digest != _digest(saved):
         raise _unreadable(source, "it was changed after it was saved")
     try:
-        plan = read(Plan, saved)
+        plan = read(Plan, _with_runtimes(saved))
     except (ValueError, KeyError, TypeError) as cause:
         raise _unreadable(source, f"{type(cause).__name__}: {cause}") from cause
     if not _is_equal(document, json.loads(json.dumps(_printed(plan)))):
         raise _unreadable(source, "what it shows is not what it would do")
     return replace(plan, source=source)
+
+
+def _with_runtimes(saved: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a plan file whose places name their API. Earlier versions had one for all of them."""
+    for goal in saved["goals"]:
+        deployment = goal["deployment"]
+        if deployment is not None and "runtime_version" in deployment:
+            backend = deployment.pop("backend", Backend.QUEUED_RESOURCE.value)
+            deployment["runtimes"] = {backend: deployment.pop("runtime_version")}
+            deployment["candidates"] = [{**place, "backend": backend} for place in deployment["candidates"]]
+    return saved
 
 
 def _printed(plan: Plan) -> dict[str, object]:

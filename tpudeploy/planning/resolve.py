@@ -18,6 +18,7 @@ from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
 from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 from tpudeploy.domain.deployment import (
+    AUTO,
     BucketFolder,
     Candidate,
     Container,
@@ -86,7 +87,7 @@ def resolve_without_script(
     if kind is None:
         raise KeyError(spec.tpu.type)  # the parser has refused unknown types
     generation = catalog.generation(kind.generation)
-    backend = Backend(spec.placement.backend)
+    runtimes = _runtimes(spec, generation, kind)
     mirror = _mirror(spec)
     container = _container(spec, kind, lock, mirror)
     max_run_duration = spec.placement.max_run_duration
@@ -97,9 +98,9 @@ def resolve_without_script(
         project=spec.placement.project or project,
         model_id=spec.model.id,
         accelerator=kind,
-        runtime_version=spec.tpu.runtime_version or generation.runtime_of(backend),
+        runtimes=runtimes,
         boot_disk_gib=_BOOT_DISK_GIB if spec.tpu.boot_disk_size is None else math.ceil(spec.tpu.boot_disk_size / _GIB),
-        candidates=tuple(_candidates(spec.placement, generation)),
+        candidates=tuple(_candidates(spec.placement, generation, tuple(runtimes))),
         max_parallel_requests=spec.placement.max_parallel_requests,
         reservation=spec.placement.reservation,
         max_run_seconds=None if max_run_duration is None else float(max_run_duration),
@@ -125,13 +126,23 @@ def resolve_without_script(
         ),
         compile_cache=compile_cache(spec, container, kind),
         mirror=mirror,
-        backend=backend,
         startup_script=Script(""),
         attributes={},
         origins=Joined(pinned_origins, profile.origins) if pinned_origins else profile.origins,
         budget=size(spec, config_json=config_json),
     )
     return replace(deployment, attributes=dict(_attributes(spec, deployment, lock)))
+
+
+def _runtimes(spec: ProfileSpec, generation: Generation, kind: AcceleratorType) -> dict[Backend, str]:
+    """Return the software of the machines by the API that may be asked for them, the preferred one first.
+
+    The TPU API comes first: its image has docker, so that a slice of it starts sooner, and its requests wait for as
+    long as the profile says. A slice of several hosts is one request there, and several instances at Compute Engine.
+    """
+    chosen = spec.placement.backend
+    backends = (Backend(chosen),) if chosen != AUTO else catalog.backends_of(kind)
+    return {backend: spec.tpu.runtime_version or generation.runtime_of(backend) for backend in backends}
 
 
 def _mirror(spec: ProfileSpec) -> Mirror | None:
@@ -191,21 +202,32 @@ def _stage_count(serving: ServingSpec, flag_name: str) -> int:
     return sizes[0] if sizes and type(sizes[0]) is int else 1
 
 
-def _candidates(placement: PlacementSpec, generation: Generation) -> Iterator[Candidate]:
+def _candidates(placement: PlacementSpec, generation: Generation, backends: tuple[Backend, ...]) -> Iterator[Candidate]:
     """Yield the places in the order of the search: the first provisioning model in every zone, then the next.
+
+    With several APIs each zone comes once, from the APIs in turn, before a zone comes again at its other API. So few
+    requests draw on both quotas, and on as many zones as those of one API would: whether the APIs sell the same chips
+    of a zone is not known.
 
     Places above the price limit are left out. An unknown price is at most that of on-demand; if that is unknown too,
     a limit excludes the place.
     """
     most = placement.max_price_per_chip_hour
     for model in map(Provisioning, placement.provisioning):
-        for zone in _zones(placement, generation, model):
+        for zone, backend in in_turn(_zones(placement, generation, model), backends):
             price = catalog.usd_per_chip_hour(generation.name, zone.region, model)
             upper_bound = price
             if price is None:
                 upper_bound = catalog.usd_per_chip_hour(generation.name, zone.region, Provisioning.ON_DEMAND)
             if most is None or (upper_bound is not None and upper_bound <= most):
-                yield Candidate(zone=zone, provisioning=model, usd_per_chip_hour=price)
+                yield Candidate(zone=zone, provisioning=model, usd_per_chip_hour=price, backend=backend)
+
+
+def in_turn(zones: tuple[Zone, ...], backends: tuple[Backend, ...]) -> Iterator[tuple[Zone, Backend]]:
+    """Yield every zone with every API: each zone once with the APIs in turn, then each with the next API."""
+    for shift in range(len(backends)):
+        for number, zone in enumerate(zones):
+            yield zone, backends[(number + shift) % len(backends)]
 
 
 def _zones(placement: PlacementSpec, generation: Generation, model: Provisioning) -> tuple[Zone, ...]:
@@ -229,7 +251,8 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
         "serving.tensor_parallel_size": _tensor_parallel(spec.serving, deployment.accelerator),
         "serving.volumes": dict(deployment.container.volumes),
         "tpu.boot_disk_size": f"{deployment.boot_disk_gib}GiB",
-        "tpu.runtime_version": deployment.runtime_version,
+        # With several APIs, the one that grants decides it: see `Deployment.attributes_at`.
+        "tpu.runtime_version": None if len(deployment.runtimes) > 1 else next(iter(deployment.runtimes.values())),
         "tpu.type": deployment.accelerator.name,
     }
     tree = spec.model_dump(mode="python", exclude={"version", "name", "extends", "replicas"})

@@ -18,9 +18,8 @@ from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.deployment import Place
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt
@@ -45,7 +44,8 @@ class AttemptStatus(StrEnum):
 class DecisionContext:
     """Everything that a decision depends on beside the profile and the record: one observation, and what is allowed.
 
-    `creates` is the number of creates that the project has left, and `creates_in` the seconds until it has one more.
+    `creates` is the number of creates that the project has left at each API, and `creates_in` the seconds until it has
+    one more there; an API that is not in them has no limit.
     `scores` are the capacity scores of places. `may_reset`: a node that does not pick up a change may be rebooted.
     `may_request`: a slice may be requested, also beside one that is up. `renews`: a successor may be requested for a
     run that ends, although no plan showed it. `acquisition` is the longest recent wait for a grant, in seconds.
@@ -53,9 +53,9 @@ class DecisionContext:
 
     observed: Observed
     patience: Patience
-    creates: int = 1000
-    creates_in: float = 0.0
-    scores: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
+    creates: Mapping[Backend, int] = field(default_factory=dict)
+    creates_in: Mapping[Backend, float] = field(default_factory=dict)
+    scores: Mapping[Place, float] = field(default_factory=dict)
     may_reset: bool = False
     may_request: bool = True
     renews: bool = False

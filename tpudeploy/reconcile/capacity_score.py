@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 
 from tpudeploy.domain.availability import Luck
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.deployment import Deployment, Place
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Refused
-from tpudeploy.reconcile.failed_landings import LASTING, Pair, hold_seconds, makes_doubtful, pair
+from tpudeploy.reconcile.failed_landings import LASTING, hold_seconds, makes_doubtful
 
 _WEEK = 7 * 86400.0
 # The weight of one result. A grant that did not last also counted as a grant before, so it weighs more.
@@ -30,7 +30,7 @@ _FAILED_LANDINGS = frozenset({Ending.STUCK, Ending.PREEMPTED})
 
 
 def summarize_results(entries: tuple[HistoryEntry, ...], *, now: float, window: float) -> Luck:
-    """Summarize the results of one pair and type, oldest first.
+    """Summarize the results of one place and type, oldest first.
 
     A request that we released ourselves is counted, but says nothing about the place, so it is never the last result.
     """
@@ -52,9 +52,9 @@ def longest_recent_wait(deployment: Deployment, history: Iterable[HistoryEntry],
 
     Only grants of the last week count, in places where this deployment may request a slice.
     """
-    places = {pair(c) for c in deployment.candidates}
+    places = {c.place for c in deployment.candidates}
     grants = (e for e in history if e.outcome is Ending.GRANTED and now - e.at <= _WEEK)
-    usable = (e for e in grants if e.type == deployment.accelerator.name and pair(e) in places)
+    usable = (e for e in grants if e.type == deployment.accelerator.name and e.place in places)
     return max((e.waited for e in usable), default=0.0)
 
 
@@ -63,7 +63,7 @@ def capacity_score(entries: Iterable[HistoryEntry], now: float) -> float:
     return math.fsum(_WEIGHTS.get(e.outcome, 0.0) * 0.5 ** (max(0.0, now - e.at) / _HALF_LIFE) for e in entries)
 
 
-def capacity_scores(history: Iterable[HistoryEntry], kind: str, now: float) -> Mapping[Pair, float]:
+def capacity_scores(history: Iterable[HistoryEntry], kind: str, now: float) -> Mapping[Place, float]:
     """Return the score of each place where this type of slice was requested."""
     return {place: capacity_score(entries, now) for place, entries in _entries_by_place(history, kind).items()}
 
@@ -82,16 +82,16 @@ def failed_landings(history: Iterable[HistoryEntry], kind: str, now: float) -> t
     return tuple(failures)
 
 
-def doubtful_places_of_history(history: Iterable[HistoryEntry], kind: str, now: float) -> frozenset[Pair]:
+def doubtful_places_of_history(history: Iterable[HistoryEntry], kind: str, now: float) -> frozenset[Place]:
     """Return the places that are doubtful to a run that begins now."""
-    return frozenset(pair(r) for r in failed_landings(history, kind, now) if makes_doubtful(r, now))
+    return frozenset(r.place for r in failed_landings(history, kind, now) if makes_doubtful(r, now))
 
 
-def _entries_by_place(history: Iterable[HistoryEntry], kind: str) -> Mapping[Pair, list[HistoryEntry]]:
-    entries: dict[Pair, list[HistoryEntry]] = {}
+def _entries_by_place(history: Iterable[HistoryEntry], kind: str) -> Mapping[Place, list[HistoryEntry]]:
+    entries: dict[Place, list[HistoryEntry]] = {}
     for entry in history:
         if entry.type == kind:
-            entries.setdefault(pair(entry), []).append(entry)
+            entries.setdefault(entry.place, []).append(entry)
     return entries
 
 
@@ -119,6 +119,7 @@ def _last_failed_landing(entries: Iterable[HistoryEntry]) -> Refused | None:
             until=entry.at + hold_seconds(entry.kind, times),
             times=times,
             landed=True,
+            backend=entry.backend,
         )
     return last
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Candidate, Deployment, Place
 from tpudeploy.domain.errors import Denied, ServingError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import Phase
@@ -31,10 +32,10 @@ from tpudeploy.reconcile.cutover import (
     needs_successor,
 )
 from tpudeploy.reconcile.desired import desired_attributes
-from tpudeploy.reconcile.failed_landings import LASTING, Pair, doubtful_places, pair
+from tpudeploy.reconcile.failed_landings import LASTING, doubtful_places
 from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_opening, next_places
 from tpudeploy.reconcile.preference import preference_key
-from tpudeploy.reconcile.refusals import standing_refusals
+from tpudeploy.reconcile.refusals import places_not_stopped, standing_refusals
 from tpudeploy.reconcile.rollout import ServerStatus, serve
 
 
@@ -53,7 +54,7 @@ class _Replica:
     classifications: Sequence[Classification]
     fitting: Sequence[Classification]
     outdated: Sequence[Classification]
-    doubtful: Collection[Pair]
+    doubtful: Collection[Place]
 
     @property
     def index(self) -> int:
@@ -79,8 +80,6 @@ class _Replica:
 
 def decide(deployment: Deployment, record: Record, context: DecisionContext) -> tuple[Step, ...]:
     """Return the steps towards `deployment` for one replica: at least one."""
-    # The two APIs have separate quotas and capacity: a refusal of one says nothing about the other.
-    record = replace(record, refusals=tuple(r for r in record.refusals if r.backend is deployment.backend))
     replica = _compare(deployment, record, context)
     spare = _needed_spare(replica)
     if spare is not None:
@@ -409,13 +408,17 @@ def _denied(replica: _Replica) -> Denied | None:
     if not places:
         hint = "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour."
         return Denied("The profile allows no zone and provisioning model to try.", hint=hint)
-    refusals = standing_refusals(places, replica.record, now, patience)
-    stop = next((refusal for refusal in refusals if refusal.stops), None)
-    if stop is not None:
-        # Only a person can lift it, for example by enabling the API. Other places would give the same answer.
-        return Denied(stop.message, hint=f"`tpudeploy explain {stop.kind}` says what to do.")
-    if is_closed(places, refusals, now, patience):
-        answers = "\n".join(f"{refusal.zone}, {refusal.provisioning}: {refusal.message}" for refusal in refusals)
+    backends = {place.backend for place in places}
+    standing = standing_refusals(places, replica.record, now, patience)
+    refusals = [refusal for refusal in standing if refusal.backend in backends]
+    open_places = places_not_stopped(places, refusals)
+    if not open_places:
+        # Only a person can lift a stop, for example by enabling the API. Every API of the profile has given one.
+        stops = {refusal.backend: refusal for refusal in refusals if refusal.stops}.values()
+        hints = (f"`tpudeploy explain {kind}` says what to do." for kind in dict.fromkeys(s.kind for s in stops))
+        return Denied("\n".join(dict.fromkeys(stop.message for stop in stops)), hint="\n".join(hints))
+    if is_closed(open_places, refusals, now, patience):
+        answers = "\n".join(f"{refusal.place}: {refusal.message}" for refusal in refusals)
         next_step = (
             "Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again."
         )
@@ -435,17 +438,19 @@ def _request_places(
         record,
         requests,
         # Google ends these, and says why only at the end. Until then their places count as refused.
-        unexplained=[pair(each.attempt) for each in replica.classifications if _is_ended_by_google(each)],
+        unexplained=[each.attempt.place for each in replica.classifications if _is_ended_by_google(each)],
         scores=context.scores,
         now=context.now,
         patience=context.patience,
     )
-    yield from (Request(replica=replica.index, candidate=place) for place in places[: context.creates])
-    if len(places) > context.creates:
-        # The project's limit of creates per minute is shared by all deployments, which get them in turn.
-        pause = max(context.creates_in, context.patience.create_every)
+    affordable, rationed = _ration(places, context)
+    yield from (Request(replica=replica.index, candidate=place) for place in affordable)
+    if rationed:
+        # Each API's limit of creates per minute is shared by all deployments, which get them in turn.
         why = "the project's limit of creates per minute is reached"
-        yield Wait(replica=replica.index, why=why, seconds=pause, is_rationed=True)
+        for backend in rationed:
+            pause = max(context.creates_in.get(backend, 0.0), context.patience.create_every)
+            yield Wait(replica=replica.index, why=why, seconds=pause, rationed_at=backend)
         return
     if len(waiting) + len(places) >= most:
         # As many requests wait as are allowed, so no other place matters.
@@ -459,6 +464,22 @@ def _request_places(
     elif is_idle and replica.remaining:
         # Every place is one where a request of ours leaves: it is free once that one is gone.
         yield _wait_for(record, replica.remaining[0], context)
+
+
+def _ration(places: Iterable[Candidate], context: DecisionContext) -> tuple[list[Candidate], list[Backend]]:
+    """Return the places for which the project has a create left now, and the APIs at which it has too few."""
+    creates = dict(context.creates)
+    affordable: list[Candidate] = []
+    rationed: list[Backend] = []
+    for place in places:
+        backend = place.backend
+        if creates.get(backend, 1) > 0:
+            affordable.append(place)
+            # An API that is not in the context has no limit.
+            creates.update({backend: creates[backend] - 1} if backend in creates else {})
+        elif backend not in rationed:
+            rationed.append(backend)
+    return affordable, rationed
 
 
 def _is_ended_by_google(classification: Classification) -> bool:
@@ -495,7 +516,7 @@ def _is_unproven(replica: _Replica, classification: Classification) -> bool:
     # It was released and kept after all. Its deletion is carried out, unless it is known to have failed.
     if attempt.reclaim is not None and (current is None or current.undeleted is None):
         return True
-    return pair(attempt) in replica.doubtful
+    return attempt.place in replica.doubtful
 
 
 # Steps.

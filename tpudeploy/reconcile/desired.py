@@ -21,7 +21,7 @@ def desired_attributes(deployment: Deployment, attempt: Attempt) -> dict[str, Js
     A restart for another reason applies the exempt serving attributes too, and a replacement applies the pins: the
     container is rendered from the profile, and the state must say what really runs.
     """
-    before, after = attempt.spec, deployment.attributes
+    before, after = attempt.spec, deployment.attributes_at(attempt.backend)
     # Nothing differs, so nothing can be exempt. A fleet has thousands of such slices.
     if before == after:
         return dict(after)

@@ -18,14 +18,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from tpudeploy.domain.deployment import Candidate, Provisioning
-from tpudeploy.domain.history import HistoryEntry
-from tpudeploy.domain.names import Zone
+from tpudeploy.domain.deployment import Candidate, Place, Provisioning
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused
-
-Pair = tuple[Zone, Provisioning]
 
 PREEMPTED = "preempted"
 # Seconds: a boot takes up to 15 minutes, and after it the slice has to serve for a while.
@@ -34,10 +30,6 @@ LASTING = 1800.0
 _BILLED, _UNBILLED, _GROWTH, _LONGEST = 7200.0, 600.0, 2.0, 86400.0
 # Seconds of the first hold where no other place can be hoped for.
 _ALONE = 60.0
-
-
-def pair(place: Candidate | Attempt | Refused | HistoryEntry) -> Pair:
-    return place.zone, place.provisioning
 
 
 def early_preemption(attempt: Attempt, former_slice: Slice, now: float) -> Refusal | None:
@@ -84,9 +76,9 @@ def makes_doubtful(refused: Refused, now: float) -> bool:
     return refused.landed and now < refused.until + (refused.until - refused.at)
 
 
-def doubtful_places(record: Record, now: float) -> frozenset[Pair]:
+def doubtful_places(record: Record, now: float) -> frozenset[Place]:
     """Return the places whose last landings failed."""
-    return frozenset(pair(r) for r in record.refusals if makes_doubtful(r, now))
+    return frozenset(r.place for r in record.refusals if makes_doubtful(r, now))
 
 
 def effective_refusals(
@@ -95,15 +87,15 @@ def effective_refusals(
     """Return every refusal of the record, lapsed or not, with the end that it has among these candidates."""
     doubtful = doubtful_places(record, now)
     # Only a person can open these places: nothing can be hoped for there.
-    closed = {pair(r) for r in record.refusals if not r.landed and r.until - now > patience.refused}
-    has_other = any(pair(c) not in doubtful | closed for c in candidates)
+    closed = {r.place for r in record.refusals if not r.landed and r.until - now > patience.refused}
+    has_other = any(c.place not in doubtful | closed for c in candidates)
     return tuple(r if has_other or not r.landed else _shorten(r) for r in record.refusals)
 
 
 def drop_forgiven_landings(refusals: Iterable[Refused], attempts: Iterable[Attempt], now: float) -> tuple[Refused, ...]:
     """Return `refusals` without the failed landings of places where one of `attempts` has lasted since."""
-    proven_places = {pair(a) for a in attempts if a.granted_at is not None and now - a.granted_at >= LASTING}
-    return tuple(r for r in refusals if not (r.landed and pair(r) in proven_places))
+    proven_places = {a.place for a in attempts if a.granted_at is not None and now - a.granted_at >= LASTING}
+    return tuple(r for r in refusals if not (r.landed and r.place in proven_places))
 
 
 def add_failed_landings(record: Record, history: Iterable[Refused], now: float) -> Record:
@@ -113,12 +105,12 @@ def add_failed_landings(record: Record, history: Iterable[Refused], now: float) 
     """
     own_places = doubtful_places(record, now)
     current = (r for r in drop_forgiven_landings(history, record.attempts, now) if makes_doubtful(r, now))
-    additions = [r for r in current if pair(r) not in own_places]
+    additions = [r for r in current if r.place not in own_places]
     # The same object shows the caller that there is nothing to save.
     if not additions:
         return record
-    replaced_places = {pair(r) for r in additions}
-    others = (r for r in record.refusals if not (r.landed and pair(r) in replaced_places))
+    replaced_places = {r.place for r in additions}
+    others = (r for r in record.refusals if not (r.landed and r.place in replaced_places))
     return replace(record, refusals=(*others, *additions))
 
 

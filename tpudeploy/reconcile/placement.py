@@ -1,9 +1,10 @@
 """Where to request a slice next: pure policy over the profile's places, our requests, the refusals and earlier results.
 
-A queued request holds a place in its queue, and keeps it. Where nothing is queued, Google answers at once: those pairs
+A queued request holds a place in its queue, and keeps it. Where nothing is queued, Google answers at once: those places
 are swept, each one again when its refusal has lapsed. Where the profile allows both, each kind has its share of the
 requests: a queue misses no window of its zone, a sweep sees more zones than there are requests. A zone that a queue
-watches is swept seldom, because a window there would be granted to both.
+watches is swept seldom at the same API, because a window there would be granted to both. The other API is swept as if
+there were no queue.
 
 Where more places are due than may be requested, by the number of requests or by the creates per minute, the sweep goes
 round: first the places that were never requested, by preference; then the one that was looked at longest ago. By
@@ -14,7 +15,7 @@ A grant is worth what it lasts. A place whose landings failed is held back for g
 (reconcile/failed_landings.py). A slice there is one request among others until it serves: the search continues around
 it, and no place in another queue is given up for it.
 
-Why: decision 18 in docs/decisions.md.
+Why: decisions 18 and 58 in docs/decisions.md.
 """
 
 from __future__ import annotations
@@ -22,16 +23,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from math import inf
 
-from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Candidate, Deployment, Place, Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.reconcile.capacity_score import preference
-from tpudeploy.reconcile.failed_landings import Pair, doubtful_places, pair
+from tpudeploy.reconcile.failed_landings import doubtful_places
 from tpudeploy.reconcile.refusals import closes, covers, places_we_filled, standing_refusals
 
-CapacityScores = Mapping[Pair, float]
+CapacityScores = Mapping[Place, float]
 
 # Where nothing is free, Google refuses spot and on-demand at once; these wait (cloud_tpu: flex-start, DWS).
 QUEUED = frozenset({Provisioning.FLEX_START, Provisioning.RESERVED})
@@ -41,7 +43,7 @@ _WATCHED = 1200.0
 
 def allows(deployment: Deployment, attempt: Attempt) -> bool:
     """Return whether the profile (still) allows the place of this attempt."""
-    return any(pair(candidate) == pair(attempt) for candidate in deployment.candidates)
+    return any(candidate.place == attempt.place for candidate in deployment.candidates)
 
 
 def next_places(
@@ -49,18 +51,18 @@ def next_places(
     record: Record,
     waiting: Collection[Attempt],
     *,
-    unexplained: Iterable[Pair] = (),
+    unexplained: Iterable[Place] = (),
     scores: CapacityScores,
     now: float,
     patience: Patience,
 ) -> tuple[Candidate, ...]:
     """Return the places to request now, best first, beside `waiting`: the requests that may still be granted.
 
-    `unexplained` are pairs whose request was refused, and whose refusal is not known yet.
+    `unexplained` are places whose request was refused, and whose refusal is not known yet.
     """
     active_refusals = standing_refusals(deployment.candidates, record, now, patience)
     doubtful = doubtful_places(record, now)
-    unavailable = {pair(a) for a in waiting} | set(unexplained)
+    unavailable = {a.place for a in waiting} | set(unexplained)
     shares = _shares(deployment)
     chips = deployment.accelerator.chips
     kinds = [a.provisioning in QUEUED for a in waiting]
@@ -72,7 +74,7 @@ def next_places(
             break
         queues = place.provisioning in QUEUED
         # A request of ours is there already, or the other kind of request has a right to those that are left.
-        if pair(place) in unavailable or kinds.count(queues) >= shares[queues]:
+        if place.place in unavailable or kinds.count(queues) >= shares[queues]:
             continue
         # A queue of ours watches the zone, and a window there would be granted to both.
         if _sweep_resumes_at(place, record, watched_zones) > now:
@@ -83,7 +85,7 @@ def next_places(
         choices.append(place)
         kinds.append(queues)
         if queues:
-            watched_zones[place.zone] = now
+            watched_zones[place.zone, place.backend] = now
     return tuple(choices)
 
 
@@ -91,8 +93,8 @@ def order_by_preference(
     deployment: Deployment,
     home: Zone | None,
     scores: CapacityScores,
-    doubtful: Collection[Pair] = (),
-    unanswered: Collection[Pair] = (),
+    doubtful: Collection[Place] = (),
+    unanswered: Collection[Place] = (),
 ) -> tuple[Candidate, ...]:
     """Return the places in the order of preference: home, then by model, price and score; doubtful places last.
 
@@ -104,28 +106,28 @@ def order_by_preference(
 
     def rank(row: tuple[int, Candidate]) -> tuple[bool, bool, int, bool, float, float, int]:
         number, place = row
-        by_price = preference(place.usd_per_chip_hour, scores.get(pair(place), 0.0), is_listed=is_listed)
+        by_price = preference(place.usd_per_chip_hour, scores.get(place.place, 0.0), is_listed=is_listed)
         model = models.index(place.provisioning)
-        return (pair(place) in doubtful, place.zone != home, model, pair(place) not in unanswered, *by_price, number)
+        return (place.place in doubtful, place.zone != home, model, place.place not in unanswered, *by_price, number)
 
     return tuple(place for _, place in sorted(enumerate(deployment.candidates), key=rank))
 
 
-def _order_sweep(places: Collection[Candidate], record: Record, doubtful: Collection[Pair]) -> list[Candidate]:
+def _order_sweep(places: Collection[Candidate], record: Record, doubtful: Collection[Place]) -> list[Candidate]:
     """Put the places that are swept in the order of a round: home first, doubtful places last, as in their rank.
 
     Only a refusal of the place itself is a look at it. After one that is about more (a quota, a limit on requests per
     minute), the place comes first again, because whether it has capacity was not answered. Queues keep their order.
     """
     unanswered = places_we_filled(record)
-    last_looks: dict[Pair, float] = {}
+    last_looks: dict[Place, float] = {}
     for refused in record.refusals:
-        place = pair(refused)
+        place = refused.place
         if refused.scope is Scope.PAIR and place not in unanswered:
             last_looks[place] = max(refused.at, last_looks.get(place, -inf))
 
     def turn(place: Candidate) -> tuple[bool, bool, float]:
-        return (pair(place) in doubtful, place.zone != record.home, last_looks.get(pair(place), -inf))
+        return (place.place in doubtful, place.zone != record.home, last_looks.get(place.place, -inf))
 
     sweeps = iter(sorted((p for p in places if p.provisioning not in QUEUED), key=turn))
     return [p if p.provisioning in QUEUED else next(sweeps) for p in places]
@@ -134,15 +136,15 @@ def _order_sweep(places: Collection[Candidate], record: Record, doubtful: Collec
 def next_opening(
     deployment: Deployment, record: Record, waiting: Iterable[Attempt], now: float, patience: Patience
 ) -> float | None:
-    """Return when the first pair that is refused now may be requested again (epoch seconds), or None without one."""
+    """Return when the first place that is refused now may be requested again (epoch seconds), or None without one."""
     requests = list(waiting)
-    requested_places = {pair(a) for a in requests}
+    requested_places = {a.place for a in requests}
     watched_zones = _watched_zones(requests)
     active_refusals = standing_refusals(deployment.candidates, record, now, patience)
     openings = (
         max(_refused_until(c, active_refusals, now), _sweep_resumes_at(c, record, watched_zones))
         for c in deployment.candidates
-        if pair(c) not in requested_places
+        if c.place not in requested_places
     )
     return min((opening for opening in openings if opening > now), default=None)
 
@@ -154,26 +156,26 @@ def sweep_resumes_at(place: Candidate, record: Record, waiting: Iterable[Attempt
 
 
 def is_closed(candidates: Iterable[Candidate], refusals: Collection[Refused], now: float, patience: Patience) -> bool:
-    """Return whether every pair is refused for so long that a person, not time, must open one."""
+    """Return whether every place is refused for so long that a person, not time, must open one."""
     # A failed landing passes with time.
     places, lasting = tuple(candidates), [r for r in refusals if not r.landed]
     return bool(places) and all(_refused_until(c, lasting, now) - now > patience.refused for c in places)
 
 
-def _watched_zones(waiting: Iterable[Attempt]) -> dict[Zone, float]:
-    """Return the zones in which one of our requests queues, and since when."""
-    return {a.zone: a.asked_at for a in waiting if a.provisioning in QUEUED}
+def _watched_zones(waiting: Iterable[Attempt]) -> dict[tuple[Zone, Backend], float]:
+    """Return the zones in which one of our requests queues, by the API of that queue, and since when."""
+    return {(a.zone, a.backend): a.asked_at for a in waiting if a.provisioning in QUEUED}
 
 
-def _sweep_resumes_at(place: Candidate, record: Record, watched_zones: Mapping[Zone, float]) -> float:
+def _sweep_resumes_at(place: Candidate, record: Record, watched_zones: Mapping[tuple[Zone, Backend], float]) -> float:
     """Return until when a zone that a queue watches is not swept, in seconds since the epoch; -inf for any other.
 
     The two may draw from different stock (flex-start has its own scheduler), so the zone is swept seldom, not never.
     """
-    since = watched_zones.get(place.zone)
+    since = watched_zones.get((place.zone, place.backend))
     if since is None or place.provisioning in QUEUED:
         return -inf
-    refused = (r.at for r in record.refusals if pair(r) == pair(place))
+    refused = (r.at for r in record.refusals if r.place == place.place)
     return max(since, *refused, -inf) + _WATCHED
 
 
@@ -192,7 +194,7 @@ def _is_full(
 def _shares(deployment: Deployment) -> Mapping[bool, int]:
     """Return how many requests may wait in queues (True), and how many may sweep (False).
 
-    Half of them each, unless one kind has too few pairs.
+    Half of them each, unless one kind has too few places.
     """
     most = deployment.max_parallel_requests
     queues = sum(c.provisioning in QUEUED for c in deployment.candidates)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import inf
 
+from tpudeploy.domain.deployment import Place
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile import prices
-from tpudeploy.reconcile.failed_landings import Pair, pair
 
 
 def preference_key(
-    attempt: Attempt, doubtful: Collection[Pair] = ()
+    attempt: Attempt, doubtful: Collection[Place] = ()
 ) -> tuple[bool, bool, bool, float, float, float, str]:
     """Return the key by which slices are compared. The slice with the least key is kept.
 
@@ -22,6 +22,6 @@ def preference_key(
     price = prices.usd_per_hour(attempt)
     granted_at = inf if attempt.granted_at is None else attempt.granted_at
     is_draining = attempt.draining_at is not None
-    is_doubtful = attempt.reclaim is not None or pair(attempt) in doubtful
+    is_doubtful = attempt.reclaim is not None or attempt.place in doubtful
     known_price = inf if price is None else price
     return (is_draining, not attempt.is_announced, is_doubtful, granted_at, known_price, attempt.asked_at, attempt.name)

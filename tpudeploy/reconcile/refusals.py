@@ -9,19 +9,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from tpudeploy import catalog
-from tpudeploy.domain.deployment import Candidate
+from tpudeploy.domain.deployment import Candidate, Place
 from tpudeploy.domain.facts import POOLS
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
-from tpudeploy.reconcile.failed_landings import (
-    Pair,
-    effective_refusals,
-    hold_seconds,
-    is_failed_landing,
-    makes_doubtful,
-    pair,
-)
+from tpudeploy.reconcile.failed_landings import effective_refusals, hold_seconds, is_failed_landing, makes_doubtful
 
 # The kind of a refusal without words: the request was not answered, and created nothing.
 UNANSWERED = "unanswered"
@@ -38,15 +31,17 @@ _TRIES = 3
 
 
 def covers(refused: Refused, place: Candidate | Attempt) -> bool:
-    """Return whether a refusal is about this place too.
+    """Return whether a refusal is about this place too. The two APIs refuse by quotas and capacity of their own.
 
     Spot and flex-start share the preemptible quota (Google's page on flex-start; one published note says that
     flex-start draws from the other, UNVERIFIED); on-demand and reserved have their own.
     """
+    if refused.backend is not place.backend:
+        return False
     shares_pool = POOLS[refused.provisioning] is POOLS[place.provisioning]
     match refused.scope:
         case Scope.PAIR:
-            return pair(refused) == pair(place)
+            return refused.place == place.place
         case Scope.ZONE:
             return refused.zone == place.zone
         case Scope.ZONE_QUOTA:
@@ -65,6 +60,9 @@ def closes(refused: Refused, place: Candidate, chips: int, own_attempts: Iterabl
     A quota that was full is full for what we used then. Once we use less, there is room for as much again, whatever
     others use.
     """
+    # What only a person can lift, for example by enabling the API, would be the answer everywhere at this API.
+    if refused.stops and refused.backend is place.backend:
+        return True
     # It is about other places.
     if not covers(refused, place):
         return False
@@ -88,9 +86,15 @@ def standing_refusals(
     return tuple(r for r in prolonged if r.until > now)
 
 
-def places_we_filled(record: Record) -> frozenset[Pair]:
+def places_not_stopped(candidates: Iterable[Candidate], refusals: Collection[Refused]) -> tuple[Candidate, ...]:
+    """Return the candidates at the APIs that no refusal stops until a person acts."""
+    stopped_backends = {refused.backend for refused in refusals if refused.stops}
+    return tuple(candidate for candidate in candidates if candidate.backend not in stopped_backends)
+
+
+def places_we_filled(record: Record) -> frozenset[Place]:
     """Return the places whose last refusal is a quota that our own chips filled: their capacity is not known."""
-    last = {pair(r): r for r in sorted(record.refusals, key=lambda r: r.at)}
+    last = {r.place: r for r in sorted(record.refusals, key=lambda r: r.at)}
     return frozenset(place for place, r in last.items() if r.scope in QUOTAS and r.held)
 
 
@@ -150,7 +154,7 @@ def add_refusal(
 
 def _is_repetition(refused: Refused, attempt: Attempt, refusal: Refusal, *, landed: bool) -> bool:
     # A refusal instead of a grant and a failure after it are counted apart.
-    if pair(refused) != pair(attempt) or refused.landed != landed or refused.backend is not attempt.backend:
+    if refused.place != attempt.place or refused.landed != landed:
         return False
     # However a landing fails, it is one more failure.
     return landed or (refused.kind, refused.scope) == (refusal.kind, refusal.scope)

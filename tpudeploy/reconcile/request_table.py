@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.domain.deployment import Candidate, Deployment
-from tpudeploy.domain.request_table import Place, PlaceState
+from tpudeploy.domain.request_table import PlaceState, PlaceStatus
 from tpudeploy.domain.slices import Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 from tpudeploy.reconcile.decide import matches
-from tpudeploy.reconcile.failed_landings import pair
 from tpudeploy.reconcile.placement import sweep_resumes_at
 from tpudeploy.reconcile.refusals import closes, standing_refusals
 
@@ -21,7 +20,7 @@ _LONGEST_IN_MINUTES = 2 * _HOUR
 _WAITING = {Phase.CREATING: PlaceState.ASKED, Phase.QUEUED: PlaceState.QUEUED}
 
 
-def request_table(deployment: Deployment | None, record: Record, context: DecisionContext) -> tuple[Place, ...]:
+def request_table(deployment: Deployment | None, record: Record, context: DecisionContext) -> tuple[PlaceStatus, ...]:
     """Return the places of a replica's requests and, while it has no slice, the places that may be requested next.
 
     Without a deployment, nothing more is requested.
@@ -39,12 +38,13 @@ def request_table(deployment: Deployment | None, record: Record, context: Decisi
     return (*places, *_other_places(deployment, record, classifications, context))
 
 
-def _requested_place(classification: Classification, observed: Observed) -> Place:
+def _requested_place(classification: Classification, observed: Observed) -> PlaceStatus:
     attempt, state = classification.attempt, _state(classification)
     since, until = _interval(state, attempt, classification.slice)
-    return Place(
+    return PlaceStatus(
         zone=attempt.zone,
         provisioning=attempt.provisioning,
+        backend=attempt.backend,
         state=state,
         name=attempt.name,
         why=attempt.release_reason or _last_message(classification, observed),
@@ -90,11 +90,11 @@ def _interval(state: PlaceState, attempt: Attempt, current: Slice | None) -> tup
 
 def _other_places(
     deployment: Deployment, record: Record, classifications: list[Classification], context: DecisionContext
-) -> Iterator[Place]:
-    requested_places = {pair(j.attempt) for j in classifications}
+) -> Iterator[PlaceStatus]:
+    requested_places = {j.attempt.place for j in classifications}
     waiting = [j.attempt for j in classifications if j.status in {AttemptStatus.HIDDEN, AttemptStatus.WAITING}]
     for place in deployment.candidates:
-        if pair(place) not in requested_places:
+        if place.place not in requested_places:
             refused = _last_refusal(deployment, record, place, context)
             yield _other_place(place, refused, sweep_resumes_at(place, record, waiting))
 
@@ -104,17 +104,24 @@ def _last_refusal(deployment: Deployment, record: Record, place: Candidate, cont
     chips = deployment.accelerator.chips
     active = standing_refusals(deployment.candidates, record, context.now, context.patience)
     closing = [r for r in active if closes(r, place, chips, record.attempts)]
-    own = [r for r in record.refusals if pair(r) == pair(place)]
+    own = [r for r in record.refusals if r.place == place.place]
     return max(closing or own, key=lambda r: r.until, default=None)
 
 
-def _other_place(place: Candidate, refused: Refused | None, sweep_resumes: float | None) -> Place:
+def _other_place(place: Candidate, refused: Refused | None, sweep_resumes: float | None) -> PlaceStatus:
     # Nothing is known against it; it is requested as soon as one more request is allowed.
     if refused is None:
-        return Place(zone=place.zone, provisioning=place.provisioning, state=PlaceState.FREE, until=sweep_resumes)
-    return Place(
+        return PlaceStatus(
+            zone=place.zone,
+            provisioning=place.provisioning,
+            backend=place.backend,
+            state=PlaceState.FREE,
+            until=sweep_resumes,
+        )
+    return PlaceStatus(
         zone=place.zone,
         provisioning=place.provisioning,
+        backend=place.backend,
         state=PlaceState.REFUSED,
         why=refused.message,
         kind=refused.kind,
@@ -137,7 +144,7 @@ def describe_request(attempt: Attempt, now: float) -> str:
         facts.append(_format_cost(attempt))
     elif attempt.releasing_at is None:
         facts.append(f"if granted, {_format_cost(attempt)}")
-    return f"{attempt.name} ({attempt.zone}, {attempt.provisioning}): {'; '.join(facts)}"
+    return f"{attempt.name} ({attempt.place}): {'; '.join(facts)}"
 
 
 def _format_cost(attempt: Attempt) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
@@ -41,6 +42,8 @@ def _parse_entry(text: str) -> HistoryEntry | None:
             waited=float(tree["waited"]),
             kind=str(tree.get("kind", "")),
             text=str(tree.get("text", "")),
+            # Earlier versions requested queued resources alone, and wrote no API.
+            backend=Backend(tree.get("backend", Backend.QUEUED_RESOURCE)),
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None

@@ -30,8 +30,8 @@ def _read(hint: Any, tree: Any) -> Any:
     if origin is tuple:
         return _tuple(get_args(hint), tree)
     if origin is not None and issubclass(origin, Mapping):
-        _, value = get_args(hint)
-        return {str(key): _read(value, each) for key, each in _a(dict, tree).items()}
+        key_hint, value_hint = get_args(hint)
+        return {_read(key_hint, key): _read(value_hint, each) for key, each in _a(dict, tree).items()}
     if is_dataclass(hint):
         return _data(hint, tree)
     if issubclass(hint, Enum):

@@ -128,7 +128,7 @@ _SliceEvent: TypeAlias = (
 def _slice_text(event: _SliceEvent, paint: Paint) -> str:
     match event:
         case events.Requested():
-            return f"Asking for {event.accelerator_type} in {event.zone}, {event.provisioning} [{event.name}]"
+            return f"Asking for {event.accelerator_type} in {event.place} [{event.name}]"
         case events.NotGranted():
             return _refusal_text(event, paint)
         case events.PhaseChanged():
@@ -149,7 +149,7 @@ def _slice_text(event: _SliceEvent, paint: Paint) -> str:
 
 def _refusal_text(event: events.NotGranted, paint: Paint) -> str:
     outcome = paint.yellow("Failed landing" if event.landed else "Refused")
-    where = f"{event.zone}, {event.provisioning} ({event.kind})"
+    where = f"{event.place} ({event.kind})"
     if event.blocked_seconds:
         where += f"; not asked there again for {words.duration(event.blocked_seconds)}"
     return f"{outcome} in {where}\n  {words.plain(event.message)}"
@@ -206,11 +206,11 @@ def _phase_text(event: events.PhaseChanged) -> str:
     if event.phase not in _PLACES:
         text = event.detail if event.stage is None else progress(event.stage, event.detail)
         return words.plain(text[:1].upper() + text[1:] if event.detail else text) or event.phase
-    place = f"{_PLACES[event.phase]} {event.zone}, {event.provisioning}"
+    place = f"{_PLACES[event.phase]} {event.place}"
     return place if event.detail.lower() in {"", event.phase} else f"{place} ({event.detail})"
 
 
-_Place: TypeAlias = "tuple[str, str, str]"  # address, zone, provisioning
+_Place: TypeAlias = "tuple[str, str]"  # address, place
 # Phases that any request may reach, and that follow a refusal. Every other phase is news.
 _USUAL = {Phase.CREATING, Phase.QUEUED, Phase.SUSPENDING, Phase.LEAVING, Phase.HUSK}
 
@@ -256,4 +256,4 @@ class Repeats:
 
 
 def _place(event: events.Requested | events.NotGranted | events.PhaseChanged | events.Released | events.Gone) -> _Place:
-    return event.address, event.zone, event.provisioning
+    return event.address, event.place

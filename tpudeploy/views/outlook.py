@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from tpudeploy.domain.request_table import Place, PlaceState
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.request_table import PlaceState, PlaceStatus
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 from tpudeploy.text.words import aligned
 
-Outlooks: TypeAlias = Mapping[str, Sequence[Place]]  # by the replica's address
+Outlooks: TypeAlias = Mapping[str, Sequence[PlaceStatus]]  # by the replica's address
 
 _RANK = {state: rank for rank, state in enumerate(PlaceState)}
 _PENDING = {PlaceState.ASKED, PlaceState.QUEUED}
@@ -28,7 +29,7 @@ _ENDS = {
 }
 
 
-def summary(places: Iterable[Place]) -> str:
+def summary(places: Iterable[PlaceStatus]) -> str:
     """Return `1 provisioning, 2 queued, 9 refused (7 stockout, 2 quota), 3 not asked`."""
     rows = list(places)
     counts = Counter(p.state for p in rows)
@@ -36,7 +37,7 @@ def summary(places: Iterable[Place]) -> str:
     return ", ".join(parts) or "no place remains"
 
 
-def waiting(why: str, places: Iterable[Place]) -> str:
+def waiting(why: str, places: Iterable[PlaceStatus]) -> str:
     """Return what the run waits for: pending requests, else `why`; and the refusals, until one is provisioning."""
     rows = list(places)
     counts = Counter(p.state for p in rows)
@@ -66,33 +67,34 @@ def table(outlooks: Outlooks, *, now: float, width: int, max_lines: int, paint: 
     return tuple(lines)
 
 
-def _describe_hidden(places: Sequence[Place]) -> str:
+def _describe_hidden(places: Sequence[PlaceStatus]) -> str:
     if len({place.state for place in places}) == 1:
         return summary(places)
     return f"{len(places)} more: {summary(places)}"
 
 
-def _rank(address: str, place: Place) -> tuple[int, float, str, str, str]:
+def _rank(address: str, place: PlaceStatus) -> tuple[int, float, str, str, str, str]:
     """Return the sort key: most advanced first, then longest in that state; for refusals, the one that ends first."""
     since = place.until if place.state is PlaceState.REFUSED else place.since
-    return (_RANK[place.state], since or 0.0, address, place.zone, place.provisioning)
+    return (_RANK[place.state], since or 0.0, address, place.zone, place.provisioning, place.backend)
 
 
-def _cells(address: str, place: Place, now: float) -> tuple[str, ...]:
+def _cells(address: str, place: PlaceStatus, now: float) -> tuple[str, ...]:
     """Return the cells of a row. Only the last one may be long enough to be cut."""
     since = "" if place.since is None else words.duration(max(0.0, now - place.since))
     ends = ""
     if place.state in _ENDS and place.until is not None and place.until > now:
         ends = f"{_ENDS[place.state]} {words.duration(place.until - now)}"
     why = " ".join(words.plain(place.why).split())
-    return (address, place.zone, place.provisioning, _word(place.state), since, ends, why)
+    backend = "" if place.backend == Backend.QUEUED_RESOURCE else place.backend
+    return (address, place.zone, place.provisioning, backend, _word(place.state), since, ends, why)
 
 
 def _word(state: PlaceState) -> str:
     return _FREE if state is PlaceState.FREE else state.value
 
 
-def _kinds(places: Iterable[Place]) -> str:
+def _kinds(places: Iterable[PlaceStatus]) -> str:
     """Return ` (stockout)`, with counts if there are several kinds."""
     kinds = Counter(p.kind for p in places if p.state is PlaceState.REFUSED)
     if len(kinds) == 1:

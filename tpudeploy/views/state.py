@@ -88,7 +88,7 @@ def _slices(states: Iterable[State]) -> Iterator[tuple[State, str, Attempt]]:
 
 
 def _slice(where: str, attempt: Attempt, paint: Paint) -> Iterator[str]:
-    yield f"# {paint.bold(where)} = {attempt.name} ({attempt.zone}, {attempt.provisioning}){_status(attempt)}"
+    yield f"# {paint.bold(where)} = {attempt.name} ({attempt.place}){_status(attempt)}"
     width = max(map(len, attempt.spec), default=0)
     yield from (f"    {path.ljust(width)} = {words.value(value)}" for path, value in sorted(attempt.spec.items()))
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from tpudeploy.boot_log.stage import COMPILING, PER_CENT, WARM_UP, WEIGHTS
+from tpudeploy.domain.deployment import describe_place
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.report import Report, Result, Summary
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, Stage
@@ -71,7 +72,8 @@ def facts(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
     """Yield the facts of a replica as pairs of name and text."""
     if not replica.slice_name:
         return
-    yield "slice", f"{replica.slice_name} ({replica.accelerator_type}, {replica.zone}, {replica.provisioning})"
+    place = describe_place(replica.zone, replica.provisioning, replica.backend)
+    yield "slice", f"{replica.slice_name} ({replica.accelerator_type}, {place})"
     yield "cloud", replica.cloud
     yield from _boot(replica)
     if replica.serving is not None:

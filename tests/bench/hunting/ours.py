@@ -76,7 +76,7 @@ class _Hunt:
         self._boot = world.setting.boot
         self._state = State(deployment=aim.name, lineage="0" * 32, records=(Record(index=0),))
         self._clock = VirtualClock(start=0.0)
-        self._creates = CreateBudget(self._clock, every=PATIENCE.create_every)
+        self._creates = {b: CreateBudget(self._clock, every=PATIENCE.create_every) for b in aim.backends}
         self._tell = tell
         self._skips = skips
         self._now = 0.0
@@ -97,7 +97,8 @@ class _Hunt:
         observed = self._look()
         self._state = merge_observation(self._state, observed)
         self._clock.sleep(self._now - self._clock.now())
-        creates, creates_in = self._creates.available(), self._creates.opens_in()
+        creates = {backend: budget.available() for backend, budget in self._creates.items()}
+        creates_in = {backend: budget.opens_in() for backend, budget in self._creates.items()}
         moment = DecisionContext(observed=observed, patience=PATIENCE, creates=creates, creates_in=creates_in)
         steps = decide(self._aim, self._record, moment)
         for step in steps:
@@ -160,14 +161,14 @@ class _Hunt:
             project="p",
             zone=place.zone,
             provisioning=place.provisioning,
-            spec=self._aim.attributes,
+            spec=self._aim.attributes_at(place.backend),
             asked_at=self._now,
             expires_at=lapses,
             boot=Boot(server=self._print),
         )
         self._put(attempt, None)
         self._state = replace(self._state, next_attempt=self._state.next_attempt + 1)
-        self._creates.spend()
+        self._creates[place.backend].spend()
         refusal = self._cloud.ask(self._now, attempt.name, place.zone, place.provisioning, lapses)
         if refusal is not None:
             self._drop(attempt, refusal)
