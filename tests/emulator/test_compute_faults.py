@@ -70,6 +70,15 @@ def test_a_row_strikes_one_api_alone_where_it_names_its_method() -> None:
         assert w.emulator.live() == {}
 
 
+def test_a_queued_resource_and_an_instance_of_one_name_are_two() -> None:
+    with world() as w:
+        w.create("a")
+        w.insert("a")
+        w.clock.sleep(10)
+        assert w.emulator.live() == {ZONE: {"a": "ACTIVE", "instances/a": "RUNNING"}}
+        assert w.emulator.billed() == ("a", "a")
+
+
 def test_a_zone_can_be_full_for_one_api_alone() -> None:
     rows = [{"habit": "common-reopening", "zone": ZONE, "after": 60, "api": "tpu"}]
     with world({"fault": "stockout", "zone": "us-east5-a", "api": "compute"}, habits=rows) as w:

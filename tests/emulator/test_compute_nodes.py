@@ -112,9 +112,11 @@ def test_a_reset_runs_the_script_again_with_the_metadata_of_then() -> None:
         assert attributes(w) == {"spec": "new"}
 
 
-def test_a_machine_that_stopped_answers_nothing_and_starts_as_a_new_one() -> None:
+def test_a_machine_that_stopped_answers_nothing_and_starts_from_its_disk() -> None:
+    script = 'echo boot >> "$TPUDEPLOY_ROOT/var/lib/boots"; touch "$TPUDEPLOY_ROOT/run/in-memory"'
+    script += '; say phase "$(wc -l < "$TPUDEPLOY_ROOT/var/lib/boots") boots"'
     with world(nodes="real") as w:
-        up(w, "say phase booted")
+        up(w, f'[ -e "$TPUDEPLOY_ROOT/run/in-memory" ] && exit 1\n{script}')
         with refused(400, "resourceNotReady"):
             w.call("start")
         w.call("stop")
@@ -125,7 +127,14 @@ def test_a_machine_that_stopped_answers_nothing_and_starts_as_a_new_one() -> Non
             w.call("reset")
         w.call("start")
         w.until("RUNNING")
-        assert attributes(w) == {"phase": "booted"}
+        assert attributes(w) == {"phase": "2 boots"}
+        w.call("stop")
+        w.until("TERMINATED")
+        w.call("delete")
+        w.until("ABSENT")
+        w.insert(metadata={"startup-script": PRELUDE + script, **ENABLED})
+        w.until("RUNNING")
+        assert attributes(w) == {"phase": "1 boots"}
 
 
 def test_an_instance_is_reached_at_its_address_as_a_node_is() -> None:

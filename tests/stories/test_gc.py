@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import PROFILE, CommandLine, Open
+from command_line import INSTANCE, PROFILE, CommandLine, Open
 from other_process import holding
 from overtaken import Overtaken
 
@@ -41,9 +41,44 @@ def test_what_a_state_names_is_needed_and_nothing_is_removed(cli: Open) -> None:
     deployed(at)
     result = at.run("gc")  # no question is asked
     assert result.code == 0, result.all
-    assert "Looked through project emulated. Found 1 with tpudeploy's mark, 1 of them needed." in result.out
+    assert (
+        "Looked for queued resources and instances of Compute Engine in project emulated. Found 1 with tpudeploy's mark, 1 of them needed."
+        in result.out
+    )
     assert "Nothing to remove." in result.out
     assert list(at.slices.values()) == ["ACTIVE"]
+
+
+@pytest.mark.parametrize(
+    ("text", "off", "kind"),
+    [
+        (PROFILE, "compute", "instances of Compute Engine"),
+        (INSTANCE, "tpu", "queued resources"),
+    ],
+    ids=["queued-resource", "gce-instance"],
+)
+def test_both_apis_are_searched_and_one_that_nothing_here_uses_may_be_disabled(
+    cli: Open, text: str, off: str, kind: str
+) -> None:
+    at = cli(project={"apis_off": [f"{off}.googleapis.com"]})
+    name = deployed(at, text)
+    kept = at.run("gc")
+    assert kept.code == 0, kept.all
+    assert f"Did not look for {kind} in project emulated. The API is not enabled there." in kept.out
+    state_file(at).unlink()
+    removed = at.run("gc", "-foreign", "-auto-approve")
+    assert removed.code == 0, removed.all
+    assert f"Deleted {name}" in removed.err
+    assert at.slices == {}
+
+
+def test_an_api_that_a_state_uses_must_be_searched(cli: Open) -> None:
+    at = cli()
+    deployed(at)
+    at.emulator.script({"fault": "iam-denied", "api": "tpu", "method": "*"})
+    result = at.run("gc")
+    assert result.code == 1, result.all
+    assert "Permission 'tpu" in result.err
 
 
 @pytest.mark.instant("ages are told to the minute")
@@ -290,7 +325,7 @@ def test_every_project_that_a_state_names_is_looked_through(cli: Open) -> None:
     state_file(at, "other").write_text(json.dumps({**tree, "records": [forgetful]}), encoding="utf-8")
     result = at.run("gc", "-auto-approve")
     assert result.code == 0, result.all
-    assert "Looked through projects another, emulated." in result.out
+    assert "in projects another, emulated." in result.out
     assert f"- {other} another us-east5-a" in result.words
     assert other not in at.slices
     assert len(at.slices) == 1

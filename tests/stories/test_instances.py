@@ -164,11 +164,11 @@ def test_an_instance_of_a_lost_state_is_adopted(cli: Open) -> None:
 
 def test_an_instance_without_a_state_is_an_orphan_that_gc_removes(cli: Open) -> None:
     at = cli()
-    profile = applied(at)
+    applied(at)
     (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
-    listed = at.run("gc", profile)
+    listed = at.run("gc")
     assert "us-east5-a" in listed.out, listed.all
-    removed = at.run("gc", "-foreign", "-auto-approve", profile)
+    removed = at.run("gc", "-foreign", "-auto-approve")
     assert removed.code == 0, removed.all
     assert not at.slices
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import DEPLOYMENT_NAME, SliceName, Zone, address
@@ -70,7 +71,9 @@ class CloudResource:
 
     @property
     def path(self) -> str:
-        """PROJECT/ZONE/NAME, because the same name can exist in two zones."""
+        """PROJECT/ZONE/NAME, or the full name of an instance: a name can exist in two zones and at both APIs."""
+        if self.ref.backend is Backend.GCE_INSTANCE:
+            return f"projects/{self.ref.project}/zones/{self.ref.zone}/instances/{self.ref.name}"
         return f"{self.ref.project}/{self.ref.zone}/{self.ref.name}"
 
 
@@ -168,6 +171,18 @@ class Orphan:
 
 
 @frozen
+class NotSearched:
+    """An API that could not be searched in a project, although nothing here is known to use it there, and why."""
+
+    project: str
+    backend: Backend
+    reason: str
+
+    def to_dict(self) -> dict[str, object]:
+        return {"project": self.project, "backend": self.backend, "reason": self.reason}
+
+
+@frozen
 class Orphans:
     """The result of `gc`. `needed` counts the resources that are not shown. `unreachable` PROJECT/ZONEs did not answer.
 
@@ -181,6 +196,7 @@ class Orphans:
     foreign: bool
     unreachable: tuple[str, ...] = ()
     looked_in: tuple[str, ...] = ()
+    not_searched: tuple[NotSearched, ...] = ()
 
     @property
     def going(self) -> tuple[Orphan, ...]:
@@ -197,4 +213,5 @@ class Orphans:
             "foreign": self.foreign,
             "unreachable": list(self.unreachable),
             "looked_in": list(self.looked_in),
+            "not_searched": [each.to_dict() for each in self.not_searched],
         }

@@ -189,7 +189,8 @@ class Cloud:
 
     def close(self) -> None:
         with self.lock:
-            for hosts in self.hosts.values():
+            stopped = [i.stopped_host for i in self.instances.values() if i.stopped_host is not None]
+            for hosts in (*self.hosts.values(), stopped):
                 for host in hosts:
                     host.stop()
             self.addresses.close()

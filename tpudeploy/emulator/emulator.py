@@ -71,12 +71,18 @@ class Emulator:
             return tuple(self._cloud.unsupported)
 
     def live(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the state of every queued resource and instance, husks too, by zone and name."""
+        """Return the state of every queued resource and instance, husks too, by zone and name.
+
+        An instance with the name of a queued resource is `instances/NAME`.
+        """
         with self._cloud.lock:
             self._cloud.age()
             by_zone: dict[str, dict[str, str]] = defaultdict(dict)
-            for slice_ in (*self._cloud.slices.values(), *self._cloud.instances.values()):
+            for slice_ in self._cloud.slices.values():
                 by_zone[slice_.zone][slice_.id] = slice_.state
+            for instance in self._cloud.instances.values():
+                in_zone = by_zone[instance.zone]
+                in_zone[f"instances/{instance.id}" if instance.id in in_zone else instance.id] = instance.state
             return dict(by_zone)
 
     def billed(self) -> tuple[str, ...]:

@@ -33,7 +33,14 @@ def take_down(node: Node) -> None:
 
 
 def bring_up_instance(cloud: Cloud, instance: Instance) -> None:
-    """Boot the machine of an instance: its image has no docker, and the request decides disk, scopes and attributes."""
+    """Boot the machine of an instance: its image has no docker, and the request decides disk, scopes and attributes.
+
+    One that was stopped boots from its own disk, on another host.
+    """
+    if instance.stopped_host is not None:
+        instance.host, instance.stopped_host = instance.stopped_host, None
+        instance.host.power_on()
+        return
     scopes = [scope for account in instance.body.get("serviceAccounts", ()) for scope in account.get("scopes", ())]
     plain = PlainImage(disk_gb=instance.disk_gb, scopes=tuple(scopes))
     instance.behaviour = replace(instance.behaviour, has_docker=False)
@@ -49,10 +56,19 @@ def bring_up_instance(cloud: Cloud, instance: Instance) -> None:
     instance.host.boot()
 
 
-def take_down_instance(instance: Instance) -> None:
+def stop_instance(instance: Instance) -> None:
+    """End the machine of an instance, and keep its disk."""
     if instance.host is not None:
-        instance.host.stop()
-        instance.host = None
+        instance.host.power_off()
+        instance.host, instance.stopped_host = None, instance.host
+
+
+def take_down_instance(instance: Instance) -> None:
+    """End the machine of an instance, and delete its disk."""
+    for host in (instance.host, instance.stopped_host):
+        if host is not None:
+            host.stop()
+    instance.host = instance.stopped_host = None
 
 
 def _metadata(node: Node) -> Mapping[str, str]:

@@ -112,6 +112,7 @@ class Instance(ChipRequest):
     """An instance of Compute Engine; `body` is the request, and is replaced, never changed.
 
     `state` is Google's `status`, or WAITING while only the insert operation shows that the instance is wanted.
+    `host` is the machine that runs, `stopped_host` one of which only the disk is left.
     """
 
     service: ClassVar[str] = "compute"
@@ -120,6 +121,7 @@ class Instance(ChipRequest):
     uid: int
     refusal: wire.Status | None = None
     host: Host | None = None
+    stopped_host: Host | None = None
     insert_operation: ZoneOperation | None = None
     open_operations: list[ZoneOperation] = field(default_factory=list)
     is_being_deleted: bool = False

@@ -95,6 +95,9 @@ class Simulated:
         return report
 
     def boot(self) -> None:
+        self.power_on()
+
+    def power_on(self) -> None:
         self.reboot()
         if self._behaviour.reachable:
             port = 0 if self.address == "127.0.0.1" else _PORT
@@ -119,9 +122,13 @@ class Simulated:
                 self.reboot()
 
     def stop(self) -> None:
+        self.power_off()
+        self._streams.close()
+
+    def power_off(self) -> None:
+        """End the server. What is on the disk stays: the server that served last, and the change that was undone."""
         self._booted_at = None
         self._streams.settle()
-        self._streams.close()
         if self._server is not None:
             self._server.close()
             self._server = None

@@ -14,7 +14,8 @@ from tpudeploy.domain import errors, events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.life import ReleaseBegan
-from tpudeploy.domain.orphans import Claim, Listing, Orphan, Orphans
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.orphans import Claim, Listing, NotSearched, Orphan, Orphans
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import Outcome, Report
 from tpudeploy.domain.slices import Observed, Slice
@@ -39,7 +40,8 @@ _WHY: Mapping[Claim, str] = {
 def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[str], *, foreign: bool) -> Orphans:
     """Return what no state needs of these deployments, or of all where none is given. Changes nothing.
 
-    Searches `projects` and those that the states name. Raise `errors.Fault` or `errors.Denied` where one cannot be
+    Searches both APIs in `projects` and in those that the states name: a lost state does not say which one was used.
+    Raise `errors.Fault` or `errors.Denied` where one cannot be
     listed, `errors.StateError` for a state that cannot be read, because what it needs is not known.
     """
     names = {d.name for d in deployments}
@@ -49,15 +51,45 @@ def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[s
         hint = "Set GOOGLE_CLOUD_PROJECT, or name a profile that sets placement.project."
         raise errors.ConfigError("No Google Cloud project is set.", hint=hint)
     zones = sorted({*(c.zone for d in deployments for c in d.candidates), *(attempt.zone for attempt in attempts)})
-    backends = {*(backend for d in deployments for backend in d.backends), *(attempt.backend for attempt in attempts)}
-    listings = []
+    used = {*(backend for d in deployments for backend in d.backends), *(attempt.backend for attempt in attempts)}
+    listings: list[Listing] = []
+    not_searched: list[NotSearched] = []
     for project in searched:
-        list_zones = partial(world.cloud.list_marked, project, zones, backends=backends or {Backend.QUEUED_RESOURCE})
-        listing = retry_on_fault(world, project, list_zones, budget=world.patience.faults_at_plan)
-        listings.append(_only_of(listing, names))
+        own_listings, missing = _list_project(world, project, zones, used)
+        listings += (_only_of(listing, names) for listing in own_listings)
+        not_searched += missing
     # The states are read again: an intent is written before its request, so each listed resource is in them by now. All
     # of them are read, because a deployment that was renamed still has slices of its old name.
-    return find_orphans(listings, _states(world, ()), foreign=foreign, now=world.clock.now())
+    states = _states(world, ())
+    return find_orphans(listings, states, foreign=foreign, now=world.clock.now(), not_searched=not_searched)
+
+
+def _list_project(
+    world: World, project: str, zones: Sequence[Zone], used: Collection[Backend]
+) -> tuple[list[Listing], list[NotSearched]]:
+    """Return what each API lists, and the APIs that the project does not have or show and that nothing here uses.
+
+    Raise `errors.Denied` where an API in use denies the search, or all of them do.
+    """
+    listings: list[Listing] = []
+    denials: dict[Backend, errors.Denied] = {}
+    for backend in Backend:
+        list_zones = partial(world.cloud.list_marked, project, zones, backends={backend})
+        try:
+            listings.append(retry_on_fault(world, project, list_zones, budget=world.patience.faults_at_plan))
+        except errors.Denied as denied:
+            if backend in used:
+                raise
+            denials[backend] = denied
+    if not listings:
+        raise next(iter(denials.values()))
+    missing = [NotSearched(project=project, backend=each, reason=_reason(denial)) for each, denial in denials.items()]
+    return listings, missing
+
+
+def _reason(denied: errors.Denied) -> str:
+    is_disabled = denied.refusal is not None and denied.refusal.kind == "api-off"
+    return "The API is not enabled there." if is_disabled else denied.message
 
 
 def _only_of(listing: Listing, names: Collection[str]) -> Listing:

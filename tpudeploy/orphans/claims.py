@@ -11,7 +11,7 @@ from tpudeploy import catalog
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.life import Queued
-from tpudeploy.domain.orphans import Claim, CloudResource, Listing, Orphan, Orphans
+from tpudeploy.domain.orphans import Claim, CloudResource, Listing, NotSearched, Orphan, Orphans
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.reconcile import prices
@@ -43,19 +43,29 @@ _ADOPT = """This plan would request more slices beside them. `tpudeploy apply -a
 If they belong to someone else, use their state or another name."""
 
 
-def find_orphans(listings: Iterable[Listing], states: Mapping[str, State], *, foreign: bool, now: float) -> Orphans:
+def find_orphans(
+    listings: Iterable[Listing],
+    states: Mapping[str, State],
+    *,
+    foreign: bool,
+    now: float,
+    not_searched: Sequence[NotSearched] = (),
+) -> Orphans:
     """Return what no state needs. `states` by deployment, read after the listings: intents precede requests."""
     searched = tuple(listings)
     resources = [resource for listing in searched for resource in listing.resources]
     every = (_orphan(resource, states, foreign=foreign, now=now) for resource in resources)
     orphans = [orphan for orphan in every if orphan.claim is not Claim.NEEDED]
     return Orphans(
-        projects=tuple(listing.project for listing in searched),
+        projects=tuple(dict.fromkeys(listing.project for listing in searched)),
         strays=tuple(sorted(orphans, key=lambda orphan: (list(Claim).index(orphan.claim), orphan.resource.path))),
         needed=len(resources) - len(orphans),
         foreign=foreign,
-        unreachable=tuple(f"{listing.project}/{zone}" for listing in searched for zone in listing.unreachable),
+        unreachable=tuple(
+            dict.fromkeys(f"{listing.project}/{zone}" for listing in searched for zone in listing.unreachable)
+        ),
         looked_in=tuple(dict.fromkeys(zone for listing in searched for zone in listing.looked_in)),
+        not_searched=tuple(not_searched),
     )
 
 
@@ -75,8 +85,8 @@ def _orphan(resource: CloudResource, states: Mapping[str, State], *, foreign: bo
 
 def _claim(resource: CloudResource, states: Mapping[str, State]) -> Claim:
     ref = resource.ref
-    places = ((a.project, a.zone, a.name) for state in states.values() for a in state.attempts)
-    if (ref.project, ref.zone, ref.name) in places:
+    places = ((a.backend, a.project, a.zone, a.name) for state in states.values() for a in state.attempts)
+    if (ref.backend, ref.project, ref.zone, ref.name) in places:
         return Claim.NEEDED
     if _owner(resource, states) is not None:
         return Claim.LEFTOVER

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.orphans import Claim, Orphan, Orphans
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import Report
@@ -20,8 +21,14 @@ _REMOVED_NOTE = "To be removed:"
 _KEPT_NOTE = "Kept, because they may belong to another project; -foreign removes them:"
 _UNSIGNED_NOTE = (
     "Foreign: only their names look like ours. They are never removed; if they are yours, run:\n"
-    "  gcloud compute tpus queued-resources delete NAME --zone=ZONE --force"
+    "  gcloud compute tpus queued-resources delete NAME --zone=ZONE --force\n"
+    "or, for an instance of Compute Engine:\n"
+    "  gcloud compute instances delete NAME --zone=ZONE"
 )
+_KINDS: Mapping[Backend, str] = {
+    Backend.QUEUED_RESOURCE: "queued resources",
+    Backend.GCE_INSTANCE: "instances of Compute Engine",
+}
 
 
 def gc(orphans: Orphans, paint: Paint) -> str:
@@ -40,7 +47,16 @@ def _scope(orphans: Orphans) -> str:
         zones = f"{len(orphans.looked_in)} zones in the catalog"
         where = f"{where}, in the {zones}, because listing all zones at once was refused"
     count = len(orphans.strays) + orphans.needed
-    return f"Looked through {where}. Found {count} with tpudeploy's mark, {orphans.needed} of them needed."
+    missing = [(each.project, each.backend) for each in orphans.not_searched]
+    kinds = [
+        kind for backend, kind in _KINDS.items() if any((each, backend) not in missing for each in orphans.projects)
+    ]
+    result = f"Found {count} with tpudeploy's mark, {orphans.needed} of them needed."
+    gaps = [
+        f"Did not look for {_KINDS[each.backend]} in project {each.project}. {words.plain(each.reason)}"
+        for each in orphans.not_searched
+    ]
+    return "\n".join([f"Looked for {' and '.join(kinds)} in {where}. {result}", *gaps])
 
 
 def _groups(orphans: Orphans) -> Iterator[tuple[str, list[Orphan]]]:

@@ -14,7 +14,7 @@ from typing import Any
 from tpudeploy.emulator import lifecycle, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import operations, quota, texts
-from tpudeploy.emulator.machines import bring_up_instance, take_down_instance
+from tpudeploy.emulator.machines import bring_up_instance, stop_instance, take_down_instance
 from tpudeploy.emulator.records import Instance, ZoneOperation
 from tpudeploy.emulator.trouble import next_hour
 
@@ -134,7 +134,7 @@ def stop(cloud: Cloud, instance: Instance, at: float, action: str, operation: Zo
     """Stop the machine. `action` is DELETE or STOP: with STOP the instance stays, and so does its disk."""
     instance.enter("STOPPING")
     instance.open_operations += [] if operation is None else [operation]
-    take_down_instance(instance)
+    stop_instance(instance)
 
     def end(now: float) -> None:
         if action == "DELETE":
@@ -151,7 +151,7 @@ def restart_on_other_host(
     cloud: Cloud, instance: Instance, at: float, *, shows: str = "REPAIRING", seconds: float = 120.0
 ) -> None:
     """Take the machine away; it runs again after `seconds` if the request has automaticRestart, else it is gone."""
-    take_down_instance(instance)
+    stop_instance(instance)
     if not instance.scheduling["automaticRestart"]:
         stop(cloud, instance, at, "STOP")
         return

@@ -20,7 +20,10 @@ CONSOLE_TAIL = 600  # characters of the console in a message
 
 
 class Machine:
-    """`boot` once, `reboot` at will, `stop` at the end. Every method may be called from any thread."""
+    """`boot` once, `reboot` at will, or `power_off` and `power_on`, `stop` at the end.
+
+    Every method may be called from any thread.
+    """
 
     def __init__(self, facts: Facts, behaviour: Behaviour) -> None:
         self._node: Node = new_node(facts, behaviour)
@@ -77,6 +80,12 @@ class Machine:
 
     def reboot(self) -> None:
         with self._lock:
+            self.power_off()
+            self.power_on()
+
+    def power_off(self) -> None:
+        """End all that runs. The disk stays, the memory does not."""
+        with self._lock:
             if self._server is None:
                 raise RuntimeError(f"{self._node.facts.node} is not running")
             self._end_script()
@@ -84,6 +93,9 @@ class Machine:
             self._server.drain()
             self._node.daemon.kill_all()
             self._node.root.empty_tmpfs()
+
+    def power_on(self) -> None:
+        with self._lock:
             self._run_script()
 
     def stop(self) -> None:
