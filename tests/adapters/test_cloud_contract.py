@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -289,3 +289,36 @@ def test_a_change_of_an_instance_can_be_sent_again_at_once() -> None:
         updated = at.slice(ref)
         assert updated is not None
         assert updated.metadata == {"tpudeploy-spec": "e" * 16}
+
+
+CHANGED = NodeUpdate(metadata={"tpudeploy-spec": "e" * 16}, labels=dict(LABELS), tags=("new",))
+
+
+@pytest.mark.parametrize("part", ["setLabels", "setTags", "setMetadata"])
+@pytest.mark.parametrize("times", [3, 9], ids=["for a while", "for ever"])
+def test_a_part_that_another_client_changes_meanwhile_is_read_and_sent_again_a_few_times(part: str, times: int) -> None:
+    stale = {"fault": "org-policy", "method": f"compute.instances.{part}", "message": "The fingerprint does not match."}
+    with shop(Backend.GCE_INSTANCE, {**stale, "times": times}) as at:
+        ref = at.granted()
+        with nullcontext() if times == 3 else pytest.raises(errors.Fault, match="something else changes it"):
+            at.cloud.update(ref, CHANGED)
+        sent = [request for request in at.world.emulator.requests if request.resource.endswith(f"/{part}")]
+        assert [request.verdict.partition(" ")[0] for request in sent] == ["412"] * 3 + ["200" if times == 3 else "412"]
+
+
+@pytest.mark.parametrize("act", ["update", "restart", "release"])
+def test_an_instance_in_the_middle_of_another_operation_is_looked_at_again(act: str) -> None:
+    busy = {"fault": "zone-unsupported", "message": "The resource 'projects/p/zones/z/instances/x' is not ready"}
+    with shop(Backend.GCE_INSTANCE) as at:
+        ref = at.granted()
+        at.world.emulator.script({**busy, "method": "compute.instances.*", "times": 2})
+        act_on = {
+            "update": lambda: at.cloud.update(ref, CHANGED),
+            "restart": lambda: at.cloud.restart(ref),
+            "release": lambda: at.cloud.release(ref),
+        }[act]
+        for _ in range(2):
+            with pytest.raises(errors.Fault, match="is not ready") as fault:
+                act_on()
+            assert fault.value.retry_after == 20
+        act_on()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
@@ -51,6 +53,52 @@ def test_a_full_zone_is_left_for_the_next(cli: Open) -> None:
     at = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     applied(at)
     assert at.asked() == ["us-east5-a", "us-east5-b"]
+
+
+FULL_OF_DISKS = {"fault": "quota-zero", "layer": "L1", "quota": "HDB_TOTAL_GB", "zone": "us-east5-*"}
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [{"project": {"hyperdisk_gb": {"us-east5": 50}}}, {"trouble": [FULL_OF_DISKS]}],
+    ids=["in the operation", "in the reply"],
+)
+def test_a_region_without_quota_of_disks_is_left_for_another(cli: Open, scenario: Mapping[str, Any]) -> None:
+    at = cli(**scenario)
+    profile = applied(at)
+    assert at.asked() == ["us-east5-a", "europe-west4-a"]
+    assert "disk-quota" in at.run("state", "show", "gemma", "-json").out
+    assert at.run("destroy", "-auto-approve", profile).code == 0
+
+
+@pytest.mark.parametrize("fault", ["type-unsupported", "model-unsupported"], ids=["in the reply", "in the operation"])
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("This user agent is not allowed to use the machine type [ct6e-standard-1t]", "placement.backend"),
+        ("pd-ssd disk type cannot be used by ct6e-standard-1t.", "report it"),
+    ],
+    ids=["machine-refused", "machine-mismatch"],
+)
+def test_what_no_zone_would_take_stops_the_run_at_once_and_says_what_to_do(
+    cli: Open, fault: str, words: str, hint: str
+) -> None:
+    at = cli(trouble=[{"fault": fault, "message": words}])
+    stopped = at.run("apply", "-auto-approve", at.write(INSTANCE))
+    assert stopped.code == 1, stopped.all
+    assert words in stopped.err
+    assert hint in stopped.err or "explain machine-" in stopped.err
+    assert at.asked() == ["us-east5-a"]
+    assert not at.slices
+
+
+def test_a_change_of_an_instance_that_is_busy_is_sent_again(cli: Open) -> None:
+    at = cli()
+    applied(at)
+    busy = {"fault": "zone-unsupported", "message": "The resource 'projects/p/zones/z/instances/x' is not ready"}
+    at.emulator.script({**busy, "method": "compute.instances.setMetadata", "times": 2})
+    applied(at, INSTANCE.replace("16384", "8192"))
+    assert list(at.slices.values()) == ["RUNNING"]
 
 
 def test_a_preempted_instance_is_replaced_by_the_next_apply(cli: Open) -> None:
