@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -312,13 +313,13 @@ def test_an_instance_in_the_middle_of_another_operation_is_looked_at_again(act: 
     with shop(Backend.GCE_INSTANCE) as at:
         ref = at.granted()
         at.world.emulator.script({**busy, "method": "compute.instances.*", "times": 2})
-        act_on = {
-            "update": lambda: at.cloud.update(ref, CHANGED),
-            "restart": lambda: at.cloud.restart(ref),
-            "release": lambda: at.cloud.release(ref),
-        }[act]
+        acts: dict[str, Callable[[], object]] = {
+            "update": partial(at.cloud.update, ref, CHANGED),
+            "restart": partial(at.cloud.restart, ref),
+            "release": partial(at.cloud.release, ref),
+        }
         for _ in range(2):
             with pytest.raises(errors.Fault, match="is not ready") as fault:
-                act_on()
+                acts[act]()
             assert fault.value.retry_after == 20
-        act_on()
+        acts[act]()
