@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.wait import Wait
     from tpudeploy.loading import Profile
     from tpudeploy.operations.ab import AbProposal, AbResult
+    from tpudeploy.operations.accuracy import Accuracy
     from tpudeploy.operations.alerts import AlertFile
     from tpudeploy.operations.bench import WrittenFiles
     from tpudeploy.operations.benchmark_run import BenchmarkRun
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AbProposal",
     "AbResult",
+    "Accuracy",
     "AlertFile",
     "Answer",
     "BenchmarkRun",
@@ -105,6 +107,7 @@ _HOMES = {
     "size": ("tpudeploy.operations.size", "predict_size"),
     "AbProposal": ("tpudeploy.operations.ab", "AbProposal"),
     "AbResult": ("tpudeploy.operations.ab", "AbResult"),
+    "Accuracy": ("tpudeploy.operations.accuracy", "Accuracy"),
     "AlertFile": ("tpudeploy.operations.alerts", "AlertFile"),
     "Answer": ("tpudeploy.operations.query", "Answer"),
     "BenchmarkRun": ("tpudeploy.operations.benchmark_run", "BenchmarkRun"),

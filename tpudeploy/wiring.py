@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.runs import LocalRuns
     from tpudeploy.domain import events
     from tpudeploy.domain.accelerator import Backend
+    from tpudeploy.domain.benchmark import Driver
     from tpudeploy.engine.budget import CreateBudget
-    from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, VerifySources, World
+    from tpudeploy.ports import Clock, LoadDriver, PinStore, Sources, StateBackend, Survey, VerifySources, World
 
 _NAME_TIMEOUT = 10.0  # seconds: without an answer from a registry, the run continues unpinned
 
@@ -65,6 +66,15 @@ class Adapters:
         # The folder for files of this machine: the states, or what belongs to states in a bucket.
         self._local_folder = folder / (backend if backend and self._bucket is None else STATES)
         self._project = project
+        self._load_drivers: list[LoadDriver] = []
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """End every wait and every load, present and future, from any thread."""
+        self._is_stopped = True
+        self.clock.stop()
+        for driver in tuple(self._load_drivers):
+            driver.stop()
 
     def close(self) -> None:
         """Release the locks of an interrupted run, and close the connections to Google, if any were made."""
@@ -101,6 +111,24 @@ class Adapters:
             return secrets.read(self.connection, project, secret)
 
         return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
+
+    def load_driver(self, driver: Driver, url: str, *, tokenizer: str, api_key: str | None) -> LoadDriver:
+        """Return a client for this address. Raise `errors.UsageError` where it is not installed."""
+        from tpudeploy.domain.benchmark import Driver
+
+        client: LoadDriver
+        if driver is Driver.TPUDEPLOY:
+            from tpudeploy.adapters.load.client import LoadClient
+
+            client = LoadClient(url, api_key=api_key)
+        else:
+            from tpudeploy.adapters.load.installed import Installed
+
+            client = Installed(driver, url, tokenizer=tokenizer, api_key=api_key)
+        self._load_drivers.append(client)
+        if self._is_stopped:  # `stop` may have come from another thread before this client was in the list
+            client.stop()
+        return client
 
     @property
     def cloud_logs(self) -> Backends:

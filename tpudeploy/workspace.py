@@ -68,8 +68,8 @@ class Workspace(Methods):
         self.adapters.close()
 
     def stop(self) -> None:
-        """End every wait of this workspace's runs, from any thread. Work in progress is saved."""
-        self.adapters.clock.stop()
+        """End the runs and benchmarks of this workspace, from any thread. Work in progress is saved."""
+        self.adapters.stop()
 
     def deployment(
         self, profile: config.Profile, *, offline: bool = False, script: bool = True, pins: Pins | None = None

@@ -44,7 +44,7 @@ def test_every_operation_is_in_the_table_and_a_method_with_the_arguments_of_its_
             if argument.for_library and argument.name in parameters:
                 continue
             assert not argument.for_library or argument.name in _OF_THE_PLAN, (name, argument.name)
-        assert getattr(Workspace, name) is row.run
+        assert inspect.unwrap(getattr(Workspace, name)) is row.run
 
 
 def _rows(module_name: str) -> set[str]:

@@ -297,6 +297,20 @@ def block_sizes(at: CommandLine) -> Arms:
     return Arms(base=base, a=a, b=b, path="serving.block_size", values=("64", "32"))
 
 
+def test_a_program_runs_and_resumes_an_ab_with_the_options_of_the_command(at: CommandLine, client: Path) -> None:
+    assert not client.exists()
+    cells: dict[str, Any] = {"concurrency": [8], "context": [1024], "output": [128], "driver": "vllm"}
+    profile = at.folder / "gemma.yaml"
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        bounded = workspace.ab(profile, FASTER[1], repeats=2, by="output", max_cost=0.0296, **cells)
+        with pytest.raises(errors.UsageError, match="--repeats cannot be changed when resuming"):
+            workspace.ab(profile, resume=bounded.effects.experiment.id, repeats=3)
+        whole = workspace.ab(profile, resume=bounded.effects.experiment.id)
+    assert 0 < bounded.to_dict()["left"] < 5
+    assert (whole.to_dict()["left"], whole.effects.experiment.by, whole.effects.keep) == (0, "output", Side.B)
+    assert is_as_written(at)
+
+
 @pytest.mark.parametrize("moment", ["before a cell", "after the last cell"])
 def test_a_slice_that_is_taken_away_while_it_is_measured_is_to_be_resumed(
     at: CommandLine, client: Path, moment: str

@@ -21,6 +21,7 @@ from jsonschema import Draft7Validator
 from pseudo_terminal import person
 from screen import Screen
 
+import tpudeploy as td
 from tpudeploy.emulator.machine.machine import Machine
 from tpudeploy.schemas.documents import SCHEMAS
 
@@ -308,7 +309,7 @@ def test_an_endpoint_that_wants_a_key_gets_the_one_in_the_environment(
         (("--url", "URL", "--output", "many"), "`many` is not a number"),
         (("--url", "URL", "--max-cost", "-1"), "is not an amount of USD"),
         (("--url", "URL", "--resume", "2020"), "There is no run `2020`."),
-        (("--url", "URL", "--resume", "2020", "--context", "8"), "A run that goes on keeps its own sweep; --context"),
+        (("--url", "URL", "--resume", "2020", "--context", "8"), "--context cannot be changed when resuming."),
         (("show", "2020"), "There is no run `2020`."),
     ],
 )
@@ -318,6 +319,35 @@ def test_what_cannot_be_measured_is_said_before_anything_is(
     result = bench(*(url if word == "URL" else word for word in words))
     assert result.code == 1
     assert message in result.err
+
+
+def test_a_program_measures_an_address_with_the_options_of_the_command(url: str, tmp_path: Path) -> None:
+    cells: dict[str, Any] = {"concurrency": [2, 1, 2], "context": [8], "output": [2], "window_seconds": 0.05}
+    with td.Workspace.open(tmp_path) as workspace:
+        bounded = workspace.bench(url=url, type="v6e-1", slo_ttft=1e-9, duration_seconds=0, **cells).run
+        assert (bounded.ended, bounded.cells) == ("duration", ())
+        whole = workspace.bench(url=url, type="v6e-1", resume=bounded.id).run
+        assert (whole.id, whole.ended, len(whole.cells)) == (bounded.id, "complete", 2)
+        assert [cell.figures and cell.figures.goodput_requests_per_second for cell in whole.cells] == [0, 0]
+        refusals: Mapping[str, Mapping[str, Any]] = {
+            "--seed cannot be changed when resuming": {"url": url, "resume": whole.id, "seed": "a"},
+            "--max-cost needs a price": {"url": url, "max_cost": 1},
+            "There is no load client `ab`": {"url": url, "driver": "ab"},
+            "measures one profile, or one address": {},
+        }
+        for message, options in refusals.items():
+            with pytest.raises(td.errors.UsageError, match=message):
+                workspace.bench(**options)
+
+
+def test_stopping_a_workspace_ends_its_benchmark(url: str, tmp_path: Path) -> None:
+    with td.Workspace.open(tmp_path) as workspace:
+        with pytest.raises(td.errors.Interrupted, match="0 of 1 cells are kept"):
+            workspace.bench(
+                url=url, concurrency=[1], context=[8], output=[1], on_point=lambda _run, _point: workspace.stop()
+            )
+        (run,) = workspace.benchmark_runs()
+    assert run.ended == "interrupted"
 
 
 def test_without_the_extra_it_says_what_to_install(bench: Bench, url: str, monkeypatch: pytest.MonkeyPatch) -> None:

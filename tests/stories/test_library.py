@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from command_line import PROFILE, REAL_BOOT, Open, Result
 import tpudeploy as td
 from tpudeploy.cli.main import main
 from tpudeploy.emulator import VirtualClock, running
-from tpudeploy.operations import OPERATIONS
+from tpudeploy.operations import OPERATIONS, operation
+from tpudeploy.operations.declaration import Kind
 
 VLLM = json.dumps(
     {
@@ -69,6 +71,12 @@ ROWS: Mapping[str, Row] = {
     "logs": Row(words=("logs", G, "-explain"), args=(G,)),
     "diagnose": Row(words=("logs", G, "-explain", "-ask"), args=(G,)),
     "verify": Row(words=("verify", G), args=(G,)),
+    "accuracy": Row(
+        words=("verify", G, "-accuracy", "arithmetic", "-questions", "2"),
+        args=(G,),
+        options={"questions": "arithmetic", "count": 2},
+        moves=True,
+    ),
     "metrics": Row(words=("metrics", G), args=(G,), moves=True),
     "query": Row(words=("query", G, "Hello"), args=(G, "Hello"), moves=True),
     "bench_import": Row(words=("bench", "import", "run.json"), args=("run.json",), moves=True),
@@ -181,6 +189,30 @@ def test_a_profile_is_taken_in_any_form(name: str, place: Place) -> None:
     with place.workspace() as workspace:
         for form in forms:
             assert str(getattr(workspace, name)(form, **ROWS[name].options)), form
+
+
+SEVERAL_TEXTS = [
+    (name, argument.name)
+    for name in OPERATIONS
+    for argument in operation(name).arguments
+    if argument.kind is Kind.TEXTS and argument.name in signature(operation(name).run).parameters
+]
+REQUIRED: Mapping[str, Mapping[str, Any]] = {
+    "plan": {"profiles": G},
+    "drift": {"profiles": G},
+    "bench_report": {"out": "page.html"},
+}
+
+
+@pytest.mark.parametrize(("name", "argument"), SEVERAL_TEXTS)
+def test_one_text_is_taken_where_several_are(name: str, argument: str, place: Place) -> None:
+    answers = []
+    with place.workspace() as workspace:
+        for value in ("none-1", ["none-1"]):
+            with pytest.raises(td.errors.TpudeployError) as error:
+                getattr(workspace, name)(**REQUIRED.get(name, {}), **{argument: value})
+            answers.append(str(error.value))
+    assert answers[0] == answers[1]
 
 
 def test_a_run_prints_its_summary_as_apply_and_destroy_do(cli: Open) -> None:

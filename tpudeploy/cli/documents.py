@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tpudeploy.accuracy.sheet import Sheet
-    from tpudeploy.domain.accuracy import Verdict
     from tpudeploy.domain.benchmark import Run
     from tpudeploy.domain.errors import TpudeployError
     from tpudeploy.domain.orphans import Orphans
@@ -67,28 +65,4 @@ def pipeline(
         "report": None if report is None else report.to_dict(),
         "deviations": [{"name": deviation.name, "kind": deviation.kind} for deviation in deviations],
         "unknown": [{"name": name, "error": error.to_dict()} for name, error in (unknown or {}).items()],
-    }
-
-
-def accuracy(before: Sheet | None, after: Sheet, verdict: Verdict | None) -> Document:
-    """Return the scores of servers, without their answers, which are in the files that `id` names."""
-    tree: Document = {"format": "tpudeploy.accuracy/1", "after": _sheet(after)}
-    if before is not None and verdict is not None:
-        tree |= {"before": _sheet(before), "verdict": verdict.to_dict()}
-    return tree
-
-
-def _sheet(sheet: Sheet) -> Document:
-    return {
-        "id": sheet.id,
-        "deployment": sheet.deployment,
-        "url": sheet.url,
-        "model": sheet.model,
-        "questions": sheet.terms.questions,
-        "asked": len(sheet.answers),
-        "right": sheet.right,
-        "unanswered": sheet.unanswered,
-        "cut": sheet.cut,
-        "concurrency": sheet.concurrency,
-        "max_tokens": sheet.terms.max_tokens,
     }

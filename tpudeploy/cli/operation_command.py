@@ -12,7 +12,7 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.operations import operation
-from tpudeploy.operations.declaration import Argument, Kind, Operation
+from tpudeploy.operations.declaration import PROFILE_KINDS, Argument, Kind, Operation
 
 if TYPE_CHECKING:
     from tpudeploy.domain.errors import ProfileInvalid
@@ -24,7 +24,9 @@ _PARSERS: Mapping[Kind, Callable[[str], Any]] = {
     Kind.DURATION: options.duration,
     Kind.SECONDS: options.seconds,
     Kind.LATENCY: options.latency,
-    Kind.AMOUNT: float,
+    Kind.AMOUNT: options.amount,
+    Kind.COUNTS: options.counts,
+    Kind.INDEX: options.index,
 }
 
 
@@ -43,12 +45,26 @@ class OperationCommand:
 
 
 def add_arguments(parser: argparse.ArgumentParser, row: Operation) -> None:
-    """Add the options of an operation, and those that only its command has."""
+    """Add the arguments of an operation, and the options that only its command has."""
     for argument in row.arguments:
         if argument.for_command:
             _add(parser, argument)
     for name in row.options:
         getattr(options, name)(parser)
+
+
+def add_options(parser: argparse.ArgumentParser, row: Operation) -> None:
+    """Add the options of an operation alone, for a command with several forms. `option_values` returns them."""
+    for argument in _options(row):
+        _add(parser, argument)
+
+
+def option_values(row: Operation, args: argparse.Namespace) -> dict[str, Any]:
+    return {argument.name: getattr(args, argument.name) for argument in _options(row)}
+
+
+def _options(row: Operation) -> list[Argument]:
+    return [a for a in row.arguments if a.for_command and not a.positional and a.kind not in PROFILE_KINDS]
 
 
 def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:

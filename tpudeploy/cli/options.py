@@ -6,10 +6,14 @@ import argparse
 import math
 import os
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.together import PARALLELISM
+
+if TYPE_CHECKING:
+    from tpudeploy.operations.declaration import Argument
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off"}
@@ -179,6 +183,34 @@ def count(text: str) -> int:
     return int(text)
 
 
+def index(text: str) -> int:
+    """Return an integer from 0 on."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"`{text}` is not an index; write 0, 1, 2, …")
+    return int(text)
+
+
+def amount(text: str) -> float:
+    """Return an amount of USD, as 2.50 or $2.50."""
+    try:
+        value = float(text.removeprefix("$"))
+    except ValueError:
+        value = -1.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"`{text}` is not an amount of USD; write 2.50")
+    return value
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """Return positive integers, as 1,2,8 or 1..64."""
+    from tpudeploy.benchmark.cells import numbers
+
+    try:
+        return numbers(text)
+    except ValueError as cause:
+        raise argparse.ArgumentTypeError(f"{cause}; write 1,2,8, or 1..64 for 1, 2, 4 … 64") from cause
+
+
 def _truth(text: str) -> bool:
     if text.lower() not in TRUE | FALSE:
         raise argparse.ArgumentTypeError(f"`{text}` is neither true nor false")
@@ -188,6 +220,12 @@ def _truth(text: str) -> bool:
 def environment_value(name: str) -> str:
     """Return the value of an option's environment variable, or ""."""
     return os.environ.get(_variable(name), "")
+
+
+def without_environment(arguments: Iterable[Argument], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a command that resumes a run, whose own values stand before those of the environment."""
+    dropped = [each for each in arguments if each.is_resumed and environment_value(each.option_name)]
+    return {**values, **{each.name: each.default for each in dropped}}
 
 
 def _variable(name: str) -> str:

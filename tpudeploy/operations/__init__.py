@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.ab import ab as _ab
     from tpudeploy.operations.ab import ab_propose as _ab_propose
     from tpudeploy.operations.ab import ab_result as _ab_result
+    from tpudeploy.operations.accuracy import accuracy as _accuracy
     from tpudeploy.operations.alerts import alerts as _alerts
     from tpudeploy.operations.apply import apply as _apply
     from tpudeploy.operations.bench import bench as _bench
@@ -75,6 +76,7 @@ OPERATIONS: Mapping[str, str] = {
     "logs": "Show a machine's boot log and explain why it failed.",
     "diagnose": "",
     "verify": "Compare what the profile declares with what the server does.",
+    "accuracy": "",
     "metrics": "Show the metrics of running servers, in words.",
     "query": "Ask the endpoint a question.",
     "bench": "",
@@ -124,7 +126,7 @@ class Method:
         self._name = name
 
     def __get__(self, workspace: object | None, owner: type) -> Any:
-        run = operation(self._name).run
+        run = operation(self._name).method
         return run if workspace is None else run.__get__(workspace, owner)
 
 
@@ -149,6 +151,7 @@ class Methods:
         logs = _logs
         diagnose = _diagnose
         verify = _verify
+        accuracy = _accuracy
         metrics = _metrics
         query = _query
         bench = _bench

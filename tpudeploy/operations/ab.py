@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.operations.bench import WINDOW_SECONDS, grid_arguments
+from tpudeploy.domain.benchmark import Sweep
+from tpudeploy.operations.bench import WINDOW, Grid, client_arguments, driver_named, sweep_arguments
 from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, profile
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tpudeploy.ab_test import result as ab_test
     from tpudeploy.ab_test.arms import Flag
     from tpudeploy.ab_test.experiment import Experiment
     from tpudeploy.ab_test.turns import Proposal
+    from tpudeploy.domain.benchmark import Bounds
+    from tpudeploy.domain.comparison import Measure
     from tpudeploy.loading import OneProfile
     from tpudeploy.operations.ab_test import AbTests, Arms, Listener
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
-CONCURRENCY, CONTEXT, OUTPUT = (1, 64), (1024,), (128,)  # few cells: each costs its window in every repeat
+GRID = Grid(concurrency=(1, 64), context=(1024,), output=(128,))  # few cells: each costs its window in every repeat
+_REPEATS = 3
 
 
 @result
@@ -68,6 +71,13 @@ class AbProposal(Result):
     proposal: Proposal
     arms: Arms
 
+    def bounds(self, seconds: float | None, usd: float | None) -> Bounds:
+        """Return the bounds of this A/B. Raise `errors.UsageError` for a cost where the price is unknown."""
+        from tpudeploy.operations.benchmark import bounds_of
+
+        hint = "Use --duration instead."
+        return bounds_of(seconds, usd, usd_per_hour=self.proposal.usd_per_hour, hint=hint)
+
     def values(self) -> dict[str, Any]:
         from tpudeploy.domain.serialization import to_json
 
@@ -112,69 +122,186 @@ class AbProposal(Result):
 def ab(
     workspace: Workspace,
     profile: OneProfile,
-    flag: str,
+    flag: str | None = None,
     *,
-    repeats: int = 3,
-    concurrency: Sequence[int] = CONCURRENCY,
-    context: Sequence[int] = CONTEXT,
-    output: Sequence[int] = OUTPUT,
-    window_seconds: float = 60.0,
+    repeats: int | None = None,
+    by: Measure | str | None = None,
+    concurrency: Sequence[int] | None = None,
+    context: Sequence[int] | None = None,
+    output: Sequence[int] | None = None,
+    window_seconds: float | None = None,
+    driver: str | None = None,
+    tokenizer: str | None = None,
+    questions: str | None = None,
+    count: int | None = None,
+    no_accuracy: bool = False,
+    resume: str | None = None,
     duration_seconds: float | None = None,
+    max_cost: float | None = None,
     reset: bool = False,
+    folder: str | Path = ".",
     listener: Listener | None = None,
 ) -> AbResult:
     """Deploy two values of one flag in turns, measure each, and compare them. The server restarts many times.
 
-    `flag` is PATH=A,B, a key of the profile and two values. A is measured `repeats` times and once more. At the end, or
-    after an error, the deployment matches its profile again. With `reset`, a node that does not pick up a change is
-    rebooted. Answers are not compared. Raise as `AbTests.propose` and `AbTests.run` do.
+    The arguments are those of `ab_propose`, which shows what this does. No further repeat starts after
+    `duration_seconds`, restarts included, or once the slice has cost `max_cost` USD meanwhile. With `reset`, a node
+    that does not pick up a change is rebooted.
+
+    At the end, or after an error, the deployment matches its profile again; after `stop`, apply the profile. Raise as
+    `ab_propose`, `AbTests.run` and `AbTests.bring_back` do.
     """
-    from tpudeploy.ab_test.arms import parsed
-    from tpudeploy.domain.benchmark import Bounds
     from tpudeploy.operations.ab_test import AbTests, Listener
 
     tests, callbacks = AbTests(workspace), listener or Listener()
-    arms = make_arms(profile, parsed(flag))
-    experiment = _experiment(tests, arms, (concurrency, context, output), window_seconds, repeats=repeats)
-    proposal = tests.propose(experiment, arms)
+    proposed = ab_propose(
+        workspace,
+        profile,
+        flag,
+        repeats=repeats,
+        by=by,
+        concurrency=concurrency,
+        context=context,
+        output=output,
+        window_seconds=window_seconds,
+        driver=driver,
+        tokenizer=tokenizer,
+        questions=questions,
+        count=count,
+        no_accuracy=no_accuracy,
+        resume=resume,
+        folder=folder,
+    )
+    bounds = proposed.bounds(duration_seconds, max_cost)
     try:
         finished = tests.run(
-            experiment,
-            arms,
-            bounds=Bounds(seconds=duration_seconds),
-            usd_per_hour=proposal.usd_per_hour,
+            proposed.proposal.experiment,
+            proposed.arms,
+            bounds=bounds,
+            usd_per_hour=proposed.proposal.usd_per_hour,
             reset=reset,
+            folder=Path(folder),
             listener=callbacks,
         )
     finally:
-        tests.bring_back(arms, reset=reset, on_event=callbacks.on_event)
+        tests.bring_back(proposed.arms, reset=reset, on_event=callbacks.on_event)
     return AbResult(effects=tests.result(finished), path=tests.experiments.path(finished))
 
 
 def ab_propose(
     workspace: Workspace,
     profile: OneProfile,
-    flag: str,
+    flag: str | None = None,
     *,
-    repeats: int = 3,
-    concurrency: Sequence[int] = CONCURRENCY,
-    context: Sequence[int] = CONTEXT,
-    output: Sequence[int] = OUTPUT,
-    window_seconds: float = 60.0,
+    repeats: int | None = None,
+    by: Measure | str | None = None,
+    concurrency: Sequence[int] | None = None,
+    context: Sequence[int] | None = None,
+    output: Sequence[int] | None = None,
+    window_seconds: float | None = None,
+    driver: str | None = None,
+    tokenizer: str | None = None,
+    questions: str | None = None,
+    count: int | None = None,
+    no_accuracy: bool = False,
+    resume: str | None = None,
+    folder: str | Path = ".",
 ) -> AbProposal:
     """Propose to compare two values of one flag in place: restarts, downtime, time, cost. Changes nothing.
 
-    For a flag that may change answers, quality is measured too. Raise as `AbTests.propose` does.
+    For a flag that may change answers, quality is measured too.
+
+    `flag` is PATH=A,B, a key of the profile and two values. B is measured `repeats` times, and A once more. `by` is the
+    measure that decides. The cells, `driver` and `tokenizer` are as for `bench`. `questions` are `arithmetic`,
+    `lm_eval:TASK`, or a JSONL file in `folder`; `count` limits them, `no_accuracy` asks none. `resume` is the id of an
+    A/B whose remaining repeats are proposed; it keeps what it began with.
+
+    Raise `errors.UsageError` for arguments that do not go together, and as `AbTests.propose` does.
     """
-    from tpudeploy.ab_test.arms import is_risky, parsed
-    from tpudeploy.accuracy.questions import ARITHMETIC
+    from tpudeploy.ab_test.arms import Flag, parsed
+    from tpudeploy.domain.comparison import Measure
+    from tpudeploy.domain.errors import UsageError
     from tpudeploy.operations.ab_test import AbTests
 
-    tests, arms = AbTests(workspace), make_arms(profile, parsed(flag))
-    questions = ARITHMETIC if is_risky(arms.path) else ""
-    axes = (concurrency, context, output)
-    experiment = _experiment(tests, arms, axes, window_seconds, repeats=repeats, questions=questions)
+    tests = AbTests(workspace)
+    if resume is not None:
+        OPERATIONS["ab"].check_resumed(
+            flag=flag,
+            repeats=repeats,
+            concurrency=concurrency,
+            context=context,
+            output=output,
+            window_seconds=window_seconds,
+            driver=driver,
+            tokenizer=tokenizer,
+            questions=questions,
+            count=count,
+            no_accuracy=no_accuracy,
+        )
+        experiment = find_experiment(tests, resume, by=by)
+        arms = make_arms(profile, Flag(path=experiment.path, values=(experiment.a.value, experiment.b.value)))
+        return AbProposal(proposal=tests.propose(experiment, arms), arms=arms)
+    if flag is None:
+        raise UsageError("An A/B needs a flag with two values.", hint="For example serving.padding_gap=0,512.")
+    arms = make_arms(profile, parsed(flag))
+    experiment = tests.experiment(
+        arms,
+        Sweep(points=GRID.points(concurrency, context, output), window_seconds=window_seconds or WINDOW),
+        repeats=_repeats(repeats),
+        by=None if by is None else Measure(by),
+        driver=driver_named(driver),
+        tokenizer=tokenizer or "",
+        questions=_questions(questions, count, arms.path, no_accuracy=no_accuracy, folder=Path(folder)),
+        count=count,
+    )
     return AbProposal(proposal=tests.propose(experiment, arms), arms=arms)
+
+
+def find_experiment(tests: AbTests, id_: str, *, by: Measure | str | None) -> Experiment:
+    """Return a stored A/B. Raise `errors.UsageError` for an unknown id, and for another measure than it began with."""
+    from tpudeploy.domain.errors import UsageError
+
+    experiment = tests.experiments.find(id_)
+    if by is not None and by != experiment.by:
+        raise UsageError(
+            f"{experiment.id} is decided by {experiment.by}, which was chosen before it began; its result has the "
+            "other measures.",
+            hint="Leave --by out.",
+        )
+    return experiment
+
+
+def _repeats(repeats: int | None) -> int:
+    from tpudeploy.ab_test.turns import FEWEST
+    from tpudeploy.domain.errors import UsageError
+
+    if repeats is not None and repeats < FEWEST:
+        raise UsageError(
+            f"{repeats} repeat cannot separate a difference from noise.",
+            hint=f"Use --repeats {FEWEST} or more; more repeats detect smaller differences.",
+        )
+    return repeats or _REPEATS
+
+
+def _questions(source: str | None, count: int | None, path: str, *, no_accuracy: bool, folder: Path) -> str:
+    """Return the questions for both arms, or "". They are read now, so that an error in them comes first."""
+    from tpudeploy.ab_test.arms import is_risky
+    from tpudeploy.accuracy.questions import ARITHMETIC
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.operations.accuracy_test import QuestionRequest, read_questions
+
+    if no_accuracy and source:
+        raise UsageError("--accuracy and --no-accuracy cannot be used together.", hint="Leave one out.")
+    if not source and not no_accuracy and is_risky(path):
+        source = ARITHMETIC
+    if not source:
+        if count is not None:
+            raise UsageError("--questions needs --accuracy.", hint="Try --accuracy arithmetic.")
+        return ""
+    request = QuestionRequest(source=source, folder=folder, count=count)
+    if not request.lm_eval_task:
+        read_questions(request)
+    return source
 
 
 def ab_result(workspace: Workspace, ab_id: str) -> AbResult:
@@ -201,53 +328,99 @@ def make_arms(profile: OneProfile, flag: Flag) -> Arms:
     return Arms(base=base, a=a, b=b, path=flag.path, values=flag.values)
 
 
-def _experiment(
-    tests: AbTests,
-    arms: Arms,
-    axes: tuple[Sequence[int], Sequence[int], Sequence[int]],
-    window_seconds: float,
-    *,
-    repeats: int,
-    questions: str = "",
-) -> Experiment:
-    from tpudeploy.benchmark.cells import grid
-    from tpudeploy.domain.benchmark import Sweep
-
-    sweep = Sweep(points=grid(*(sorted(set(axis)) for axis in axes)), window_seconds=window_seconds)
-    return tests.experiment(arms, sweep, repeats=repeats, questions=questions)
-
-
-_OF_EACH = (
+_ARGUMENTS = (
     profile(),
     Argument(
         name="flag",
+        help="With a profile: deploy these two values of one flag in turns, and compare them.",
+        option="ab",
+        metavar="PATH=A,B",
         is_required=True,
         agents="PATH=A,B: a key of the profile and two values, as serving.padding_gap=0,512",
+        is_resumed=True,
     ),
     Argument(
         name="repeats",
+        help=f"With --ab: measure B this many times, and A once more (default {_REPEATS}).",
         kind=Kind.COUNT,
-        default=3,
+        metavar="N",
         least=2,
         most=20,
         agents="how often to measure B; A is measured once more",
+        agents_default=_REPEATS,
+        is_resumed=True,
     ),
-    *grid_arguments(CONCURRENCY, CONTEXT, OUTPUT),
-    WINDOW_SECONDS,
+    Argument(name="by", for_command=False, for_agents=False),  # `compare` has this option for all its forms
+    *sweep_arguments(GRID, agents=GRID),
+)
+_BOUNDS = (
+    Argument(
+        name="duration_seconds",
+        help="Start no further repeat after TIME, restarts included, e.g. 2h.",
+        kind=Kind.SECONDS,
+        option="duration",
+        metavar="TIME",
+        agents="start no new step after this long",
+    ),
+    Argument(
+        name="max_cost",
+        help="Start no further repeat once the slice has cost this much.",
+        kind=Kind.AMOUNT,
+        metavar="USD",
+        for_agents=False,
+    ),
+)
+_MORE_ARGUMENTS = (
+    *client_arguments(is_resumed=True),
+    Argument(
+        name="questions",
+        help="Also compare answers: a JSONL file, `arithmetic` or `lm_eval:TASK` "
+        "(default for a risky flag: arithmetic).",
+        option="accuracy",
+        metavar="QUESTIONS",
+        for_agents=False,
+        is_resumed=True,
+    ),
+    Argument(
+        name="count",
+        help="Ask only the first N questions (default: all).",
+        kind=Kind.COUNT,
+        option="questions",
+        metavar="N",
+        for_agents=False,
+        is_resumed=True,
+    ),
+    Argument(
+        name="no_accuracy",
+        help="Ask no questions, even if the flag can change answers.",
+        kind=Kind.FLAG,
+        default=False,
+        for_agents=False,
+        is_resumed=True,
+    ),
+    Argument(
+        name="resume", help="Continue an A/B: measure only the remaining repeats.", metavar="ID", for_agents=False
+    ),
 )
 OPERATIONS: Mapping[str, Operation] = {
     "ab": Operation(
         run=ab,
         arguments=(
-            *_OF_EACH,
-            Argument(name="duration_seconds", kind=Kind.SECONDS, agents="start no new step after this long"),
+            *_ARGUMENTS,
+            *_BOUNDS,
+            *_MORE_ARGUMENTS,
+            Argument(name="reset", kind=Kind.FLAG, default=False, for_command=False),
         ),
         results=(AbResult,),
         access=Access.END,
         title="Run an A/B",
     ),
     "ab_propose": Operation(
-        run=ab_propose, arguments=_OF_EACH, results=(AbProposal,), title="Propose an A/B", tool="ab_propose"
+        run=ab_propose,
+        arguments=(*_ARGUMENTS, *_MORE_ARGUMENTS),
+        results=(AbProposal,),
+        title="Propose an A/B",
+        tool="ab_propose",
     ),
     "ab_result": Operation(
         run=ab_result,

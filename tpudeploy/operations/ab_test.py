@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from pathlib import Path
 
 from tpudeploy.ab_test import arms
 from tpudeploy.ab_test.experiment import Arm, Experiment, InEffect
 from tpudeploy.ab_test.result import Result, repeats, result
 from tpudeploy.ab_test.starts import deciding_measure
 from tpudeploy.ab_test.turns import Proposal, order, start_seconds
-from tpudeploy.accuracy.sheet import Sheet
 from tpudeploy.accuracy.verdict import verdict
 from tpudeploy.adapters import ids
 from tpudeploy.adapters.experiments import PREFIX, LocalExperiments
@@ -38,7 +37,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.state import Attempt
-from tpudeploy.operations.accuracy import AccuracyTests
+from tpudeploy.operations.accuracy_test import AccuracyTests, QuestionRequest
 from tpudeploy.operations.benchmark import Benchmarks, seconds_left
 from tpudeploy.operations.endpoint import no_endpoint, runs_as_declared, serving_attempt
 from tpudeploy.plans import Plan
@@ -46,8 +45,6 @@ from tpudeploy.reconcile import prices
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
-# Asks a profile's server the questions, as the sheet says that the other arm was asked.
-AskQuestions: TypeAlias = Callable[[Profile, Sheet | None], Sheet]
 _UNBOUND = Bounds()
 
 
@@ -67,12 +64,16 @@ class Arms:
 
 @frozen
 class Listener:
-    """The callbacks of an A/B: before each turn, for each event of a deployment, and as in `Benchmarks.run`."""
+    """The callbacks of an A/B: before each turn, for each event of a deployment, and as in `Benchmarks.run`.
+
+    `on_message` gets a line before an arm is asked the questions.
+    """
 
     on_turn: Callable[[Experiment, int, Side], None] = lambda _experiment, _place, _side: None
     on_event: Callable[[Event], None] = lambda _event: None
     on_point: Callable[[Run, Point], None] = lambda _run, _point: None
     on_cell: Callable[[Run, Cell], None] = lambda _run, _cell: None
+    on_message: Callable[[str], None] = lambda _text: None
 
 
 @frozen
@@ -83,7 +84,7 @@ class _Request:
     bounds: Bounds
     usd_per_hour: float | None
     reset: bool
-    ask_questions: AskQuestions | None
+    folder: Path
     listener: Listener
 
 
@@ -174,24 +175,24 @@ class AbTests:
         bounds: Bounds = _UNBOUND,
         usd_per_hour: float | None = None,
         reset: bool = False,
-        ask_questions: AskQuestions | None = None,
+        folder: Path = Path(),
         listener: Listener | None = None,
     ) -> Experiment:
         """Run the remaining turns within `bounds`, which include restarts; the experiment is stored after each.
 
-        `ask_questions` asks each arm the experiment's questions once, after its first repeat.
+        Each arm is asked the experiment's questions once, after its first repeat; a file of them is in `folder`.
 
         The A/B ends early where more repeats would change nothing: where an engine does not do what its arm declares,
         or where quality fell. The last arm stays deployed; the caller calls `bring_back`. Raise as `Workspace.apply`,
-        `Benchmarks.run` and `ask_questions` do, the error of a failed deployment, and `errors.StalePlan` where the
-        deployment was changed meanwhile, or lost its slice.
+        `Benchmarks.run` and `AccuracyTests.ask_as` do, the error of a failed deployment, and `errors.StalePlan` where
+        the deployment was changed meanwhile, or lost its slice.
         """
         request = _Request(
             arms=profiles,
             bounds=bounds,
             usd_per_hour=usd_per_hour,
             reset=reset,
-            ask_questions=ask_questions,
+            folder=folder,
             listener=Listener() if listener is None else listener,
         )
         try:
@@ -252,10 +253,6 @@ class AbTests:
         places = {run.turn.place for run in runs if run.turn is not None}
         return tuple((place, side) for place, side in enumerate(order(experiment.repeats)) if place not in places)
 
-    def stop(self) -> None:
-        """End the work in progress, from any thread. What was measured is stored."""
-        self._benchmarks.stop()
-
     def _deploy(self, experiment: Experiment, side: Side, request: _Request) -> Experiment:
         """Deploy an arm, and ask its engine once per command whether the value is in effect."""
         began, profile = self._workspace.adapters.clock.now(), request.arms.profile(side)
@@ -272,11 +269,17 @@ class AbTests:
     def _ask(self, experiment: Experiment, side: Side, request: _Request) -> Experiment:
         """Ask an arm the questions, in the same way as the other arm, unless it has answered them."""
         arm, other = experiment.arm(side), experiment.arm(side.other)
-        if not experiment.questions or request.ask_questions is None or arm.sheet:
+        if not experiment.questions or arm.sheet:
             return experiment
         began = self._workspace.adapters.clock.now()
-        other_sheet = self.accuracy.sheets.read(other.sheet) if other.sheet else None
-        sheet = request.ask_questions(request.arms.profile(side), other_sheet)
+        server = self.accuracy.deployment(request.arms.profile(side))
+        sheet = self.accuracy.ask_as(
+            server,
+            QuestionRequest(source=experiment.questions, folder=request.folder, count=experiment.count),
+            at_once=server.at_once,
+            before=self.accuracy.sheets.read(other.sheet) if other.sheet else None,
+            on_message=request.listener.on_message,
+        )
         return self._store(experiment, side, replace(arm, sheet=sheet.id), began)
 
     def _store(self, experiment: Experiment, side: Side, arm: Arm, began: float) -> Experiment:

@@ -1,141 +1,196 @@
-"""Accuracy tests of a workspace: servers are asked questions with known answers, and the answers are stored."""
+"""Ask a server questions with known answers, and compare it with another server."""
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
-from tpudeploy.accuracy import lm_eval as samples
-from tpudeploy.accuracy.questions import QuestionSet
-from tpudeploy.accuracy.sheet import Answer, Sheet, Terms
-from tpudeploy.adapters import ids, lm_eval, questions
-from tpudeploy.adapters.sheets import LocalSheets
-from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-from tpudeploy.config.profile import Profile
-from tpudeploy.domain.budget import HbmBudget
-from tpudeploy.domain.errors import Interrupted, QueryFailed, UsageError
-from tpudeploy.domain.frozen import frozen
-from tpudeploy.node.serving import served_model
-from tpudeploy.operations.endpoint import check_declared, no_answer, published_endpoint
-from tpudeploy.workspace import Workspace
+from tpudeploy.domain.accuracy import Judgement
+from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, profile
+from tpudeploy.results import Result, document, part, result
 
-CONCURRENCY = 64  # for a server whose maximum of parallel requests is unknown
-MAX_TOKENS = 512
-_TIMEOUT = 600.0  # seconds without a byte: a question may wait in a queue behind hundreds of others
+if TYPE_CHECKING:
+    from tpudeploy.accuracy.sheet import Sheet
+    from tpudeploy.config.profile import Profile
+    from tpudeploy.domain.accuracy import Verdict
+    from tpudeploy.loading import OneProfile
+    from tpudeploy.operations.accuracy_test import AccuracyTests, QuestionRequest
+    from tpudeploy.text.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+_EXIT_CODES = {Judgement.HELD: 0, Judgement.FELL: 13, Judgement.CANNOT_TELL: 1}
 
 
-@frozen
-class Server:
-    """The server to ask. `at_once` is the number of requests that it can run together."""
+@result
+class Accuracy(Result):
+    """The answers of a server; with another server or its answers, whether quality fell."""
 
-    client: VllmClient
-    api_key: str | None
-    model: str
-    at_once: int
-    deployment: str = ""
-    image: str = ""
-    command: tuple[str, ...] = ()
+    FORMAT = "accuracy"
+    after: Sheet
+    before: Sheet | None = None
+    verdict: Verdict | None = None
 
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.verdict is None else _EXIT_CODES[self.verdict.judgement]
 
-class AccuracyTests:
-    """Asks servers. The answers are kept in `sheets`."""
+    def values(self) -> dict[str, Any]:
+        """Return the scores, without the answers, which are in the files that `id` names."""
+        keys: dict[str, Any] = {"after": _scores(self.after)}
+        if self.before is not None and self.verdict is not None:
+            keys |= {"before": _scores(self.before), "verdict": self.verdict.to_dict()}
+        return keys
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self.sheets = LocalSheets(workspace.adapters.runs.folder / "accuracy")
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        from tpudeploy.domain.accuracy import Verdict
 
-    def deployment(self, profile: Profile) -> Server:
-        """Return the published endpoint of a deployment.
+        counts = ("asked", "right", "unanswered", "cut", "concurrency", "max_tokens")
+        texts = ("id", "deployment", "url", "model", "questions")
+        sheet = part({**dict.fromkeys(texts, str), **dict.fromkeys(counts, int)})
+        keys = {"after": sheet, "before": sheet, "verdict": Verdict}
+        return document("accuracy", keys, optional=("before", "verdict"))
 
-        Raise `errors.QueryFailed` where it has none, `errors.UsageError` where its server is not the one that the
-        profile declares: a comparison of two flags must not compare one with itself.
-        """
-        endpoint = published_endpoint(self._workspace, profile)
-        deployment, budget = endpoint.deployment, endpoint.deployment.budget
-        check_declared(deployment, endpoint.attempt, deployment.name, hint="Run `tpudeploy apply` first.")
-        at_once = CONCURRENCY
-        if isinstance(budget, HbmBudget):
-            # As many as the server may run: the errors of less exact numbers show in full batches.
-            at_once = budget.engine.max_num_seqs * budget.engine.data_parallel
-        return Server(
-            client=VllmClient(endpoint.url, api_key=endpoint.api_key, timeout=_TIMEOUT),
-            api_key=endpoint.api_key,
-            model=served_model(deployment),
-            at_once=at_once,
-            deployment=deployment.name,
-            image=deployment.container.image,
-            command=deployment.container.serve,
-        )
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.accuracy import view
 
-    def address(self, url: str, *, api_key: str | None = None) -> Server:
-        """Return any server, by the first name that it serves. Raise `errors.QueryFailed` or `errors.UsageError`."""
-        if not urlsplit(url).hostname:
-            raise UsageError(f"`{url}` is not an address.", hint="Write http://HOST:PORT.")
-        client = VllmClient(url.rstrip("/"), api_key=api_key, timeout=_TIMEOUT)
-        try:
-            names = client.models()
-        except (NoAnswer, BadAnswer) as cause:
-            raise _unanswered(client, cause) from cause
-        if not names:
-            raise QueryFailed(f"{url} serves no model.")
-        return Server(client=client, api_key=api_key, model=names[0], at_once=CONCURRENCY)
+        del width
+        if self.before is None or self.verdict is None:
+            return view.sheet(self.after)
+        return view.verdict(self.verdict, self.before, self.after, paint)
 
-    def ask(self, server: Server, question_set: QuestionSet, *, concurrency: int, max_tokens: int) -> Sheet:
-        """Ask every question and store the answers. Raise `errors.QueryFailed` where the first one gets no answer.
+    def messages(self, paint: Paint) -> str:
+        from tpudeploy.accuracy.verdict import LEAST_BASELINE
 
-        Raise `errors.Interrupted` for a KeyboardInterrupt. Some of the answers are no test, so none is stored then.
-        """
-        try:
-            answers = questions.ask(
-                server.client,
-                server.model,
-                question_set.questions,
-                concurrency=concurrency,
-                max_tokens=max_tokens,
-                now=self._workspace.adapters.clock.now,
+        del paint
+        if self.before is not None:
+            return ""
+        lines = [f"To compare another server with these answers: --against {self.after.id}"]
+        if self.after.share < LEAST_BASELINE:
+            lines.insert(
+                0, f"Warning: below {LEAST_BASELINE:.0%} these questions cannot show a regression. Check the answers."
             )
-        except (NoAnswer, BadAnswer) as cause:
-            raise _unanswered(server.client, cause) from cause
-        except KeyboardInterrupt as cause:
-            hint = "Run the same command again; -questions N asks fewer."
-            raise Interrupted("Interrupted before every question was answered: nothing is kept.", hint=hint) from cause
-        terms = Terms(questions=question_set.name, digest=question_set.digest, max_tokens=max_tokens)
-        return self._store(server, terms, answers, concurrency)
+        return "\n".join(lines)
 
-    def run_lm_eval(self, server: Server, task: str, *, count: int | None, concurrency: int, max_tokens: int) -> Sheet:
-        """Run a task of lm_eval in its own program. Raise `errors.UsageError` where that is not installed."""
-        with tempfile.TemporaryDirectory(prefix="tpudeploy-lm-eval-") as folder:
-            command = samples.command(
-                url=server.client.url,
-                model=server.model,
-                task=task,
-                count=count,
-                concurrency=concurrency,
-                max_tokens=max_tokens,
-                out=folder,
-            )
-            text = lm_eval.samples(command, Path(folder), api_key=server.api_key)
-        sheet = samples.sheet(text, source="lm_eval", task=task)
-        return self._store(server, sheet.terms, sheet.answers, concurrency)
 
-    def _store(self, server: Server, terms: Terms, answers: tuple[Answer, ...], concurrency: int) -> Sheet:
-        now = self._workspace.adapters.clock.now()
-        sheet = Sheet(
-            id=f"{server.deployment or 'address'}-{ids.new(now)}",
-            at=now,
-            url=server.client.url,
-            model=server.model,
-            terms=terms,
-            concurrency=concurrency,
-            answers=answers,
-            deployment=server.deployment,
-            image=server.image,
-            server=server.command,
+def accuracy(
+    workspace: Workspace,
+    profile: OneProfile,
+    questions: str = "arithmetic",
+    *,
+    against: str | None = None,
+    count: int | None = None,
+    concurrency: int | None = None,
+    max_tokens: int | None = None,
+    api_key: str | None = None,
+    folder: str | Path = ".",
+    on_message: Callable[[str], None] | None = None,
+) -> Accuracy:
+    """Ask a deployment questions with known answers, store the answers, and compare them with those of another server.
+
+    `questions` are `arithmetic`, `lm_eval:TASK`, or a JSONL file in `folder`, of which the first `count` are asked; a
+    file of answers is compared without asking. `against` is a server's address, whose key is `api_key`, or answers: a
+    file, or the id of an earlier result. `concurrency` questions are asked at the same time, and an answer has at most
+    `max_tokens`; None is as the other server was asked, or the default. `on_message` gets a line before the first
+    question.
+
+    Raise `errors.QueryFailed` where a server does not answer, `errors.UsageError` where it is not the one that the
+    profile declares and for a file that cannot be read, `errors.RunUnreadable`.
+    """
+    from tpudeploy import loading
+    from tpudeploy.accuracy.verdict import verdict
+    from tpudeploy.operations.accuracy_test import AccuracyTests, QuestionRequest, read_answers
+
+    tests, loaded, say = AccuracyTests(workspace), loading.profile(profile), on_message or _ignore
+    request = QuestionRequest(
+        source=questions, folder=Path(folder), count=count, concurrency=concurrency, max_tokens=max_tokens
+    )
+    before = None if against is None else _before(tests, loaded, request, against, api_key=api_key, say=say)
+    answers = request.folder / questions
+    after = read_answers(answers) if answers.is_file() else None
+    if after is None:
+        server = tests.deployment(loaded)
+        after = tests.ask_as(server, request, at_once=server.at_once, before=before, on_message=say)
+    return Accuracy(after=after, before=before, verdict=None if before is None else verdict(before, after))
+
+
+def _before(
+    tests: AccuracyTests,
+    profile: Profile,
+    request: QuestionRequest,
+    against: str,
+    *,
+    api_key: str | None,
+    say: Callable[[str], None],
+) -> Sheet:
+    """Return the answers to compare with: those of a server, which is asked, or saved ones."""
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.operations.accuracy_test import read_answers
+
+    if "://" in against:
+        server, at_once = tests.address(against, api_key=api_key), tests.deployment(profile).at_once
+        return tests.ask_as(server, request, at_once=at_once, before=None, on_message=say)
+    path = tests.sheets.path(against, request.folder)
+    answers = read_answers(path)
+    if answers is None:
+        raise UsageError(
+            f"{path} does not hold answers.", hint="`tpudeploy verify --accuracy QUESTIONS PROFILE` writes them."
         )
-        self.sheets.keep(sheet)
-        return sheet
+    return answers
 
 
-def _unanswered(client: VllmClient, cause: NoAnswer | BadAnswer) -> QueryFailed:
-    return no_answer(client.url, cause, hint="See `tpudeploy status` for what the machine reports.")
+def _ignore(_text: str) -> None:
+    pass
+
+
+def _scores(sheet: Sheet) -> dict[str, Any]:
+    return {
+        "id": sheet.id,
+        "deployment": sheet.deployment,
+        "url": sheet.url,
+        "model": sheet.model,
+        "questions": sheet.terms.questions,
+        "asked": len(sheet.answers),
+        "right": sheet.right,
+        "unanswered": sheet.unanswered,
+        "cut": sheet.cut,
+        "concurrency": sheet.concurrency,
+        "max_tokens": sheet.terms.max_tokens,
+    }
+
+
+OPERATION = Operation(
+    run=accuracy,
+    arguments=(
+        profile(),
+        Argument(
+            name="questions",
+            help="Ask questions with known answers instead: a JSONL file, `arithmetic`, or `lm_eval:TASK`.",
+            option="accuracy",
+            metavar="QUESTIONS",
+        ),
+        Argument(
+            name="against",
+            help="Compare with this server or these saved answers; exit with 13 if quality fell.",
+            metavar="URL | ANSWERS",
+        ),
+        Argument(
+            name="count",
+            help="Ask only the first N questions (default: all).",
+            kind=Kind.COUNT,
+            option="questions",
+            metavar="N",
+        ),
+        Argument(
+            name="concurrency",
+            help="Ask N questions at the same time (default: as for ANSWERS, or max_num_seqs).",
+            kind=Kind.COUNT,
+            metavar="N",
+        ),
+        Argument(name="max_tokens", help="The most tokens in an answer (default 512).", kind=Kind.COUNT, metavar="N"),
+        Argument(name="api_key", for_command=False),
+    ),
+    results=(Accuracy,),
+    access=Access.LOAD,
+)

@@ -7,13 +7,18 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.operations.benchmark_run import BenchmarkRun
 from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, profile
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
-    from tpudeploy.domain.benchmark import Cell, Run
+    from tpudeploy.benchmark.subject import Target
+    from tpudeploy.domain.benchmark import Cell, Driver, Run
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.domain.load import Point
     from tpudeploy.loading import OneProfile
+    from tpudeploy.operations.benchmark import Benchmarks
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
@@ -42,40 +47,118 @@ class WrittenFiles(Result):
 
 def bench(
     workspace: Workspace,
-    profile: OneProfile,
+    profile: OneProfile | None = None,
     *,
-    concurrency: Sequence[int] = (1, 4, 16, 64),
-    context: Sequence[int] = (128, 1024),
-    output: Sequence[int] = (128,),
-    window_seconds: float = 60.0,
+    url: str | None = None,
+    model: str = "",
+    type: str | None = None,  # noqa: A002 - the command line's word
+    usd_per_hour: float | None = None,
+    api_key: str | None = None,
+    concurrency: Sequence[int] | None = None,
+    context: Sequence[int] | None = None,
+    output: Sequence[int] | None = None,
+    window_seconds: float | None = None,
+    skip_oversubscribed: bool = False,
+    slo_ttft: float | None = None,
+    slo_tpot: float | None = None,
     duration_seconds: float | None = None,
+    max_cost: float | None = None,
+    seed: str | None = None,
+    replica: int | None = None,
+    resume: str | None = None,
+    driver: str | None = None,
+    tokenizer: str | None = None,
+    on_point: Callable[[Run, Point], None] | None = None,
     on_cell: Callable[[Run, Cell], None] | None = None,
 ) -> BenchmarkRun:
     """Measure a deployment under load, cell by cell. It slows other users down. Cells that cannot fit are skipped.
 
     `concurrency` are streams at once, `context` and `output` tokens of a prompt and of an answer; each combination is a
-    cell, which is measured for at most `window_seconds`. The run is stored after each cell, and ends after
-    `duration_seconds`; `benchmark_run` shows it. A deployment of several replicas is measured through its endpoint.
+    cell, which is measured for at most `window_seconds`. None is the default of the command. `url` measures an address
+    instead of a profile's: `model` is its served name (default: the first), `type` its slice type, `usd_per_hour` the
+    price of that, `api_key` what the server requires. A deployment of several replicas is measured through its
+    endpoint, or at the `replica` of that index.
+
+    With `skip_oversubscribed`, cells with more streams than can run at once are listed and not measured. `slo_ttft` and
+    `slo_tpot` are the seconds within which a request counts as goodput. `seed` makes the same prompts again. `driver`
+    is an installed client (vllm, guidellm or aiperf), `tokenizer` the model id or folder for its prompts.
+
+    The run is stored after each cell, and ends after `duration_seconds` of measuring, or once the slice has cost
+    `max_cost` USD meanwhile; `resume`, its id, measures the remaining cells. `on_point` is called before each cell and
+    `on_cell` after it. `benchmark_run` shows the run.
 
     Raise `errors.QueryFailed` if the deployment has no endpoint, `errors.UsageError` if its server is not the one that
-    the profile declares, `errors.Interrupted` after `stop`.
+    the profile declares and for options that do not go together, `errors.BenchFailed` if an installed client fails,
+    `errors.Interrupted` after `stop`.
     """
-    from tpudeploy import loading
-    from tpudeploy.benchmark.cells import grid
-    from tpudeploy.domain.benchmark import Bounds, Sweep
-    from tpudeploy.operations.benchmark import Benchmarks
+    from tpudeploy.domain.benchmark import Slo, Sweep
+    from tpudeploy.operations.benchmark import Benchmarks, bounds_of
 
-    benchmarks = Benchmarks(workspace)
-    sweep = Sweep(
-        points=grid(*(sorted(set(axis)) for axis in (concurrency, context, output))), window_seconds=window_seconds
+    benchmarks, client = Benchmarks(workspace), driver_named(driver)
+    if (profile is None) == (url is None):
+        raise usage()
+    if resume is not None:
+        OPERATIONS["bench"].check_resumed(
+            concurrency=concurrency,
+            context=context,
+            output=output,
+            window_seconds=window_seconds,
+            skip_oversubscribed=skip_oversubscribed,
+            slo_ttft=slo_ttft,
+            slo_tpot=slo_tpot,
+            seed=seed,
+        )
+    if profile is not None:
+        run = None if resume is None else workspace.adapters.runs.find(resume)
+        target = _deployment(benchmarks, profile, replica, run)
+    else:
+        target = benchmarks.address(url or "", model=model, type=type, usd_per_hour=usd_per_hour, api_key=api_key)
+    bounds = bounds_of(
+        duration_seconds,
+        max_cost,
+        usd_per_hour=target.subject.usd_per_hour,
+        hint="Set it with --usd-per-hour, or use --duration.",
     )
+    sweep = Sweep(
+        points=GRID.points(concurrency, context, output),
+        slo=Slo(ttft_seconds=slo_ttft, tpot_seconds=slo_tpot),
+        window_seconds=window_seconds or WINDOW,
+        asks_oversubscribed=not skip_oversubscribed,
+        seed=seed or "",
+    )
+    benchmarks.check_client(target, client, tokenizer=tokenizer or "")
     run = benchmarks.run(
-        benchmarks.deployment(loading.profile(profile)),
+        target,
         sweep,
-        bounds=Bounds(seconds=duration_seconds),
+        resume=resume,
+        bounds=bounds,
+        driver=client,
+        tokenizer=tokenizer or "",
+        on_point=on_point,
         on_cell=on_cell,
     )
     return BenchmarkRun(run=run, path=workspace.adapters.runs.path(run))
+
+
+def usage() -> UsageError:
+    """Return the error for a command that does not say what to measure."""
+    from tpudeploy.domain.errors import UsageError
+
+    return UsageError(
+        "`bench` measures one profile, or one address.",
+        hint="tpudeploy bench PROFILE, bench --url http://HOST:8000, bench import FILE, bench list, bench show ID, or "
+        "bench report ID -o report.html.",
+    )
+
+
+def _deployment(benchmarks: Benchmarks, one: OneProfile, replica: int | None, resumed: Run | None) -> Target:
+    """Return a deployment as a target, or its replica. A run that is resumed has its replica already."""
+    from tpudeploy import loading
+
+    loaded = loading.profile(one)
+    if resumed is not None:
+        return benchmarks.deployment(loaded, resumed.subject.replica)
+    return benchmarks.deployment(loaded, "" if replica is None else benchmarks.replica(loaded, replica))
 
 
 def bench_import(
@@ -99,7 +182,7 @@ def bench_import(
 
 
 def bench_report(
-    workspace: Workspace, run_ids: str | Iterable[str], out: str | Path, *, profile: OneProfile | None = None
+    workspace: Workspace, run_ids: Iterable[str], out: str | Path, *, profile: OneProfile | None = None
 ) -> WrittenFiles:
     """Write the report of a run as a page, with CSV and Vega-Lite files beside it. The other runs are compared with it.
 
@@ -114,7 +197,7 @@ def bench_report(
     from tpudeploy.views.report.exports import to_csv, to_vega_lite
     from tpudeploy.views.report.page import Report, page
 
-    runs = [workspace.find_run(each) for each in ([run_ids] if isinstance(run_ids, str) else run_ids)]
+    runs = [workspace.find_run(each) for each in run_ids]
     run, loaded, path = runs[0], None if profile is None else loading.profile(profile), Path(out)
     report = Report(
         run=run,
@@ -156,34 +239,190 @@ def _contents(files: Contents) -> Mapping[str, bytes]:
     return contents
 
 
-def grid_arguments(
-    concurrency: tuple[int, ...], context: tuple[int, ...], output: tuple[int, ...]
-) -> tuple[Argument, ...]:
-    """Return the arguments for the cells to measure, with these defaults."""
-    axes = {
-        "concurrency": (concurrency, "streams at once"),
-        "context": (context, "tokens of a prompt"),
-        "output": (output, "tokens of an answer"),
-    }
-    return tuple(
-        Argument(name=name, kind=Kind.COUNTS, default=default, most=_MOST_VALUES, agents=about)
-        for name, (default, about) in axes.items()
+def driver_named(name: str | None) -> Driver:
+    """Return the load client of that name, None for our own. Raise `errors.UsageError` for an unknown one."""
+    from tpudeploy.domain.benchmark import Driver
+    from tpudeploy.domain.errors import UsageError
+
+    if name is None or name == Driver.TPUDEPLOY:
+        return Driver.TPUDEPLOY
+    if name not in DRIVERS:
+        raise UsageError(f"There is no load client `{name}`.", hint=f"There are {', '.join(DRIVERS)}.")
+    return Driver(name)
+
+
+@frozen
+class Grid:
+    """The cells of a sweep that names no others."""
+
+    concurrency: tuple[int, ...]
+    context: tuple[int, ...]
+    output: tuple[int, ...]
+
+    def points(self, *axes: Sequence[int] | None) -> tuple[Point, ...]:
+        """Return each combination of these values; an axis that is None has the values of this grid."""
+        from tpudeploy.benchmark.cells import grid
+
+        defaults = (self.concurrency, self.context, self.output)
+        return grid(*(sorted(set(axis or default)) for axis, default in zip(axes, defaults, strict=True)))
+
+
+def sweep_arguments(grid: Grid, agents: Grid) -> tuple[Argument, ...]:
+    """Return the arguments for the cells to measure, with the values that people and agents get without them."""
+
+    def axis(name: str, about: str, example: str = "") -> Argument:
+        values = ",".join(map(str, getattr(grid, name)))
+        return Argument(
+            name=name,
+            help=f"{about}{example} (default {values}).",
+            kind=Kind.COUNTS,
+            metavar="N,N…",
+            most=_MOST_VALUES,
+            agents=_AXES_FOR_AGENTS[name],
+            agents_default=getattr(agents, name),
+            is_resumed=True,
+        )
+
+    return (
+        axis("concurrency", "Concurrent streams", ", e.g. 1..2048"),
+        axis("context", "Tokens in a prompt"),
+        axis("output", "Tokens in an answer"),
+        Argument(
+            name="window_seconds",
+            help="Measure each cell for at most TIME (default 60s).",
+            kind=Kind.SECONDS,
+            option="window",
+            metavar="TIME",
+            most=3600,
+            agents="the longest time to measure a cell",
+            agents_default=WINDOW,
+            is_resumed=True,
+        ),
     )
 
 
+GRID = Grid(concurrency=(1, 4, 16, 64, 256), context=(128, 1024, 8192), output=(128,))
+WINDOW = 60.0  # seconds
+DRIVERS = ("vllm", "guidellm", "aiperf")
 _MOST_VALUES = 20
-WINDOW_SECONDS = Argument(
-    name="window_seconds", kind=Kind.SECONDS, default=60.0, most=3600, agents="the longest time to measure a cell"
-)
+_FEWER = Grid(concurrency=(1, 4, 16, 64), context=(128, 1024), output=(128,))
+_AXES_FOR_AGENTS = {
+    "concurrency": "streams at once",
+    "context": "tokens of a prompt",
+    "output": "tokens of an answer",
+}
+
+
+def client_arguments(*, is_resumed: bool) -> tuple[Argument, ...]:
+    """Return the arguments for another load client than ours."""
+    return (
+        Argument(
+            name="driver",
+            help="Measure with an installed client: vllm, guidellm or aiperf.",
+            choices=DRIVERS,
+            for_agents=False,
+            is_resumed=is_resumed,
+        ),
+        Argument(
+            name="tokenizer",
+            help="With --driver: a model id, or a folder (default: the model's).",
+            metavar="NAME",
+            for_agents=False,
+            is_resumed=is_resumed,
+        ),
+    )
+
+
+def _time(name: str, option: str, help_: str, **more: Any) -> Argument:
+    return Argument(name=name, help=help_, kind=Kind.SECONDS, option=option, metavar="TIME", **more)
+
 
 OPERATIONS: Mapping[str, Operation] = {
     "bench": Operation(
         run=bench,
         arguments=(
             profile(),
-            *grid_arguments((1, 4, 16, 64), (128, 1024), (128,)),
-            WINDOW_SECONDS,
-            Argument(name="duration_seconds", kind=Kind.SECONDS, agents="stop after this much measuring"),
+            Argument(
+                name="url",
+                help="Measure this address instead of a profile's; its API key is read from VLLM_API_KEY.",
+                for_agents=False,
+            ),
+            Argument(
+                name="model",
+                help="With --url or import: the served model name (default: the first, or the file's).",
+                for_agents=False,
+            ),
+            Argument(
+                name="type",
+                help="With --url or import: its slice type, e.g. v6e-4, to detect impossible figures.",
+                metavar="TYPE",
+                for_agents=False,
+            ),
+            Argument(
+                name="usd_per_hour",
+                help="With --url: the price of its slice in USD/h.",
+                kind=Kind.AMOUNT,
+                metavar="USD",
+                for_agents=False,
+            ),
+            Argument(name="api_key", for_command=False, for_agents=False),
+            *sweep_arguments(GRID, agents=_FEWER),
+            Argument(
+                name="skip_oversubscribed",
+                help="List cells with more streams than can run at once, without measuring them.",
+                kind=Kind.FLAG,
+                default=False,
+                for_agents=False,
+                is_resumed=True,
+            ),
+            _time(
+                "slo_ttft",
+                "slo-ttft",
+                "Count as goodput only requests whose first token arrives within TIME, e.g. 500ms.",
+                for_agents=False,
+                is_resumed=True,
+            ),
+            _time(
+                "slo_tpot",
+                "slo-tpot",
+                "Count as goodput only requests with at most TIME per output token, e.g. 50ms.",
+                for_agents=False,
+                is_resumed=True,
+            ),
+            _time(
+                "duration_seconds",
+                "duration",
+                "Stop after measuring for TIME, e.g. 2h.",
+                agents="stop after this much measuring",
+            ),
+            Argument(
+                name="max_cost",
+                help="Stop when the slice has cost this much meanwhile.",
+                kind=Kind.AMOUNT,
+                metavar="USD",
+                for_agents=False,
+            ),
+            Argument(
+                name="seed",
+                help="Use the same prompts again; prefix caching then shows in the figures.",
+                metavar="TEXT",
+                for_agents=False,
+                is_resumed=True,
+            ),
+            Argument(
+                name="replica",
+                help="With several replicas: measure only this one, counted from 0 (default: one after the other).",
+                kind=Kind.INDEX,
+                metavar="N",
+                for_agents=False,
+            ),
+            Argument(
+                name="resume",
+                help="Continue a run: measure only the remaining cells.",
+                metavar="ID",
+                for_agents=False,
+            ),
+            *client_arguments(is_resumed=False),
         ),
         results=(BenchmarkRun,),
         access=Access.LOAD,

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from tpudeploy import loading
 from tpudeploy.adapters import ids, vllm_facts
@@ -43,12 +44,14 @@ class Benchmarks:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._driver: LoadDriver | None = None
 
-    def replicas(self, profile: Profile) -> tuple[str, ...]:
-        """Return the addresses to measure of a profile: of its replicas, or of the deployment if it has one replica."""
+    def replica(self, profile: Profile, index: int) -> str:
+        """Return the address of a profile's replica. Raise `errors.UsageError` if there are not as many."""
         count, name = self._workspace.deployment(profile, script=False).replicas, profile.spec.name
-        return (name,) if count == 1 else tuple(address(name, index) for index in range(count))
+        if not 0 <= index < count:
+            addresses = ", ".join(address(name, each) for each in range(count))
+            raise UsageError(f"{name} has no replica {index}.", hint=f"There are: {addresses}.")
+        return address(name, index)
 
     def deployment(self, profile: Profile, replica: str = "") -> Target:
         """Return the published endpoint of a deployment as a target, or its replica at the address `replica`.
@@ -58,7 +61,9 @@ class Benchmarks:
         """
         workspace, endpoint = self._workspace, published_endpoint(self._workspace, profile)
         deployment, key, url, attempt = endpoint.deployment, endpoint.api_key, endpoint.url, endpoint.attempt
-        if replica not in {"", deployment.name}:
+        if deployment.replicas == 1:
+            replica = ""
+        if replica:
             url, attempt = self._replica(profile, endpoint, replica)
         hint = "Run `tpudeploy apply` first, or measure the address as it is: --url."
         check_declared(deployment, attempt, replica or deployment.name, hint=hint)
@@ -97,8 +102,10 @@ class Benchmarks:
     ) -> Target:
         """Return any address as a target. `model` is the served name (default: the first), `type` its slice.
 
-        Raise `errors.QueryFailed` where it does not answer, `errors.UsageError` for an unknown model or type.
+        Raise `errors.QueryFailed` where it does not answer, `errors.UsageError` for what is not an address, and for an
+        unknown model or type.
         """
+        url = _server_url(url)
         kind = None if type is None else loading.accelerator_type(type)
         engine, root = _engine(url, api_key, model)
         name = model or engine["served_model"].partition("\n")[0]
@@ -109,14 +116,14 @@ class Benchmarks:
     def check_client(self, target: Target, driver: Driver, *, tokenizer: str = "") -> None:
         """Raise `errors.UsageError` where the load client is not installed, or cannot measure this target."""
         tokenizer = tokenizer or target.subject.model_id
-        _load_driver(driver, target.subject.url, tokenizer, target.api_key).check()
+        self._load_driver(driver, target.subject.url, tokenizer, target.api_key).check()
 
     def check(self, profile: Profile, driver: Driver, *, tokenizer: str = "") -> None:
         """Raise `errors.UsageError` where the load client is not installed, or cannot measure this endpoint."""
         deployment = self._workspace.deployment(profile, script=False)
         document = self._workspace.endpoint(deployment.name) or {}
         key = self._workspace.adapters.probe.key(deployment)
-        _load_driver(driver, str(document.get("url", "")), tokenizer, key).check()
+        self._load_driver(driver, str(document.get("url", "")), tokenizer, key).check()
 
     def run(
         self,
@@ -137,12 +144,12 @@ class Benchmarks:
         for drivers that make prompts of words. `turn` is the place of the run in an A/B.
 
         Raise `errors.UsageError` where the run has another subject or driver, or the load client is not installed;
-        `errors.Interrupted` after `stop`, `errors.BenchFailed` where another client fails. The measured cells are
-        stored then.
+        `errors.Interrupted` after `Workspace.stop`, `errors.BenchFailed` where another client fails. The measured cells
+        are stored then.
         """
         run = self._new_run(target, sweep, driver, turn) if resume is None else self._resumed(target, resume, driver)
         tokenizer = tokenizer or target.subject.model_id
-        self._driver = _load_driver(driver, target.subject.url, tokenizer, target.api_key)
+        load_driver = self._load_driver(driver, target.subject.url, tokenizer, target.api_key)
         runs, seconds_before = self._workspace.adapters.runs, run.seconds
         client = VllmClient(target.subject.url, api_key=target.api_key)
         # Other clients make their prompts of words, with the model's tokenizer.
@@ -154,7 +161,9 @@ class Benchmarks:
             if on_point is not None:
                 on_point(run, point)
             try:
-                cell = self._measure(run, point, target, client=client, vocabulary=vocabulary, most_seconds=seconds)
+                cell = self._measure(
+                    run, point, target, load_driver, client=client, vocabulary=vocabulary, most_seconds=seconds
+                )
             except (Interrupted, KeyboardInterrupt) as cause:
                 runs.keep(replace(run, ended=Ended.INTERRUPTED))
                 raise Interrupted(
@@ -174,13 +183,13 @@ class Benchmarks:
         run: Run,
         point: Point,
         target: Target,
+        load_driver: LoadDriver,
         *,
         client: VllmClient,
         vocabulary: int | None,
         most_seconds: float | None,
     ) -> Cell | None:
         """Return one cell, or None where its time ended before there were figures."""
-        assert self._driver is not None
         verdict = feasible(point, target.budget, run.subject.engine)
         at_once = None if verdict is None else verdict.at_once
         if verdict is not None and verdict.service is Service.REFUSED:
@@ -189,7 +198,7 @@ class Benchmarks:
             return Cell(point=point, status=CellStatus.OVERSUBSCRIBED, reasons=(verdict.why,), at_once=at_once)
         began, before = self._workspace.adapters.clock.now(), vllm_facts.lookups(client)
         offer = _offer(run, point, began, most_seconds, vocabulary)
-        measured = self._driver.measure(offer, run.sweep.slo)
+        measured = load_driver.measure(offer, run.sweep.slo)
         if measured.is_cut or measured.figures is None:
             return None
         cell = Cell(
@@ -239,11 +248,8 @@ class Benchmarks:
         )
         return _stored(self._workspace.adapters.runs, run)
 
-    def stop(self) -> None:
-        """End the run, from any thread. The measured cells are stored."""
-        self._workspace.stop()
-        if self._driver is not None:
-            self._driver.stop()
+    def _load_driver(self, driver: Driver, url: str, tokenizer: str, key: str | None) -> LoadDriver:
+        return self._workspace.adapters.load_driver(driver, url, tokenizer=tokenizer, api_key=key)
 
     def _subject(self, target: Target) -> Subject:
         """Return the subject, marked where the cloud is emulated or the server says that it is a stand-in."""
@@ -288,6 +294,13 @@ class Benchmarks:
                 f"Run {run.id} measured something else: {changes}.", hint="Start a new run: omit --resume."
             )
         return run
+
+
+def bounds_of(seconds: float | None, usd: float | None, *, usd_per_hour: float | None, hint: str) -> Bounds:
+    """Return the bounds of a run. Raise `errors.UsageError` for a cost where the price is unknown."""
+    if usd is not None and usd_per_hour is None:
+        raise UsageError("--max-cost needs a price, and it is unknown.", hint=hint)
+    return Bounds(seconds=seconds, usd=usd)
 
 
 def seconds_left(bounds: Bounds, elapsed: float, usd_per_hour: float | None) -> tuple[float | None, Ended]:
@@ -350,21 +363,25 @@ def _stored(runs: Runs, run: Run) -> Run:
     return run
 
 
-def _load_driver(driver: Driver, url: str, tokenizer: str, key: str | None) -> LoadDriver:
-    if driver is Driver.TPUDEPLOY:
-        from tpudeploy.adapters.load.client import LoadClient
-
-        return LoadClient(url, api_key=key)
-    from tpudeploy.adapters.load.installed import Installed
-
-    return Installed(driver, url, tokenizer=tokenizer, api_key=key)
-
-
 def _read_foreign(name: str, content: bytes) -> tuple[Driver, Sequence[Result]]:
     try:
         return foreign.read(content.decode())
     except ValueError as cause:
         raise UsageError(f"`{name}` cannot be imported: {cause}.") from cause
+
+
+def _server_url(url: str) -> str:
+    """Return http(s)://host:port, without what may follow it in a client's settings (/v1)."""
+    try:
+        parts = urlsplit(url)
+        is_address = (
+            parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        )
+    except ValueError:
+        is_address = False
+    if not is_address or parts.username is not None:
+        raise UsageError(f"`{url}` is not a valid address.", hint="Write it as http://HOST:8000.")
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _engine(url: str, key: str | None, model: str) -> tuple[Mapping[str, str], str]:

@@ -19,6 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
+from inspect import signature
+from os import PathLike
 from typing import Any
 
 from tpudeploy.domain.frozen import frozen
@@ -33,6 +36,7 @@ class Kind(StrEnum):
     PLAN = "plan"  # profiles or a saved plan on the command line, the id of a plan for agents
     COUNT = "count"  # a positive integer
     COUNTS = "counts"  # some of them
+    INDEX = "index"  # an integer from 0 on
     DURATION = "duration"  # seconds
     SECONDS = "seconds"  # also as milliseconds
     LATENCY = "latency"  # seconds, also without a unit
@@ -54,9 +58,10 @@ class Argument:
     """One argument of an operation. `name` is what the library and agents call it; `option` is the option's name.
 
     A `positional` argument has no option. `agents` describes it to agents in other words than `help`; an argument that
-    is not `for_agents` is the command line's and the library's alone. One of another kind for agents (`agents_kind`)
-    is required of them. An argument that is an `is_optional_option` is required but on the command line, which has
-    other forms of the command. `least` and `most` bound a number, or how many texts there are.
+    is not `for_agents` is the command line's and the library's alone. `agents_default` is the default for agents where
+    it is another one. One of another kind for agents (`agents_kind`) is required of them. An argument that is an
+    `is_optional_option` is required but on the command line, which has other forms of the command. `least` and `most`
+    bound a number, or how many texts there are. What is resumed has its own value of an argument that `is_resumed`.
     """
 
     name: str
@@ -72,6 +77,8 @@ class Argument:
     least: int = 1
     agents: str = ""
     agents_kind: Kind | None = None
+    agents_default: Any = None
+    is_resumed: bool = False
     for_agents: bool = True
     for_command: bool = True
     is_optional_option: bool = False
@@ -153,3 +160,33 @@ class Operation:
 
     def argument(self, name: str) -> Argument:
         return next(argument for argument in self.arguments if argument.name == name)
+
+    @property
+    def method(self) -> Callable[..., Any]:
+        """Return `run` as a program calls it: with one text or path where several are taken, which is not split."""
+        several = [argument.name for argument in self.arguments if argument.kind is Kind.TEXTS]
+        if not several:
+            return self.run
+        parameters = signature(self.run)
+
+        @wraps(self.run)
+        def method(*args: Any, **values: Any) -> Any:
+            bound = parameters.bind(*args, **values)
+            for name in several:
+                if isinstance(bound.arguments.get(name), str | PathLike):
+                    bound.arguments[name] = (bound.arguments[name],)
+            return self.run(*bound.args, **bound.kwargs)
+
+        return method
+
+    def check_resumed(self, **values: object) -> None:
+        """Raise `errors.UsageError` for an argument that is set although what is resumed has its own."""
+        from tpudeploy.domain.errors import UsageError
+
+        for argument in self.arguments:
+            if argument.is_resumed and values[argument.name]:
+                option = f"--{argument.option_name}"
+                raise UsageError(
+                    f"{option} cannot be changed when resuming.",
+                    hint=f"Omit {option}, or start again without --resume.",
+                )

@@ -255,14 +255,14 @@ class Unlocked(Result):
         return f"Released the lock of {self.name}."
 
 
-def state_list(workspace: Workspace, addresses: str | Iterable[str] = ()) -> StateAddresses:
+def state_list(workspace: Workspace, addresses: Iterable[str] = ()) -> StateAddresses:
     """List the addresses in the states, or those of them that `addresses` name: NAME, or NAME[0] for one replica.
 
     Raise `errors.StateError` for one that no state tracks, `errors.UsageError` for one that is not an address.
     """
     from tpudeploy.planning.state_edits import select_addresses
 
-    selection = _parse_addresses(addresses)
+    selection = [parse_address(each) for each in addresses]
     states = {state.deployment: state for state in workspace.states()}
     return StateAddresses(
         addresses={
@@ -343,7 +343,7 @@ def state_mv(
 
 def state_rm(
     workspace: Workspace,
-    addresses: str | Iterable[str],
+    addresses: Iterable[str],
     *,
     dry_run: bool = False,
     force: bool = False,
@@ -387,10 +387,6 @@ def parse_address(text: str) -> Address:
         return Address.parse(text)
     except ValueError as cause:
         raise UsageError(f"{cause}.") from cause
-
-
-def _parse_addresses(texts: str | Iterable[str]) -> list[Address]:
-    return [parse_address(each) for each in ([texts] if isinstance(texts, str) else texts)]
 
 
 def _state_of(workspace: Workspace, name: str) -> State:
@@ -449,14 +445,15 @@ def _record_values(deployment: str, record: Record) -> dict[str, Any]:
     return {"address": address(deployment, record.index), **to_json(record), "attempts": attempts}
 
 
-def _removal(workspace: Workspace, addresses: str | Iterable[str], *, force: bool) -> StateRemoved:
+def _removal(workspace: Workspace, addresses: Iterable[str], *, force: bool) -> StateRemoved:
     """Return what would be removed, each slice once. Raise `errors.StateError` for an address in no state."""
     from tpudeploy.reconcile.request_table import describe_request
 
     now = workspace.adapters.clock.now()
     changes: dict[str, tuple[str, ...]] = {}
     lines = []
-    for deployment, where, attempt in _attempts_at(workspace, _parse_addresses(addresses), force=force):
+    selection = [parse_address(each) for each in addresses]
+    for deployment, where, attempt in _attempts_at(workspace, selection, force=force):
         names = changes.get(deployment, ())
         if attempt.name not in names:
             changes[deployment] = (*names, attempt.name)

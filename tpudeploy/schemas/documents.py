@@ -11,7 +11,6 @@ from typing import Any, get_args
 
 from tpudeploy.benchmark import runfile
 from tpudeploy.domain import events
-from tpudeploy.domain.accuracy import Verdict
 from tpudeploy.domain.benchmark import Run
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
@@ -26,7 +25,6 @@ from tpudeploy.schemas.schema_of import (
     PRINTED_AS,
     TEXT,
     TEXTS,
-    WHOLE,
     As,
     Definitions,
     Schema,
@@ -40,13 +38,6 @@ from tpudeploy.serialization import statefile
 from tpudeploy.views import jsonl
 
 _ERROR = PRINTED_AS[TpudeployError].adds
-_SHEET = object_of(
-    {
-        **dict.fromkeys(("id", "deployment", "url", "model"), TEXT),
-        **dict.fromkeys(("asked", "right", "unanswered", "cut", "concurrency", "max_tokens"), WHOLE),
-        "questions": TEXT,
-    }
-)
 
 
 def _formatted(kind: str, keys: Mapping[str, Any] | None = None, **more: Any) -> Callable[[], Schema]:
@@ -57,9 +48,6 @@ def _formatted(kind: str, keys: Mapping[str, Any] | None = None, **more: Any) ->
 
 DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     "error": _formatted("error", {"type": {"const": "error"}, **_ERROR, "diagnostics": tuple[Diagnostic, ...]}),
-    "accuracy": _formatted(
-        "accuracy", {"after": _SHEET, "before": _SHEET, "verdict": Verdict}, optional=("before", "verdict")
-    ),
     "replica-runs": _formatted(
         "replica-runs",
         {"runs": tuple[Run, ...]},

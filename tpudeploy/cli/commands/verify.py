@@ -6,20 +6,35 @@ With --accuracy, ask questions with known answers instead; exit with 13 if quali
 from __future__ import annotations
 
 import argparse
+import os
 
-from tpudeploy.cli import accuracy, operation_command
+from tpudeploy.cli import operation_command
 from tpudeploy.cli.context import Context
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.operations.accuracy import OPERATION as ACCURACY
 from tpudeploy.operations.verify import OPERATION
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     operation_command.add_arguments(parser, OPERATION)
-    accuracy.arguments(parser)
+    operation_command.add_options(parser, ACCURACY)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    accuracy.check(args)
-    if args.accuracy is None:
-        return operation_command.run(OPERATION, args, context)
-    (profile,) = context.load([args.profile], args)
-    return accuracy.run(args, context, profile)
+    values = operation_command.option_values(ACCURACY, args)
+    if args.questions is not None:
+        (profile,) = context.load([args.profile], args)
+        result = context.workspace([args.profile]).accuracy(
+            profile,
+            **values,
+            api_key=os.environ.get("VLLM_API_KEY"),
+            folder=context.folder,
+            on_message=context.terminal.talk,
+        )
+        operation_command.show(result, context)
+        return result.exit_code
+    for name, value in values.items():
+        if value is not None:
+            option = ACCURACY.argument(name).option_name
+            raise UsageError(f"--{option} needs --accuracy.", hint="Try --accuracy arithmetic.")
+    return operation_command.run(OPERATION, args, context)

@@ -12,7 +12,6 @@ from pydantic import Field
 from tpudeploy.ab_test.experiment import Experiment
 from tpudeploy.benchmark.view import row
 from tpudeploy.cli import documents
-from tpudeploy.cli.ab import question_asker
 from tpudeploy.cli.mcp.consent import Consent, consent_to_trial, may_reset, require_yes
 from tpudeploy.cli.mcp.operation import EmitEvent, Outcome
 from tpudeploy.cli.mcp.session import Call, Session, Trial, session
@@ -84,7 +83,7 @@ def _run_trial(
     clock = server_session.project.clock()
     with server_session.project.workspace([trial.path], backend="", clock=clock) as workspace:
         ab_tests = AbTests(workspace)
-        stops.append(ab_tests.stop)
+        stops.append(workspace.stop)
         experiment = trial.proposal.experiment
         finished = ab_tests.run(
             experiment,
@@ -92,7 +91,7 @@ def _run_trial(
             bounds=bounds,
             usd_per_hour=trial.proposal.usd_per_hour,
             reset=reset,
-            ask_questions=question_asker(experiment, server_session.project.context, ab_tests.accuracy),
+            folder=server_session.project.context.folder,
             listener=_listener(tell),
         )
         result = AbResult(effects=ab_tests.result(finished), path=ab_tests.experiments.path(finished))

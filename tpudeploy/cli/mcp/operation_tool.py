@@ -117,9 +117,10 @@ def _parameter(argument: Argument) -> Parameter:
     is_required = argument.is_required or argument.agents_kind is not None
     kind: Any
     kind, limits = _kind_and_limits(argument, is_required=is_required)
-    if argument.default is None and not is_required:
+    optional = argument.default if argument.agents_default is None else argument.agents_default
+    if optional is None and not is_required:
         kind |= None
-    default = Parameter.empty if is_required else argument.default
+    default = Parameter.empty if is_required else optional
     about = {"description": argument.agents or argument.help}
     annotation = Annotated[kind, Field(**about, **limits)]
     return Parameter(argument.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
