@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from command_line import Result, command
 
+import tpudeploy as td
+
 Run = Callable[..., Result]
 E2B = {
     # users: v6e-1, v6e-4, as printed
@@ -98,8 +100,11 @@ def test_the_streams_and_the_answers_that_a_published_table_leaves_out_are_unkno
     assert points["agent-12b-v6e-1"] == [{"concurrency": None, "context_tokens": 8, "output_tokens": None}]
 
 
-def test_what_there_is_to_compare_with_is_listed(run: Run) -> None:
-    assert "agent-e2b-v6e-1" in run("compare", "--published").out
+def test_what_there_is_to_compare_with_is_listed(run: Run, tmp_path: Path) -> None:
+    result = run("compare", "--published")
+    assert "agent-e2b-v6e-1" in result.out
+    with td.Workspace.open(tmp_path) as workspace:
+        assert f"{workspace.benchmark_runs(published=True)}\n" == result.out
     tree: dict[str, Any] = json.loads(run("compare", "--published", "--json").out)
     assert {each["driver"] for each in tree["runs"]} == {"published"}
     one = run("compare", "agent-e2b-v6e-1")

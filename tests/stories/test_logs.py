@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import Open
 
+import tpudeploy as td
+
 LOGS = Path(__file__).parents[1]
 FAILED = LOGS / "boot_log" / "data" / "boot_failed_qwix_int8_v5e1.log"
 GOOD = LOGS / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
@@ -21,6 +23,9 @@ def test_a_failed_boot_is_explained_with_the_line_and_what_to_do(cli: Open) -> N
     assert result.out.startswith("Quantizing the weights in place needs more HBM than the chip has (hbm-temporaries)\n")
     assert "line 31 EngineCore: jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED" in result.words
     assert "What to do: " in result.out
+    with td.Workspace.open(at.folder) as workspace:
+        readings = workspace.logs(texts={str(FAILED): FAILED.read_text(encoding="utf-8")})
+    assert f"{readings}\n" == result.out
 
 
 def test_a_good_boot_is_told_by_its_phases(cli: Open) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.benchmark import Run
-from tpudeploy.operations.declaration import Access, Operation
+from tpudeploy.operations.declaration import Access, Operation, flag
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ class Runs(Result):
 
     FORMAT = "runs"
     runs: tuple[Run, ...]
+    are_published: bool = False
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
@@ -36,15 +37,30 @@ class Runs(Result):
         return document("runs", {"runs": tuple[Run, ...]}, printed_as={Run: CELLS_COUNTED})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.benchmark.view import listed as view
+        from tpudeploy.benchmark.comparison_view import published
+        from tpudeploy.benchmark.view import listed
 
         del width
-        return view(self.runs, paint)
+        return published(self.runs, paint) if self.are_published else listed(self.runs, paint)
 
 
-def benchmark_runs(workspace: Workspace) -> Runs:
-    """List every benchmark of this project, oldest first, without its cells."""
+def benchmark_runs(workspace: Workspace, *, published: bool = False) -> Runs:
+    """List every benchmark of this project, oldest first, without its cells.
+
+    With `published`, list the published tables instead, which `compare` takes by their ids.
+    """
+    if published:
+        from tpudeploy.benchmark.published import published as tables
+
+        return Runs(runs=tuple(tables().values()), are_published=True)
     return Runs(runs=tuple(workspace.adapters.runs.all()))
 
 
-OPERATION = Operation(run=benchmark_runs, results=(Runs,), access=Access.OFFLINE, title="List benchmarks", tool="runs")
+OPERATION = Operation(
+    run=benchmark_runs,
+    arguments=(flag("published", "List the published tables.", for_agents=False),),
+    results=(Runs,),
+    access=Access.OFFLINE,
+    title="List benchmarks",
+    tool="runs",
+)

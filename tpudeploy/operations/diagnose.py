@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,16 +33,26 @@ class Diagnosed(LogReadings):
         return ("format", "logs", "draft", "no_draft")
 
 
-def diagnose(workspace: Workspace, profile: OneProfile, colleague: OneProfile | None = None) -> LogReadings:
+def diagnose(
+    workspace: Workspace,
+    profile: OneProfile | None = None,
+    colleague: OneProfile | None = None,
+    *,
+    texts: Mapping[str, str] | None = None,
+) -> LogReadings:
     """Explain the boot logs as the tool logs does, and add a served model's unverified draft from redacted evidence.
 
-    The model is the one that `colleague` serves, or the profile's own. Raise as `logs` does.
+    The model is the one that `colleague` serves, or the profile's own. Raise as `logs` does, and `errors.UsageError` if
+    neither is there.
     """
     from tpudeploy import loading
+    from tpudeploy.domain.errors import UsageError
 
-    loaded = loading.profile(profile)
-    readings = workspace.logs(loaded)
+    loaded = None if profile is None else loading.profile(profile)
+    readings = workspace.logs(loaded, texts=texts)
     author = loaded if colleague is None else loading.profile(colleague)
+    if author is None:
+        raise UsageError("There is no model to ask.", hint="Name a deployment that serves: --with PROFILE.")
     return with_draft(workspace, readings, loaded, author)
 
 

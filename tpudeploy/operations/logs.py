@@ -10,7 +10,7 @@ from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
     from tpudeploy.boot_log.reading import Draft, NoDraft, Reading
-    from tpudeploy.domain.errors import CloudError
+    from tpudeploy.domain.errors import CloudError, UsageError
     from tpudeploy.loading import OneProfile
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
@@ -96,20 +96,38 @@ class LogReadings(Result):
 
 
 def logs(
-    workspace: Workspace, profile: OneProfile, *, on_unreadable: Callable[[str, CloudError], None] | None = None
+    workspace: Workspace,
+    profile: OneProfile | None = None,
+    *,
+    texts: Mapping[str, str] | None = None,
+    on_unreadable: Callable[[str, CloudError], None] | None = None,
 ) -> LogReadings:
     """Explain a deployment's boot logs: the root cause of a failure and what to do, or the duration of each phase.
 
-    The logs themselves are in `texts`. `on_unreadable` gets a slice whose log cannot be read, and why; the others are
-    read. Raise `errors.StateError` if nothing is deployed, `errors.Fault` or `errors.Denied` if no log can be read.
+    `texts` are logs by their names, which are read instead; remedies are for `profile`. The result has the logs
+    themselves, too. `on_unreadable` gets a slice whose log cannot be read, and why; the others are read.
+
+    Raise `errors.UsageError` without a profile and a log, `errors.StateError` if nothing is deployed, `errors.Fault` or
+    `errors.Denied` if no log can be read.
     """
     from tpudeploy import loading
 
+    if texts is not None:
+        return read(texts, profile)
+    if profile is None:
+        raise no_log()
     loaded = loading.profile(profile)
     name = loaded.spec.name
     lines = workspace.boot_logs(name, on_unreadable=on_unreadable)
-    texts = {slice_name: "\n".join(each) for slice_name, each in lines.items()}
-    return read(texts, loaded, workspace.addresses(name))
+    machine_logs = {slice_name: "\n".join(each) for slice_name, each in lines.items()}
+    return read(machine_logs, loaded, workspace.addresses(name))
+
+
+def no_log() -> UsageError:
+    """Return the error for a command or a call that names no log."""
+    from tpudeploy.domain.errors import UsageError
+
+    return UsageError("No log to read.", hint="Name a profile, or a log: `tpudeploy logs --file boot.log --explain`.")
 
 
 def read(

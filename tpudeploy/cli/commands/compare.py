@@ -48,20 +48,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.by in _START_MEASURES:
         raise UsageError(f"--by {args.by} needs --ab: only the repeats of an A/B have starts to compare.")
     if args.published:
-        _list_published(context)
+        show(context.workspace().benchmark_runs(published=True), context)
         return exits.SUCCESS
     result = context.workspace().compare(args.runs, by=args.by)
     show(result, context)
     return result.exit_code
-
-
-def _list_published(context: Context) -> None:
-    from tpudeploy.benchmark.comparison_view import published as view
-    from tpudeploy.benchmark.published import published
-    from tpudeploy.operations.benchmark_runs import Runs
-
-    runs = tuple(published().values())
-    if context.terminal.as_json:
-        context.reply.set(Runs(runs=runs).to_dict())
-    else:
-        context.terminal.data(view(runs, context.terminal.paint))

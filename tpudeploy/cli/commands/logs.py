@@ -9,6 +9,7 @@ from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.cli.operation_command import show
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.operations.logs import no_log, read
 
 if TYPE_CHECKING:
     from tpudeploy.domain.errors import CloudError
@@ -60,9 +61,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _check_usage(args: argparse.Namespace) -> None:
     """Raise `errors.UsageError` for options that are missing or cannot be combined."""
     if args.profile is None and args.file is None:
-        raise UsageError(
-            "No log to read.", hint="Name a profile, or a log: `tpudeploy logs --file boot.log --explain`."
-        )
+        raise no_log()
     is_asked_alone = args.ask and not (args.explain or args.json)
     if is_asked_alone or (args.colleague and not args.ask):
         raise UsageError("--ask and --with need --explain.", hint="Write --explain --ask.")
@@ -76,7 +75,6 @@ def _readings(profile: Profile | None, args: argparse.Namespace, context: Contex
     """Return what the logs of the profile's machines say, or the log in the file that is named."""
     if args.file is not None or profile is None:
         from tpudeploy.adapters.files import read_log
-        from tpudeploy.operations.logs import read
 
         text = read_log(args.file if args.file == "-" else str(context.folder / args.file))
         return read({args.file: text}, profile)

@@ -1,4 +1,4 @@
-"""Define the tool that runs a proposed A/B after approval."""
+"""Define the tool that runs a proposed A/B after approval. Its signature is its own, as those in `writing.py` are."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from tpudeploy.domain.benchmark import Bounds, Cell, Run, Side
 from tpudeploy.domain.errors import TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.serialization import to_json
+from tpudeploy.operations import operation
 from tpudeploy.operations.ab import AbResult
 from tpudeploy.operations.ab_test import AbTests, Listener
 from tpudeploy.text.paint import Paint
 from tpudeploy.views import jsonl
 
+_AB = operation("ab")
 _MOMENT = 5.0  # seconds in which an error before the start is detected
 AbId = Annotated[str, Field(min_length=1, description="the ab_id that the tool ab_propose returned")]
 Approval = Annotated[ElicitationResult[Consent], Resolve(consent_to_trial)]
@@ -33,7 +35,7 @@ def ab(
     ctx: Call,
     ab_id: AbId,
     approval: Approval,
-    duration_seconds: Annotated[float | None, Field(gt=0, description="start no new step after this long")] = None,
+    duration_seconds: Annotated[float | None, Field(gt=0, description=_AB.argument("duration_seconds").agents)] = None,
 ) -> documents.Document:
     """Run an A/B in the background, which may take an hour: poll the operation. The server restarts many times.
 

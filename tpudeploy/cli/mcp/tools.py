@@ -53,15 +53,21 @@ def _tool(row: Row) -> Tool:
     return Tool(does=does, title=row.title, answers=answer, access=row.access)
 
 
+def _session_tool(does: Callable[..., Any]) -> Tool:
+    """Return the tool of the same name as an operation, that carries out what the session showed."""
+    row = operation(does.__name__)
+    return Tool(does=does, title=row.title, answers=answers.Operation, access=row.access)
+
+
 _OF_OPERATIONS = tuple(_tool(row) for row in map(operation, OPERATIONS) if row.tool)
 READING = tuple(tool for tool in _OF_OPERATIONS if tool.access in {Access.OFFLINE, Access.LOOK})
 
 # Only with --allow-writes. An apply may replace or restart, and an A/B restarts, so that both count as destructive.
 WRITING = (
     *(tool for tool in _OF_OPERATIONS if tool not in READING),
-    Tool(does=writing.apply, title="Apply a plan", answers=answers.Operation, access=Access.END),
-    Tool(does=writing.destroy, title="Destroy", answers=answers.Operation, access=Access.END),
-    Tool(does=ab_test.ab, title="Run an A/B", answers=answers.Operation, access=Access.END),
+    _session_tool(writing.apply),
+    _session_tool(writing.destroy),
+    _session_tool(ab_test.ab),
     Tool(does=writing.operation, title="Poll an operation", answers=answers.Operation, access=Access.LOOK),
     Tool(does=writing.cancel, title="Cancel an operation", answers=answers.Operation, access=Access.CHANGE),
 )

@@ -1,4 +1,9 @@
-"""Define the tools that change resources, offered only by a server that was started with --allow-writes."""
+"""Define the tools that change resources, offered only by a server that was started with --allow-writes.
+
+`apply` and `destroy` have rows, from which their titles, hints and descriptions of arguments come. Their signatures are
+their own: an agent names a plan by the id under which this server showed it, and not profiles with options that would
+make another one; and the SDK asks a person through a parameter, `approval`, which no row has.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +18,12 @@ from tpudeploy.cli.mcp.consent import Consent, consent, may_reset, require
 from tpudeploy.cli.mcp.session import Call, session
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.plan import Mode
+from tpudeploy.operations import operation as row
 
 PlanId = Annotated[str, Field(description="the plan_id that the tool plan returned")]
 OperationId = Annotated[str | None, Field(description="of apply, destroy, bench or ab; none for the last")]
 Approval = Annotated[ElicitationResult[Consent], Resolve(consent)]
+_APPLY = row("apply")
 _LONGEST = 50.0  # seconds: clients give up on a call after a minute
 
 
@@ -24,8 +31,10 @@ def apply(
     ctx: Call,
     plan_id: PlanId,
     approval: Approval,
-    wait: Annotated[Literal["accepted", "granted", "serving"], Field(description="how far to go")] = "serving",
-    timeout_seconds: Annotated[float | None, Field(gt=0, description="give up waiting after this long")] = None,
+    wait: Annotated[
+        Literal["accepted", "granted", "serving"], Field(description=_APPLY.argument("wait").agents)
+    ] = "serving",
+    timeout_seconds: Annotated[float | None, Field(gt=0, description=_APPLY.argument("timeout").agents)] = None,
 ) -> documents.Document:
     """Apply a plan in the background, which may take hours: poll the operation. A slice costs money once granted.
 
