@@ -35,7 +35,6 @@ AT_THE_TOP: list[tuple[str, str, str]] = [
     ("health: {timeout: 0s}\n", "TPU1206 6:19+2", "90s, 15m, 2h or 7d"),
     ("health: {timeout: 1h30m}\n", "TPU1206 6:19+5", "90s, 15m, 2h or 7d"),
     ('health: {prompt: ""}\n', "TPU1206 6:18+2", "not empty"),
-    ("placement: {backend: auto}\n", "TPU1207 6:22+4", "leave it out"),
     ("placement: {backend: gce}\n", "TPU1204 6:22+3", ""),
     ("placement: {zones: us-east5-b}\n", "TPU1204 6:20+10", ""),
     ("placement: {zones: [us-east5]}\n", "TPU1206 6:21+8", "us-east5-b"),

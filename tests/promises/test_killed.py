@@ -61,6 +61,7 @@ STORIES: Mapping[str, Story] = {
 
 
 INSTANCE = {"api": "gce-instance"}
+AUTO = {"api": "auto"}
 STORIES = {
     **STORIES,
     "an instance, the first zone full": Story(
@@ -76,6 +77,17 @@ STORIES = {
     ),
     "moved to Compute Engine": Story(changes=({}, INSTANCE)),
     "moved away from Compute Engine": Story(changes=(INSTANCE, {"api": "queued-resource"})),
+    "at either API, one of them full": Story(
+        changes=({**AUTO, "requests": 4},), trouble=({"fault": "stockout", "method": "queuedResources.create"},)
+    ),
+    "at either API, in queues and by sweeps": Story(
+        changes=({**AUTO, "requests": 6, "provisioning": "flex-start, spot"},),
+        trouble=(
+            {"fault": "stockout", "model": "SPOT", "attempt": "1-2"},
+            {"fault": "timings", "model": "FLEX_START", "waiting": 500},
+        ),
+    ),
+    "from either API to Compute Engine": Story(changes=({**AUTO, "requests": 2}, INSTANCE)),
 }
 
 

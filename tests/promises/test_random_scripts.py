@@ -18,6 +18,7 @@ SCRIPTS, SAMPLED = 500, 3
 RENEWING = 6000.0  # seconds, after which a run of three hours is near enough to its end
 CALLS = ("create", "delete", "get", "reset")
 
+APIS = ("queued-resource", "gce-instance", "auto")
 # Where trouble strikes: a zone, or many at once.
 WHERE = (*THREE, "us-*", "*-a", "*-[bcd]")
 
@@ -74,6 +75,7 @@ _changes = st.one_of(
     st.fixed_dictionaries({"replicas": st.integers(1, 3)}),
     st.fixed_dictionaries({"zones": st.sampled_from((", ".join(THREE), "us-east5-b, europe-west4-a"))}),
     st.fixed_dictionaries({"update": st.sampled_from(("in-place", "blue-green"))}),
+    st.fixed_dictionaries({"api": st.sampled_from(APIS)}),
     st.fixed_dictionaries({"replace": st.sampled_from(("create-before-destroy", "destroy-before-create"))}),
 )
 DEEDS = st.one_of(
@@ -89,6 +91,7 @@ DEEDS = st.one_of(
 # is rolled out, and whether a run of three hours is taken over.
 PROFILES = st.fixed_dictionaries(
     {
+        "api": st.sampled_from(APIS),
         "requests": st.sampled_from((1, 1, 2, 3, 4, 8)),
         "zones": st.sampled_from((THREE, TWELVE)).map(", ".join),
         "provisioning": st.sampled_from(("spot", "flex-start, spot")),

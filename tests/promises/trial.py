@@ -91,6 +91,7 @@ SHOWN: Mapping[Action, set[str]] = {
 _ENDING = {"FAILED", "SUSPENDED", "SUSPENDING", "DELETING", "STOPPING", "STOPPED", "TERMINATED", "DEPROVISIONING"}
 _INSTANCE_VERBS = {"setMetadata": "patch", "setLabels": "patch", "setTags": "patch", "reset": "reset"}
 _SERVING = {"queued-resource": "ACTIVE", "gce-instance": "RUNNING"}
+_AUTO = "auto"
 
 
 @dataclass
@@ -142,8 +143,10 @@ class Trial:
     def must_serve(self) -> None:
         """Exactly the wanted slices, nothing beside them, and nothing left to do."""
         states = Counter(state for zone in self.emulator.live().values() for state in zone.values())
-        serving = _SERVING[self.wanted["api"]]
-        assert states == {serving: self.wanted["replicas"]}, (self.emulator.live(), self.history)
+        api = self.wanted["api"]
+        serving = set(_SERVING.values()) if api == _AUTO else {_SERVING[api]}
+        assert states.keys() <= serving, (self.emulator.live(), self.history)
+        assert states.total() == self.wanted["replicas"], (self.emulator.live(), self.history)
         cloud = self.emulator._cloud
         types = {s.accelerator.name for s in (*cloud.slices.values(), *cloud.instances.values())}
         assert types == {self.wanted["type"]}, self.history
@@ -244,7 +247,8 @@ class Trial:
         state, live = self.state, self._live()
         assert state is not None
         attempts = [a for a in state.record(replica).attempts if a.releasing_at is None]
-        of_kind = [a for a in attempts if (a.spec["tpu.type"], a.backend) == (self.wanted["type"], self.wanted["api"])]
+        kind = self.wanted["type"], self.wanted["api"]
+        of_kind = [a for a in attempts if (a.spec["tpu.type"], self._api(a)) == kind]
         fitting = [a for a in of_kind if a.zone in self.wanted["zones"]]
         outstanding = [a for a in fitting if live.get(a.name) not in _ENDING and not self._hands_over(a)]
         assert len(outstanding) <= self.wanted["requests"], ("more than allowed", outstanding, self.history)
@@ -296,7 +300,7 @@ class Trial:
         for record in state.records:
             living = _living_attempts(record, live)
             per = Counter(
-                (a.spec["tpu.type"], a.backend, str(a.spec["placement.zones"]), self._colour(a))
+                (a.spec["tpu.type"], self._api(a), str(a.spec["placement.zones"]), self._colour(a))
                 for a in living
                 if not self._hands_over(a) and a.draining_at is None
             )
@@ -313,6 +317,10 @@ class Trial:
             return
         if self._serves(published) and self._live().get(published) in _SERVING.values():
             assert self._stored_bytes("endpoints/gemma.json"), ("withdrawn, and it serves", published, self.history)
+
+    def _api(self, attempt: Attempt) -> str:
+        """Return the API of a request, or that of all requests where the profile leaves it open."""
+        return _AUTO if self.wanted["api"] == _AUTO else attempt.backend
 
     def _hands_over(self, attempt: Attempt) -> bool:
         """Whether another slice of its kind is to take over from it."""

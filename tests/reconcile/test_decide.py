@@ -10,6 +10,7 @@ import pytest
 from reconcile.cases import (
     FLEX,
     HOUR,
+    INSTANCES,
     MINUTE,
     NOW,
     PATIENCE,
@@ -36,7 +37,7 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.deployment import Candidate, Deployment, Place
+from tpudeploy.domain.deployment import Deployment, Place
 from tpudeploy.domain.errors import Denied, GivenUpUpdate, RolledBack, ServingError
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Phase, Refusal, Scope, Slice
@@ -86,6 +87,19 @@ def places(*zones: Zone, **fields: Any) -> Deployment:
     return deployment([candidate(zone) for zone in zones], **fields)
 
 
+def either_api(*zones: Zone, requests: int = 4, **fields: Any) -> Deployment:
+    """Return a deployment that may be requested in these zones at both APIs, as spot."""
+    runtimes = {TPU_API: "v2-alpha-tpuv6e", INSTANCES: "ubuntu"}
+    backends = list(runtimes)
+    return deployment(
+        [candidate(z, backend=backends[(n + shift) % 2]) for shift in (0, 1) for n, z in enumerate(zones)],
+        requests=requests,
+        runtimes=runtimes,
+        attributes={"placement.backend": "auto", **fields.pop("attributes", {})},
+        **fields,
+    )
+
+
 def world(*views: View, target: Deployment | None = None, refusals: Sequence[Refused] = (), **fields: Any) -> World:
     return World(views=views, target=target or places(A, B), refusals=tuple(refusals), context=fields)
 
@@ -128,8 +142,8 @@ def landing(zone: Zone = A, model: Any = SPOT, *, minutes_ago: float = 1, **fiel
     return attempt(zone, model, provisioning_at=NOW - minutes_ago * MINUTE, **{"seen": True, **fields})
 
 
-def request(zone: Zone, model: Any = SPOT) -> Request:
-    return Request(replica=REPLICA, candidate=Candidate(zone=zone, provisioning=model, usd_per_chip_hour=None))
+def request(zone: Zone, model: Any = SPOT, backend: Backend = TPU_API) -> Request:
+    return Request(replica=REPLICA, candidate=candidate(zone, model, backend=backend))
 
 
 def release(zone: Zone, reason: str, *, answer: Refusal | None = None, is_spare: bool = False) -> Release:
@@ -397,6 +411,25 @@ TWO_KINDS = deployment([candidate(A, FLEX), candidate(B, FLEX), candidate(C), ca
             (request(B),),
             id="where any zone will do, the one that granted most is requested first",
         ),
+        pytest.param(
+            world(target=either_api(A, B, requests=2)),
+            (request(A), request(B, backend=INSTANCES)),
+            id="with two APIs each zone is requested once before it is requested at the other API",
+        ),
+        pytest.param(
+            world(target=either_api(A, B), refusals=[refused(A, lasts=3, scope=Scope.PROJECT)]),
+            (request(B, backend=INSTANCES), request(A, backend=INSTANCES), wait("refused everywhere else", 180.0)),
+            id="whatever one API refuses, the other one is requested",
+        ),
+        pytest.param(
+            world(target=either_api(A, B), creates={TPU_API: 0, INSTANCES: 1}, creates_in={TPU_API: 30.0}),
+            (
+                request(B, backend=INSTANCES),
+                wait("the project's limit of creates per minute is reached", 30.0, rationed_at=TPU_API),
+                wait("the project's limit of creates per minute is reached", 1.0, rationed_at=INSTANCES),
+            ),
+            id="each API has creates of its own",
+        ),
     ],
 )
 def test_where_to_ask(there: World, expected: tuple[Step, ...]) -> None:
@@ -424,6 +457,31 @@ def test_where_to_ask(there: World, expected: tuple[Step, ...]) -> None:
             "us-east5-a, spot: us-east5-a is full.\nus-east5-b, spot: us-east5-b is full.\n"
             "Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again.",
             id="every place refuses for longer than two hours",
+        ),
+        pytest.param(
+            world(
+                target=either_api(A),
+                refusals=[
+                    refused(A, lasts=3, kind="api-off", stops=True, message="Disabled."),
+                    refused(A, lasts=3, kind="denied", stops=True, message="Denied.", backend=INSTANCES),
+                ],
+            ),
+            "Disabled.\nDenied.",
+            "`tpudeploy explain api-off` says what to do.\n`tpudeploy explain denied` says what to do.",
+            id="each of two APIs refuses what only a person can lift",
+        ),
+        pytest.param(
+            world(
+                target=either_api(A),
+                refusals=[
+                    refused(A, lasts=3, stops=True, message="Disabled."),
+                    refused(A, lasts=121, backend=INSTANCES, scope=Scope.ZONE),
+                ],
+            ),
+            "All allowed zones refused the request, and retrying will not help.",
+            "us-east5-a, spot: Disabled.\nus-east5-a, spot, gce-instance: us-east5-a is full.\n"
+            "Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again.",
+            id="one API needs a person, and the other refuses for longer than two hours",
         ),
     ],
 )
@@ -463,6 +521,11 @@ def test_where_waiting_will_not_help_it_gives_up_with_the_reason_and_a_remedy(
             world(refusals=[refused(A, 99, lasts=-1, stops=True), refused(B, lasts=2)]),
             (request(A), wait("refused everywhere else", 120.0)),
             id="a refusal that has lapsed ends nothing",
+        ),
+        pytest.param(
+            world(target=either_api(A, B), refusals=[refused(A, lasts=3, stops=True)]),
+            (request(B, backend=INSTANCES), request(A, backend=INSTANCES), wait("refused everywhere else", 180.0)),
+            id="what only a person can lift at one API leaves the other",
         ),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from reconcile.cases import (
     FLEX,
     HOUR,
+    INSTANCES,
     MINUTE,
     NOW,
     ON_DEMAND,
@@ -238,6 +239,16 @@ def test_a_watched_zone_is_swept_20_minutes_after_its_last_refusal_there() -> No
 def test_a_place_that_refuses_and_has_not_said_why_is_left_out() -> None:
     assert tried(record(), unexplained=[Place(A, SPOT)]) == [Place(B, SPOT), Place(C, SPOT)]
     assert tried(record(), unexplained=[Place(A, FLEX)]) == [Place(A, SPOT), Place(B, SPOT)]
+
+
+def test_a_queue_keeps_the_sweep_of_its_own_api_out_of_its_zone_and_no_other() -> None:
+    """A queue at Compute Engine that has no quota looks like one that waits, so it may watch nothing."""
+    sweeps = [candidate(A), candidate(A, backend=INSTANCES)]
+    queue = queued(A, backend=INSTANCES, name="queue")
+    target = deployment([candidate(A, FLEX, backend=INSTANCES), *sweeps], requests=4)
+    places = next_places(target, record(queue), [queue], scores={}, now=NOW, patience=PATIENCE)
+    assert places == (candidate(A),)
+    assert sweep_resumes_at(sweeps[0], record(queue), [queue]) is None
 
 
 @pytest.mark.parametrize(

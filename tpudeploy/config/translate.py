@@ -14,7 +14,6 @@ from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.keys import all_keys, fields_at, section_of
 from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location, plain
-from tpudeploy.config.rules.placement import is_supported
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
 _EXPECTED: Mapping[str, str] = {
@@ -145,8 +144,7 @@ def _not_a_choice(expected: str, path: Path, node: Node) -> Diagnostic:
         message = f"Expected one of {', '.join(choices)}, got {_shape(node)}"
     else:
         message = f"{quoted(word)} is not one of {', '.join(choices)}"
-    accepted = [choice for choice in choices if is_supported(path, choice)]
-    return problem(codes.NOT_A_CHOICE, message, node.at, path=path, hint=did_you_mean(word, accepted))
+    return problem(codes.NOT_A_CHOICE, message, node.at, path=path, hint=did_you_mean(word, choices))
 
 
 def _shape(node: Node) -> str:

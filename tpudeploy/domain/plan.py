@@ -7,7 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain import errors
-from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.deployment import Candidate, Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
@@ -95,7 +95,8 @@ class Change:
     `_after` are list prices of the whole slice, None where unknown; `_most` is that of the dearest place that may be
     asked. While a slice is acquired, up to `slices_at_once` may be granted, and billed, at one time: the old one and
     every request that is out; `usd_per_hour_at_once` is the ceiling of that, and `seconds_at_once` the longest that the
-    others take to be given back. `max_run_seconds` after the grant Google deletes the machine. `kv_tokens` are what the
+    others take to be given back. `places` are those that may be requested, the first one first, if they are at several
+    APIs. `max_run_seconds` after the grant Google deletes the machine. `kv_tokens` are what the
     cache of the whole slice holds, `start_seconds` a cold start; `downtime_seconds` is how long a restart should take,
     at least (the compile cache still fits) and at most. None where that is not known.
 
@@ -123,6 +124,7 @@ class Change:
     usd_per_hour_at_once: float | None = None
     seconds_at_once: float | None = None
     max_run_seconds: float | None = None
+    places: tuple[Candidate, ...] = ()
     kv_tokens_before: int | None = None
     kv_tokens_after: int | None = None
     start_seconds_before: float | None = None

@@ -139,7 +139,10 @@ def _text_flags(request: SliceRequest) -> Iterator[str]:
 def _missing(deployment: Deployment, request: SliceRequest) -> Iterator[str]:
     others = len(deployment.candidates) - 1
     if others:
-        yield f"The {others} other zones and provisioning models of the profile: gcloud requests this one alone, once."
+        kinds = (
+            "zones and provisioning models" if len(deployment.backends) == 1 else "zones, provisioning models and APIs"
+        )
+        yield f"The {others} other {kinds} of the profile: gcloud requests this one alone, once."
     if deployment.replicas > 1:
         yield f"{deployment.replicas - 1} more replicas: run it again with another name."
     if request.backend is Backend.QUEUED_RESOURCE:

@@ -87,7 +87,8 @@ def _terraform(_: Profile, deployment: Deployment) -> str:
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.exports.terraform import export_terraform
 
-    request = _first_request(deployment)
+    places = [place for place in deployment.candidates if place.backend is Backend.GCE_INSTANCE]
+    request = _first_request(replace(deployment, candidates=(*places, *deployment.candidates)))
     if request.backend is Backend.QUEUED_RESOURCE:
         raise ConfigError(
             "Terraform cannot express a queued resource with this profile: `google_tpu_v2_queued_resource` has no "

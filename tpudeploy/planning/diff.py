@@ -222,6 +222,7 @@ def _acquisition(deployment: Deployment, context: DecisionContext, *, old: Attem
         "usd_per_hour_at_once": usd,
         "seconds_at_once": context.patience.poll_most + context.patience.deletion,
         "max_run_seconds": deployment.max_run_seconds,
+        "places": deployment.candidates if len(deployment.backends) > 1 else (),
     }
 
 

@@ -24,7 +24,15 @@ _FAMILY = "tpudeploy.plan/"
 _BEGINNING = 200
 # Keys that a later version added to the same format, so a file of an earlier version may lack them.
 _ADDED_LATER = frozenset(
-    {"fingerprint", "slices_at_once", "seconds_at_once", "usd_per_hour_at_once", "to_verify", "would_not_start"}
+    {
+        "fingerprint",
+        "places",
+        "slices_at_once",
+        "seconds_at_once",
+        "usd_per_hour_at_once",
+        "to_verify",
+        "would_not_start",
+    }
 )
 
 

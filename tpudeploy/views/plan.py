@@ -11,6 +11,7 @@ from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 from tpudeploy.views import drift
 
+_MOST_ZONES = 4
 _SYMBOLS = {Action.CREATE: "+", Action.UPDATE: "~", Action.RESTART: "↻", Action.DESTROY: "-"}
 _MEANING = {
     "+": "create",
@@ -176,12 +177,30 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
     elif change.action is Action.DESTROY and before is not None:
         yield paint.dim(f"        # about {words.hourly(before)} at list price is saved")
     yield from (
-        paint.dim(f"        # {line}") for line in (*_billing_ceiling(change), *_handover(change), *_estimates(change))
+        paint.dim(f"        # {line}")
+        for line in (*_places(change), *_billing_ceiling(change), *_handover(change), *_estimates(change))
     )
     if change.max_run_seconds is not None:
         yield paint.dim(
             f"        # {words.duration(change.max_run_seconds)} after the grant Google deletes the machine"
         )
+
+
+def _places(change: Change) -> Iterator[str]:
+    """Yield the APIs that are asked, and where, for a slice that may come from several of them."""
+    if not change.places:
+        return
+    zones: dict[str, dict[str, None]] = {}
+    for candidate in change.places:
+        zones.setdefault(candidate.provisioning, {})[candidate.zone] = None
+    backends = " and ".join(dict.fromkeys(candidate.backend for candidate in change.places))
+    models = "; ".join(f"{model} in {_some(list(names))}" for model, names in zones.items())
+    yield f"requested from {backends}: {models}"
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_ZONES} more" if len(names) > _MOST_ZONES else ""
+    return ", ".join(names[:_MOST_ZONES]) + more
 
 
 def _billing_ceiling(change: Change) -> Iterator[str]:

@@ -95,6 +95,7 @@ def pairs(case: Case) -> Iterator[Finding]:
         yield fail("places", f"None of {len(every)} pairs of zone and provisioning model can be asked.", _SEE)
         return
     first = possible[0]
-    message = f"{len(possible)} of {len(every)} pairs can be asked, {first.provisioning} in {first.zone} first."
+    where = first.zone if len({p.backend for p in every}) == 1 else f"{first.zone} ({first.backend})"
+    message = f"{len(possible)} of {len(every)} pairs can be asked, {first.provisioning} in {where} first."
     doubtful = first.standing is Standing.DOUBTFUL
     yield warn("places", message, "None of them has quota left.") if doubtful else ok("places", message)

@@ -11,7 +11,9 @@ from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path
 from tpudeploy.config.rules import look
-from tpudeploy.domain.accelerator import AcceleratorType, Backend
+from tpudeploy.config.rules.placement import backends
+from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.deployment import AUTO
 from tpudeploy.domain.diagnostics import Diagnostic
 
 _TYPE: Path = ("tpu", "type")
@@ -59,7 +61,15 @@ def own_runtime(root: MapNode) -> Iterator[Diagnostic]:
     if slice_type is None or runtime is None:
         return
     generation = catalog.generation(slice_type.generation)
-    backend = _backend(root)
+    chosen_backends = backends(root)
+    backend = chosen_backends[0]
+    if len(chosen_backends) > 1:
+        message = (
+            f"{quoted(runtime)} is the runtime of one API, and {AUTO} requests from {' and '.join(chosen_backends)}"
+        )
+        hint = f"leave it out, because each has its own default; or write backend: {backend}"
+        yield problem(codes.RUNTIME_MISMATCH, message, look.at(root, _RUNTIME), path=_RUNTIME, hint=hint)
+        return
     # Another rule reports a backend that does not serve the generation.
     if backend not in generation.backends:
         return
@@ -73,12 +83,6 @@ def own_runtime(root: MapNode) -> Iterator[Diagnostic]:
     elif owner_backend is not backend:
         message = f"{quoted(runtime)} is the runtime of {owner_backend}, not of {backend}"
         yield problem(codes.RUNTIME_MISMATCH, message, at, path=_RUNTIME, hint=hint)
-
-
-def _backend(root: MapNode) -> Backend:
-    """Return the backend in the profile, or the default for a value that another rule reports."""
-    text = look.value(root, ("placement", "backend"), str)
-    return Backend(text) if text in set(Backend) else Backend.QUEUED_RESOURCE
 
 
 def parallelism(root: MapNode) -> Iterator[Diagnostic]:

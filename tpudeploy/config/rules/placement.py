@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from tpudeploy import catalog
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted, warning
-from tpudeploy.config.nodes import MapNode, Path, ScalarNode, dotted, find
+from tpudeploy.config.nodes import MapNode, Path, find
 from tpudeploy.config.rules import look
 from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import AUTO
 from tpudeploy.domain.diagnostics import Diagnostic
 
 _PROVISIONING: Path = ("placement", "provisioning")
@@ -27,21 +28,6 @@ _SHORTEST_FLEX_RUN = Duration.parse("10m")
 _SHORTEST_RUN = Duration.parse("30s")
 _SHORTEST_WAIT = Duration.parse("90s")
 _LONGEST_WAIT = Duration.parse("2h")
-# Values of the format that this version refuses, because to ignore them would be worse.
-_UNSUPPORTED: Mapping[Path, tuple[str, ...]] = {("placement", "backend"): ("auto",)}
-
-
-def supported_values(root: MapNode) -> Iterator[Diagnostic]:
-    for path in _UNSUPPORTED:
-        node = find(root, path)
-        if isinstance(node, ScalarNode) and not is_supported(path, node.value):
-            message = f"{dotted(path)}: {node.text} is not supported yet"
-            yield problem(codes.NOT_SUPPORTED, message, node.at, path=path, hint="leave it out, or write its default")
-
-
-def is_supported(path: Path, value: object) -> bool:
-    """Return whether this version supports a value that the format has."""
-    return value not in _UNSUPPORTED.get(path, ())
 
 
 def flex_start(root: MapNode) -> Iterator[Diagnostic]:
@@ -63,7 +49,7 @@ def backend_serves(root: MapNode) -> Iterator[Diagnostic]:
     """Check that the backend serves the generation of the type; else the error names one that does."""
     slice_type = catalog.accelerator_type(look.value(root, ("tpu", "type"), str) or "")
     backend = look.value(root, _BACKEND, str) or Backend.QUEUED_RESOURCE
-    # Other rules report an unknown type and an unknown backend.
+    # Other rules report an unknown type and an unknown backend, and `auto` requests where the type is served.
     if slice_type is None or backend not in set(Backend):
         return
     serving = catalog.generation(slice_type.generation).backends
@@ -73,9 +59,18 @@ def backend_serves(root: MapNode) -> Iterator[Diagnostic]:
         yield problem(codes.BACKEND_UNSERVED, message, look.at(root, _BACKEND), path=_BACKEND, hint=hint)
 
 
+def backends(root: MapNode) -> tuple[Backend, ...]:
+    """Return the backends that the profile requests from; the default for a value that another rule reports."""
+    text = look.value(root, _BACKEND, str)
+    slice_type = catalog.accelerator_type(look.value(root, ("tpu", "type"), str) or "")
+    if text == AUTO and slice_type is not None:
+        return catalog.backends_of(slice_type)
+    return (Backend(text) if text in set(Backend) else Backend.QUEUED_RESOURCE,)
+
+
 def instance_limits(root: MapNode) -> Iterator[Diagnostic]:
     """Check the durations that Compute Engine limits more narrowly than the TPU API."""
-    if look.value(root, _BACKEND, str) != Backend.GCE_INSTANCE:
+    if Backend.GCE_INSTANCE not in backends(root):
         return
     is_flex = "flex-start" in look.texts(root, _PROVISIONING).values()
     run, wait = _duration(root, _RUN), _duration(root, _VALID_UNTIL)
@@ -83,7 +78,7 @@ def instance_limits(root: MapNode) -> Iterator[Diagnostic]:
     if run is not None and run < shortest:
         model = "flex-start" if is_flex else "an instance"
         message = f"{run.text} is less than {shortest.text}, the shortest run of {model} at Compute Engine"
-        hint = f"at least {shortest.text}"
+        hint = _longer_or_tpu_api(root, shortest)
         yield problem(codes.RUN_TOO_SHORT, message, look.at(root, _RUN), path=_RUN, hint=hint)
     # The other models answer at once, so their requests do not wait.
     if not is_flex or wait is None:
@@ -91,12 +86,19 @@ def instance_limits(root: MapNode) -> Iterator[Diagnostic]:
     at = look.at(root, _VALID_UNTIL)
     if wait < _SHORTEST_WAIT:
         message = f"{wait.text} is less than {_SHORTEST_WAIT.text}, the shortest wait of flex-start at Compute Engine"
-        hint = f"at least {_SHORTEST_WAIT.text}"
+        hint = _longer_or_tpu_api(root, _SHORTEST_WAIT)
         yield problem(codes.WAIT_OUT_OF_RANGE, message, at, path=_VALID_UNTIL, hint=hint)
     elif wait > _LONGEST_WAIT:
         message = f"Compute Engine keeps a flex-start request for at most {_LONGEST_WAIT.text}, not for {wait.text}"
         hint = f"each request waits for {_LONGEST_WAIT.text}, and is sent again after it lapses"
         yield warning(codes.WAIT_OUT_OF_RANGE, message, at, path=_VALID_UNTIL, hint=hint)
+
+
+def _longer_or_tpu_api(root: MapNode, least: Duration) -> str:
+    """Return the hint about a duration that is too short for Compute Engine."""
+    if look.value(root, _BACKEND, str) == AUTO:
+        return f"at least {least.text}, or backend: {Backend.QUEUED_RESOURCE}"
+    return f"at least {least.text}"
 
 
 def _duration(root: MapNode, path: Path) -> Duration | None:

@@ -13,7 +13,6 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     chips.own_runtime,
     chips.parallelism,
     chips.single_host,
-    placement.supported_values,
     placement.backend_serves,
     image.other_hardware,
     image.floating_tag,

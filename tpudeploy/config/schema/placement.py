@@ -20,8 +20,9 @@ class TpuSpec(Section):
     )
     runtime_version: RuntimeVersion | None = Field(
         None,
-        description="The VM's software image; with backend: gce-instance, a family of images. Default: the "
-        "generation's, v2-alpha-tpuv6e for v6e. Source: Cloud TPU's `runtimeVersion`.",
+        description="The VM's software image; with backend: gce-instance, a family of images. Not with "
+        "backend: auto where several APIs serve the type. Default: the generation's, v2-alpha-tpuv6e for v6e. Source: "
+        "Cloud TPU's `runtimeVersion`.",
         examples=["v2-alpha-tpuv6e"],
     )
     boot_disk_size: Bytes | None = Field(
@@ -90,10 +91,10 @@ class PlacementSpec(Section):
     )
     backend: Literal["queued-resource", "gce-instance", "auto"] = Field(
         "queued-resource",
-        description="The API of Google through which a slice is requested: queued-resource (the TPU API), or "
-        "gce-instance (Compute Engine, v6e only), which has a quota of its own. Default: queued-resource; auto is "
-        "not supported yet.",
-        examples=["gce-instance"],
+        description="The API of Google through which a slice is requested: queued-resource (the TPU API), "
+        "gce-instance (Compute Engine, v6e only), which has a quota of its own, or auto: all of them that serve the "
+        "type, at the same time. Default: queued-resource.",
+        examples=["gce-instance", "auto"],
     )
     zones: Zones = Field(
         "any",
