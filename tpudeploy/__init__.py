@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.query import Answer
     from tpudeploy.operations.recommend import Recommended
     from tpudeploy.operations.render import Rendered
+    from tpudeploy.operations.report_host import ReportedHost
     from tpudeploy.operations.show import States
     from tpudeploy.operations.size import Size
     from tpudeploy.operations.size import predict_size as size
@@ -71,6 +72,7 @@ __all__ = [
     "Recommended",
     "Rendered",
     "Report",
+    "ReportedHost",
     "Runs",
     "Size",
     "StateAddresses",
@@ -122,6 +124,7 @@ _HOMES = {
     "Preconditions": ("tpudeploy.operations.doctor", "Preconditions"),
     "Recommended": ("tpudeploy.operations.recommend", "Recommended"),
     "Rendered": ("tpudeploy.operations.render", "Rendered"),
+    "ReportedHost": ("tpudeploy.operations.report_host", "ReportedHost"),
     "Runs": ("tpudeploy.operations.benchmark_runs", "Runs"),
     "Size": ("tpudeploy.operations.size", "Size"),
     "States": ("tpudeploy.operations.show", "States"),

@@ -18,6 +18,7 @@ from tpudeploy.domain.facts import Facts, Unknown
 from tpudeploy.domain.forge import Comment, Issue, PullRequest, Status
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import HistoryEntry
+from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.load import Offer
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.metrics import Figures
@@ -67,8 +68,7 @@ class TpuCloud(Protocol):
     ) -> Listing:
         """Return all queued resources or instances of this name, ours or not, in `zone` or in any zone.
 
-        Where there is none, return the nodes of this name. A resource without a mark has `UNMARKED`. Zones are searched
-        as in `list_marked`.
+        A resource without a mark has `UNMARKED`. Zones are searched as in `list_marked`.
         """
         ...
 
@@ -92,6 +92,14 @@ class TpuCloud(Protocol):
 
     def restart(self, ref: SliceRef) -> None:
         """Reboot the slice's machines; disks stay, the startup script runs again."""
+        ...
+
+    def report_host(self, ref: SliceRef, fault: HostFault) -> str | None:
+        """Report the host of a slice as faulty, and return the name of the operation: Google stops the machine.
+
+        Return None at the API that has no such call: nothing was done there. Raise `errors.Refused` or `errors.Denied`
+        where Google does not accept the report.
+        """
         ...
 
     def report(self, ref: SliceRef) -> BootReport | None:

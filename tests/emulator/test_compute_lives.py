@@ -192,7 +192,11 @@ def test_a_host_with_a_bad_chip_can_be_reported_and_is_left() -> None:
         w.until("RUNNING")
         with refused(400, "invalid", "fault reason"):
             w.call("reportHostAsFaulty", body={"disruptionSchedule": "IMMEDIATE"})
+        with refused(400, "invalid", "IMMEDIATE"):
+            w.call("reportHostAsFaulty", body={**report, "disruptionSchedule": "FUTURE"})
         operation = w.call("reportHostAsFaulty", body=report)
+        w.clock.sleep(600)
+        assert (w.status(), w.done(operation)["status"]) == ("RUNNING", "RUNNING")
         w.until("REPAIRING")
         w.until("RUNNING")
         assert w.done(operation)["status"] == "DONE"

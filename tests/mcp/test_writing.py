@@ -106,6 +106,27 @@ def test_with_a_persons_yes_it_is_destroyed_and_they_were_told_what(serving: Com
     assert serving.slices == {}
 
 
+BAD_CHIP = "TPU initialization failed: GRPC_ERROR error message: START_SESSION failed"
+
+
+def test_a_host_is_reported_only_with_a_persons_yes_and_only_where_its_log_names_a_fault(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "boot", "crash": BAD_CHIP, "call": 1}])
+    assert at.run("apply", "-auto-approve", at.write()).code == 1
+    (name,) = at.slices
+    for person in (says(approve=False), turns_away("decline"), None):
+        with connected(at, person=person) as agent:
+            assert "Nothing was done." in agent.call("report_host", address="gemma[0]").text
+    assert at.slices == {name: "ACTIVE"}
+    with connected(at, person=says(approve=True)) as agent:
+        answer = agent.told("report_host", address="gemma[0]")
+        assert (answer["is_accepted"], answer["is_deleted"]) == (False, True)
+        assert BAD_CHIP in answer["description"]
+        assert "report the host of gemma[0]" in agent.asked[0]
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    with connected(at, person=says(approve=True)) as agent:
+        assert "names no fault of the machine" in agent.call("report_host", address="gemma[0]").text
+
+
 @pytest.mark.parametrize(
     ("text", "more", "does"), [(SHORTER, {}, "restarts"), (PROFILE, {"replace": ["gemma"]}, "replaces")]
 )

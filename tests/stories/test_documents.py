@@ -74,6 +74,7 @@ SERVING: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("metrics", 0, ("metrics", "gemma.yaml")),
     ("query", 0, ("query", "gemma.yaml", "Hello")),
     ("run", 0, ("bench", "import", "result.json", "-type", "v6e-1")),
+    ("report-host", 0, ("report-host", "gemma[0]", "-description", "Its sums differ.", "-dry-run")),
     ("runs", 0, ("bench", "list")),
     ("files", 0, ("bench", "report", "agent-e2b-v6e-1", "-out", "report.html")),
     ("runs", 0, ("compare", "-published")),

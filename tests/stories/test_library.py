@@ -112,6 +112,7 @@ IN_OTHER_STORIES = {
     "state_mv",
     "force_unlock",
     "import_slice",
+    "report_host",
 }
 
 

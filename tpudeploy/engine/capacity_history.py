@@ -9,7 +9,7 @@ from tpudeploy.domain.slices import Refusal
 from tpudeploy.domain.state import Attempt, Refused, State
 from tpudeploy.ports import World
 from tpudeploy.reconcile.capacity_score import capacity_scores, failed_landings, longest_recent_wait
-from tpudeploy.reconcile.failed_landings import PREEMPTED, is_failed_landing
+from tpudeploy.reconcile.failed_landings import HOST_FAULT, PREEMPTED, is_failed_landing
 from tpudeploy.reconcile.placement import CapacityScores
 from tpudeploy.reconcile.refusals import chips_of
 
@@ -56,7 +56,7 @@ class CapacityHistory:
     def add_refusal(self, attempt: Attempt, refusal: Refusal) -> None:
         """Record why a request was not granted, or that its grant did not last."""
         # A slice that was lost later than that says nothing about the capacity of its zone.
-        if attempt.granted_at is not None and refusal.kind != PREEMPTED:
+        if attempt.granted_at is not None and refusal.kind not in {PREEMPTED, HOST_FAULT}:
             return
         default = Ending.STUCK if is_failed_landing(attempt, refusal) else Ending.REFUSED
         ending = _ENDINGS.get(refusal.kind, default)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.query import query as _query
     from tpudeploy.operations.recommend import recommend as _recommend
     from tpudeploy.operations.render import render as _render
+    from tpudeploy.operations.report_host import report_host as _report_host
     from tpudeploy.operations.show import show as _show
     from tpudeploy.operations.size import size as _size
     from tpudeploy.operations.state import force_unlock as _force_unlock
@@ -75,6 +76,7 @@ OPERATIONS: Mapping[str, str] = {
     "output": "Print the endpoint and other outputs.",
     "logs": "Show a machine's boot log and explain why it failed.",
     "diagnose": "",
+    "report_host": "",
     "verify": "Compare what the profile declares with what the server does.",
     "accuracy": "",
     "metrics": "Show the metrics of running servers, in words.",
@@ -150,6 +152,7 @@ class Methods:
         output = _output
         logs = _logs
         diagnose = _diagnose
+        report_host = _report_host
         verify = _verify
         accuracy = _accuracy
         metrics = _metrics

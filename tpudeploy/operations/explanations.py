@@ -13,6 +13,7 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Remedy
 from tpudeploy.operations.examples import EXAMPLES
 from tpudeploy.operations.refusal_page import page
+from tpudeploy.reconcile.failed_landings import HOST_FAULT, hold_seconds
 from tpudeploy.text.words import duration
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ Its machines appear and disappear, and Google reports no error. After {duration(
 tpudeploy deletes the slice and asks the next place.
 
 What clears it: other zones, or another model in placement.provisioning.""",
+    "host-fault": f"""The host of a slice was reported as faulty
+
+A person reported the machine of a slice with `tpudeploy report-host`. Google may grant the same machine again, so the
+place is held back for {duration(hold_seconds(HOST_FAULT, 1))}, and for twice as long each further time.
+
+What clears it: time, other zones, or another model in placement.provisioning.""",
     "unanswered": f"""A request was not answered, and no slice appeared
 
 Google answered it with an error of its own (503), or the reply was lost. The request may have been carried out,

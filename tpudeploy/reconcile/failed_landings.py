@@ -24,6 +24,8 @@ from tpudeploy.domain.slices import Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused
 
 PREEMPTED = "preempted"
+# A person reported the machine of a slice: Google may grant the same machine there again.
+HOST_FAULT = "host-fault"
 # Seconds: a boot takes up to 15 minutes, and after it the slice has to serve for a while.
 LASTING = 1800.0
 # Seconds of the first hold, by what the failure cost; the factor of each further one; seconds of the longest.
@@ -65,9 +67,9 @@ def is_failed_landing(attempt: Attempt, refusal: Refusal) -> bool:
 def hold_seconds(kind: str, times: int) -> float:
     """Return for how long the `times`-th failed landing in a row is held against its place, in seconds.
 
-    `kind` is that of the refusal: a preemption was billed.
+    `kind` is that of the refusal: a slice that was preempted, or whose machine had a fault, was billed.
     """
-    first = _BILLED if kind == PREEMPTED else _UNBILLED
+    first = _BILLED if kind in {PREEMPTED, HOST_FAULT} else _UNBILLED
     return min(first * _GROWTH ** (times - 1), _LONGEST)
 
 

@@ -15,6 +15,7 @@ from tpudeploy.adapters.google.cloud_logging import CloudLogging
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Listing
 from tpudeploy.domain.slices import BootReport, NodeUpdate, Slice, SliceRef, SliceRequest
@@ -74,6 +75,10 @@ class Backends:
 
     def restart(self, ref: SliceRef) -> None:
         self._adapter(ref.backend).restart(ref)
+
+    def report_host(self, ref: SliceRef, fault: HostFault) -> str | None:
+        # The Cloud TPU API has no call for this: none of its discovery documents names one.
+        return self._instances.report_host(ref, fault) if ref.backend is Backend.GCE_INSTANCE else None
 
     def report(self, ref: SliceRef) -> BootReport | None:
         return self._adapter(ref.backend).report(ref)

@@ -23,7 +23,6 @@ EXAMINATIONS = (
     deployment.disk,
     deployment.checks,
     places.hardware,
-    places.runtime,
     places.model,
     places.quota,
     places.price,

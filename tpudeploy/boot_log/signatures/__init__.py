@@ -21,6 +21,7 @@ GROUPS: Mapping[str, tuple[Signature, ...]] = {
     "process": process.ROWS,
 }
 SIGNATURES = tuple(row for rows in GROUPS.values() for row in rows)
+HARDWARE_FAULTS = frozenset(row.name for row in SIGNATURES if row.is_hardware)
 
 # Lines that look like trouble and are harmless.
 HARMLESS: Mapping[re.Pattern[str], str] = {

@@ -50,9 +50,11 @@ ROWS: tuple[Signature, ...] = (
         what="The machine's chips do not start",
         pattern=r"TPU initialization failed:[^\n]*START_SESSION failed",
         remedy=(
-            "The machine shows its chips and cannot use them, and a reboot does not help: replace the slice with "
-            "`tpudeploy apply -replace`, or use another zone. Its cause is not known; it was seen on ct6e-standard-4t."
+            "The machine shows its chips and cannot use them, and a reboot does not help. Report it with "
+            "`tpudeploy report-host NAME[0]`, and run `tpudeploy apply` again, which asks another place. Its cause is "
+            "not known; it was seen on ct6e-standard-4t."
         ),
+        is_hardware=True,
         example="TPU initialization failed: GRPC_ERROR error message: START_SESSION failed",
     ),
     Signature(
@@ -64,8 +66,10 @@ ROWS: tuple[Signature, ...] = (
         ),
         remedy=(
             "Is this a TPU VM, and are its devices passed to the container (--privileged)? `ls /dev/vfio` on the "
-            "machine lists them; if it is empty, the slice is broken: `tpudeploy apply -replace` it."
+            "machine lists them. If it is empty, the machine is broken: report it with "
+            "`tpudeploy report-host NAME[0]`, and run `tpudeploy apply` again."
         ),
+        is_hardware=True,
         example="Failed to detect number of TPUs: [Errno 2] No such file or directory: '/dev/vfio'",
     ),
     Signature(

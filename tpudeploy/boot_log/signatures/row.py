@@ -18,6 +18,7 @@ class Signature:
     `example`: a line from a real log, or from the source of the program that writes it.
     `is_consequence`: what others do when the server fails; it names the cause only where no other row does.
     `ends_server`: False where the server comes up and serves all the same, but for some requests.
+    `is_hardware`: the machine itself is broken, which Google can be told (`tpudeploy report-host`).
     `applies`: whether the row can be true, by the rest of the log; None: always.
     """
 
@@ -28,6 +29,7 @@ class Signature:
     example: str
     is_consequence: bool = False
     ends_server: bool = True
+    is_hardware: bool = False
     applies: Callable[[re.Match[str], EngineFacts], bool] | None = None
 
     def search(self, text: str) -> re.Match[str] | None:

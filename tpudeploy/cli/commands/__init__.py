@@ -27,6 +27,7 @@ _OTHERS = {
     "ci": "Run in a pipeline: plan on a pull request, apply what was merged, report drift.",
     "mcp": "Serve the same operations to agents as typed tools, read-only by default.",
     "bench": "Measure throughput and latency, and flag figures that cannot be trusted.",
+    "report-host": "Report the machine of a slice to Google as faulty, and hold its place back.",
     "import": "Import an existing queued resource into the state.",
     "state": "Inspect and edit the state: list, show, mv, rm, pull, push, history.",
     "force-unlock": "Release a lock left behind by a crashed run.",

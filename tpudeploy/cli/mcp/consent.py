@@ -50,6 +50,14 @@ def consent_to_trial(ab_id: str, ctx: Call) -> Consent | Elicit[Consent]:
     return Elicit(f"tpudeploy: carry out {trial.id}?\n{text}", form)
 
 
+def consent_to_report(address: str, ctx: Call) -> Consent | Elicit[Consent]:
+    """Return the same for the report of a host, which ends what runs there."""
+    if not _can_ask(ctx):
+        return Consent(approve=False)
+    text = f"tpudeploy: report the host of {address} to Google as faulty? Its machine stops, or the slice is deleted."
+    return Elicit(f"{text}\nThere is no undo.", Consent)
+
+
 def require(plan: StoredPlan, answer: ElicitationResult[Consent], ctx: Call) -> None:
     """Raise `errors.NotApproved` if a plan needs approval and did not get it."""
     if plan.ends:

@@ -53,10 +53,10 @@ def _tool(row: Row) -> Tool:
     return Tool(does=does, title=row.title, answers=answer, access=row.access)
 
 
-def _session_tool(does: Callable[..., Any]) -> Tool:
-    """Return the tool of the same name as an operation, that carries out what the session showed."""
+def _session_tool(does: Callable[..., Any], answer: type[answers.Answer] = answers.Operation) -> Tool:
+    """Return the tool of the same name as an operation, that needs the session, or a person's approval."""
     row = operation(does.__name__)
-    return Tool(does=does, title=row.title, answers=answers.Operation, access=row.access)
+    return Tool(does=does, title=row.title, answers=answer, access=row.access)
 
 
 _OF_OPERATIONS = tuple(_tool(row) for row in map(operation, OPERATIONS) if row.tool)
@@ -68,6 +68,7 @@ WRITING = (
     _session_tool(writing.apply),
     _session_tool(writing.destroy),
     _session_tool(ab_test.ab),
+    _session_tool(writing.report_host, answer_model("ReportedHost", operation("report_host").results[0])),
     Tool(does=writing.operation, title="Poll an operation", answers=answers.Operation, access=Access.LOOK),
     Tool(does=writing.cancel, title="Cancel an operation", answers=answers.Operation, access=Access.CHANGE),
 )

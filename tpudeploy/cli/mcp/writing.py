@@ -14,7 +14,7 @@ from pydantic import Field
 
 from tpudeploy.cli import documents
 from tpudeploy.cli.mcp.applying import apply_in_background
-from tpudeploy.cli.mcp.consent import Consent, consent, may_reset, require
+from tpudeploy.cli.mcp.consent import Consent, consent, consent_to_report, may_reset, require, require_yes
 from tpudeploy.cli.mcp.session import Call, session
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.plan import Mode
@@ -23,7 +23,9 @@ from tpudeploy.operations import operation as row
 PlanId = Annotated[str, Field(description="the plan_id that the tool plan returned")]
 OperationId = Annotated[str | None, Field(description="of apply, destroy, bench or ab; none for the last")]
 Approval = Annotated[ElicitationResult[Consent], Resolve(consent)]
+ReportApproval = Annotated[ElicitationResult[Consent], Resolve(consent_to_report)]
 _APPLY = row("apply")
+_REPORT_HOST = row("report_host")
 _LONGEST = 50.0  # seconds: clients give up on a call after a minute
 
 
@@ -59,6 +61,20 @@ def destroy(ctx: Call, plan_id: PlanId, approval: Approval) -> documents.Documen
         raise UsageError(f"{plan_id} is not a plan to destroy.", hint="Make one with the tool `plan` and destroy=true.")
     require(stored, approval, ctx)
     return apply_in_background(session(ctx), stored, does="destroy").document()
+
+
+def report_host(
+    ctx: Call,
+    address: Annotated[str, Field(min_length=1, description=_REPORT_HOST.argument("address").help)],
+    approval: ReportApproval,
+) -> documents.Document:
+    """Report the host of a slice to Google as faulty, if its boot log names a fault of the machine. Its server ends.
+
+    A person has to approve; a client that cannot ask one is refused.
+    """
+    require_yes(f"report_host of {address}", approval, ctx)
+    with session(ctx).project.opened() as opened:
+        return opened.workspace.report_host(address).to_dict()
 
 
 def operation(

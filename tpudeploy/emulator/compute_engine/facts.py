@@ -13,6 +13,7 @@ class ComputeEngineFacts:
       shows_pending: true             # a flex-start instance is visible as PENDING before the grant
       lapse_has_error: false          # the operation of a request that lapsed ends with an error
       remembers_request_id: 3600      # for how many seconds a repeated request id is answered with the first operation
+      takes_host_reports: true        # a host under a TPU can be reported as faulty
       stopped_state: TERMINATED       # or STOPPED: the state of a machine that is gone while its instance stays
     """
 
@@ -20,3 +21,4 @@ class ComputeEngineFacts:
     lapse_has_error: bool = False
     remembers_request_id: float = 3600.0
     stopped_state: str = "TERMINATED"
+    takes_host_reports: bool = True

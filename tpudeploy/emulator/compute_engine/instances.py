@@ -17,6 +17,7 @@ from tpudeploy.emulator.records import Instance, ZoneOperation
 from tpudeploy.emulator.wire import Call
 
 _PORT = 8000
+_HOST_REPORT_SECONDS = 660.0  # Google's page: 10 to 12 minutes, in which the machine runs
 _SERIAL_BYTES = 1024 * 1024  # of the output, the last are matches
 _SERIAL_PREFIX = "google_metadata_script_runner[1042]: startup-script: "
 # The parts that a call replaces: the field of the instance, its fingerprint, and the cause of a refusal.
@@ -154,21 +155,28 @@ def start(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 
 def report_host_as_faulty(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Leave the host at once if the report asks for that: the machine continues elsewhere, or is gone."""
+    """Take the report of a host: minutes later the machine stops, and continues on another host or not at all.
+
+    Google's page describes GPU machines of reservations; that TPU machines are taken is UNVERIFIED.
+    """
     schema = "InstancesReportHostAsFaultyRequest"
     request = discovery.accept(call.body or {}, schema, insert_request.DOCUMENT, at="request")
     if not request.get("faultReasons"):
         raise texts.invalid("faultReasons", "", "At least one fault reason is required.")
+    if (schedule := request.get("disruptionSchedule", "")) != "IMMEDIATE":
+        raise texts.invalid("disruptionSchedule", schedule, "Only IMMEDIATE is supported.")
+    if not cloud.scenario.compute_engine.takes_host_reports:
+        raise texts.invalid("instance", call.query["instance"], "The machine type does not support this operation.")
 
     def carry_out(instance: Instance, operation: ZoneOperation) -> None:
         _require(instance, "RUNNING")
 
         def end(at: float) -> None:
             operation.succeed(at, "Empty", {})
-            if request.get("disruptionSchedule") == "IMMEDIATE" and instance.state == "RUNNING":
+            if instance.state == "RUNNING":
                 life.restart_on_other_host(cloud, instance, at)
 
-        cloud.agenda.add(cloud.clock.now() + instance.timings.patch, end)
+        cloud.agenda.add(cloud.clock.now() + _HOST_REPORT_SECONDS, end)
 
     return _operate(cloud, call, carry_out)
 

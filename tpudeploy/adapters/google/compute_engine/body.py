@@ -11,6 +11,7 @@ from typing import Any
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import IMAGE_PROJECT, AcceleratorType
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.orphans import ResourceRequest
 from tpudeploy.domain.slices import SliceRequest
 
@@ -58,6 +59,12 @@ def instance(request: SliceRequest) -> dict[str, Any]:
     if request.provisioning is Provisioning.FLEX_START:
         body["params"] = {"requestValidForDuration": {"seconds": f"{request.valid_until_seconds:.0f}"}}
     return body
+
+
+def host_report(fault: HostFault) -> dict[str, Any]:
+    """Return the body of instances.reportHostAsFaulty, which allows no other schedule."""
+    reason = {"behavior": fault.behavior.name, "description": fault.description}
+    return {"disruptionSchedule": "IMMEDIATE", "faultReasons": [reason]}
 
 
 def metadata_items(metadata: Mapping[str, str]) -> list[dict[str, str]]:

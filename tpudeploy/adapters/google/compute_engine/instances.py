@@ -13,6 +13,7 @@ from tpudeploy.adapters.google.body import moment
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.compute_engine.body import (
     accelerator_type_of,
+    host_report,
     instance,
     last_word,
     metadata_items,
@@ -38,6 +39,7 @@ from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import LINEAGE_LABEL, UNMARKED, CloudResource, Listing, mark_in, mark_of
 from tpudeploy.domain.slices import BootReport, NodeUpdate, Phase, Refusal, Slice, SliceRef, SliceRequest
@@ -133,6 +135,20 @@ class ComputeEngine:
                 call.execute(num_retries=0)
         except (Absent, Precondition):
             return  # the next observation shows what became of the slice
+
+    def report_host(self, ref: SliceRef, fault: HostFault) -> str | None:
+        """See `ports.TpuCloud`. Only a running instance has a host that can be reported."""
+        call = self._instances().reportHostAsFaulty(
+            **_path(ref),
+            requestId=request_id(ref.project, ref.zone, f"{ref.name}/host"),
+            body=host_report(fault),
+        )
+        try:
+            with translate_errors(f"report the host of {ref.name}"):
+                operation: dict[str, Any] = call.execute(num_retries=0)
+        except (Absent, Exists, Precondition) as cause:
+            raise errors.Fault(f"Could not report the host of {ref.name}: {cause}") from cause
+        return operation.get("name")
 
     def report(self, ref: SliceRef) -> BootReport | None:
         return self._reports.read(ref)
