@@ -40,6 +40,7 @@ ACCEPTED: list[tuple[str, str]] = [
     ("args: {chat_template: '{{ messages }}'}", "--chat-template '{{ messages }}'"),
     ("args: {max_num_queued_tokens: 4k}", "--max-num-queued-tokens 4k"),
     ("args: {reasoning_parser: gemma4, structured_outputs_config: {reasoning_parser: mine}}", "gemma4"),
+    ("args: {reasoning_parser: gemma4, reasoning_config: {reasoning_parser: mine}}", "gemma4"),
     ("args: {quantization: fp8}", "--quantization fp8"),
     ("args: {quantization: awq}", "--quantization awq"),
     ("args: {spec_method: ngram, spec_tokens: 3}", "--spec-method ngram"),

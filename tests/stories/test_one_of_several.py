@@ -92,14 +92,56 @@ def test_a_plan_document_has_the_problems_of_a_file_that_is_no_valid_profile(cli
     assert {d["name"]: d["result"] for d in report["deployments"]} == {"one": "served", "fleet/four.yaml": "failed"}
 
 
-def test_zones_shows_the_places_of_the_others(cli: Open) -> None:
+@pytest.mark.parametrize("what", BROKEN)
+def test_zones_shows_the_places_of_the_others(cli: Open, what: str) -> None:
+    text, part_of_message = BROKEN[what]
     person = cli(**QUICK)
     fleet(person, "one")
-    broken(person, BROKEN["a wrong key"][0])
+    broken(person, text)
     zones = person.run("zones", "fleet")
     assert zones.code == 1, zones.all
     assert "us-east5-b" in zones.out
-    assert "mdoel" in zones.err
+    assert part_of_message in zones.all
+
+
+@pytest.mark.parametrize("what", ["no YAML", "a file that is not there"])
+def test_with_a_target_the_files_of_others_only_cause_a_warning(cli: Open, what: str) -> None:
+    text, part_of_message = BROKEN[what]
+    person = cli(**QUICK)
+    fleet(person, "one", "two")
+    broken(person, text)
+    applied = person.run("apply", "fleet", "-target", "one", "-auto-approve")
+    assert applied.code == 0, applied.all
+    assert part_of_message in applied.err
+    assert {name.partition("-")[0] for name in person.slices} == {"one"}
+    assert person.run("drift", "fleet", "-target", "one").code == 0
+    assert person.run("destroy", "fleet", "-target", "one", "-auto-approve").code == 0
+    assert person.slices == {}
+
+
+def test_a_target_whose_file_is_not_valid_is_an_error(cli: Open) -> None:
+    person = cli(**QUICK)
+    fleet(person, "one")
+    broken(person, BROKEN["a file that is not there"][0])
+    named = person.run("plan", "fleet", "-target", "four")
+    assert (named.code, "gone.json" in named.err) == (1, True), named.all
+    broken(person, BROKEN["no YAML"][0])
+    unnamed = person.run("plan", "fleet", "-target", "four")
+    assert unnamed.code == 1
+    assert "There is no four in this plan." in unnamed.err
+    assert "No valid profile is in fleet/four.yaml" in unnamed.err
+
+
+def test_with_a_target_the_state_of_another_that_cannot_be_read_stops_nothing(cli: Open) -> None:
+    person = cli(**QUICK)
+    fleet(person, "one", "four")
+    assert person.run("apply", "fleet", "-auto-approve").code == 0
+    (person.folder / ".tpudeploy" / "state" / "four.json").write_text("{", encoding="utf-8")
+    assert person.run("plan", "fleet", "-target", "one[0]").code == 0
+    assert person.run("plan", "fleet", "-target", "four[0]").code == 1
+    both = person.run("destroy", "fleet", "-target", "one", "-target", "four", "-auto-approve")
+    assert both.code == 1, both.all
+    assert {name.partition("-")[0] for name in person.slices} == {"four"}
 
 
 def test_where_no_file_is_a_valid_profile_nothing_is_asked(cli: Open) -> None:

@@ -21,7 +21,7 @@ _PLUGINS = {"tool-call-parser": "tool-parser-plugin", "reasoning-parser": "reaso
 _ADAPTER_FLAGS = ("max-loras", "max-lora-cls-labels", "lora-dtype", "max-cpu-loras", "default-mm-loras")
 _OPENED_BY = {
     "structured-outputs-config": ("reasoning-parser-plugin", "reasoning-parser"),
-    "reasoning-config": ("reasoning-parser-plugin",),
+    "reasoning-config": ("reasoning-parser-plugin", "reasoning-parser"),
 }
 _VERSION = re.compile(r"\s*(v?[0-9]+(\.[0-9]+)*([-._]?[a-z]+[-._]?[0-9]*){0,3}(\+[a-z0-9.]+)?)?\s*", re.IGNORECASE)
 _MOST_LISTED = 16

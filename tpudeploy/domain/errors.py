@@ -104,6 +104,14 @@ class ConfigError(TpudeployError):
 
         return describe_diagnostics(self.diagnostics) if self.diagnostics else super().__str__()
 
+    @property
+    def problems(self) -> tuple[Diagnostic, ...]:
+        """The errors among the diagnostics; without any, the message as one."""
+        from tpudeploy.domain.diagnostics import Diagnostic, errors_in
+
+        itself = Diagnostic(code=self.code, message=self.message, hint=self.hint)
+        return tuple(errors_in(self.diagnostics)) or (itself,)
+
 
 class ProfileInvalid(ConfigError):
     """The profile is invalid. `diagnostics` has all of its problems at once."""

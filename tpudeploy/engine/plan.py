@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.diagnostics import Diagnostic, errors_in
+from tpudeploy.domain.diagnostics import Diagnostic, Severity, errors_in
 from tpudeploy.domain.errors import CloudError, ConfigError, StateError, TpudeployError
 from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.frozen import frozen
@@ -36,6 +36,7 @@ from tpudeploy.planning.targets import (
     only_targets,
     partial_plan_warning,
     replicas_by_deployment,
+    require_names,
     slices_to_replace,
 )
 from tpudeploy.ports import VerifySources, World
@@ -115,9 +116,14 @@ def plan(
     `errors.UsageError` for an address that does not exist.
     """
     scope = scope if scope is not None else Scope()
-    requested = tuple(deployments)
-    states, unreadable = _read_states(world, requested, scope)
-    failed_goals = _failed_goals(requested, scope, unreadable, invalid or {})
+    unusable = dict(invalid or {})
+    everything = tuple(deployments)
+    requested = everything
+    left_out: tuple[Diagnostic, ...] = ()
+    if scope.target:
+        requested, unusable, left_out = _targeted(scope.target, everything, unusable)
+    states, unreadable = _read_states(world, requested)
+    failed_goals = _failed_goals(requested, scope, unreadable, unusable)
     selection = _select(requested, scope, states, unreadable)
     orphans = search(world, selection.new_deployments) if scope.refresh else SearchResult(resources={})
     parts, orphan_diagnostics = _parts(world, scope, selection, orphans)
@@ -131,7 +137,7 @@ def plan(
     renames: tuple[Diagnostic, ...] = ()
     # A profile that cannot be used may be the one of a state that seems to have none.
     if scope.mode is Mode.NORMAL and not invalid:
-        renames = tuple(_rename_warnings(world, selection.new_deployments, {d.name for d in requested}))
+        renames = tuple(_rename_warnings(world, selection.new_deployments, {d.name for d in everything}))
     return Plan(
         goals=(*(_with_errors(goal, rules, orphan_diagnostics, checks, headroom) for goal in goals), *failed_goals),
         diagnostics=(
@@ -141,12 +147,31 @@ def plan(
             *orphans.diagnostics,
             *warnings_of_abandoned_locks(world, [d.name for d in targeted]),
             *([partial_plan_warning()] if scope.target else []),
+            *left_out,
             *_joined(headroom),
             *renames,
             *_joined(checks),
         ),
         mode=scope.mode,
         made_at=made_at,
+    )
+
+
+def _targeted(
+    addresses: Collection[Address], deployments: Sequence[Deployment], invalid: Mapping[str, ConfigError]
+) -> tuple[tuple[Deployment, ...], dict[str, ConfigError], tuple[Diagnostic, ...]]:
+    """Return the deployments and the invalid profiles that the addresses name, and the problems of the others.
+
+    The plan leaves the others alone, so their problems are warnings. Raise `errors.UsageError` for a name that does
+    not exist.
+    """
+    names = {each.deployment for each in addresses}
+    require_names(addresses, [deployment.name for deployment in deployments], invalid)
+    others = [error for name, error in invalid.items() if name not in names]
+    return (
+        tuple(deployment for deployment in deployments if deployment.name in names),
+        {name: error for name, error in invalid.items() if name in names},
+        tuple(replace(problem, severity=Severity.WARNING) for error in others for problem in error.problems),
     )
 
 
@@ -171,7 +196,8 @@ def _select(
     deployments = [d for d in requested if d.name not in unreadable]
     targets: Mapping[str, Targets] = {d.name: None for d in deployments}
     if scope.target:
-        targets = replicas_by_deployment(scope.target, deployments, states)
+        addresses = [each for each in scope.target if each.deployment in targets]
+        targets = replicas_by_deployment(addresses, deployments, states)
     targeted = tuple(d for d in deployments if d.name in targets)
     replacements = replicas_by_deployment(scope.replace, targeted, states)
     return _Selection(deployments=targeted, targets=targets, replacements=replacements, states=states)
@@ -213,13 +239,10 @@ def _with_errors(goal: Goal, *diagnostics: Diagnostics) -> Goal:
     return replace(goal, errors=(*goal.errors, *errors_in(own)))
 
 
-def _read_states(
-    world: World, deployments: Sequence[Deployment], scope: Scope
-) -> tuple[dict[str, State], dict[str, TpudeployError]]:
+def _read_states(world: World, deployments: Sequence[Deployment]) -> tuple[dict[str, State], dict[str, TpudeployError]]:
     """Return the existing states, and why others cannot be read. Raise that if nothing else can be planned."""
     states, unreadable = readable_states(world, [d.name for d in deployments])
-    # With -target, an address may be in the state that cannot be read.
-    if unreadable and (len(unreadable) == len(deployments) or scope.target):
+    if unreadable and len(unreadable) == len(deployments):
         raise next(iter(unreadable.values()))
     return {name: state for name, state in states.items() if state is not None}, unreadable
 
@@ -261,9 +284,8 @@ def _with_orphans(
 
 def _goal_of_invalid_profile(name: str, error: ConfigError) -> Goal:
     """Return the goal of a profile that cannot be used, with its problems: nothing is planned for it."""
-    itself = Diagnostic(code=error.code, message=error.message, hint=error.hint)
     part = _Part(name=name, deployment=None, state=State(deployment=name, lineage=""))
-    return replace(_empty_goal(part), fingerprint="", errors=errors_in(error.diagnostics) or (itself,))
+    return replace(_empty_goal(part), fingerprint="", errors=error.problems)
 
 
 def _goal_without_plan(part: _Part, error: TpudeployError) -> Goal:

@@ -79,8 +79,7 @@ def _checked(workspace: Workspace, one: OneProfile) -> CheckedProfile:
         deployment = workspace.deployment(profile, offline=True, script=False)
         warnings = workspace.warnings(profile)
     except ConfigError as error:
-        diagnostic = Diagnostic(code=error.code, message=error.message, hint=error.hint)
-        return CheckedProfile(file=file, diagnostics=tuple(error.diagnostics) or (diagnostic,))
+        return CheckedProfile(file=file, diagnostics=tuple(error.diagnostics) or error.problems)
     return CheckedProfile(file=file, diagnostics=(*warnings, *check([deployment])))
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from tpudeploy.domain.availability import Zones
+from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.operations.declaration import Argument, Operation, flag, valid_profiles
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
+    from tpudeploy.config.profile import Profile
+    from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.errors import ConfigError
     from tpudeploy.loading import Profiles
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
@@ -22,14 +26,21 @@ class ZoneTables(Result):
     FORMAT = "zones"
     emulated: bool
     tables: Annotated[tuple[Zones, ...], "a quota limit does not guarantee capacity"]
+    diagnostics: Annotated[tuple[Diagnostic, ...], "the problems of the profiles that have no table"] = ()
 
     def __iter__(self) -> Iterator[Zones]:
         return iter(self.tables)
 
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.diagnostics else 0
+
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.availability.view import zones as view
+        from tpudeploy.domain.excerpt import describe_diagnostics
 
-        return view(self.tables, paint, width=width, emulated=self.emulated)
+        tables = view(self.tables, paint, width=width, emulated=self.emulated)
+        return f"{tables}\n\n{describe_diagnostics(self.diagnostics, paint.styled)}" if self.diagnostics else tables
 
 
 def zones(
@@ -41,16 +52,17 @@ def zones(
 ) -> ZoneTables:
     """List where a slice type is available, by zone: hardware, provisioning models, quota, price, recent results.
 
-    Without `profiles` and `type`, the smallest type. An answer that Google does not give is marked as unknown.
+    Without `profiles` and `type`, the smallest type. An answer that Google does not give is marked as unknown. A
+    profile that cannot be resolved stops no other; its problems are in the diagnostics.
 
-    Raise `errors.UsageError` for a type that does not exist.
+    Raise `errors.UsageError` for a type that does not exist, and `errors.ConfigError` if no profile can be resolved.
     """
     from tpudeploy import loading
     from tpudeploy.availability.gates import Query, judge_zones
 
     adapters = workspace.adapters
     slice_type = None if type is None else loading.accelerator_type(type)
-    deployments = [workspace.offline_deployment(profile) for profile in loading.profiles(profiles)]
+    deployments, unusable = _resolved(workspace, loading.profiles(profiles))
     queries = [(deployment.project, Query.for_deployment(deployment, slice_type)) for deployment in deployments]
     if not deployments:
         query = Query(type=slice_type or loading.smallest_type())
@@ -63,10 +75,27 @@ def zones(
     now = adapters.clock.now()
     return ZoneTables(
         emulated=adapters.is_emulated,
+        diagnostics=tuple(problem for error in unusable for problem in error.problems),
         tables=tuple(
             judge_zones(query, facts[project], history, project=project, now=now) for project, query in queries
         ),
     )
+
+
+def _resolved(workspace: Workspace, profiles: Iterable[Profile]) -> tuple[list[Deployment], list[ConfigError]]:
+    """Return the deployments, and the error of each profile without one. Raise the first error if there is none."""
+    from tpudeploy.domain.errors import ConfigError
+
+    deployments: list[Deployment] = []
+    unusable: list[ConfigError] = []
+    for profile in profiles:
+        try:
+            deployments.append(workspace.offline_deployment(profile))
+        except ConfigError as error:
+            unusable.append(error)
+    if unusable and not deployments:
+        raise unusable[0]
+    return deployments, unusable
 
 
 OPERATION = Operation(

@@ -36,6 +36,19 @@ def parse_addresses(texts: Iterable[str]) -> tuple[Address, ...]:
         raise UsageError(f"{cause}.") from cause
 
 
+def require_names(addresses: Collection[Address], names: Collection[str], invalid: Collection[str]) -> None:
+    """Raise `errors.UsageError` for an address of no deployment: otherwise it would look like "no changes".
+
+    `names` are those of the deployments, `invalid` those of the profiles that cannot be used, or their files.
+    """
+    missing = next((each for each in addresses if each.deployment not in {*names, *invalid}), None)
+    if missing is not None:
+        hint = _existing(sorted(names))
+        if invalid:
+            hint += f" No valid profile is in {', '.join(sorted(invalid))}, which may be the one that you mean."
+        raise UsageError(f"There is no {missing} in this plan.", hint=hint)
+
+
 def replicas_by_deployment(
     addresses: Collection[Address], deployments: Collection[Deployment], states: Mapping[str, State]
 ) -> dict[str, Targets]:
