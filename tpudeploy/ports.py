@@ -68,7 +68,8 @@ class TpuCloud(Protocol):
     ) -> Listing:
         """Return all queued resources or instances of this name, ours or not, in `zone` or in any zone.
 
-        A resource without a mark has `UNMARKED`. Zones are searched as in `list_marked`.
+        Where there is none, return the nodes of this name. A resource without a mark has `UNMARKED`. Zones are searched
+        as in `list_marked`.
         """
         ...
 

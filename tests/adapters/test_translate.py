@@ -13,6 +13,7 @@ import httplib2
 import pytest
 import requests
 from google.api_core import exceptions as api
+from google.protobuf import json_format
 
 from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_errors
 from tpudeploy.domain import errors
@@ -55,7 +56,7 @@ TRANSPORT: tuple[type[BaseException], ...] = (
 )
 # A response is needed to make one; _from_http has its own test below.
 DISCOVERY = tuple(c for c in _tree(googleapiclient.errors.Error) if not issubclass(c, googleapiclient.errors.HttpError))
-TYPED = tuple(_tree(api.GoogleAPIError))
+TYPED = (*_tree(api.GoogleAPIError), *_tree(json_format.Error))
 AUTH = tuple(_tree(google.auth.exceptions.GoogleAuthError))
 EVERY = tuple(dict.fromkeys((*TRANSPORT, *DISCOVERY, *TYPED, *AUTH)))
 

@@ -16,6 +16,7 @@ from tpudeploy.emulator import running
 
 PROFILE = "gemma4-e2b-v6e1.yaml"
 GOOGLE = ("google", "googleapiclient", "httplib2", "requests")
+TYPED_CLIENT = "google.cloud.tpu_v2"
 HEAVY = ("mcp", "anyio", "pydantic", "yaml", "jinja2", "tenacity", *GOOGLE)
 # Run a command; tell what was imported when it ended.
 AT_END = "import json, sys\nmain(sys.argv[1:])\nsys.stderr.write('\\n' + json.dumps(sorted(sys.modules)))"
@@ -93,6 +94,18 @@ def test_a_state_in_a_folder_needs_no_cloud_storage(work: Path, command: tuple[s
         remote = imported(*command, PROFILE, "--backend", "gs://states", cwd=work, environment=emulator.environment)
     assert not {name for name in local if name.startswith("google.cloud.storage")}
     assert "google.cloud.storage" in remote
+    assert TYPED_CLIENT not in local | remote, "it is for zones, doctor, gc and import alone"
+    assert "grpc" not in local
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("zones",), ("doctor", PROFILE), ("gc",), ("import", "gemma4-e2b[0]", "x", PROFILE)],
+    ids=lambda command: command[0],
+)
+def test_what_reads_the_general_api_imports_the_typed_client(work: Path, command: tuple[str, ...]) -> None:
+    with running(scenario={"nodes": "simulated"}) as emulator:
+        assert TYPED_CLIENT in imported(*command, cwd=work, environment=emulator.environment)
 
 
 def test_validate_of_a_good_profile_needs_neither_templates_nor_guesses(work: Path) -> None:
@@ -134,4 +147,4 @@ def test_plan_reaches_the_network_before_the_typed_client_is_imported(work: Path
         )
     modules = imported("plan", PROFILE, cwd=work, code=AT_CONNECT, environment={"TPU_EMULATOR_HOST": "127.0.0.1:9"})
     assert "googleapiclient.discovery" in modules
-    assert modules.isdisjoint({"google.cloud.tpu_v2", "google.api_core.exceptions", "requests", "grpc"})
+    assert modules.isdisjoint({TYPED_CLIENT, "google.api_core.exceptions", "requests", "grpc"})

@@ -136,6 +136,20 @@ GATES: tuple[tuple[Mapping[str, Any], str, str, str, int], ...] = (
     ),
     ({"offers": {"us-east5-a": ["v6e-8"]}}, "hardware", "ok", "2 of 3 zones list v6e-1", 0),
     (
+        {"trouble": [{"fault": "unavailable", "method": "runtimeVersions.*"}]},
+        "runtime",
+        "unknown",
+        "Could not list the runtime versions of",
+        0,
+    ),
+    (
+        {"trouble": [{"fault": "location-denied", "method": "runtimeVersions.*", "zone": "us-east5-a"}]},
+        "runtime",
+        "ok",
+        "2 of 3 zones list v2-alpha-tpuv6e",
+        0,
+    ),
+    (
         {"quota": [{"class": "preemptible", "region": "*", "limit": 0}]},
         "quota",
         "warn",
@@ -174,6 +188,17 @@ def test_the_gates_are_summed_up(cli: Open, row: tuple[Mapping[str, Any], str, s
     assert found[check][0] == grade, said.out
     assert words in found[check][1]
     assert said.code == code
+
+
+def test_a_runtime_version_that_no_zone_lists_fails(cli: Open) -> None:
+    said, found = examined(
+        cli(project=OPEN), READY.replace("  type: v6e-1\n", "  type: v6e-1\n  runtime_version: v9\n")
+    )
+    grade, message = found["runtime"]
+    assert grade == "fail"
+    assert "europe-west4-a" in message
+    assert "do not list v9. Leave tpu.runtime_version out" in message
+    assert said.code == 13
 
 
 def test_a_price_that_nobody_offers_fails(cli: Open) -> None:

@@ -128,6 +128,20 @@ def test_what_cannot_be_imported_is_said_and_leaves_nothing_behind(
     assert (at.folder / "gemma.yaml").read_text("utf-8") == PROFILE
 
 
+def test_a_tpu_vm_without_a_queued_resource_is_named_as_one(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "orphan"}])
+    hand_made(at)
+    at.delete_by_hand(HAND_MADE)
+    at.clock.sleep(600)
+    assert at.slices == {}
+    at.write()
+    for name in (HAND_MADE, f"us-east5-a/{HAND_MADE}"):
+        result = at.run("import", "gemma[0]", name)
+        assert result.code == 1
+        assert "my-tpu in us-east5-a is a TPU VM, and no queued resource of this name exists" in result.words
+    assert at.run("state", "list").out == ""
+
+
 def test_one_name_in_two_zones_must_be_named_with_its_zone(cli: Open) -> None:
     at = cli()
     hand_made(at)

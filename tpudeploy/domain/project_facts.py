@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.names import Zone
 
 
 @frozen
@@ -114,6 +115,9 @@ class Wiring:
 
 @frozen
 class ProjectFacts:
+    """The facts around a slice. `runtimes` are the runtime versions by zone, where the TPU API is asked for it."""
+
     access: Access
     wiring: Wiring
     image: Image | Unknown
+    runtimes: Mapping[Zone, frozenset[str] | Unknown]

@@ -59,7 +59,7 @@ class ResourceId:
 def find_resource(
     world: World, id_: ResourceId, project: str, zones: Iterable[Zone], backends: Collection[Backend]
 ) -> CloudResource:
-    """Return the resource with its machine. Raise `errors.StateError` unless there is exactly one.
+    """Return the resource with its machine. Raise `errors.StateError` unless there is one, which is no bare node.
 
     It is searched at the backend in its name, or at `backends` if the name has none.
     Raise `errors.Fault` or `errors.Denied` if it cannot be searched for.
@@ -78,8 +78,14 @@ def find_resource(
         paths = ", ".join(resource.path for resource in listing.resources)
         raise errors.StateError(f"{id_.name} exists in several zones: {paths}.", hint="Specify one of these.")
     (resource,) = listing.resources
-    slices = retry_on_fault(world, project, lambda: world.cloud.slices([resource.ref]))
-    return replace(resource, slice=slices[0]) if slices else resource
+    if resource.ref.is_bare:
+        describe = f"gcloud compute tpus tpu-vm describe {id_.name} --zone={resource.ref.zone} --project={project}"
+        raise errors.StateError(
+            f"{id_.name} in {resource.ref.zone} is a TPU VM, and no queued resource of this name exists. tpudeploy"
+            " manages only queued resources for one node of the same name.",
+            hint=f"It cannot be imported. See which queued resource created it, if any: {describe}",
+        )
+    return resource
 
 
 def check_import(world: World, address: Address, resource: CloudResource, *, foreign: bool) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from tpudeploy.adapters.google import nodes
+from tpudeploy.adapters.google import nodes, typed_reads
 from tpudeploy.adapters.google.body import moment, read_back
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.lists import Listed, creator_of, list_all, parent_of, zone_and_id
@@ -49,20 +50,20 @@ def list_marked(connection: Connection, project: str, zones: Iterable[Zone], *, 
     """See `ports.TpuCloud.list_marked`."""
     places = _places(zones)
     # Nodes are listed first: a slice created in between is in the second list, so its node is not taken for a bare one.
-    machine_sweep = _sweep(project, places, lambda parent: list_all(connection, "nodes", parent)) if machines else None
+    machine_sweep = _sweep(project, places, partial(typed_reads.list_nodes, connection)) if machines else None
     sweep = _sweep(project, places, lambda parent: list_all(connection, "queuedResources", parent))
     if machine_sweep is None:
-        resources = [_resource(project, resource, None) for resource in sweep.items]
+        resources = [_resource(project, item) for item in sweep.items]
         unreachable = sweep.unreachable
     else:
         by_creator = {creator_of(node): node for node in machine_sweep.items}
         machine_nodes = _Nodes(by_creator=by_creator, unreachable=machine_sweep.unreachable)
-        resources = [_resource(project, resource, machine_nodes) for resource in sweep.items]
+        resources = [_with_node(connection, _resource(project, item), machine_nodes) for item in sweep.items]
         listed_creators = {zone_and_id(resource["name"]) for resource in sweep.items}
         for node in machine_sweep.items:
             creator = creator_of(node)
             if creator not in listed_creators and creator[0] not in sweep.unreachable:
-                resources.append(_bare(project, node))
+                resources.append(_marked_node(project, node))
         unreachable = sweep.unreachable | machine_sweep.unreachable
     return Listing(
         project=project,
@@ -76,14 +77,39 @@ def list_named(connection: Connection, project: str, name: str, zones: Iterable[
     """See `ports.TpuCloud.list_named`. If `zone` is given, it must answer."""
     if zone is None:
         sweep = _sweep(project, _places(zones), lambda parent: list_all(connection, "queuedResources", parent))
-        items = [r for r in sweep.items if zone_and_id(r["name"])[1] == name]
-        silent_zones, looked_in = sweep.unreachable, sweep.looked_in
     else:
         items = _get(connection, f"{parent_of(project, zone)}/queuedResources/{name}")
-        silent_zones, looked_in = set(), (zone,)
-    marks = (mark_of(name, read_back(resource).labels) or UNMARKED for resource in items)
-    resources = tuple(_unobserved(project, resource, mark) for resource, mark in zip(items, marks, strict=True))
-    return Listing(project=project, resources=resources, unreachable=tuple(sorted(silent_zones)), looked_in=looked_in)
+        sweep = _Sweep(items=items, unreachable=set(), looked_in=(zone,))
+    resources = [_named(connection, project, item) for item in sweep.items if zone_and_id(item["name"])[1] == name]
+    if not resources:
+        resources = _nodes_named(connection, project, name, zones=_places(zones) if zone is None else (zone,))
+    return Listing(
+        project=project,
+        resources=tuple(resources),
+        unreachable=tuple(sorted(sweep.unreachable)),
+        looked_in=sweep.looked_in,
+    )
+
+
+def _named(connection: Connection, project: str, item: Mapping[str, Any]) -> CloudResource:
+    """Return a queued resource of any creator, with its node."""
+    zone, name = zone_and_id(item["name"])
+    resource = _unobserved(project, item, mark_of(name, read_back(item).labels) or UNMARKED)
+    if resource.slice.phase is not Phase.UP:
+        return resource
+    node = typed_reads.get_node(connection, project, zone, name)
+    return replace(resource, slice=nodes.merge(resource.slice, node))
+
+
+def _nodes_named(connection: Connection, project: str, name: str, *, zones: tuple[Zone, ...]) -> list[CloudResource]:
+    """Return the nodes of this name, whoever created them, so that they can be told from nothing."""
+    if len(zones) == 1:
+        node = typed_reads.get_node(connection, project, zones[0], name)
+        items = [] if node is None else [node]
+    else:
+        sweep = _sweep(project, zones, partial(typed_reads.list_nodes, connection))
+        items = [node for node in sweep.items if zone_and_id(node["name"])[1] == name]
+    return [_bare(project, node, mark_of(name, node.get("labels", {})) or UNMARKED) for node in items]
 
 
 def _get(connection: Connection, path: str) -> list[dict[str, Any]]:
@@ -128,16 +154,22 @@ def _one_by_one(project: str, zones: tuple[Zone, ...], read: Callable[[str], Lis
     return _Sweep(items=items, unreachable=unreachable, looked_in=zones)
 
 
-def _resource(project: str, resource: Mapping[str, Any], machine_nodes: _Nodes | None) -> CloudResource | None:
-    """Return a queued resource with the facts of its node, or None if it does not carry our mark."""
-    zone, name = zone_and_id(resource["name"])
-    mark = mark_of(name, read_back(resource).labels)
-    if mark is None:
-        return None
-    unobserved = _unobserved(project, resource, mark)
-    if machine_nodes is None or unobserved.slice.phase is not Phase.UP or zone in machine_nodes.unreachable:
-        return unobserved
-    return replace(unobserved, slice=nodes.merge(unobserved.slice, machine_nodes.by_creator.get((zone, name))))
+def _resource(project: str, resource: Mapping[str, Any]) -> CloudResource | None:
+    """Return a queued resource without the facts of its node, or None if it does not carry our mark."""
+    mark = mark_of(zone_and_id(resource["name"])[1], read_back(resource).labels)
+    return None if mark is None else _unobserved(project, resource, mark)
+
+
+def _with_node(connection: Connection, resource: CloudResource | None, listed: _Nodes) -> CloudResource | None:
+    """Return a queued resource with the facts of its node.
+
+    A node that the list does not show is looked up before it counts as lost: that v2 lists the nodes of requests
+    through v2alpha1 is unverified.
+    """
+    if resource is None or resource.slice.phase is not Phase.UP or resource.ref.zone in listed.unreachable:
+        return resource
+    node = listed.by_creator.get((resource.ref.zone, resource.ref.name)) or nodes.get(connection, resource.ref)
+    return replace(resource, slice=nodes.merge(resource.slice, node))
 
 
 def _unobserved(project: str, resource: Mapping[str, Any], mark: Mark) -> CloudResource:
@@ -163,12 +195,14 @@ def _unobserved(project: str, resource: Mapping[str, Any], mark: Mark) -> CloudR
     )
 
 
-def _bare(project: str, node: nodes.Node) -> CloudResource | None:
+def _marked_node(project: str, node: nodes.Node) -> CloudResource | None:
+    mark = mark_of(zone_and_id(node["name"])[1], node.get("labels", {}))
+    return None if mark is None else _bare(project, node, mark)
+
+
+def _bare(project: str, node: nodes.Node, mark: Mark) -> CloudResource:
     zone, name = zone_and_id(node["name"])
     labels, metadata = dict(node.get("labels", {})), dict(node.get("metadata", {}))
-    mark = mark_of(name, labels)
-    if mark is None:
-        return None
     ref = SliceRef(name=name, project=project, zone=zone, is_bare=True)
     return CloudResource(
         ref=ref,

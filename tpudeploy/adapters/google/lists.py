@@ -17,7 +17,7 @@ from tpudeploy.domain.together import together
 
 Listed = tuple[list[dict[str, Any]], set[Zone]]
 # The server returns fewer items per page where this is too many for it (its maximum is UNVERIFIED).
-_PAGE = 500
+PAGE = 500
 _KINDS = {"queuedResources": "queued resources", "nodes": "nodes"}
 
 
@@ -28,7 +28,7 @@ def list_all(connection: Connection, kind: str, parent: str, *, only: str = "") 
     read. Raise what `translate_errors` raises.
     """
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations", kind)
-    parameters: dict[str, Any] = {"parent": parent, "pageSize": _PAGE}
+    parameters: dict[str, Any] = {"parent": parent, "pageSize": PAGE}
     if only:
         # A partial response, as every API of Google's offers: startup scripts are most of a fleet's full list.
         parameters["fields"] = f"{kind}({only}),nextPageToken,unreachable"
@@ -37,7 +37,7 @@ def list_all(connection: Connection, kind: str, parent: str, *, only: str = "") 
     with translate_errors(f"list the {_KINDS[kind]} of {parent}"):
         for page in pages(calls, calls.list(**parameters)):
             items += page.get(kind, ())
-            silent_zones.update(map(_zone, page.get("unreachable", ())))
+            silent_zones.update(map(zone_of, page.get("unreachable", ())))
     return items, silent_zones
 
 
@@ -57,7 +57,7 @@ def parent_of(project: str, zone: str) -> str:
     return f"projects/{project}/locations/{zone}"
 
 
-def _zone(location: str) -> Zone:
+def zone_of(location: str) -> Zone:
     """Return the zone of an unreachable location, given as a full name or as an id (which of the two is unverified)."""
     return Zone(location.rpartition("/")[2])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +14,10 @@ from tpudeploy.adapters.google import access, billing, network, quotas
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.offers import offers
 from tpudeploy.adapters.google.safe_read import SafeReader, safe_read
+from tpudeploy.adapters.google.typed_reads import runtime_versions
 from tpudeploy.adapters.registry import Registry
 from tpudeploy.adapters.state import disk
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import Facts, Limit, Offers, Prices, Rate, Unknown, Use
@@ -66,7 +68,13 @@ class GoogleSurvey:
             access_facts = parts.submit(access.read, self._connection, deployment, reader)
             wiring = parts.submit(network.read, self._connection, deployment, reader)
             image = parts.submit(_image, self._connection, deployment.container.image)
-            return ProjectFacts(access=access_facts.result(), wiring=wiring.result(), image=image.result())
+            runtimes = _runtimes(self._connection, deployment, pool, unavailable)
+            return ProjectFacts(
+                access=access_facts.result(),
+                wiring=wiring.result(),
+                image=image.result(),
+                runtimes={zone: future.result() for zone, future in runtimes.items()},
+            )
 
     def lacking(self, project: str | None) -> Unknown | None:
         own = safe_read("find Google credentials", self._connection.project)
@@ -115,6 +123,19 @@ def _or_stale(cached: R | None, current: R | Unknown) -> R | Unknown:
 def _image(connection: Connection, reference: str) -> Image | Unknown:
     registry = Registry(connection.registry, connection.token, timeout=connection.timeout)
     return safe_read(f"look up {reference}", lambda: registry.image(reference))
+
+
+def _runtimes(
+    connection: Connection, deployment: Deployment, pool: ThreadPoolExecutor, unavailable: Unknown | None
+) -> Mapping[Zone, Future[frozenset[str] | Unknown]]:
+    """Read the runtime versions of each zone where the TPU API may be asked. An instance has an image family."""
+
+    def read(zone: Zone) -> frozenset[str] | Unknown:
+        return unavailable or runtime_versions(connection, deployment.project or "", zone)
+
+    places = (candidate.place for candidate in deployment.candidates)
+    zones = dict.fromkeys(place.zone for place in places if place.backend is Backend.QUEUED_RESOURCE)
+    return {zone: pool.submit(read, zone) for zone in zones}
 
 
 def _limits(connection: Connection, project: str) -> tuple[Limit, ...] | Unknown:

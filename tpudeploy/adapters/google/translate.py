@@ -1,7 +1,8 @@
 """Translation of the exceptions of Google's libraries into ours. It happens only here.
 
-Two exception trees can surface: `google.api_core` (Cloud Storage) and `googleapiclient.errors` (discovery). Their
-transports (`requests`, `httplib2`, sockets) and `google.auth` raise exceptions of their own. A test covers them all.
+Two exception trees can surface: `google.api_core` (the typed client, Cloud Storage) and `googleapiclient.errors`
+(discovery). Their transports (`requests`, `httplib2`, sockets), `google.auth`, and the typed client's parser raise
+exceptions of their own. A test covers them all.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ def _translate(action: str, cause: Exception, provisioning: Provisioning | None)
     import requests.exceptions
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
+    from google.protobuf import json_format
 
     match cause:
         case googleapiclient.errors.HttpError():
@@ -117,6 +119,8 @@ def _translate(action: str, cause: Exception, provisioning: Provisioning | None)
             return errors.Denied(f"Could not {action}: {_first_line(cause)}", hint=hint_for("credentials"))
         case auth.TransportError() | googleapiclient.errors.Error() | api.GoogleAPIError():
             return errors.Fault(f"Could not {action}: {_first_line(cause)}")
+        case json_format.Error():  # the page of a proxy, or a field that the typed client does not know
+            return errors.Fault(f"Could not {action}: the reply cannot be parsed ({_first_line(cause)})")
         case requests.exceptions.RequestException() | httplib2.HttpLib2Error() | OSError():
             return errors.Fault(f"Could not {action}: {_first_line(cause)}")
     return None

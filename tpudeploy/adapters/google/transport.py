@@ -1,4 +1,4 @@
-"""httplib2 without its silent retry.
+"""httplib2 without its silent retry, and a check before each request of any client.
 
 When a connection closes before the reply, httplib2 sends any request again, whatever `num_retries` says. For a create,
 that fault leads to two billed slices: the first request succeeds, the second exceeds the quota, and we would move on
@@ -34,13 +34,19 @@ def guarded(check: Callable[[], None]) -> Iterator[None]:
         _checks.reset(token)
 
 
+def call_check(request: Any) -> Any:
+    """Call the check of `guarded`. A session of `requests` calls this as its `auth`, once the credentials are ready."""
+    check = _checks.get()
+    if check is not None:
+        check()
+    return request
+
+
 class _Once:
     """Raises a connection reset in place of http.client's bad status line, on which httplib2 would send again."""
 
     def request(self, *arguments: Any, **options: Any) -> None:
-        check = _checks.get()
-        if check is not None:
-            check()
+        call_check(None)
         super().request(*arguments, **options)  # type: ignore[misc]  # a mix-in, see below
 
     def getresponse(self, *arguments: Any, **options: Any) -> Any:

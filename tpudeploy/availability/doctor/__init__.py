@@ -23,6 +23,7 @@ EXAMINATIONS = (
     deployment.disk,
     deployment.checks,
     places.hardware,
+    places.runtime,
     places.model,
     places.quota,
     places.price,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.availability.diagnosis import Finding
-from tpudeploy.availability.doctor.case import Case, fail, ok, unknown, warn
+from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, some_or_all, unknown, warn
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import Fill, Gate, Source, Standing
 from tpudeploy.domain.facts import Unknown
 
@@ -24,6 +25,22 @@ def hardware(case: Case) -> Iterator[Finding]:
     else:
         by = "" if reading.source is Source.LIVE else f", by the catalogue of {reading.as_of}"
         yield ok("hardware", f"{listing} of {len(answers)} zones list {kind}{by}.")
+
+
+def runtime(case: Case) -> Iterator[Finding]:
+    """Check that the zones list the runtime version. A zone that lists none is one that the project cannot use."""
+    wanted = case.deployment.runtimes.get(Backend.QUEUED_RESOURCE, "")
+    listed = {zone: fact for zone, fact in case.facts.runtimes.items() if fact and not isinstance(fact, Unknown)}
+    lacking = [str(zone) for zone, versions in listed.items() if wanted not in versions]
+    reason = next((fact for fact in case.facts.runtimes.values() if isinstance(fact, Unknown)), None)
+    if lacking:
+        message = f"{enumerate_some(lacking)} {'does' if len(lacking) == 1 else 'do'} not list {wanted}."
+        hint = "Leave tpu.runtime_version out: each generation has a suitable default."
+        yield some_or_all("runtime", lacking, len(listed), message, hint)
+    elif listed:
+        yield ok("runtime", f"{len(listed)} of {len(case.facts.runtimes)} zones list {wanted}.")
+    elif reason:
+        yield unknown(case, "runtime", reason)
 
 
 def model(case: Case) -> Iterator[Finding]:
