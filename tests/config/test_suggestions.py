@@ -120,6 +120,11 @@ def test_what_is_suggested_for_a_profile_is_accepted(what: str, data: st.DataObj
         ("trillium-4", "v6e-4"),
         ("ct6e-standard-2t", "v6e-4"),
         ("V6E-4", "v6e-4"),
+        ("v5p-4", "v5p-8"),
+        ("v5p-6", "v5p-8"),
+        ("v4-16", "v4-8"),
+        ("ct5p-hightpu-8t", "v5p-8"),
+        ("ironwood-1", "tpu7x-4"),
     ],
 )
 def test_a_type_that_there_is_not_has_the_nearest_size_of_its_generation(written: str, meant: str) -> None:
@@ -131,11 +136,8 @@ def test_a_type_that_there_is_not_has_the_nearest_size_of_its_generation(written
     ("written", "code"),
     [
         ("a100", codes.UNKNOWN_TYPE),
-        ("v5p-8", codes.NOT_SUPPORTED),
-        ("v4-8", codes.NOT_SUPPORTED),
-        ("v7x-4", codes.NOT_SUPPORTED),
-        ("tpu7x-standard-4t", codes.NOT_SUPPORTED),
-        ("ct5p-hightpu-1t-tpu", codes.NOT_SUPPORTED),
+        ("v3-8", codes.NOT_SUPPORTED),
+        ("v8i-4", codes.NOT_SUPPORTED),
     ],
 )
 def test_another_generation_is_not_offered_instead_of_one_that_is_not_known(written: str, code: str) -> None:
@@ -146,11 +148,19 @@ def test_another_generation_is_not_offered_instead_of_one_that_is_not_known(writ
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [("v5e-4", "v5litepod-4"), ("ct6e-standard-4t", "v6e-4"), ("ct6e-standard-8t", "v6e-8"), ("v6e-1", "v6e-1")],
+    [(name, t.name) for t in catalog.accelerator_types() if t.hosts == 1 for name in catalog.names_of(t)],
 )
 def test_a_type_has_the_names_of_both_apis_and_a_plain_one(written: str, meant: str) -> None:
     assert not any(d.code in {codes.UNKNOWN_TYPE, codes.NOT_SUPPORTED} for d in problems(_types(written)))
     assert accelerator_type(written).name == meant
+
+
+def test_a_suggestion_is_a_size_that_the_backend_of_the_profile_has() -> None:
+    backend = "placement: {backend: gce-instance}\n"
+    assert 'did you mean "ct5p-hightpu-1t-tpu"?' in _of(problems(_types("v5p-2") + backend), codes.UNKNOWN_TYPE)
+    assert 'did you mean "v5p-8"? Its name counts cores: it has 4 chips' in _of(
+        problems(_types("v5p-2")), codes.UNKNOWN_TYPE
+    )
 
 
 def test_a_key_that_is_written_already_is_not_suggested() -> None:

@@ -80,7 +80,7 @@ def _line(model: str, kind: str) -> Roofline:
     known, accelerator = families.find_model(model), catalog.accelerator_type(kind)
     assert known is not None
     assert accelerator is not None
-    return Roofline(model=known, accelerator=accelerator, chips=accelerator.chips)
+    return Roofline(model=known, accelerator=accelerator, devices=accelerator.devices)
 
 
 def test_the_published_475552_tokens_a_second_would_be_most_of_four_chips_before_attention() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tpudeploy import catalog
@@ -51,18 +52,19 @@ class Query:
     @classmethod
     def for_deployment(cls, deployment: Deployment, kind: AcceleratorType | None = None) -> Query:
         """Return the places that a profile names, too expensive or not; for another slice type, where one is given."""
-        attributes = deployment.attributes
+        attributes, slice_type = deployment.attributes, kind or deployment.accelerator
         zones, models = attributes.get("placement.zones"), attributes.get("placement.provisioning")
         most, reservation = attributes.get("placement.max_price_per_chip_hour"), deployment.reservation
         return cls(
-            type=kind or deployment.accelerator,
+            type=slice_type,
             profile=deployment.name,
             zones=tuple(Zone(str(z)) for z in zones) if isinstance(zones, list) else None,
             reserved=Zone(reservation.split("/")[3]) if reservation is not None else None,
             models=tuple(Provisioning(str(m)) for m in models) if isinstance(models, list) else _USUAL,
             most_usd=float(most) if isinstance(most, int | float) else None,
             has_taste=True,
-            backends=deployment.backends,
+            # Another type may be one that the profile's API does not create.
+            backends=tuple(b for b in deployment.backends if b in slice_type.backends) or slice_type.backends[:1],
         )
 
 
@@ -71,6 +73,7 @@ def judge_zones(
 ) -> Zones:
     """Return every pair in question, the one to request first on top."""
     entries = () if isinstance(history, Unknown) else history
+    facts = _with_offers_of(query.type, facts)
     generation = catalog.generation(query.type.generation)
     judge = _Judge(
         query=query,
@@ -98,6 +101,14 @@ def judge_zones(
             else Reading(source=Source.LOG),
         },
     )
+
+
+def _with_offers_of(slice_type: AcceleratorType, facts: Facts) -> Facts:
+    """Return the facts, with the offers unknown for a type that the TPU API, whose list is read, does not create."""
+    if Backend.QUEUED_RESOURCE in slice_type.backends:
+        return facts
+    because = f"The TPU API does not list {slice_type.name}, and tpudeploy does not read Compute Engine's types."
+    return replace(facts, offers=Unknown(because=because, hint="See `gcloud compute machine-types list`."))
 
 
 @frozen
@@ -249,7 +260,11 @@ class _Judge:
         if isinstance(self.facts.limits, Unknown):
             return Reading(source=Source.NONE, unknown=self.facts.limits)
         if not self.book.limits:
-            because = f"Service Usage names no metric like `{self.generation.quota}`."
+            tpu_api = self.generation.tpu_api
+            quota = "" if tpu_api is None else tpu_api.quota
+            because = f"The quota of {self.generation.name} at the TPU API has a name that is not known."
+            if quota:
+                because = f"Service Usage names no metric like `{quota}`."
             unknown = Unknown(because=because, hint="See the console's page of quotas.")
             return Reading(source=Source.NONE, unknown=unknown)
         uses = self.facts.uses

@@ -145,10 +145,10 @@ def _engines(current: HbmBudget, workload: Workload) -> Iterator[tuple[Accelerat
     engine, tokens = current.engine, workload.context_tokens + workload.output_tokens
     length = min(-(-tokens // _LENGTH_STEP) * _LENGTH_STEP, max(current.model.max_position, tokens))
     for kind in catalog.generation(current.accelerator.generation).types:
-        for tensor in range(1, kind.chips + 1):
-            if kind.hosts > 1 or kind.chips % tensor:
+        for tensor in range(1, kind.devices + 1):
+            if kind.hosts > 1 or kind.devices % tensor:
                 continue
-            data = kind.chips // tensor
+            data = kind.devices // tensor
             yield (
                 kind,
                 replace(

@@ -24,11 +24,11 @@ _TERA, _GIGA = 1e12, 1e9
 
 @frozen
 class Roofline:
-    """A model on the `chips` of one tensor-parallel rank, and the number of such `ranks`."""
+    """A model on the `devices` of one tensor-parallel rank, and the number of such `ranks`."""
 
     model: LanguageModel
     accelerator: AcceleratorType
-    chips: int
+    devices: int
     ranks: int = 1
     dtype: str = "bfloat16"
 
@@ -37,7 +37,7 @@ class Roofline:
         if figures.input_tokens_per_second is None and figures.output_tokens_per_second is None:
             return None
         prompt, answer = figures.input_tokens_per_second or 0.0, figures.output_tokens_per_second or 0.0
-        peak = catalog.generation(self.accelerator.generation).peak_bf16_tflops * _TERA * self.chips * self.ranks
+        peak = catalog.generation(self.accelerator.generation).peak_bf16_tflops * _TERA * self._chips * self.ranks
         needed = active_parameters(self.model) * (prompt + answer) + head_parameters(self.model) * answer
         return _FLOPS * needed / peak
 
@@ -46,14 +46,19 @@ class Roofline:
         if figures.itl_seconds is None or figures.itl_seconds.mean <= 0:
             return None
         weights = (active_parameters(self.model) + head_parameters(self.model)) * itemsize(self.dtype)
-        bandwidth = catalog.generation(self.accelerator.generation).hbm_gbytes_per_second * _GIGA * self.chips
+        bandwidth = catalog.generation(self.accelerator.generation).hbm_gbytes_per_second * _GIGA * self._chips
         return weights / bandwidth / figures.itl_seconds.mean
+
+    @property
+    def _chips(self) -> float:
+        """The chips of a rank: half a chip is one of its two devices."""
+        return self.devices / self.accelerator.devices_per_chip
 
 
 def roofline(subject: Subject, deployment: Deployment | None) -> Roofline | None:
     """Return the limits for a subject, or None if its model or its chips are unknown.
 
-    Without a deployment, bfloat16 and tensor parallelism over all chips are assumed.
+    Without a deployment, bfloat16 and tensor parallelism over all devices are assumed.
     """
     kind = catalog.accelerator_type(subject.accelerator_type)
     if kind is None:
@@ -63,15 +68,17 @@ def roofline(subject: Subject, deployment: Deployment | None) -> Roofline | None
             model = families.find_model(subject.model_id)
         except NotCovered:
             return None
-        return None if model is None else Roofline(model=model, accelerator=kind, chips=kind.chips)
+        return None if model is None else Roofline(model=model, accelerator=kind, devices=kind.devices)
     budget = deployment.budget
-    if not isinstance(budget, HbmBudget):
+    model, engine = budget.model, budget.engine
+    # The limits do not depend on how much memory a device has.
+    is_certain = isinstance(budget, HbmBudget) or budget.lacks_limit_alone
+    if not is_certain or model is None or engine is None:
         return None
-    engine = budget.engine
     return Roofline(
-        model=budget.model,
+        model=model,
         accelerator=kind,
-        chips=engine.tensor_parallel,
+        devices=engine.tensor_parallel,
         ranks=engine.data_parallel,
         dtype=engine.dtype,
     )

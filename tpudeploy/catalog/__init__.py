@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from tpudeploy.catalog.generations import GENERATIONS, UNSUPPORTED_GENERATIONS
-from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
+from tpudeploy.domain.accelerator import AcceleratorType, Generation
 
 __all__ = ["UNSUPPORTED_GENERATIONS"]
 
@@ -20,7 +20,7 @@ _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     "tpu7x": ("7x", "v7x", "ironwood"),
 }
 _TYPE_NAME = re.compile(
-    r"^(?:tpu[-_ ]?)?(?P<generation>v\d+[a-z]*|ct\d[a-z]+|trillium|ironwood|7x)(?:\D+(?P<chips>\d{1,5})[\w-]*)?$"
+    r"^(?:tpu[-_ ]?)?(?P<generation>v\d+[a-z]*|ct\d[a-z]+|trillium|ironwood|7x)(?:\D+(?P<size>\d{1,5})[\w-]*)?$"
 )
 
 
@@ -31,14 +31,36 @@ def accelerator_types() -> tuple[AcceleratorType, ...]:
 @lru_cache(maxsize=256)
 def accelerator_type(name: str) -> AcceleratorType | None:
     """Return the type of this name: the TPU API's, the machine type of a single host, or generation and chips."""
-    return next((t for t in accelerator_types() if name in _names_of(t)), None)
+    return next((t for t in accelerator_types() if name in names_of(t)), None)
 
 
-def _names_of(slice_type: AcceleratorType) -> tuple[str, ...]:
-    plain = f"{slice_type.generation}-{slice_type.chips}"
+def names_of(slice_type: AcceleratorType) -> tuple[str, ...]:
+    """Return every name of a type that a profile may use, the one of plans and states first.
+
+    A generation whose names at the TPU API count cores has no names that count chips: `v5p-8` would be two types.
+    """
+    is_ambiguous = any(map(counts_cores, generation(slice_type.generation).types))
+    plain = () if is_ambiguous else (f"{slice_type.generation}-{slice_type.chips}",)
     # Slices of several hosts are made of the machines of a single-host type.
     machine = (slice_type.machine_type,) if slice_type.hosts == 1 else ()
-    return (slice_type.name, plain, *machine)
+    return tuple(dict.fromkeys((slice_type.name, *plain, *machine, *slice_type.also_called)))
+
+
+def counts_cores(slice_type: AcceleratorType) -> bool:
+    """Return whether the number in a name of the TPU API is that of TensorCores, and not of chips."""
+    return slice_type.name == f"{slice_type.generation}-{2 * slice_type.chips}"
+
+
+def type_of_topology(generation_name: str, topology: str) -> AcceleratorType | None:
+    """Return the type of this generation, by any of its names, and topology; None for one that it does not have."""
+    name = _generation_of(generation_name.strip().lower())
+    return next((t for t in accelerator_types() if (t.generation, t.topology) == (name, topology)), None)
+
+
+def types_of(generation_name: str) -> tuple[AcceleratorType, ...]:
+    """Return the types of a generation, by any of its names; none for an unknown generation."""
+    name = _generation_of(generation_name.strip().lower())
+    return tuple(t for t in accelerator_types() if t.generation == name)
 
 
 def unsupported_generation(type_name: str) -> str | None:
@@ -52,12 +74,6 @@ def _generation_of(word: str) -> str | None:
     """Return the generation of this name or alias, or None for an unknown one."""
     names = (*(g.name for g in GENERATIONS), *UNSUPPORTED_GENERATIONS)
     return next((name for name in names if word == name or word in _ALSO_CALLED.get(name, ())), None)
-
-
-def backends_of(slice_type: AcceleratorType) -> tuple[Backend, ...]:
-    """Return the backends that create slices of this type. Several hosts are one request at the TPU API alone."""
-    backends = generation(slice_type.generation).backends
-    return backends if slice_type.hosts == 1 else tuple(b for b in backends if b is Backend.QUEUED_RESOURCE)
 
 
 @lru_cache(maxsize=256)
@@ -88,8 +104,11 @@ def closest_type(name: str, *, is_accepted: Callable[[AcceleratorType], bool]) -
     parts = _TYPE_NAME.search(name.strip().lower())
     if parts is None:
         return None
-    generation_name = _generation_of(parts["generation"])
-    sizes = [t for t in accelerator_types() if t.generation == generation_name and is_accepted(t)]
-    chips = max(int(parts["chips"] or 1), 1)
-    nearest = min(sizes, key=lambda t: (max(t.chips, chips) / min(t.chips, chips), -t.chips), default=None)
+    sizes = [t for t in types_of(parts["generation"]) if is_accepted(t)]
+    is_machine = parts["generation"].startswith("ct")
+    units = 1 if is_machine or not any(map(counts_cores, sizes)) else 2
+    size = max(int(parts["size"] or 1), 1)
+    nearest = min(
+        sizes, key=lambda t: (max(t.chips * units, size) / min(t.chips * units, size), -t.chips), default=None
+    )
     return None if nearest is None else nearest.name

@@ -1,10 +1,19 @@
-"""TPU generations, one row each: sizes, memory, runtime, zones, list prices. Add a generation here."""
+"""TPU generations, one row each: sizes, memory, runtime, zones, list prices. Add a generation here.
+
+Each row begins with a comment that says where its facts come from. Facts without a second source are marked as
+unverified, and what is not known is None, "" or absent: a caller must say so, and never assume a value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from tpudeploy.domain.accelerator import AcceleratorType, ComputeEngine, Generation, Sku
+from tpudeploy.domain.accelerator import AcceleratorType, Backend, ComputeEngine, Generation, Sku, Support, TpuApi
+
+_TPU_API = (Backend.QUEUED_RESOURCE,)
+_COMPUTE_ENGINE = (Backend.GCE_INSTANCE,)
+_BOTH = (*_TPU_API, *_COMPUTE_ENGINE)
 
 
 def _v6e(
@@ -24,7 +33,9 @@ def _v6e(
         hosts=hosts,
         host_ram_gib=ram,
         machine_type=machine,
+        backends=_BOTH if hosts == 1 else _TPU_API,
         threads_per_core=threads_per_core,
+        also_called=(f"{machine}-tpu",) if hosts == 1 else (),
     )
 
 
@@ -37,13 +48,33 @@ def _v5e(chips: int, topology: str, *, ram: int) -> AcceleratorType:
         hosts=1,
         host_ram_gib=ram,
         machine_type=f"ct5lp-hightpu-{chips}t",
+        backends=_TPU_API,
+    )
+
+
+def _v5p(name: str, chips: int, topology: str, machine: str, **facts: Any) -> AcceleratorType:
+    return AcceleratorType(
+        name=name, generation="v5p", topology=topology, chips=chips, machine_type=machine, **{"hosts": 1, **facts}
+    )
+
+
+def _tpu7x(chips: int, topology: str) -> AcceleratorType:
+    return AcceleratorType(
+        name=f"tpu7x-{chips}",
+        generation="tpu7x",
+        topology=topology,
+        chips=chips,
+        hosts=chips // 4,
+        host_ram_gib=894,
+        machine_type="tpu7x-standard-4t",
+        backends=_COMPUTE_ENGINE,
+        devices_per_chip=2,
     )
 
 
 # Sizes: Google's v6e page; host counts for 16 chips and up: four chips a VM. RAM of the 4t machine is unverified.
-# bytes_limit: measured, vLLM pull request 16211 (`gpu_memory_per_device`); v5e inferred from boot logs.
+# bytes_limit: measured, vLLM pull request 16211 (`gpu_memory_per_device`).
 # Peaks: Google's v6e page; of its revisions (1,600, 1,638, 1,640 GB/s) the highest, for they are there to be exceeded.
-# v5e: Google's v5e page (197 TFLOPs; 819 GB/s, or 800 GiB/s).
 # Zones: where accelerator-types lists v6e-1 (2026-08), those that took flex-start first. A zone can list a type and
 # serve nothing; quota is no zone list either (37 zones report v6e quota, 18 have hardware).
 # Flex-start: dated by the last of the published runs, operations guides and Google's page that speak of a zone; the
@@ -58,11 +89,12 @@ def _v5e(chips: int, topology: str, *, ram: int) -> AcceleratorType:
 # Prices: USD per chip-hour, SkyPilot catalogue v8 and the billing catalogue (2026-08); spot prices move monthly.
 V6E = Generation(
     name="v6e",
-    runtime_version="v2-alpha-tpuv6e",
     hbm_gib=32,
     bytes_limit=33_550_237_696,
     peak_bf16_tflops=918,
     hbm_gbytes_per_second=1640,
+    computes_fp8=False,
+    support=Support.RECOMMENDED,
     types=(
         _v6e(1, "1x1", machine="ct6e-standard-1t", ram=164),
         _v6e(4, "2x2"),
@@ -130,7 +162,7 @@ V6E = Generation(
         "spot": Sku(begins="TpuV6e attached to Spot Preemptible VMs", usage="Preemptible"),
         "flex-start": Sku(begins="DWS Defined Duration V6e running in ", usage="OnDemand"),
     },
-    quota="tpu-v6e",
+    tpu_api=TpuApi(runtime_version="v2-alpha-tpuv6e", config_type="V6E", quota="tpu-v6e"),
     compute_engine=ComputeEngine(
         image_family="ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e",
         disk_type="hyperdisk-balanced",
@@ -140,34 +172,168 @@ V6E = Generation(
             "on-demand": "TPUS-PER-TPU-FAMILY-per-project-region",
         },
     ),
+    gke_accelerator="tpu-v6e-slice",
 )
 
 # The TPU API serves v5e. Compute Engine answers `403 This user agent is not allowed to use the machine type` (2026-09).
-# Zones and prices are not researched yet, so `zones: any` finds none and a list is needed.
+# bytes_limit: inferred from boot logs, which it reproduces. Peaks: Google's v5e page (197 TFLOPs; 819 GB/s, or 800
+# GiB/s). Zones: Google's page of regions and zones (2026). Which of them take flex-start is not recorded.
+# Prices: on-demand from SkyPilot catalogue v8, in a version of unknown date; spot and flex-start in us-west4 are from
+# reports of 2026-08. The texts of its SKUs are not known, so live prices are not read.
 V5E = Generation(
     name="v5e",
-    runtime_version="v2-alpha-tpuv5-lite",
     hbm_gib=16,
     bytes_limit=16_909_336_576,
     peak_bf16_tflops=197,
     hbm_gbytes_per_second=859,
+    computes_fp8=False,
+    support=Support.RECOMMENDED,
     types=(_v5e(1, "1x1", ram=44), _v5e(4, "2x2", ram=176), _v5e(8, "2x4", ram=352)),
-    zones=(),
-    zones_as_of="",
+    zones=("us-west4-a", "us-central1-a", "us-south1-a", "us-west1-c", "europe-west4-b"),
+    zones_as_of="2026",
     flex_start_zones={},
     flex_start_refused={},
-    prices={},
-    prices_as_of="",
+    prices={
+        "us-west4": {"on-demand": 1.20, "spot": 0.607, "flex-start": 0.60},
+        "us-central1": {"on-demand": 1.20},
+        "us-south1": {"on-demand": 1.416},
+        "us-west1": {"on-demand": 1.20},
+        "us-east1": {"on-demand": 1.20},
+        "us-east4": {"on-demand": 1.20},
+        "us-east5": {"on-demand": 1.20},
+        "europe-west4": {"on-demand": 1.56},
+        "europe-west1": {"on-demand": 1.32132},
+        "asia-southeast1": {"on-demand": 1.56},
+    },
+    prices_as_of="2026",
     skus={},
-    quota="tpu-v5s-litepod",
+    tpu_api=TpuApi(runtime_version="v2-alpha-tpuv5-lite", config_type="V5LITE_POD", quota="tpu-v5s-litepod"),
+    compute_engine=None,
+    gke_accelerator="tpu-v5-lite-podslice",
 )
 
-GENERATIONS = (V6E, V5E)
+# Sizes: Google's v5p page; its names at the TPU API count TensorCores, of which a chip has two and the runtime sees one
+# device. Machines of 1 and 2 chips exist at Compute Engine alone. RAM: 112 GB is from Google's page, 448 GB is
+# unverified, that of -2t is not known.
+# bytes_limit: not recorded. XLA's messages name 95.74 GiB of HBM, so Google's "95 GB" is not an upper bound; 96 is.
+# Zones: Google's page (2026), with europe-west4-b by SkyPilot's catalogue. Flex-start: no request is recorded.
+# Quota at the TPU API counts cores; the name of its metric is by analogy (unverified). Quota ids of Compute Engine:
+# Cloud Quotas, 2026-08. The disk type is that of v6e (unverified).
+# Prices: on-demand from SkyPilot catalogue v8, in a version of unknown date. The texts of its SKUs are not known.
+V5P = Generation(
+    name="v5p",
+    hbm_gib=96,
+    bytes_limit=None,
+    peak_bf16_tflops=459,
+    hbm_gbytes_per_second=2765,
+    computes_fp8=False,
+    support=Support.EXPERIMENTAL,
+    types=(
+        _v5p("ct5p-hightpu-1t-tpu", 1, "1x1x1", "ct5p-hightpu-1t-tpu", host_ram_gib=104, backends=_COMPUTE_ENGINE),
+        _v5p("ct5p-hightpu-2t-tpu", 2, "1x2x1", "ct5p-hightpu-2t-tpu", host_ram_gib=None, backends=_COMPUTE_ENGINE),
+        _v5p("v5p-8", 4, "2x2x1", "ct5p-hightpu-4t", host_ram_gib=417, backends=_BOTH),
+        _v5p("v5p-16", 8, "2x2x2", "ct5p-hightpu-4t", host_ram_gib=417, backends=_TPU_API, hosts=2),
+    ),
+    zones=("us-east5-a", "us-central1-a", "europe-west4-b"),
+    zones_as_of="2026",
+    flex_start_zones={},
+    flex_start_refused={},
+    prices={
+        "us-east5": {"on-demand": 4.20},
+        "us-central1": {"on-demand": 4.20},
+        "us-east1": {"on-demand": 4.20},
+        "us-south1": {"on-demand": 4.779},
+        "europe-west1": {"on-demand": 4.459455},
+        "europe-west4": {"on-demand": 4.2525},
+    },
+    prices_as_of="2026",
+    skus={},
+    tpu_api=TpuApi(runtime_version="v2-alpha-tpuv5", config_type="V5P", quota="tpu-v5p", quota_units_per_chip=2),
+    compute_engine=ComputeEngine(
+        image_family="ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e",
+        disk_type="hyperdisk-balanced",
+        quotas={
+            "spot": "PREEMPTIBLE-TPU-V5P-per-project-region",
+            "flex-start": "PREEMPTIBLE-TPU-V5P-per-project-region",
+            "on-demand": "TPU-V5P-per-project-region",
+        },
+    ),
+    gke_accelerator="tpu-v5p-slice",
+)
+
+# TPU7x (Ironwood): a chip has two devices of 96 GB, and tensor parallelism counts devices. The TPU API has none.
+# Topologies and host counts: node pools that others run (2026-09); 960 GB of RAM is unverified.
+# bytes_limit: not recorded. XLA's messages name 94.75 GiB a device. Peaks: Google's page; 7,380 GB/s is unverified.
+# Zones: Google's page (2026). Flex-start: sources disagree (vLLM's page says no, Google's names an allowlist, SkyPilot
+# asks in us-central1-c), so neither is recorded.
+# Prices: Google's price page, 2026-08. No spot price is listed. That a unit of its SKU is a chip is by analogy.
+# The quota of preemptible chips and the tpu_family are not known. The disk type is that of v6e (unverified).
+TPU7X = Generation(
+    name="tpu7x",
+    hbm_gib=96,
+    bytes_limit=None,
+    peak_bf16_tflops=2307,
+    hbm_gbytes_per_second=7380,
+    computes_fp8=True,
+    support=Support.RECOMMENDED,
+    types=(_tpu7x(4, "2x2x1"), _tpu7x(8, "2x2x2"), _tpu7x(16, "2x2x4"), _tpu7x(64, "4x4x4")),
+    zones=("us-central1-c", "us-central1-ai1a"),
+    zones_as_of="2026",
+    flex_start_zones={},
+    flex_start_refused={},
+    prices={"us-central1": {"on-demand": 12.00, "flex-start": 6.00}, "europe-west2": {"on-demand": 13.20}},
+    prices_as_of="2026-08",
+    skus={"on-demand": Sku(begins="TPU7x running in ", usage="OnDemand")},
+    tpu_api=None,
+    compute_engine=ComputeEngine(
+        image_family="ubuntu-accel-2404-amd64-tpu-tpu7x",
+        disk_type="hyperdisk-balanced",
+        quotas={"on-demand": "TPUS-PER-TPU-FAMILY-per-project-region"},
+    ),
+    gke_accelerator="tpu7x",
+)
+
+# v4: names at the TPU API count TensorCores, as for v5p. Its RAM and its quota are not known, and its machine's name is
+# unverified. bytes_limit: not recorded; a log of vLLM on 32 chips sums up to 30.75 GiB a chip. Peaks: Google's page;
+# 1,228 GB/s is unverified. Zone: Google's page (2026). Prices: SkyPilot catalogue v8, in a version of unknown date.
+V4 = Generation(
+    name="v4",
+    hbm_gib=32,
+    bytes_limit=None,
+    peak_bf16_tflops=275,
+    hbm_gbytes_per_second=1228,
+    computes_fp8=False,
+    support=Support.EXPERIMENTAL,
+    types=(
+        AcceleratorType(
+            name="v4-8",
+            generation="v4",
+            topology="2x2x1",
+            chips=4,
+            hosts=1,
+            host_ram_gib=None,
+            machine_type="ct4p-hightpu-4t",
+            backends=_TPU_API,
+        ),
+    ),
+    zones=("us-central2-b",),
+    zones_as_of="2026",
+    flex_start_zones={},
+    flex_start_refused={},
+    prices={"us-central2": {"on-demand": 3.22}},
+    prices_as_of="2026",
+    skus={},
+    tpu_api=TpuApi(runtime_version="tpu-ubuntu2204-base", config_type="V4"),
+    compute_engine=None,
+    gke_accelerator="tpu-v4-podslice",
+)
+
+GENERATIONS = (V6E, V5E, V5P, TPU7X, V4)
 
 # Generations that Google has and tpudeploy refuses, with what is not known of them. A guess would be worse: a wrong
-# memory limit is found when the engine dies on a slice that was waited for (docs of each generation, 2026-08).
+# memory limit is found when the engine dies on a slice that was waited for.
 UNSUPPORTED_GENERATIONS: Mapping[str, str] = {
-    "v4": "the memory that its runtime reports, its machines and its zones",
-    "v5p": "the memory that its runtime reports, its quota in chips and its prices",
-    "tpu7x": "the memory that each of its two devices per chip reports, and where flex-start is accepted",
+    "v2": "a vLLM that runs on it",
+    "v3": "a vLLM that runs on it",
+    "v8i": "its sizes, its machines and its zones",
 }

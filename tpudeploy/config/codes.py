@@ -205,7 +205,7 @@ PARALLELISM = _code(
     "TPU1302",
     "Impossible parallelism",
     "tensor_parallel_size x data_parallel_size chips are used; a slice has a fixed number, and the product must "
-    "divide it.",
+    "divide it. On TPU7x a chip has two devices, which both sizes count.",
     "tpu: {type: v6e-4}\nserving: {tensor_parallel_size: 4}",
 )
 RUNTIME_MISMATCH = _code(
@@ -219,6 +219,20 @@ IDLE_CHIPS = _code(
     "Idle chips",
     "A warning: tensor_parallel_size x data_parallel_size uses fewer chips than the slice has. All of them are billed.",
     "tpu: {type: v6e-4}\nserving: {tensor_parallel_size: 4}",
+)
+TOPOLOGY = _code(
+    "TPU1305",
+    "Generation and topology that name no slice",
+    "tpu.generation and tpu.topology together are another way to write tpu.type: v6e with 2x2 is v6e-4. Both are "
+    "needed, and the catalogue must have that slice. tpu.type may be written too if it is the same one.",
+    "tpu: {generation: v6e, topology: 2x2}",
+)
+EXPERIMENTAL_GENERATION = _code(
+    "TPU1306",
+    "TPU generation with experimental support",
+    "A warning: vLLM's pages recommend some TPU generations, and call others experimental. On those fewer models and "
+    "flags are tested.",
+    "tpu: {type: v6e-4}",
 )
 UNKNOWN_FLAG = _code(
     "TPU1310",
@@ -310,8 +324,9 @@ ZONE_UNKNOWN = _code(
 )
 BACKEND_UNSERVED = _code(
     "TPU1326",
-    "Backend that does not serve the generation",
-    "Google serves each TPU generation through some of its APIs: v5e through the TPU API alone, v6e through both.",
+    "Backend that does not serve the slice type",
+    "Google serves each TPU generation through some of its APIs: v4 and v5e through the TPU API alone, TPU7x through "
+    "Compute Engine alone, v6e and v5p through both. Slices of one or two chips of v5p exist at Compute Engine alone.",
     "placement: {backend: queued-resource}",
 )
 RUN_TOO_SHORT = _code(

@@ -21,6 +21,7 @@ from tpudeploy.config.rules.table import RULES
 from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.config.source import Source, decode
 from tpudeploy.config.tokens import tokens_in
+from tpudeploy.config.topology import with_type
 from tpudeploy.config.translate import translate, unknown_key
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.config.withhold import has_withheld, with_stand_ins, withhold, without_text
@@ -65,10 +66,11 @@ def parse(
     diagnostics = in_order(without_text(_without_echoes(layers.problems, problems, whole=layers.whole), layers.outside))
     if spec is None or errors_in(diagnostics):
         raise _invalid(path, diagnostics)
-    return Profile(spec=spec, origins=Origins(tree), warnings=diagnostics, reader=reader)
+    return Profile(spec=spec, origins=Origins(with_type(tree)), warnings=diagnostics, reader=reader)
 
 
 def _check(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec | None, list[Diagnostic]]:
+    tree = with_type(tree)
     problems = [diagnostic for rule in RULES for diagnostic in rule(tree)]
     problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
     try:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from tpudeploy.catalog import closest, flags
-from tpudeploy.config import codes, core_scalars
+from tpudeploy.config import codes, core_scalars, topology
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.keys import all_keys, fields_at, section_of
 from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location, plain
@@ -43,6 +43,9 @@ def translate(error: ValidationError, root: MapNode, deleted: Mapping[Path, Loca
     # A misspelled required key is one problem, not an unknown key and a missing one.
     unknown = [finding["loc"] for finding in findings if finding["type"] == "extra_forbidden"]
     suggested = {(*path[:-1], closest(str(path[-1]), _absent(path, root))) for path in unknown}
+    # A rule says why the generation and the topology that are written name no type.
+    if any(find(root, ("tpu", key)) for key in topology.KEYS):
+        suggested.add(("tpu", "type"))
     for finding in findings:
         path = _path(finding["loc"], root)
         if finding["type"] == "missing":

@@ -15,12 +15,22 @@ class Backend(StrEnum):
     GCE_INSTANCE = "gce-instance"
 
 
+class Support(StrEnum):
+    """How far vLLM supports a generation, by the words of its own pages."""
+
+    RECOMMENDED = "recommended"
+    EXPERIMENTAL = "experimental"
+
+
 @frozen
 class AcceleratorType:
-    """One slice size, by the TPU API's name, e.g. `v6e-4`.
+    """One slice size. `name` is the one name that plans and states use: the TPU API's, where that API has the size.
 
-    `machine_type` is the machine of each host, by Compute Engine's name. `threads_per_core` is what Compute Engine
-    requires an instance of this size to request, or None.
+    `machine_type` is the machine of each host, by Compute Engine's name, and `also_called` are other names of it.
+    `host_ram_gib` is None where it is not known. `backends` are those that create slices of this size, the default
+    first. `threads_per_core` is what Compute Engine requires an instance of this size to request, or None.
+
+    A device is what the runtime and vLLM count, and what has a memory of its own: a chip of some generations has two.
     """
 
     name: str
@@ -28,9 +38,21 @@ class AcceleratorType:
     topology: str
     chips: int
     hosts: int
-    host_ram_gib: int
+    host_ram_gib: int | None
     machine_type: str
+    backends: tuple[Backend, ...]
+    devices_per_chip: int = 1
     threads_per_core: int | None = None
+    also_called: tuple[str, ...] = ()
+
+    @property
+    def devices(self) -> int:
+        return self.chips * self.devices_per_chip
+
+    @property
+    def device_noun(self) -> str:
+        """What a person calls a device: a chip, unless a chip has several."""
+        return "chip" if self.devices_per_chip == 1 else "device"
 
 
 @frozen
@@ -42,11 +64,27 @@ class Sku:
 
 
 @frozen
+class TpuApi:
+    """How the Cloud TPU API serves a generation.
+
+    `config_type` is its name in `AcceleratorConfig.type`. `quota` is the name of the quota of on-demand chips, from
+    which that of preemptible chips is derived; it is "" where it is not known. The quota counts units, of which a chip
+    has `quota_units_per_chip`.
+    """
+
+    runtime_version: str
+    config_type: str
+    quota: str = ""
+    quota_units_per_chip: int = 1
+
+
+@frozen
 class ComputeEngine:
     """How Compute Engine serves a generation.
 
     `image_family` is in the project IMAGE_PROJECT. `disk_type` is the type of the boot disk that its machines take.
-    `quotas` are the quota ids at Cloud Quotas, by provisioning model; they are apart from those of the TPU API.
+    `quotas` are the quota ids at Cloud Quotas, by provisioning model, as far as they are known; they are apart from
+    those of the TPU API.
     """
 
     image_family: str
@@ -62,21 +100,24 @@ IMAGE_PROJECT = "ubuntu-os-accelerator-images"
 class Generation:
     """A TPU generation: sizes, runtime, memory, zones and prices.
 
-    `bytes_limit` is the HBM that the runtime reports per chip (`memory_stats()["bytes_limit"]`), in bytes. The peaks
-    are those of a chip by Google's page; no measured figure can exceed them.
+    `bytes_limit` is the HBM that the runtime reports per device (`memory_stats()["bytes_limit"]`), in bytes, or None
+    where it is not recorded. `hbm_gib` is the HBM that a device is built with, which no report can exceed.
+    The peaks are those of a chip by Google's page; no measured figure can exceed them. `computes_fp8` is whether its
+    matrix units calculate in fp8; the others only store it.
     `zones` are hints, in the order to try: zones where accelerator-types lists the type. None is a promise.
     `flex_start_zones` accepted flex-start requests, `flex_start_refused` refused the model; each zone has the month of
     the last report. `prices` is USD per chip and hour, by region and provisioning model. `skus` is by provisioning
-    model; `quota` is the name of the on-demand quota at the TPU API; that of preemptible chips is derived from it.
-    `compute_engine` is None for a generation of which Compute Engine creates no instances.
+    model. `tpu_api` and `compute_engine` are None for a generation of which that API creates no slices.
+    `gke_accelerator` is the value of GKE's node label.
     """
 
     name: str
-    runtime_version: str
     hbm_gib: int
-    bytes_limit: int
+    bytes_limit: int | None
     peak_bf16_tflops: float
     hbm_gbytes_per_second: float
+    computes_fp8: bool
+    support: Support
     types: tuple[AcceleratorType, ...]
     zones: tuple[str, ...]
     zones_as_of: str
@@ -85,23 +126,28 @@ class Generation:
     prices: Mapping[str, Mapping[str, float]]
     prices_as_of: str
     skus: Mapping[str, Sku]
-    quota: str
-    compute_engine: ComputeEngine | None = None
+    tpu_api: TpuApi | None
+    compute_engine: ComputeEngine | None
+    gke_accelerator: str
 
     @property
     def backends(self) -> tuple[Backend, ...]:
-        """Return the backends that serve the generation."""
-        if self.compute_engine is None:
-            return (Backend.QUEUED_RESOURCE,)
-        return (Backend.QUEUED_RESOURCE, Backend.GCE_INSTANCE)
+        """Return the backends that serve the generation; a single size may have fewer."""
+        tpu_api = () if self.tpu_api is None else (Backend.QUEUED_RESOURCE,)
+        return tpu_api if self.compute_engine is None else (*tpu_api, Backend.GCE_INSTANCE)
+
+    @property
+    def most_bytes(self) -> int:
+        """The HBM of a device in bytes, as the runtime reports it; where that is not recorded, an upper bound."""
+        return self.hbm_gib * 1024**3 if self.bytes_limit is None else self.bytes_limit
 
     def runtime_of(self, backend: Backend) -> str:
         """Return the machine's default software: a runtime version of the TPU API, or a family of images.
 
         Raise KeyError for a backend that does not serve the generation.
         """
-        if backend is Backend.QUEUED_RESOURCE:
-            return self.runtime_version
-        if self.compute_engine is None:
-            raise KeyError(backend)
-        return self.compute_engine.image_family
+        if backend is Backend.QUEUED_RESOURCE and self.tpu_api is not None:
+            return self.tpu_api.runtime_version
+        if backend is Backend.GCE_INSTANCE and self.compute_engine is not None:
+            return self.compute_engine.image_family
+        raise KeyError(backend)

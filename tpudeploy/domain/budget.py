@@ -24,7 +24,7 @@ class Speculation:
 class Engine:
     """The settings that the sizing depends on, with every default decided as vLLM decides it.
 
-    `tensor_parallel` x `data_parallel` chips are used; each data-parallel rank is an engine of its own.
+    `tensor_parallel` x `data_parallel` devices are used; each data-parallel rank is an engine of its own.
     `utilization` is a share of HBM. `block_size` None: the platform derives it. `is_multimodal`: the model is, and not
     every modality is limited to zero. `kv_dtype` and `dtype` are vLLM's names.
     """
@@ -65,6 +65,8 @@ class Unsized:
     The rest is certain all the same: `model` and `engine`, each None where it is not known; `has_layout`, whether the
     KV cache has the shape that these two imply; and `at_least`, the budget without what only adds to the memory: the
     weights take at least as much, and the KV cache holds at most as many tokens.
+    `lacks_limit_alone`: nothing but the HBM limit of the runtime is not known, so that `model` and `engine` are certain
+    and `at_least` is the budget of the nominal HBM.
     `fatal`: the codes of checks by which the server would not start.
     """
 
@@ -75,6 +77,7 @@ class Unsized:
     engine: Engine | None = None
     has_layout: bool = False
     at_least: HbmBudget | None = None
+    lacks_limit_alone: bool = False
     fatal: tuple[str, ...] = ()
 
     @property
@@ -95,7 +98,7 @@ class Unsized:
 
 @frozen
 class HbmBudget:
-    """The memory of one chip, in bytes, and the load that it can serve.
+    """The memory of one chip, in bytes, and the load that it can serve. Where a chip has devices, of one of them.
 
     weights + kv + program + free = hbm. `program` is what compiled programs are known to need; `free` is negative
     where the engine would run out of memory while it compiles. `num_blocks` is of one data-parallel rank,

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy import catalog
-from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.names import LABEL_KEY, LABEL_VALUE
 from tpudeploy.emulator import discovery, listings, texts, wire
@@ -99,21 +98,17 @@ def _node_ids(spec: Mapping[str, Any], id_: str) -> tuple[str, ...]:
 
 
 def _accelerator(cloud: Cloud, node: Mapping[str, Any], zone: str) -> AcceleratorType:
-    config = node.get("acceleratorConfig")
-    if (config is None) == ("acceleratorType" not in node):
+    requested = node.get("acceleratorConfig")
+    if (requested is None) == ("acceleratorType" not in node):
         raise _bad("Exactly one of accelerator_type and accelerator_config must be set.")  # UNVERIFIED
-    facts = {"zone": zone, "type": node.get("acceleratorType", config)}
-    if not listings.offered_types(cloud, zone) or not (zone in listings.zones(cloud) or _unresearched(facts["type"])):
+    facts = {"zone": zone, "type": node.get("acceleratorType", requested)}
+    types = listings.types_of_tpu_api(cloud, zone)
+    if not types:
         raise wire.Refusal(texts.status("zone-unsupported", facts))
-    for type_ in catalog.accelerator_types():
-        same_config = {"type": listings.CONFIG_TYPES[type_.generation], "topology": type_.topology}
-        if type_.name in listings.offered_types(cloud, zone) and (type_.name == facts["type"] or config == same_config):
+    for type_ in types:
+        if type_.name == facts["type"] or listings.config(type_) == requested:
             return type_
     raise wire.Refusal(texts.status("type-unsupported", facts))
-
-
-def _unresearched(type_name: object) -> bool:
-    return any(t.name == type_name for generation in GENERATIONS if not generation.zones for t in generation.types)
 
 
 def _check_runtime(node: Mapping[str, Any]) -> None:

@@ -8,27 +8,36 @@ from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.catalog.generations import GENERATIONS
-from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.accelerator import AcceleratorType, Backend
 from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.wire import Call, page
 
 # The old general runtime is offered too: a wrong but valid choice, as with Google.
-RUNTIMES = (*(generation.runtime_version for generation in GENERATIONS), "tpu-ubuntu2204-base")
-# AcceleratorConfig.type of a generation.
-CONFIG_TYPES = {"v6e": "V6E", "v5e": "V5LITE_POD"}
+_TPU_APIS = tuple(generation.tpu_api for generation in GENERATIONS if generation.tpu_api is not None)
+RUNTIMES = tuple(dict.fromkeys((*(tpu_api.runtime_version for tpu_api in _TPU_APIS), "tpu-ubuntu2204-base")))
 
 
 def zones(cloud: Cloud) -> tuple[str, ...]:
+    """Return the zones of Compute Engine. The TPU API knows those that it has a type in."""
     names = {zone for generation in GENERATIONS for zone in generation.zones} | set(cloud.scenario.offers)
     return tuple(sorted(names | {slice_.zone for slice_ in cloud.holding}))
 
 
-def offered_types(cloud: Cloud, zone: str) -> tuple[str, ...]:
-    """Return the types in a zone. A generation without researched zones is offered in every zone."""
-    if zone in cloud.scenario.offers:
-        return cloud.scenario.offers[zone]
-    return tuple(t.name for g in GENERATIONS if zone in g.zones or not g.zones for t in g.types)
+def tpu_zones(cloud: Cloud) -> tuple[str, ...]:
+    return tuple(zone for zone in zones(cloud) if zone in cloud.scenario.offers or types_of_tpu_api(cloud, zone))
+
+
+def offered_types(cloud: Cloud, zone: str) -> tuple[AcceleratorType, ...]:
+    """Return the types whose chips are in a zone, whichever API creates them."""
+    offers = cloud.scenario.offers.get(zone)
+    if offers is not None:
+        return tuple(t for t in catalog.accelerator_types() if t.name in offers)
+    return tuple(t for g in GENERATIONS if zone in g.zones for t in g.types)
+
+
+def types_of_tpu_api(cloud: Cloud, zone: str) -> tuple[AcceleratorType, ...]:
+    return tuple(t for t in offered_types(cloud, zone) if Backend.QUEUED_RESOURCE in t.backends)
 
 
 def silent_zones(cloud: Cloud, call: Call) -> frozenset[str]:
@@ -52,16 +61,16 @@ def get_location(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 
 def list_locations(cloud: Cloud, call: Call) -> dict[str, Any]:
-    return page(call, "locations", zones(cloud), lambda zone: _location(call.project, zone))
+    return page(call, "locations", tpu_zones(cloud), lambda zone: _location(call.project, zone))
 
 
 def get_type(cloud: Cloud, call: Call) -> dict[str, Any]:
     _check_zone(cloud, call)
-    return _find(cloud, call, [_type(call.zone, type_, call) for type_ in _types(cloud, call.zone)])
+    return _find(cloud, call, [_type(call.zone, type_, call) for type_ in types_of_tpu_api(cloud, call.zone)])
 
 
 def list_types(cloud: Cloud, call: Call) -> dict[str, Any]:
-    rows = [(zone, t) for zone in _covered_zones(cloud, call) for t in _types(cloud, zone)]
+    rows = [(zone, t) for zone in _covered_zones(cloud, call) for t in types_of_tpu_api(cloud, zone)]
     return page(call, "acceleratorTypes", rows, lambda row: _type(*row, call))
 
 
@@ -75,20 +84,15 @@ def list_runtimes(cloud: Cloud, call: Call) -> dict[str, Any]:
     return page(call, "runtimeVersions", rows, lambda row: _runtime(*row, call))
 
 
-def _types(cloud: Cloud, zone: str) -> tuple[AcceleratorType, ...]:
-    names = offered_types(cloud, zone)
-    return tuple(t for t in catalog.accelerator_types() if t.name in names)
-
-
 def _covered_zones(cloud: Cloud, call: Call) -> tuple[str, ...]:
     if call.zone == "-":
-        return zones(cloud)
+        return tpu_zones(cloud)
     _check_zone(cloud, call)
     return (call.zone,)
 
 
 def _check_zone(cloud: Cloud, call: Call) -> None:
-    if call.zone not in zones(cloud):
+    if call.zone not in tpu_zones(cloud):
         raise wire.Refusal(texts.status("location-denied", {"zone": call.zone}))
 
 
@@ -108,8 +112,14 @@ def _type(zone: str, type_: AcceleratorType, call: Call) -> dict[str, Any]:
     return {
         "name": f"projects/{call.project}/locations/{zone}/acceleratorTypes/{type_.name}",
         "type": type_.name,
-        "acceleratorConfigs": [{"type": CONFIG_TYPES[type_.generation], "topology": type_.topology}],
+        "acceleratorConfigs": [config(type_)],
     }
+
+
+def config(type_: AcceleratorType) -> dict[str, str]:
+    """Return a type of the TPU API as an AcceleratorConfig."""
+    tpu_api = catalog.generation(type_.generation).tpu_api
+    return {"type": "" if tpu_api is None else tpu_api.config_type, "topology": type_.topology}
 
 
 def _runtime(zone: str, runtime: str, call: Call) -> dict[str, Any]:

@@ -9,24 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from tpudeploy import catalog
 from tpudeploy.domain.deployment import Candidate, Container, Deployment, Provisioning
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.exports.export import Export
 from tpudeploy.node.serving import command
 
-# Values of the node label cloud.google.com/gke-tpu-accelerator.
-_ACCELERATORS = {"v6e": "tpu-v6e-slice", "v5e": "tpu-v5-lite-podslice", "v5p": "tpu-v5p-slice", "v4": "tpu-v4-podslice"}
 _SHM = "/dev/shm"  # noqa: S108 - a path in the container, which the manifest mounts
 _PROBE_SECONDS = 10
 
 
 def export_gke(deployment: Deployment) -> Export:
-    """Return the manifests. Raise `errors.ConfigError` for a slice that one pod cannot hold, or GKE does not offer."""
+    """Return the manifests. Raise `errors.ConfigError` for a slice that one pod cannot hold."""
     type_ = deployment.accelerator
     if type_.hosts > 1:
         raise ConfigError(f"{type_.name} has {type_.hosts} hosts, and only slices of one host are exported to GKE.")
-    if type_.generation not in _ACCELERATORS:
-        raise ConfigError(f"The name of {type_.generation} in GKE is not known.")
     manifests = (_compute_class(deployment), _workload(deployment), _service(deployment))
     return Export(
         title=f"{deployment.name} on Google Kubernetes Engine. Apply it with: kubectl apply -f FILE",
@@ -64,7 +61,11 @@ def _compute_class(deployment: Deployment) -> dict[str, Any]:
 
 def _priority(deployment: Deployment, model: Provisioning) -> dict[str, Any]:
     type_ = deployment.accelerator
-    tpu = {"type": _ACCELERATORS[type_.generation], "count": type_.chips, "topology": type_.topology}
+    tpu = {
+        "type": catalog.generation(type_.generation).gke_accelerator,
+        "count": type_.chips,
+        "topology": type_.topology,
+    }
     priority: dict[str, Any] = {"tpu": tpu}
     match model:
         case Provisioning.SPOT:
@@ -110,7 +111,7 @@ def _pod(deployment: Deployment) -> dict[str, Any]:
     return {
         "nodeSelector": {
             "cloud.google.com/compute-class": deployment.name,
-            "cloud.google.com/gke-tpu-accelerator": _ACCELERATORS[type_.generation],
+            "cloud.google.com/gke-tpu-accelerator": catalog.generation(type_.generation).gke_accelerator,
             "cloud.google.com/gke-tpu-topology": type_.topology,
         },
         "containers": [_container(deployment, folders)],

@@ -65,7 +65,8 @@ def zones(
     deployments, unusable = _resolved(workspace, loading.profiles(profiles))
     queries = [(deployment.project, Query.for_deployment(deployment, slice_type)) for deployment in deployments]
     if not deployments:
-        query = Query(type=slice_type or loading.smallest_type())
+        kind = slice_type or loading.smallest_type()
+        query = Query(type=kind, backends=kind.backends[:1])
         queries = [(workspace.project_or_none(), query)]
     history = workspace.or_unknown(adapters.states.history)
     facts = {

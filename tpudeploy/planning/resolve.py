@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -141,7 +141,7 @@ def _runtimes(spec: ProfileSpec, generation: Generation, kind: AcceleratorType) 
     long as the profile says. A slice of several hosts is one request there, and several instances at Compute Engine.
     """
     chosen = spec.placement.backend
-    backends = (Backend(chosen),) if chosen != AUTO else catalog.backends_of(kind)
+    backends = (Backend(chosen),) if chosen != AUTO else kind.backends
     return {backend: spec.tpu.runtime_version or generation.runtime_of(backend) for backend in backends}
 
 
@@ -190,11 +190,11 @@ def _is_on_disk(path: str) -> bool:
 
 
 def _tensor_parallel(serving: ServingSpec, kind: AcceleratorType) -> int:
-    """Return the chips of one stage of one copy."""
+    """Return the devices of one stage of one copy."""
     stages = math.prod(
         _stage_count(serving, name) for name in ("pipeline-parallel-size", "prefill-context-parallel-size")
     )
-    return serving.tensor_parallel_size or max(1, kind.chips // ((serving.data_parallel_size or 1) * stages))
+    return serving.tensor_parallel_size or max(1, kind.devices // ((serving.data_parallel_size or 1) * stages))
 
 
 def _stage_count(serving: ServingSpec, flag_name: str) -> int:
@@ -235,7 +235,10 @@ def _zones(placement: PlacementSpec, generation: Generation, model: Provisioning
         return tuple(map(Zone.parse, placement.zones))
     if model is Provisioning.RESERVED and placement.reservation is not None:
         return (Zone.parse(placement.reservation.split("/")[3]),)  # projects/P/locations/Z/reservations/R
-    zones = generation.flex_start_zones if model is Provisioning.FLEX_START else generation.zones
+    zones: Iterable[str] = generation.zones
+    if model is Provisioning.FLEX_START:
+        # Of a generation of which no request is recorded, each zone may take flex-start: a refusal comes at once.
+        zones = generation.flex_start_zones or [zone for zone in zones if zone not in generation.flex_start_refused]
     return tuple(map(Zone.parse, zones))
 
 

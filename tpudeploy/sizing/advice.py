@@ -89,9 +89,9 @@ def largest_utilization(budget: HbmBudget) -> float:
 
 
 def best_copies(budget: HbmBudget) -> HbmBudget | None:
-    """Return the split of the same chips into copies that holds the most tokens, if it beats this one."""
-    chips = budget.engine.tensor_parallel * budget.engine.data_parallel
-    splits = [split for split in _splits(budget, budget.accelerator, chips) if split.holds_a_request]
+    """Return the split of the same devices into copies that holds the most tokens, if it beats this one."""
+    devices = budget.engine.tensor_parallel * budget.engine.data_parallel
+    splits = [split for split in _splits(budget, budget.accelerator, devices) if split.holds_a_request]
     best = max(splits, key=lambda split: split.kv_cache_tokens, default=budget)
     return best if best.kv_cache_tokens > budget.kv_cache_tokens else None
 
@@ -99,15 +99,15 @@ def best_copies(budget: HbmBudget) -> HbmBudget | None:
 def lightest(budget: HbmBudget) -> HbmBudget:
     """Return the slice of one host and the split of it in which the weights take the smallest share of a chip."""
     kinds = [kind for kind in catalog.accelerator_types() if kind.hosts == 1]
-    splits = [split for kind in kinds for split in _splits(budget, kind, kind.chips)]
+    splits = [split for kind in kinds for split in _splits(budget, kind, kind.devices)]
     return min((budget, *splits), key=lambda split: split.weights_bytes_per_chip / split.hbm_bytes_per_chip)
 
 
-def _splits(budget: HbmBudget, kind: AcceleratorType, chips: int) -> Iterator[HbmBudget]:
-    """Yield every split of this number of chips into copies of the model."""
-    for tensor in range(1, chips + 1):
-        if chips % tensor == 0:
-            engine = replace(budget.engine, tensor_parallel=tensor, data_parallel=chips // tensor)
+def _splits(budget: HbmBudget, kind: AcceleratorType, devices: int) -> Iterator[HbmBudget]:
+    """Yield every split of this number of devices into copies of the model."""
+    for tensor in range(1, devices + 1):
+        if devices % tensor == 0:
+            engine = replace(budget.engine, tensor_parallel=tensor, data_parallel=devices // tensor)
             split = compute_budget(budget.model, kind, engine)
             if isinstance(split, HbmBudget):
                 yield split
@@ -131,12 +131,12 @@ def more_cache(budget: HbmBudget) -> tuple[Remedy, ...]:
         ({LENGTH_KEY: half}, budget_with(budget, max_model_len=half)),
         ({} if copies is None else _split_settings(copies), copies),
     ]
-    chips = engine.tensor_parallel * engine.data_parallel
+    devices = engine.tensor_parallel * engine.data_parallel
     kinds = catalog.generation(budget.accelerator.generation).types
-    larger = next((kind for kind in kinds if kind.hosts == 1 and kind.chips > chips), None)
+    larger = next((kind for kind in kinds if kind.hosts == 1 and kind.devices > devices), None)
     if larger is not None:
-        whole = compute_budget(budget.model, larger, replace(engine, tensor_parallel=larger.chips, data_parallel=1))
-        settings = {TYPE_KEY: larger.name, "tensor_parallel_size": larger.chips}
+        whole = compute_budget(budget.model, larger, replace(engine, tensor_parallel=larger.devices, data_parallel=1))
+        settings = {TYPE_KEY: larger.name, "tensor_parallel_size": larger.devices}
         options.append((settings, whole if isinstance(whole, HbmBudget) else None))
     least = budget.kv_cache_tokens * _WORTH_A_RESTART
     return tuple(
@@ -186,14 +186,15 @@ def _by_both(budget: HbmBudget) -> Remedy | None:
 
 
 def _by_slice(budget: HbmBudget, *, allow_copies: bool) -> Remedy | None:
-    """Return the fewest chips of one host that do, of this generation or else of another.
+    """Return the fewest chips of one host that do, of this generation or else of another: one with a known limit first.
 
     Utilization is changed too where it must be, the length only where no slice holds the whole.
     """
     present = budget.accelerator
     same = [kind for kind in catalog.generation(present.generation).types if kind.chips >= present.chips]
     others = [kind for kind in catalog.accelerator_types() if kind.generation != present.generation]
-    for kinds in (same, others):
+    measured = [kind for kind in others if has_limit(kind)]
+    for kinds in (same, measured, [kind for kind in others if not has_limit(kind)]):
         for shortens in (False, True):
             for kind in kinds:
                 way = _on(budget, kind, allow_copies=allow_copies, shortens=shortens) if kind.hosts == 1 else None
@@ -202,11 +203,16 @@ def _by_slice(budget: HbmBudget, *, allow_copies: bool) -> Remedy | None:
     return None
 
 
+def has_limit(kind: AcceleratorType) -> bool:
+    """Return whether the HBM limit of its runtime is recorded. Otherwise what it holds is an upper bound."""
+    return catalog.generation(kind.generation).bytes_limit is not None
+
+
 def _on(budget: HbmBudget, kind: AcceleratorType, *, allow_copies: bool, shortens: bool) -> Remedy | None:
-    """Return what does on this slice: one copy over all its chips, else the split that holds the most tokens."""
+    """Return what does on this slice: one copy over all its devices, else the split that holds the most tokens."""
     is_same_slice, present = kind.name == budget.accelerator.name, budget.engine.tensor_parallel
     ways = []
-    for split in _splits(budget, kind, kind.chips):
+    for split in _splits(budget, kind, kind.devices):
         is_present = is_same_slice and split.engine.tensor_parallel == present
         way = None if is_present else _with_changes(split, shortens=shortens)
         if way is not None:

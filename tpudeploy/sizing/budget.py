@@ -16,11 +16,14 @@ from tpudeploy.sizing.weights import weights_bytes_per_chip
 
 
 def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: Engine) -> HbmBudget | Unsized:
-    """Return Unsized where the heads do not divide, or the slice has fewer chips than the engine needs."""
+    """Return Unsized where the heads do not divide, or the slice has fewer devices than the engine needs.
+
+    For a generation whose limit is not recorded, the memory is an upper bound, and so is what the budget holds.
+    """
     because = impossible(model, accelerator, engine)
     if because:
         return Unsized(because=because, is_impossible=True)
-    hbm = catalog.generation(accelerator.generation).bytes_limit
+    hbm = catalog.generation(accelerator.generation).most_bytes
     weights = weights_bytes_per_chip(model, engine)
     block = block_size(engine)
     kv = layout(model, engine, block)
@@ -51,19 +54,19 @@ def impossible(model: LanguageModel, accelerator: AcceleratorType, engine: Engin
 
     Without `has_layout` something else decides where KV heads and experts lie; vLLM divides the heads in any case.
     """
-    chips = engine.tensor_parallel
-    if chips * engine.data_parallel > accelerator.chips:
-        return f"{chips * engine.data_parallel} chips are requested and {accelerator.name} has {accelerator.chips}"
-    if model.heads % chips:
-        return f"tensor_parallel_size {chips} does not divide the {model.heads} attention heads"
+    tensor, noun = engine.tensor_parallel, f"{accelerator.device_noun}s"
+    if tensor * engine.data_parallel > accelerator.devices:
+        return f"{tensor * engine.data_parallel} {noun} are requested and {accelerator.name} has {accelerator.devices}"
+    if model.heads % tensor:
+        return f"tensor_parallel_size {tensor} does not divide the {model.heads} attention heads"
     if not has_layout:
         return ""
     for heads in model.kv_heads:
-        if heads % chips and chips % heads:
-            return f"tensor_parallel_size {chips} neither divides the {heads} KV heads nor is a multiple of them"
+        if heads % tensor and tensor % heads:
+            return f"tensor_parallel_size {tensor} neither divides the {heads} KV heads nor is a multiple of them"
     experts = model.experts
-    if experts is not None and (experts.count if engine.is_expert_parallel else experts.width) % chips:
-        return f"tensor_parallel_size {chips} does not divide its experts"
+    if experts is not None and (experts.count if engine.is_expert_parallel else experts.width) % tensor:
+        return f"tensor_parallel_size {tensor} does not divide its experts"
     return ""
 
 

@@ -16,7 +16,7 @@ from tpudeploy.domain.budget import UTILIZATION, Engine, HbmBudget, Speculation,
 from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
 from tpudeploy.sizing.advice import fit_length
 from tpudeploy.sizing.budget import compute_budget, impossible
-from tpudeploy.sizing.unsized import Effect, Unknown, out_of_range, unknown_effects
+from tpudeploy.sizing.unsized import Effect, Unknown, out_of_range, unknown_effects, unknown_memory
 
 # vLLM 0.32.0 engine/arg_utils.py:2944-2952, for the API server; its rows for TPU are never reached.
 _SEQS, _BATCHED_TOKENS = 256, 2_048
@@ -39,8 +39,9 @@ def size(spec: ProfileSpec, *, config_json: str | None = None) -> HbmBudget | Un
         model, partly = refusal.model, (Unknown(name="", effect=effect, why=str(refusal)),)
     except NotCovered as refusal:
         return Unsized(because=str(refusal), engine=_engine_without_model(spec.serving, settings, kind))
-    unknown = (*partly, *unknown_effects(settings, spec.serving.env, model))
-    partial = _without_unknown(unknown, model)
+    of_settings = (*partly, *unknown_effects(settings, spec.serving.env, model))
+    unknown = (*of_settings, *unknown_memory(kind))
+    partial = replace(_without_unknown(unknown, model), lacks_limit_alone=bool(unknown) and not of_settings)
     try:
         engine = engine_of(spec.serving, settings, kind, model)
     except (AttributeError, TypeError, ValueError) as cause:
@@ -144,7 +145,7 @@ def engine_of(serving: ServingSpec, settings: Settings, kind: AcceleratorType, m
     override = settings.get("num-gpu-blocks-override")
     is_eager = settings.get("enforce-eager") is True or serving.env.get("SKIP_JAX_PRECOMPILE", "0").lower() in _ON
     return Engine(
-        tensor_parallel=serving.tensor_parallel_size or kind.chips // data,
+        tensor_parallel=serving.tensor_parallel_size or kind.devices // data,
         data_parallel=data,
         # `auto` is the checkpoint's type, and every model here is published in bfloat16.
         dtype="bfloat16" if serving.dtype in (None, "auto") else serving.dtype,

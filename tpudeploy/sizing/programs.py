@@ -65,7 +65,7 @@ def certain_bytes(model: LanguageModel, engine: Engine, generation: str) -> int:
         and engine.tensor_parallel == 1
         and len(token_buckets(engine)) >= _BUCKETS_MEASURED
     )
-    return arrays + (_LOADED_ON[generation] if as_measured else 0)
+    return arrays + (_LOADED_ON.get(generation, 0) if as_measured else 0)
 
 
 def structured_decode_bytes(engine: Engine, vocabulary: int) -> int:

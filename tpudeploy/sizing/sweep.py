@@ -87,9 +87,9 @@ def _settings(budget: HbmBudget) -> Iterator[tuple[AcceleratorType, Engine]]:
     lengths = sorted({budget.engine.max_model_len, *(n for n in _LENGTHS if n <= budget.model.max_position)})
     utilizations = sorted({budget.engine.utilization, *_UTILIZATIONS})
     for kind in catalog.generation(budget.accelerator.generation).types:
-        splits = [n for n in range(1, kind.chips + 1) if kind.chips % n == 0] if kind.hosts == 1 else []
+        splits = [n for n in range(1, kind.devices + 1) if kind.devices % n == 0] if kind.hosts == 1 else []
         for tensor, dtype, share, length in product(splits, _KV_DTYPES, utilizations, lengths):
-            split = replace(budget.engine, tensor_parallel=tensor, data_parallel=kind.chips // tensor)
+            split = replace(budget.engine, tensor_parallel=tensor, data_parallel=kind.devices // tensor)
             yield kind, replace(split, kv_dtype=dtype, utilization=share, max_model_len=length)
 
 

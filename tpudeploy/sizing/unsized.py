@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
+from tpudeploy import catalog
+from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
@@ -24,7 +26,7 @@ class Effect(StrEnum):
 
 @frozen
 class Unknown:
-    """One setting, and `why` its effect on memory is not known. `name` is a flag's, or a variable's."""
+    """One setting, and `why` its effect on memory is not known. `name` is a flag's, a variable's, or `tpu.type`."""
 
     name: str
     effect: Effect
@@ -85,6 +87,17 @@ def unknown_effects(settings: Mapping[str, Any], env: Mapping[str, str], model: 
         *_additions(settings),
         *_implementation(env, model),
     )
+
+
+def unknown_memory(kind: AcceleratorType) -> Iterator[Unknown]:
+    """Yield the HBM limit of a generation for which none is recorded: the budget of the nominal HBM is then a bound."""
+    generation = catalog.generation(kind.generation)
+    if generation.bytes_limit is None:
+        why = (
+            f"the HBM limit that the runtime reports for {generation.name} is not recorded; figures are for the "
+            f"{generation.hbm_gib} GiB of a {kind.device_noun}, which it cannot exceed"
+        )
+        yield Unknown(name="tpu.type", effect=Effect.ADDS, why=why)
 
 
 def _flags(settings: Mapping[str, Any]) -> Iterator[Unknown]:

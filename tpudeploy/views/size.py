@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
@@ -15,38 +16,54 @@ if TYPE_CHECKING:  # importing it slows the start, and a sweep is rarely asked f
 _BAR = 64
 _GIB = 1024**3
 _SHADES = {"weights": "█", "KV cache": "▓", "programs": "▒", "free": "·"}
-_BOUNDS = {"weights": "at least ", "KV cache": "at most ", "free": "at most "}
+
+
+class _Bound(Enum):
+    """In which direction the figures may be off: not at all, the rest of the HBM, or the weights in it too."""
+
+    NONE = auto()
+    REST = auto()
+    USED_AND_REST = auto()
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """The words before the figure of each part."""
+        rest = {} if self is _Bound.NONE else {"KV cache": "at most ", "free": "at most "}
+        return {**rest, "weights": "at least "} if self is _Bound.USED_AND_REST else rest
+
+
 _MOST_FAILURES = 12
 _COLUMNS = ("slice", "TP x DP", "KV", "util", "length", "KV tokens", "at once", "from", "cold start")
 _NUMBER_COLUMNS = range(3, len(_COLUMNS))
 
 
 def size(name: str, budget: HbmBudget | Unsized, paint: Paint) -> str:
-    """Return the block of one deployment. All chips hold the same, so one bar describes each of them.
+    """Return the block of one deployment. All devices hold the same, so one bar describes each of them.
 
     A budget that is a lower bound has the same form, and each figure says in which direction it may be off.
     """
     if isinstance(budget, HbmBudget):
-        return "\n".join(_budget(name, budget, _verdict(budget, paint), paint, is_bound=False))
+        return "\n".join(_budget(name, budget, _verdict(budget, paint), paint, _Bound.NONE))
     reason = paint.yellow(unsized(budget))
     if budget.at_least is None:
         verdict = paint.red(f"  {_would_not_start(budget.fatal)}") if budget.fatal else ""
         return f"{paint.bold(name)}  {reason}{verdict}"
     verdict = _bound_verdict(budget.at_least, budget.fatal, paint)
-    return "\n".join([*_budget(name, budget.at_least, verdict, paint, is_bound=True), "", f"  {reason}"])
+    bound = _Bound.REST if budget.lacks_limit_alone else _Bound.USED_AND_REST
+    return "\n".join([*_budget(name, budget.at_least, verdict, paint, bound), "", f"  {reason}"])
 
 
-def _budget(name: str, budget: HbmBudget, verdict: str, paint: Paint, *, is_bound: bool) -> Iterator[str]:
+def _budget(name: str, budget: HbmBudget, verdict: str, paint: Paint, bound: _Bound) -> Iterator[str]:
     engine = budget.engine
-    chips = words.plural(engine.tensor_parallel * engine.data_parallel, "chip")
+    devices = words.plural(engine.tensor_parallel * engine.data_parallel, budget.accelerator.device_noun)
     split = f"TP {engine.tensor_parallel}"
     if engine.data_parallel > 1:
         split += f" x DP {engine.data_parallel}"
-    yield f"{paint.bold(name)}  {budget.model.name} on {budget.accelerator.name}, {chips}, {split}  {verdict}"
+    yield f"{paint.bold(name)}  {budget.model.name} on {budget.accelerator.name}, {devices}, {split}  {verdict}"
     yield ""
-    yield from _chip(budget, paint, is_bound=is_bound)
+    yield from _chip(budget, paint, bound)
     yield ""
-    yield from _facts(budget, paint, is_bound=is_bound)
+    yield from _facts(budget, paint, bound)
     if budget.estimates:
         yield ""
         yield from (paint.dim(f"  ~ {text}") for text in budget.estimates)
@@ -58,16 +75,18 @@ def summary(name: str, budget: HbmBudget | Unsized) -> str:
         bound = budget.at_least
         if bound is None or not bound.holds_a_request:
             return f"{name}: {unsized(budget)}"
+        least = "" if budget.lacks_limit_alone else "at least "
         return (
-            f"{name}: a chip holds at least {_gib(bound.weights_bytes_per_chip)} of weights and at most "
-            f"{bound.kv_cache_tokens:,} tokens of KV cache. {unsized(budget)}"
+            f"{name}: a {bound.accelerator.device_noun} holds {least}{_gib(bound.weights_bytes_per_chip)} of weights "
+            f"and at most {bound.kv_cache_tokens:,} tokens of KV cache. {unsized(budget)}"
         )
     if not budget.holds_a_request:
         return f"{name}: {_misfit(budget)}"
     return (
-        f"{name}: a chip holds {_gib(budget.weights_bytes_per_chip)} of weights and {_gib(budget.kv_bytes_per_chip)} "
-        f"of KV cache: {budget.kv_cache_tokens:,} tokens, {budget.max_concurrency:.1f} requests of "
-        f"{budget.engine.max_model_len:,} at once. Cold start about {words.minutes(budget.start.cold_seconds)}."
+        f"{name}: a {budget.accelerator.device_noun} holds {_gib(budget.weights_bytes_per_chip)} of weights and "
+        f"{_gib(budget.kv_bytes_per_chip)} of KV cache: {budget.kv_cache_tokens:,} tokens, "
+        f"{budget.max_concurrency:.1f} requests of {budget.engine.max_model_len:,} at once. "
+        f"Cold start about {words.minutes(budget.start.cold_seconds)}."
     )
 
 
@@ -103,11 +122,11 @@ def _would_not_start(codes: Sequence[str]) -> str:
 
 def _misfit(budget: HbmBudget) -> str:
     if budget.num_blocks == 0:
-        return f"does not fit: {_gib(budget.weights_bytes_per_chip)} of weights a chip"
+        return f"does not fit: {_gib(budget.weights_bytes_per_chip)} of weights a {budget.accelerator.device_noun}"
     return f"does not fit: not one request of {budget.engine.max_model_len:,} tokens"
 
 
-def _chip(budget: HbmBudget, paint: Paint, *, is_bound: bool) -> Iterator[str]:
+def _chip(budget: HbmBudget, paint: Paint, bound: _Bound) -> Iterator[str]:
     sizes = {
         "weights": budget.weights_bytes_per_chip,
         "KV cache": budget.kv_bytes_per_chip,
@@ -116,9 +135,10 @@ def _chip(budget: HbmBudget, paint: Paint, *, is_bound: bool) -> Iterator[str]:
     }
     colours = {"weights": paint.bold, "KV cache": paint.green, "programs": paint.yellow, "free": paint.dim}
     columns = _bar_columns(sizes, budget.hbm_bytes_per_chip)
-    chip = "the chip" if budget.accelerator.chips == 1 else f"each of {budget.accelerator.chips} chips"
-    utilization = budget.engine.utilization
-    yield f"  {chip}: {_gib(budget.hbm_bytes_per_chip)}, {utilization:g} of it for weights and KV cache"
+    accelerator, utilization = budget.accelerator, budget.engine.utilization
+    noun = accelerator.device_noun
+    device = f"the {noun}" if accelerator.devices == 1 else f"each of {accelerator.devices} {noun}s"
+    yield f"  {device}: {_gib(budget.hbm_bytes_per_chip)}, {utilization:g} of it for weights and KV cache"
     yield "  " + "".join(colours[part](_SHADES[part] * count) for part, count in columns.items())
     notes = {
         "weights": budget.engine.dtype,
@@ -127,11 +147,10 @@ def _chip(budget: HbmBudget, paint: Paint, *, is_bound: bool) -> Iterator[str]:
         "programs": f"for {budget.engine.max_num_seqs} requests; nothing reserves it",
         "free": _shortage_note(budget),
     }
-    bounds = _BOUNDS if is_bound else {}
-    width = max(map(len, bounds.values()), default=0)
+    width = max(map(len, bound.words.values()), default=0)
     for part, part_bytes in sizes.items():
-        bound = bounds.get(part, "").rjust(width)
-        line = f"  {_SHADES[part]} {part.ljust(8)}  {bound}{_gib(part_bytes).rjust(9)}  {notes[part]}".rstrip()
+        limit = bound.words.get(part, "").rjust(width)
+        line = f"  {_SHADES[part]} {part.ljust(8)}  {limit}{_gib(part_bytes).rjust(9)}  {notes[part]}".rstrip()
         yield paint.red(line) if part_bytes < 0 else line
 
 
@@ -159,8 +178,9 @@ def _bar_columns(sizes: dict[str, int], chip_bytes: int) -> dict[str, int]:
     return columns
 
 
-def _facts(budget: HbmBudget, paint: Paint, *, is_bound: bool) -> Iterator[str]:
-    most, least, about = ("at most ", "at least ", "at least") if is_bound else ("", "", "about")
+def _facts(budget: HbmBudget, paint: Paint, bound: _Bound) -> Iterator[str]:
+    most = "" if bound is _Bound.NONE else "at most "
+    least, about = ("at least ", "at least") if bound is _Bound.USED_AND_REST else ("", "about")
     engine, compilation, start = budget.engine, budget.compilation, budget.start
     ranks = f" on each of {engine.data_parallel} ranks" if engine.data_parallel > 1 else ""
     sequences = engine.max_num_seqs * engine.data_parallel
@@ -169,7 +189,7 @@ def _facts(budget: HbmBudget, paint: Paint, *, is_bound: bool) -> Iterator[str]:
         (
             "KV cache",
             f"{most}{budget.kv_cache_tokens:,} tokens",
-            f"{budget.num_blocks:,} blocks of {budget.block_size}{ranks}",
+            f"{most}{budget.num_blocks:,} blocks of {budget.block_size}{ranks}",
         ),
         (
             "requests",

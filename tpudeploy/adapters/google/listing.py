@@ -122,7 +122,7 @@ def _get(connection: Connection, path: str) -> list[dict[str, Any]]:
 
 
 def _places(zones: Iterable[Zone]) -> tuple[Zone, ...]:
-    return tuple(dict.fromkeys((*zones, *(Zone(z) for g in GENERATIONS for z in g.zones))))
+    return tuple(dict.fromkeys((*zones, *(Zone(z) for g in GENERATIONS if g.tpu_api is not None for z in g.zones))))
 
 
 def _sweep(project: str, zones: tuple[Zone, ...], read: Callable[[str], Listed]) -> _Sweep:

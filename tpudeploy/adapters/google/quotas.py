@@ -12,10 +12,10 @@ from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
-from tpudeploy.domain.facts import Limit, Pool, Use
+from tpudeploy.domain.facts import UNLIMITED, Limit, Pool, Use
 from tpudeploy.domain.names import Zone
 
-_CONFIG_TYPES = {"V6E": "v6e", "V5LITE_POD": "v5e"}
+_CONFIG_TYPES = {each.tpu_api.config_type: each.name for each in GENERATIONS if each.tpu_api is not None}
 _PREEMPTIBLE = {"SPOT", "FLEX_START"}
 _AGENTIC = "TRAFFIC_SOURCE_AGENTIC"  # a second limit for the same place, which applies to another kind of caller
 
@@ -52,6 +52,7 @@ def _limits(metric: Mapping[str, Any]) -> Iterator[Limit]:
     if match is None:
         return
     generation, pool = match
+    units = quota_units_per_chip(generation)
     for limit in metric.get("consumerQuotaLimits", ()):
         unit = str(limit.get("unit", ""))
         zonal = "{zone}" in unit
@@ -60,17 +61,26 @@ def _limits(metric: Mapping[str, Any]) -> Iterator[Limit]:
         for bucket in limit.get("quotaBuckets", ()):
             place = str(bucket.get("dimensions", {}).get("zone" if zonal else "region", ""))
             # A bucket without `effectiveLimit` has a limit of 0, because the JSON leaves out numbers that are 0.
-            chips = int(bucket.get("effectiveLimit", 0))
+            limit_in_units = int(bucket.get("effectiveLimit", 0))
+            chips = UNLIMITED if limit_in_units == UNLIMITED else limit_in_units // units
             yield Limit(generation=generation, pool=pool, zonal=zonal, place=place, chips=chips)
 
 
 def _matching_pools(metric: str) -> Iterator[tuple[str, Pool]]:
     """Yield the generation and the pool of a metric such as `tpu.googleapis.com/tpu-v6e-preemptible`."""
     for generation in GENERATIONS:
-        own = re.escape(generation.quota).replace(r"\-", "[-_]")
+        if generation.tpu_api is None or not generation.tpu_api.quota:
+            continue
+        own = re.escape(generation.tpu_api.quota).replace(r"\-", "[-_]")
         match = re.fullmatch(rf"(?:.*/)?{own}(?P<preemptible>[-_]preemptible)?", metric, re.IGNORECASE)
         if match is not None:
             yield generation.name, Pool.PREEMPTIBLE if match["preemptible"] else Pool.ON_DEMAND
+
+
+def quota_units_per_chip(generation: str) -> int:
+    """Return how many units of the TPU API's quota a chip takes: that of some generations counts cores."""
+    tpu_api = catalog.generation(generation).tpu_api
+    return 1 if tpu_api is None else tpu_api.quota_units_per_chip
 
 
 def _uses(resource: Mapping[str, Any]) -> Iterator[Use]:

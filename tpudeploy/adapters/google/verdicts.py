@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from tpudeploy.adapters.google.codes import TRANSIENT
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
 from tpudeploy.adapters.google.refusals.row import Verdict
+from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
 
@@ -86,9 +87,19 @@ def _quota_pool(message: str) -> tuple[Scope, int | None]:
     match = _LIMITS.search(message)
     if match is None:
         return (Scope.REGION_QUOTA if "PerRegion" in message else Scope.ZONE_QUOTA), None
-    numbers = [int(float(number)) for number in match["limits"].split(",")]
+    units = _units_per_chip(message)
+    numbers = [int(float(number)) // units for number in match["limits"].split(",")]
     places = [_PLACES[place.split()[0].lower()] for place in match["places"].split(",")]
     if len(numbers) != len(places):
         return min(places, key=_WIDEST_FIRST.index), None
     closed = [row for row in zip(places, numbers, strict=True) if row[1] == 0]
     return min(closed or zip(places, numbers, strict=True), key=lambda row: _WIDEST_FIRST.index(row[0]))
+
+
+def _units_per_chip(message: str) -> int:
+    """Return how many units of the quota in a text a chip takes. The id of `tpu-v5p` begins with TPUV5P."""
+    for generation in GENERATIONS:
+        tpu_api = generation.tpu_api
+        if tpu_api is not None and tpu_api.quota and f"'{tpu_api.quota.replace('-', '')}" in message.lower():
+            return tpu_api.quota_units_per_chip
+    return 1

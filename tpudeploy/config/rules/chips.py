@@ -9,14 +9,16 @@ from tpudeploy import catalog
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted, warning
-from tpudeploy.config.nodes import MapNode, Path
+from tpudeploy.config.nodes import MapNode, Path, dotted, find
 from tpudeploy.config.rules import look
 from tpudeploy.config.rules.placement import backends
-from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.accelerator import AcceleratorType, Support
 from tpudeploy.domain.deployment import AUTO
 from tpudeploy.domain.diagnostics import Diagnostic
 
 _TYPE: Path = ("tpu", "type")
+_GENERATION: Path = ("tpu", "generation")
+_TOPOLOGY: Path = ("tpu", "topology")
 _RUNTIME: Path = ("tpu", "runtime_version")
 _TP: Path = ("serving", "tensor_parallel_size")
 _DP: Path = ("serving", "data_parallel_size")
@@ -26,7 +28,7 @@ def known_type(root: MapNode) -> Iterator[Diagnostic]:
     name = look.value(root, _TYPE, str)
     if not name or catalog.accelerator_type(name) is not None:
         return
-    names = ", ".join(slice_type.name for slice_type in catalog.accelerator_types() if _is_supported(slice_type))
+    names = _choices(root)
     generation = catalog.unsupported_generation(name)
     if generation is not None:
         lacking = catalog.UNSUPPORTED_GENERATIONS[generation]
@@ -34,10 +36,60 @@ def known_type(root: MapNode) -> Iterator[Diagnostic]:
         hint = f"choose one of {names}"
         yield problem(codes.NOT_SUPPORTED, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
     else:
-        closest = catalog.closest_type(name, is_accepted=_is_supported)
-        hint = f'did you mean "{closest}"?' if closest else f"choose one of {names}"
+        closest = catalog.closest_type(name, is_accepted=lambda t: _is_supported(t) and _is_created(t, root))
+        # Another rule names the backend for a generation that this one does not serve.
+        closest = closest or catalog.closest_type(name, is_accepted=_is_supported)
+        hint = f'did you mean "{closest}"?{_count_of_chips(closest)}' if closest else f"choose one of {names}"
         message = f"There is no accelerator type {quoted(name)}"
         yield problem(codes.UNKNOWN_TYPE, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
+
+
+def _count_of_chips(type_name: str) -> str:
+    """Return the chips of a type in whose name Google counts cores, as text; "" for other types."""
+    slice_type = catalog.accelerator_type(type_name)
+    if slice_type is None or not catalog.counts_cores(slice_type):
+        return ""
+    return f" Its name counts cores: it has {slice_type.chips} chips"
+
+
+def one_slice(root: MapNode) -> Iterator[Diagnostic]:
+    """Report a generation and a topology that name no type, or another one than is written."""
+    generation, topology = look.value(root, _GENERATION, str), look.value(root, _TOPOLOGY, str)
+    if generation is None and topology is None:
+        return
+    if generation is None or topology is None:
+        path, lacking = (_TOPOLOGY, "generation") if generation is None else (_GENERATION, "topology")
+        # The value of another type, which the schema reports, is there all the same.
+        if find(root, ("tpu", lacking)) is None:
+            hint = f"add tpu.{lacking}, or write tpu.type instead"
+            message = f"{dotted(path)} needs tpu.{lacking}"
+            yield problem(codes.TOPOLOGY, message, look.at(root, path), path=path, hint=hint)
+        return
+    types = catalog.types_of(generation)
+    slice_type = catalog.type_of_topology(generation, topology)
+    if not types:
+        names = ", ".join(each.name for each in GENERATIONS)
+        message, hint = f"There is no TPU generation {quoted(generation)} in the catalogue", f"choose one of {names}"
+        yield problem(codes.TOPOLOGY, message, look.at(root, _GENERATION), path=_GENERATION, hint=hint)
+    elif slice_type is None:
+        hint = f"choose one of {', '.join(t.topology for t in types if _is_supported(t))}"
+        message = f"The catalogue has no topology {quoted(topology)} of {types[0].generation}"
+        yield problem(codes.TOPOLOGY, message, look.at(root, _TOPOLOGY), path=_TOPOLOGY, hint=hint)
+    else:
+        name = look.value(root, _TYPE, str) or ""
+        message = f"tpu.type is {quoted(name)}, and {generation} with topology {topology} is {slice_type.name}"
+        hint = "keep one of them; a layer removes the other with null"
+        yield problem(codes.TOPOLOGY, message, look.at(root, _TOPOLOGY), path=_TOPOLOGY, hint=hint)
+
+
+def _choices(root: MapNode) -> str:
+    """Return the types that the profile's backend creates, as text."""
+    return ", ".join(t.name for t in catalog.accelerator_types() if _is_supported(t) and _is_created(t, root))
+
+
+def _is_created(slice_type: AcceleratorType, root: MapNode) -> bool:
+    """Return whether a backend of the profile creates slices of this type."""
+    return not set(backends(root)).isdisjoint(slice_type.backends)
 
 
 def _is_supported(slice_type: AcceleratorType) -> bool:
@@ -48,11 +100,19 @@ def _is_supported(slice_type: AcceleratorType) -> bool:
 def single_host(root: MapNode) -> Iterator[Diagnostic]:
     slice_type = _slice_type(root)
     if slice_type is not None and not _is_supported(slice_type):
-        types = (t for t in catalog.accelerator_types() if t.generation == slice_type.generation)
+        types = catalog.generation(slice_type.generation).types
         names = ", ".join(t.name for t in types if _is_supported(t))
         message = f"{slice_type.name} has {slice_type.hosts} hosts; several hosts are not supported yet"
         hint = f"types with one host: {names}"
         yield problem(codes.NOT_SUPPORTED, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
+
+
+def vllm_support(root: MapNode) -> Iterator[Diagnostic]:
+    slice_type = _slice_type(root)
+    if slice_type is not None and catalog.generation(slice_type.generation).support is Support.EXPERIMENTAL:
+        message = f"vLLM calls its support for {slice_type.generation} experimental"
+        hint = "expect models and flags that work on v6e and fail here"
+        yield warning(codes.EXPERIMENTAL_GENERATION, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
 
 
 def own_runtime(root: MapNode) -> Iterator[Diagnostic]:
@@ -73,49 +133,51 @@ def own_runtime(root: MapNode) -> Iterator[Diagnostic]:
     # Another rule reports a backend that does not serve the generation.
     if backend not in generation.backends:
         return
-    owners = {g.runtime_of(b): (g.name, b) for g in GENERATIONS for b in g.backends}
-    owner, owner_backend = owners.get(runtime, (generation.name, backend))
-    hint = f"leave it out, or write {generation.runtime_of(backend)}"
-    at = look.at(root, _RUNTIME)
-    if owner != generation.name:
-        message = f"{quoted(runtime)} is the runtime of {owner}, not of {slice_type.name}"
-        yield problem(codes.RUNTIME_MISMATCH, message, at, path=_RUNTIME, hint=hint)
-    elif owner_backend is not backend:
+    own = generation.runtime_of(backend)
+    owners = [(g.name, b) for g in GENERATIONS for b in g.backends if g.runtime_of(b) == runtime]
+    if runtime == own or not owners:
+        return
+    owner, owner_backend = next((row for row in owners if row[0] == generation.name), owners[0])
+    if owner == generation.name:
         message = f"{quoted(runtime)} is the runtime of {owner_backend}, not of {backend}"
-        yield problem(codes.RUNTIME_MISMATCH, message, at, path=_RUNTIME, hint=hint)
+    else:
+        message = f"{quoted(runtime)} is the runtime of {owner}, not of {slice_type.name}"
+    hint = f"leave it out, or write {own}"
+    yield problem(codes.RUNTIME_MISMATCH, message, look.at(root, _RUNTIME), path=_RUNTIME, hint=hint)
 
 
 def parallelism(root: MapNode) -> Iterator[Diagnostic]:
-    """Check that the ranks, which take a chip each, fit the slice: tensor x pipeline x prefill context x data."""
+    """Check that the ranks, which take a device each, fit the slice: tensor x pipeline x prefill context x data."""
     slice_type = _slice_type(root)
     tensor, data = look.value(root, _TP, int), look.value(root, _DP, int)
     stages = dict(_stages(root))
     if slice_type is None or not _positive(tensor, data, *(size for size, _ in stages.values())):
         return
-    chips = slice_type.chips
+    devices, noun = slice_type.devices, slice_type.device_noun
     factors = _factors(tensor, data, stages)
     _, path = next(iter(factors.values()))
     used = prod(size for size, _ in factors.values())
     product = " x ".join(f"{key} {size}" for key, (size, _) in factors.items())
-    if chips % used:
-        noun = "chip" if chips == 1 else "chips"
-        message = f"{product} does not fit {slice_type.name}, which has {chips} {noun}"
-        hint = _what_works(chips, tensor, data, prod(size for size, _ in stages.values()))
+    if devices % used:
+        count = f"{devices} {noun if devices == 1 else f'{noun}s'}"
+        each = "" if slice_type.devices_per_chip == 1 else f" ({slice_type.devices_per_chip} on each chip)"
+        message = f"{product} does not fit {slice_type.name}, which has {count}{each}"
+        hint = _what_works(devices, tensor, data, prod(size for size, _ in stages.values()))
         yield problem(codes.PARALLELISM, message, look.at(root, path), path=path, hint=hint)
-    elif tensor and used < chips:
-        message = f"{product} uses {used} of the {chips} chips of {slice_type.name}; all are billed"
-        copies = chips // used * (data or 1)
+    elif tensor and used < devices:
+        message = f"{product} uses {used} of the {devices} {noun}s of {slice_type.name}; all are billed"
+        copies = devices // used * (data or 1)
         hint = f"data_parallel_size: {copies} serves {copies} copies"
         yield warning(codes.IDLE_CHIPS, message, look.at(root, path), path=path, hint=hint)
 
 
 def tensor_parallel(root: MapNode) -> int | None:
-    """Return the ranks of tensor parallelism: as set, else the chips of the slice for each copy and stage."""
+    """Return the ranks of tensor parallelism: as set, else the devices of the slice for each copy and stage."""
     size, slice_type = look.value(root, _TP, int), _slice_type(root)
     if size is not None or slice_type is None:
         return size
     copies = (look.value(root, _DP, int) or 1) * prod(size for _, (size, _) in _stages(root))
-    return slice_type.chips // copies if copies > 0 else None
+    return slice_type.devices // copies if copies > 0 else None
 
 
 def ranks(root: MapNode) -> int:
@@ -150,14 +212,14 @@ def _positive(*sizes: int | None) -> bool:
     return any(sizes) and all(size is None or size > 0 for size in sizes)
 
 
-def _what_works(chips: int, tensor: int | None, data: int | None, stages: int) -> str:
+def _what_works(devices: int, tensor: int | None, data: int | None, stages: int) -> str:
     if stages > 1:
-        return f"the product may be {_divisors(chips)}"
-    if tensor and data and chips % data == 0:
-        return f"with data_parallel_size {data}, tensor_parallel_size may be {_divisors(chips // data)}"
-    return f"their product may be {_divisors(chips)}" if tensor and data else f"it may be {_divisors(chips)}"
+        return f"the product may be {_divisors(devices)}"
+    if tensor and data and devices % data == 0:
+        return f"with data_parallel_size {data}, tensor_parallel_size may be {_divisors(devices // data)}"
+    return f"their product may be {_divisors(devices)}" if tensor and data else f"it may be {_divisors(devices)}"
 
 
-def _divisors(chips: int) -> str:
-    sizes = [str(size) for size in range(1, chips + 1) if chips % size == 0]
+def _divisors(count: int) -> str:
+    sizes = [str(size) for size in range(1, count + 1) if count % size == 0]
     return " or ".join([", ".join(sizes[:-1]), sizes[-1]]) if len(sizes) > 1 else sizes[0]

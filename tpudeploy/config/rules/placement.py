@@ -19,6 +19,7 @@ _PROVISIONING: Path = ("placement", "provisioning")
 _ZONES: Path = ("placement", "zones")
 _RESERVATION: Path = ("placement", "reservation")
 _RUN: Path = ("placement", "max_run_duration")
+_TYPE: Path = ("tpu", "type")
 _BACKEND: Path = ("placement", "backend")
 _VALID_UNTIL: Path = ("placement", "valid_until")
 _LONGEST = Duration.parse("7d")
@@ -46,25 +47,27 @@ def run_duration(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def backend_serves(root: MapNode) -> Iterator[Diagnostic]:
-    """Check that the backend serves the generation of the type; else the error names one that does."""
-    slice_type = catalog.accelerator_type(look.value(root, ("tpu", "type"), str) or "")
+    """Check that the backend creates slices of this type; else the error names one that does."""
+    slice_type = catalog.accelerator_type(look.value(root, _TYPE, str) or "")
     backend = look.value(root, _BACKEND, str) or Backend.QUEUED_RESOURCE
     # Other rules report an unknown type and an unknown backend, and `auto` requests where the type is served.
     if slice_type is None or backend not in set(Backend):
         return
-    serving = catalog.generation(slice_type.generation).backends
-    if backend not in serving:
-        message = f"{backend} does not serve {slice_type.generation}"
-        hint = f"write backend: {serving[0]}"
-        yield problem(codes.BACKEND_UNSERVED, message, look.at(root, _BACKEND), path=_BACKEND, hint=hint)
+    if backend not in slice_type.backends:
+        is_size = backend in catalog.generation(slice_type.generation).backends
+        message = f"{backend} does not serve {slice_type.name if is_size else slice_type.generation}"
+        hint = f"write placement.backend: {slice_type.backends[0]}"
+        # The default is written nowhere: the type is then the place to look at.
+        path = _TYPE if find(root, _BACKEND) is None else _BACKEND
+        yield problem(codes.BACKEND_UNSERVED, message, look.at(root, path), path=path, hint=hint)
 
 
 def backends(root: MapNode) -> tuple[Backend, ...]:
     """Return the backends that the profile requests from; the default for a value that another rule reports."""
     text = look.value(root, _BACKEND, str)
-    slice_type = catalog.accelerator_type(look.value(root, ("tpu", "type"), str) or "")
-    if text == AUTO and slice_type is not None:
-        return catalog.backends_of(slice_type)
+    slice_type = catalog.accelerator_type(look.value(root, _TYPE, str) or "")
+    if text == AUTO:
+        return tuple(Backend) if slice_type is None else slice_type.backends
     return (Backend(text) if text in set(Backend) else Backend.QUEUED_RESOURCE,)
 
 
@@ -145,7 +148,7 @@ def each_once(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def known_zones(root: MapNode) -> Iterator[Diagnostic]:
-    slice_type = catalog.accelerator_type(look.value(root, ("tpu", "type"), str) or "")
+    slice_type = catalog.accelerator_type(look.value(root, _TYPE, str) or "")
     zones = catalog.generation(slice_type.generation).zones if slice_type else ()
     listed = look.texts(root, _ZONES)
     for path, zone in listed.items():

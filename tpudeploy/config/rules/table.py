@@ -10,9 +10,11 @@ from tpudeploy.domain.diagnostics import Diagnostic
 
 RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     chips.known_type,
+    chips.one_slice,
     chips.own_runtime,
     chips.parallelism,
     chips.single_host,
+    chips.vllm_support,
     placement.backend_serves,
     image.other_hardware,
     image.floating_tag,

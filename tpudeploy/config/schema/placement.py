@@ -1,8 +1,8 @@
 """Define `tpu` and `placement`: the slice, where it may be, how it is paid for and requested."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Strict, Tag
+from pydantic import ConfigDict, Discriminator, Field, Strict, Tag
 
 from tpudeploy.config.schema.base import Bytes, Form, Section, Text, Time, unwritten
 from tpudeploy.domain.names import ZONE
@@ -10,13 +10,34 @@ from tpudeploy.domain.names import ZONE
 RuntimeVersion = Annotated[str, Form(r"[a-z0-9][a-z0-9._-]*", "v2-alpha-tpuv6e")]
 
 
+def _one_of_two_ways(schema: dict[str, Any]) -> None:
+    """Let editors accept a generation with a topology instead of a type."""
+    schema["anyOf"] = [{"required": [*schema.pop("required")]}, {"required": ["generation", "topology"]}]
+
+
 class TpuSpec(Section):
+    model_config = ConfigDict(json_schema_extra=_one_of_two_ways)
+
     # A plain string: the catalogue knows the names, so that a new generation is one row there and nothing here.
     type: Text = Field(
-        description="Accelerator type, generation and number of chips: v6e-1, v6e-4, v6e-8; v5litepod-1, -4, -8. "
-        "v6e-16 and up have several hosts and are not supported yet. Also by machine type (ct6e-standard-4t) or by "
-        "generation and chips (v5e-4). Required. Source: Cloud TPU's `acceleratorType`.",
+        description="Accelerator type, by any of Google's names: that of the TPU API (v6e-1, -4, -8; v5litepod-1, -4, "
+        "-8; v5p-8 and v4-8, which count cores and have 4 chips), that of Compute Engine's machine (ct6e-standard-4t, "
+        "ct5p-hightpu-1t-tpu, tpu7x-standard-4t), or generation and chips (v5e-4, tpu7x-4). Slices of several hosts "
+        "are not supported yet. Required, unless generation and topology name the slice. Source: Cloud TPU's "
+        "`acceleratorType`.",
         examples=["v6e-4"],
+    )
+    generation: Text | None = Field(
+        None,
+        description="TPU generation, v4, v5e, v5p, v6e or tpu7x: with topology, it names the slice instead of type. "
+        "Default: none.",
+        examples=["v6e"],
+    )
+    topology: Text | None = Field(
+        None,
+        description="How the chips of the slice are connected, e.g. 2x2 or 2x2x1: with generation, it names the slice "
+        "instead of type. Default: none. Source: Cloud TPU's `acceleratorConfig.topology`.",
+        examples=["2x2"],
     )
     runtime_version: RuntimeVersion | None = Field(
         None,
@@ -92,8 +113,8 @@ class PlacementSpec(Section):
     backend: Literal["queued-resource", "gce-instance", "auto"] = Field(
         "queued-resource",
         description="The API of Google through which a slice is requested: queued-resource (the TPU API), "
-        "gce-instance (Compute Engine, v6e only), which has a quota of its own, or auto: all of them that serve the "
-        "type, at the same time. Default: queued-resource.",
+        "gce-instance (Compute Engine), which has a quota of its own, or auto: all of them that serve the type, at the "
+        "same time. v4 and v5e are at the TPU API alone, tpu7x at Compute Engine alone. Default: queued-resource.",
         examples=["gce-instance", "auto"],
     )
     zones: Zones = Field(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.accelerator import AcceleratorType, Backend
 from tpudeploy.domain.names import LABEL_KEY, LABEL_VALUE
 from tpudeploy.emulator import create_request, discovery, listings
 from tpudeploy.emulator.cloud import Cloud
@@ -90,11 +90,11 @@ def _accelerator(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> Accelerat
     place, _, machine = body.get("machineType", "").rpartition("/")
     if call.zone not in listings.zones(cloud):
         raise texts.refuse("zone-unsupported", zone=call.zone)
-    type_ = next((t for t in catalog.accelerator_types() if t.machine_type == machine and t.hosts == 1), None)
-    is_offered = type_ is not None and type_.name in listings.offered_types(cloud, call.zone)
-    if type_ is None or not is_offered or not place.endswith(f"zones/{call.zone}/machineTypes"):
+    offered = (t for t in listings.offered_types(cloud, call.zone) if t.hosts == 1)
+    type_ = next((t for t in offered if t.machine_type == machine), None)
+    if type_ is None or not place.endswith(f"zones/{call.zone}/machineTypes"):
         raise texts.refuse("type-unsupported", zone=call.zone, machine=machine)
-    if catalog.generation(type_.generation).compute_engine is None:
+    if Backend.GCE_INSTANCE not in type_.backends:
         raise texts.refuse("machine-refused", machine=machine)
     return type_
 

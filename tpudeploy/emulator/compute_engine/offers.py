@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tpudeploy import catalog
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import IMAGE_PROJECT, AcceleratorType
 from tpudeploy.emulator import listings
@@ -28,6 +27,9 @@ _CPUS: Mapping[str, int] = {
     "ct5lp-hightpu-1t": 24,
     "ct5lp-hightpu-4t": 112,
     "ct5lp-hightpu-8t": 224,
+    "ct5p-hightpu-1t-tpu": 52,
+    "ct5p-hightpu-4t": 208,  # UNVERIFIED
+    "tpu7x-standard-4t": 224,
 }
 _LINK = re.compile(r"(?:https://\S+/compute/v1/)?projects/(?P<project>[^/]+)/global/images/(?P<rest>.+)")
 
@@ -81,8 +83,8 @@ def _newest(cloud: Cloud, family: str) -> str:
 
 
 def _types(cloud: Cloud, zone: str) -> list[AcceleratorType]:
-    names = listings.offered_types(cloud, zone) if zone in listings.zones(cloud) else ()
-    return [t for t in catalog.accelerator_types() if t.hosts == 1 and t.name in names]
+    """Return the types of one host: their machines are listed, also where GKE alone may create them."""
+    return [t for t in listings.offered_types(cloud, zone) if t.hosts == 1]
 
 
 def _machine_type(project: str, zone: str, type_: AcceleratorType) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def _machine_type(project: str, zone: str, type_: AcceleratorType) -> dict[str, 
         "kind": "compute#machineType",
         "name": type_.machine_type,
         "guestCpus": _CPUS.get(type_.machine_type, 0),
-        "memoryMb": type_.host_ram_gib * 1024,
+        "memoryMb": (type_.host_ram_gib or 0) * 1024,
         "accelerators": [accelerator],
         "zone": zone,
         "selfLink": f"{HOST}/projects/{project}/zones/{zone}/machineTypes/{type_.machine_type}",

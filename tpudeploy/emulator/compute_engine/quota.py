@@ -33,10 +33,14 @@ def excess(cloud: Cloud, instance: Instance) -> texts.ComputeStatus | None:
 
 
 def metric(type_name: str, class_: str) -> str:
-    """Return the metric of a quota of chips, by its id; that of preemptible ones is by analogy (UNVERIFIED)."""
+    """Return the metric of a quota of chips, by its id; that of preemptible ones is by analogy (UNVERIFIED).
+
+    For a generation without a known id it is a name by analogy too.
+    """
     type_ = catalog.accelerator_type(type_name)
     offer = None if type_ is None else catalog.generation(type_.generation).compute_engine
-    id_ = "" if offer is None else offer.quotas["spot" if class_ == "preemptible" else "on-demand"]
+    by_analogy = "" if type_ is None else f"PREEMPTIBLE-{type_.generation.upper()}-per-project-region"
+    id_ = "" if offer is None else offer.quotas.get("spot" if class_ == "preemptible" else "on-demand", by_analogy)
     return id_.removesuffix("-per-project-region").replace("-", "_")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tpudeploy.catalog.generations import V6E
+from tpudeploy.catalog.generations import TPU7X, V6E
 from tpudeploy.emulator import wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.wire import Call, page
@@ -13,15 +13,17 @@ from tpudeploy.emulator.wire import Call, page
 COMPUTE_ENGINE = "6F81-5844-456A"
 _PAGE = 25  # Google's is 5000 at most; a server may always give fewer
 _CITIES = {"us-east5": "Columbus", "us-south1": "Dallas", "europe-west4": "Netherlands"}
-# (provisioning model, description, usage type); those without a model are sold under similar names.
+# (generation and provisioning model, description, usage type); those without a model are sold under similar names. The
+# texts of other generations are not known.
 _SOLD = (
-    ("", "Capacity Optimized TpuV6e running in {city}", "OnDemand"),
-    ("", "Reserved TpuV6e in {city}", "OnDemand"),
-    ("", "Commitment v1: TpuV6e in {city} for 1 Year", "Commit1Yr"),
-    ("", "N1 Predefined Instance Core running in {city}", "OnDemand"),
-    ("on-demand", "TpuV6e running in {city}", "OnDemand"),
-    ("spot", "TpuV6e attached to Spot Preemptible VMs running in {city}", "Preemptible"),
-    ("flex-start", "DWS Defined Duration V6e running in {city}", "OnDemand"),
+    (V6E, "", "Capacity Optimized TpuV6e running in {city}", "OnDemand"),
+    (V6E, "", "Reserved TpuV6e in {city}", "OnDemand"),
+    (V6E, "", "Commitment v1: TpuV6e in {city} for 1 Year", "Commit1Yr"),
+    (V6E, "", "N1 Predefined Instance Core running in {city}", "OnDemand"),
+    (V6E, "on-demand", "TpuV6e running in {city}", "OnDemand"),
+    (V6E, "spot", "TpuV6e attached to Spot Preemptible VMs running in {city}", "Preemptible"),
+    (V6E, "flex-start", "DWS Defined Duration V6e running in {city}", "OnDemand"),
+    (TPU7X, "on-demand", "TPU7x running in {city}", "OnDemand"),
 )
 _DECOY = 0.05  # USD: cheap enough to be taken by mistake
 
@@ -34,9 +36,11 @@ def list_skus(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 def _skus(cloud: Cloud) -> Iterator[dict[str, Any]]:
     scenario_prices = cloud.scenario.project.prices
-    for region in sorted({*V6E.prices, *scenario_prices}):
-        prices = {**V6E.prices.get(region, {}), **scenario_prices.get(region, {})}
-        for number, (model, description, usage) in enumerate(_SOLD):
+    for region in sorted({*V6E.prices, *TPU7X.prices, *scenario_prices}):
+        of_scenario = scenario_prices.get(region, {})
+        for number, (generation, model, description, usage) in enumerate(_SOLD):
+            # The prices of a scenario are those of v6e.
+            prices = {**generation.prices.get(region, {}), **(of_scenario if generation is V6E else {})}
             if model in prices or not model:
                 text = description.format(city=_CITIES.get(region, region))
                 yield _sku(f"{region}-{number}", text, usage, region, prices.get(model, _DECOY))

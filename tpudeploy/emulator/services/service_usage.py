@@ -7,17 +7,20 @@ from typing import Any
 
 from tpudeploy.emulator import listings, wire
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.quota import units_per_chip
 from tpudeploy.emulator.scenario import Limit
 from tpudeploy.emulator.wire import Call, page
 
 NUMBER = 123456789012  # the project's
 _MOST_NAMES = 30
-# v6e's preemptible metric is published, its on-demand one UNVERIFIED (by analogy); v5e's are published.
+# v6e's preemptible metric is published, its on-demand one and v5p's UNVERIFIED (by analogy); v5e's are published.
 _METRICS = {
     ("v6e", "preemptible"): "tpu-v6e-preemptible",
     ("v6e", "on-demand"): "tpu-v6e",
     ("v5e", "preemptible"): "tpu-v5s-litepod-preemptible",
     ("v5e", "on-demand"): "tpu-v5s-litepod",
+    ("v5p", "preemptible"): "tpu-v5p-preemptible",
+    ("v5p", "on-demand"): "tpu-v5p",
 }
 _SERVING = "tpu-v5s-litepod-serving-preemptible"  # another pool, which must not be mistaken for ours
 
@@ -47,27 +50,28 @@ def _metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
     for (generation, pool), usual in _METRICS.items():
         respelled = cloud.scenario.project.quota_metrics if generation == "v6e" else {}
         metric = respelled.get(pool, usual)
-        limits = [_places(cloud, call, metric, pool, zonal=zonal) for zonal in (False, True)]
+        units = units_per_chip(generation)
+        limits = [_places(cloud, call, metric, pool, units=units, zonal=zonal) for zonal in (False, True)]
         yield _metric(call, metric, limits)
     yield _metric(call, _SERVING, [_limit(call, _SERVING, "1/{project}/{zone}", (), [_bucket(0)])])
 
 
-def _places(cloud: Cloud, call: Call, metric: str, pool: str, *, zonal: bool) -> dict[str, Any]:
+def _places(cloud: Cloud, call: Call, metric: str, pool: str, *, units: int, zonal: bool) -> dict[str, Any]:
     """Return a limit: first a bucket for every place without its own; then, in the full view, one for each place."""
     limits = [row for row in cloud.scenario.quota if row.api == "tpu"]
     rows = [row for row in limits if row.class_ == pool and row.zonal == zonal]
-    zones = listings.zones(cloud)
+    zones = listings.tpu_zones(cloud)
     places = zones if zonal else tuple(sorted({zone.rpartition("-")[0] for zone in zones}))
     places_with_limits = tuple(sorted({row.place for row in rows} - {"*"}))
     listed = tuple(sorted({*places, *places_with_limits})) if call.query.get("view") == "FULL" else places_with_limits
     key = "zone" if zonal else "region"
-    buckets = [_bucket(_least(rows, "")), *(_bucket(_least(rows, p), {key: p}) for p in listed)]
+    buckets = [_bucket(_least(rows, "", units)), *(_bucket(_least(rows, p, units), {key: p}) for p in listed)]
     return _limit(call, metric, f"1/{{project}}/{{{key}}}", places, buckets)
 
 
-def _least(rows: list[Limit], place: str) -> int:
-    """Return the lowest limit of a place's own rows and those for any place; -1 for no limit."""
-    return min((row.chips for row in rows if row.place in ("*", place)), default=-1)
+def _least(rows: list[Limit], place: str, units: int) -> int:
+    """Return the lowest limit of a place's own rows and those for any place, in units of quota; -1 for no limit."""
+    return min((row.chips * units for row in rows if row.place in ("*", place)), default=-1)
 
 
 def _bucket(limit: int, dimensions: dict[str, str] | None = None) -> dict[str, Any]:

@@ -11,7 +11,16 @@ from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
-from tpudeploy.sizing.advice import LENGTH_KEY, SPLIT_KEYS, TYPE_KEY, UTILIZATION_KEY, Remedy, lightest, remedies
+from tpudeploy.sizing.advice import (
+    LENGTH_KEY,
+    SPLIT_KEYS,
+    TYPE_KEY,
+    UTILIZATION_KEY,
+    Remedy,
+    has_limit,
+    lightest,
+    remedies,
+)
 
 _ARGS = "serving.args."
 Finder = Callable[[Deployment], Iterator[Diagnostic]]
@@ -92,8 +101,9 @@ def ways_out(deployment: Deployment, budget: HbmBudget) -> str:
 
     Where `budget` is a bound, a way may not be enough, and chips are not split into copies: LoRA excludes that.
     """
-    is_bound = sized(deployment) is None
-    ways = remedies(budget, allow_copies=not is_bound)
+    # Where only the limit of the HBM is unknown, nothing excludes copies of the model.
+    size, is_bound = deployment.budget, sized(deployment) is None
+    ways = remedies(budget, allow_copies=isinstance(size, HbmBudget) or size.lacks_limit_alone)
     if not ways:
         return _no_way(budget)
     cheapest = ways[0].settings
@@ -107,10 +117,13 @@ def ways_out(deployment: Deployment, budget: HbmBudget) -> str:
 
 def _way(deployment: Deployment, way: Remedy, *, is_bound: bool) -> str:
     budget, changes = way.budget, way.settings
-    is_whole_slice = TYPE_KEY in changes and budget.engine.tensor_parallel == budget.accelerator.chips
+    is_bound = is_bound or not has_limit(budget.accelerator)
+    is_whole_slice = TYPE_KEY in changes and budget.engine.tensor_parallel == budget.accelerator.devices
     if is_whole_slice and not any(f"serving.{key}" in deployment.origins for key in SPLIT_KEYS):
-        # A split over all chips is the default: the profile need not say it unless it writes another one.
+        # A split over all devices is the default: the profile need not say it unless it writes another one.
         changes = {key: value for key, value in changes.items() if key not in SPLIT_KEYS}
+    if not set(deployment.backends) & set(budget.accelerator.backends):
+        changes = {**changes, "placement.backend": budget.accelerator.backends[0]}
     first, *others = (f"{key}: {_value(value)}" for key, value in changes.items())
     settings = f"{first} with {', '.join(others)}" if others else first
     enough, at_most = ("may be", "at most ") if is_bound else ("is", "")
@@ -128,7 +141,7 @@ def _value(value: object) -> str:
 def _no_way(budget: HbmBudget) -> str:
     """Return why nothing helps; a slice on which only programs lack proven room may still be one that boots."""
     best = lightest(budget)
-    weights = f"{gib(best.weights_bytes_per_chip)} of {gib(best.hbm_bytes_per_chip)} a chip"
+    weights = f"{gib(best.weights_bytes_per_chip)} of {gib(best.hbm_bytes_per_chip)} a {best.accelerator.device_noun}"
     if best.weights_bytes_per_chip >= best.hbm_bytes_per_chip:
         return f"No single-host slice fits it: on {best.accelerator.name} the weights alone take {weights}."
     return (

@@ -76,14 +76,16 @@ def hub_cache(deployment: Deployment) -> Iterator[Diagnostic]:
 
 def _hub_cache_in_memory(deployment: Deployment, host: str | None, size: int | None) -> Diagnostic:
     """Return the problem. Without `host` it is the container's own memory; `size` may be unknown."""
-    home, ram = host or hub_home(deployment.container), deployment.accelerator.host_ram_gib * _GIB
+    home, ram_gib = host or hub_home(deployment.container), deployment.accelerator.host_ram_gib
     if host is None and deployment.container.shm_size is None:
         weights = "the weights take more" if size is None else f"the weights take {gib(size)}"
         message = f"HF_HOME {home} is not in a volume: docker gives it 64 MiB, and {weights}."
         return error(deployment, message, path=_HOME, hint=_HOME_HINT)
     weights = "as much as the weights" if size is None else gib(size)
-    usage = f"HF_HOME on {home} takes {weights} of the machine's {gib(ram)} of memory"
-    if host is not None and size is not None and size > ram // 2:
+    memory = "memory, whose size is not known" if ram_gib is None else f"{gib(ram_gib * _GIB)} of memory"
+    usage = f"HF_HOME on {home} takes {weights} of the machine's {memory}"
+    is_too_large = size is not None and ram_gib is not None and size > ram_gib * _GIB // 2
+    if host is not None and is_too_large:
         return error(deployment, f"{usage}, and /dev/shm has half of that.", path=_HOME, hint=_HOME_HINT)
     return warning(deployment, f"{usage}, and is lost at a reboot.", path=_HOME, hint=_HOME_HINT)
 

@@ -57,7 +57,7 @@ def no_cache_left(deployment: Deployment) -> Iterator[Diagnostic]:
     if budget is None or budget.holds_a_request or not _weights_fit(budget) or longest(budget):
         return
     rest = int(budget.hbm_bytes_per_chip * budget.engine.utilization) - budget.weights_bytes_per_chip
-    weights = f"{_least(deployment)}{gib(budget.weights_bytes_per_chip)} of weights a chip"
+    weights = f"{_least(deployment)}{gib(budget.weights_bytes_per_chip)} of weights a {budget.accelerator.device_noun}"
     message = f"Beside {weights}, {_most(deployment)}{gib(rest)} is left: no KV cache."
     yield error(deployment, message, path="serving.hbm_utilization", hint=ways_out(deployment, budget))
 
@@ -114,7 +114,8 @@ def program_room(deployment: Deployment) -> Iterator[Diagnostic]:
     certain = certain_bytes(budget.model, budget.engine, budget.accelerator.generation)
     if rest >= max(room.proven, certain):
         return
-    share = f"hbm_utilization {budget.engine.utilization:g} leaves {_most(deployment)}{gib(rest, 2)} a chip"
+    remainder = f"{_most(deployment)}{gib(rest, 2)} a {budget.accelerator.device_noun}"
+    share = f"hbm_utilization {budget.engine.utilization:g} leaves {remainder}"
     hint = _lower_utilization(deployment, budget, room.utilization(budget.hbm_bytes_per_chip))
     if rest < certain:
         message = f"{share} for compiled programs, which need {gib(room.needed, 2)}: the boot would fail."

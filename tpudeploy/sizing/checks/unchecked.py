@@ -34,6 +34,11 @@ SUBJECTS = (
         lack="added bytes",
         what="whether the weights and one request fit in HBM together with that (without it, they do)",
     ),
+    Subject(
+        codes=("TPU2101", "TPU2102", "TPU2103"),
+        lack="limit",
+        what="whether the weights and one request really fit in HBM (in the nominal HBM, they do)",
+    ),
     Subject(codes=("TPU2105",), lack="bytes", what="whether compiled programs have room"),
     Subject(codes=("TPU2104",), lack="length", what="whether the model allows that max_model_len"),
     Subject(codes=("TPU2106",), lack="heads", what="whether the chips can share the model's heads"),
@@ -56,8 +61,9 @@ SUBJECTS = (
     "Some checks need the model's dimensions, others the bytes of everything that lies in HBM. For a model that the "
     "catalogue does not know, or settings whose effect on memory is not known, these checks cannot run, and the "
     "message names them. Where a setting only adds to the memory (LoRA adapters, a draft model), the rest is checked "
-    "as a lower bound: what does not fit without it does not fit with it. A config.json in model.config describes a "
-    "model that the catalogue does not know.",
+    "as a lower bound: what does not fit without it does not fit with it. For a generation whose HBM limit is not "
+    "recorded (v4, v5p, TPU7x), the nominal HBM is the bound: what does not fit in it does not fit. A config.json in "
+    "model.config describes a model that the catalogue does not know.",
     "serving: {args: {enable_lora: null}}",
 )
 def unchecked(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -74,11 +80,13 @@ def unchecked(deployment: Deployment) -> Iterator[Diagnostic]:
 def _lacks_of_model(deployment: Deployment, budget: Unsized) -> Mapping[str, bool]:
     """Return what the deployment has and is not known, as far as its model and its bytes decide it."""
     is_unknown, is_possible = budget.model is None, not budget.is_impossible
-    has_many_chips = deployment.accelerator.chips > 1
+    holds_a_request = is_possible and budget.at_least is not None and budget.at_least.holds_a_request
+    has_many_chips = deployment.accelerator.devices > 1
     hub_is_in_memory = is_memory(deployment.container, hub_home(deployment.container)) and deployment.mirror is None
     return {
         "bytes": is_possible and budget.at_least is None,
-        "added bytes": is_possible and budget.at_least is not None and budget.at_least.holds_a_request,
+        "added bytes": holds_a_request and not budget.lacks_limit_alone,
+        "limit": holds_a_request and budget.lacks_limit_alone,
         "model": is_unknown,
         "parts": is_unknown and has_flag_of_some_models(deployment),
         "heads": is_unknown and has_many_chips,
@@ -109,6 +117,8 @@ def _path(deployment: Deployment, budget: Unsized) -> str:
     """Return where the profile writes what cannot be sized."""
     for name in budget.settings:
         path = argument(deployment, name)[0] or f"serving.env.{name}"
+        if name in deployment.attributes:
+            return name
         if path in deployment.attributes:
             return path
     return "model.config" if "model.config" in deployment.attributes else "model.id"

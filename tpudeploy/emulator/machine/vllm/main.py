@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tpudeploy import catalog
 from tpudeploy.emulator.machine.session import forget_interrupts
 from tpudeploy.emulator.machine.vllm.api import Server
 from tpudeploy.emulator.machine.vllm.arguments import USAGE, Arguments, UsageError, parse, read_size
@@ -25,7 +25,8 @@ def refusal(arguments: Arguments, task: Mapping[str, Any]) -> str:
 
 
 def _devices(arguments: Arguments, task: Mapping[str, Any]) -> str:
-    present = int(re.sub(r".*-", "", task["accelerator_type"]))
+    type_ = catalog.accelerator_type(task["accelerator_type"])
+    present = 0 if type_ is None else type_.devices
     required = int(arguments.text("tensor-parallel-size", "1"))
     return (
         f"ValueError: Insufficient devices for 2D mesh: found {present}, expected {required}"
