@@ -166,7 +166,7 @@ def test_a_disk_must_fit_machine_and_image(disk: dict[str, str], text: str) -> N
 def test_v5e_is_refused_at_this_door() -> None:
     text = "This user agent is not allowed to use the machine type [ct5lp-hightpu-1t]"
     with world() as w, refused(403, "forbidden", text):
-        w.insert(machine="ct5lp-hightpu-1t")
+        w.insert(machine="ct5lp-hightpu-1t", zone="us-central1-a")
 
 
 def test_a_zone_that_the_catalogue_does_not_have_is_unknown() -> None:
