@@ -225,7 +225,7 @@ TOPOLOGY = _code(
     "Generation and topology that name no slice",
     "tpu.generation and tpu.topology together are another way to write tpu.type: v6e with 2x2 is v6e-4. Both are "
     "needed, and the catalogue must have that slice. tpu.type may be written too if it is the same one.",
-    "tpu: {generation: v6e, topology: 2x2}",
+    "tpu: {type: null, generation: v6e, topology: 2x2}",
 )
 EXPERIMENTAL_GENERATION = _code(
     "TPU1306",

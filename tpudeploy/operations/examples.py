@@ -150,6 +150,10 @@ EXAMPLES: Mapping[str, Example] = {
     codes.IDLE_CHIPS: _layer(
         "tpu: {type: v6e-4}\nserving: {tensor_parallel_size: 1}", "tpudeploy size prod.yaml -sweep"
     ),
+    codes.TOPOLOGY: _layer("tpu: {type: null, generation: v6e, topology: 3x3}"),
+    codes.EXPERIMENTAL_GENERATION: _layer(
+        "tpu: {type: v5p-8}\nplacement: {zones: [us-east5-a]}", "tpudeploy size prod.yaml"
+    ),
     codes.UNKNOWN_FLAG: _layer("serving: {args: {sed: 1}}"),
     codes.FLAG_VALUE: _layer("serving: {args: {enable_prefix_caching: 3}}"),
     codes.FLAG_HAS_KEY: _layer("serving: {args: {max_num_seqs: 64}}"),
