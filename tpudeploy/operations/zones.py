@@ -84,7 +84,7 @@ def zones(
 
 
 def _resolved(workspace: Workspace, profiles: Iterable[Profile]) -> tuple[list[Deployment], list[ConfigError]]:
-    """Return the deployments, and the error of each profile without one. Raise the first error if there is none."""
+    """Return the deployments, and the error of each profile without one. Raise the first if no profile has one."""
     from tpudeploy.domain.errors import ConfigError
 
     deployments: list[Deployment] = []
