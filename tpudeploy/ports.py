@@ -278,7 +278,7 @@ class Sources(Protocol):
     """The sources of images and models. It never raises: an error is part of the answer."""
 
     def look_up(self, name: Name) -> str | Unknown:
-        """Return the digest or the commit that a name means now."""
+        """Return the digest, the commit or the image that a name means now."""
         ...
 
 

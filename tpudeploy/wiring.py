@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -179,12 +179,13 @@ class Adapters:
 
     @cached_property
     def sources(self) -> Sources:
+        from tpudeploy.adapters.google.compute_engine.images import newest_image
         from tpudeploy.adapters.registry import Registry
         from tpudeploy.adapters.sources import Hub, Origins
 
         connection, timeout = self.connection, min(self.patience.call_timeout, _NAME_TIMEOUT)
         registry = Registry(connection.registry, connection.token, timeout=timeout)
-        return Origins(registry, Hub(connection.hub, timeout=timeout))
+        return Origins(registry, Hub(connection.hub, timeout=timeout), partial(newest_image, connection))
 
     @cached_property
     def runs(self) -> LocalRuns:

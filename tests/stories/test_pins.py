@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import PROFILE, CommandLine, Open
+from command_line import INSTANCE, PROFILE, CommandLine, Open
 from github_api import GitHubApi
 from workflow import Pipeline
 
@@ -508,3 +508,75 @@ def test_pins_are_renewed_for_what_is_to_be_applied(cli: Open, option: str) -> N
     result = at.run("plan", "-pin", option, "gemma.yaml")
     assert result.code == 1
     assert "-pin works only with a plan of changes to apply." in result.err
+
+
+FAMILY = "ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e"
+WEEK = 7 * DAY
+
+
+def machine_images(at: CommandLine) -> list[str]:
+    """Return the images that the instances were made from."""
+    bodies = [instance.body for instance in at.emulator._cloud.instances.values()]
+    return [body["disks"][0]["initializeParams"]["sourceImage"].rpartition("global/images/")[2] for body in bodies]
+
+
+def test_the_image_of_a_machine_is_what_its_family_meant_at_the_first_apply(cli: Open) -> None:
+    at = cli()
+    at.write(INSTANCE)
+    code, before = planned(at)
+    assert code == 2
+    applied(at)
+    (image,) = machine_images(at)
+    assert image.startswith(f"{FAMILY}-v")
+    assert lock(at)["machine_images"] == {FAMILY: image}
+    assert f'+ tpu.machine_image = "{image}"' in before
+    # A machine keeps its image: weeks later nothing changes, and a second slice boots the same one.
+    at.clock.sleep(2 * WEEK)
+    assert planned(at)[0] == 0
+    request = json.loads(at.run("render", "gemma.yaml", "request").out)
+    assert request["disks"][0]["initializeParams"]["sourceImage"].endswith(f"/global/images/{image}")
+    assert f"--image={image}" in at.run("render", "gemma.yaml", "gcloud").out
+    # A newer image is pinned on request, for machines that do not exist yet.
+    pinned = at.run("plan", "-pin", "-detailed-exitcode", "gemma.yaml")
+    assert pinned.code == 0, pinned.all
+    newer = lock(at)["machine_images"][FAMILY]
+    assert newer > image
+    assert f"Pinned {FAMILY} to {newer}, was {image}" in pinned.all
+    replaced = at.run("apply", "-auto-approve", "-replace", "gemma[0]", "gemma.yaml")
+    assert replaced.code == 0, replaced.all
+    assert f'tpu.machine_image = "{image}" -> "{newer}"' in replaced.words
+    assert machine_images(at) == [newer]
+
+
+def test_a_family_that_cannot_be_looked_up_is_a_warning_and_its_newest_image_is_used(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "iam-denied", "method": "compute.images.getFromFamily"}])
+    at.write(INSTANCE)
+    assert f"Warning: {FAMILY} is not pinned:" in applied(at)
+    assert machine_images(at) == [f"family/{FAMILY}"]
+    assert "machine_images" not in lock(at)
+
+
+def test_an_image_that_google_has_deleted_is_named_with_what_to_do(cli: Open) -> None:
+    at = cli()
+    hold(at, machine_images={FAMILY: f"{FAMILY}-v20991231"})
+    at.write(INSTANCE)
+    stopped = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert stopped.code == 1
+    assert "The referenced image resource cannot be found" in stopped.err
+    assert "tpudeploy plan --pin" in stopped.err
+
+
+def test_a_deployment_on_queued_resources_has_no_image_of_its_machine(cli: Open) -> None:
+    at = cli()
+    at.write()
+    applied(at)
+    assert "machine_images" not in lock(at)
+    assert not [r for r in at.emulator.requests if "/images/" in r.path]
+
+
+def test_with_either_api_only_an_instance_has_the_image(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout", "method": "queuedResources.create"}])
+    at.write(INSTANCE.replace("gce-instance", "auto"))
+    applied(at)
+    assert machine_images(at) == [lock(at)["machine_images"][FAMILY]]
+    assert planned(at)[0] == 0

@@ -48,7 +48,7 @@ PLAYED: Mapping[str, tuple[str, ...]] = {
 BY_WORDS = {"exhausted", "invalid", "timeout", "exists", "not-found", "wrong-state", "unknown"}
 # Rows that no create of a queued resource meets have stories of their own: below, in test_acquisition.py and in
 # test_deletion.py. Those of Compute Engine alone are in test_instances.py and tests/adapters/test_cloud_contract.py.
-OF_INSTANCES = {"disk-quota", "machine-refused", "machine-mismatch"}
+OF_INSTANCES = {"disk-quota", "machine-refused", "machine-mismatch", "machine-image"}
 ELSEWHERE_TOLD = {"reservation-full", "preempted", "delete-refused", "bucket-permission", "object-rate", "not-ready"}
 REQUEST = (Layer.REPLY, Layer.CREATE, Layer.FAILED)
 

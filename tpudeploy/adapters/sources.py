@@ -1,4 +1,4 @@
-"""Look up images and models: a registry resolves a tag to a digest, the Hugging Face hub a revision to a commit.
+"""Look up names: a registry resolves a tag, the Hugging Face hub a revision, Compute Engine a family of images.
 
 Nothing is downloaded. That the hub returns the commit of gated models to anonymous callers is unverified; if it does
 not, the answer says so.
@@ -10,6 +10,7 @@ import json
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from http import HTTPStatus
 from http.client import HTTPException
 from urllib.parse import quote
@@ -66,12 +67,19 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 class Origins:
     """See `ports.Sources`."""
 
-    def __init__(self, registry: Registry, hub: Hub) -> None:
+    def __init__(self, registry: Registry, hub: Hub, newest_image: Callable[[str], str | Unknown]) -> None:
         self._registry = registry
         self._hub = hub
+        self._newest_image = newest_image
 
     def look_up(self, name: Name) -> str | Unknown:
-        return self._digest(name.text) if name.kind is Kind.IMAGE else self._hub.commit(*name.model)
+        match name.kind:
+            case Kind.IMAGE:
+                return self._digest(name.text)
+            case Kind.MODEL:
+                return self._hub.commit(*name.model)
+            case Kind.MACHINE_IMAGE:
+                return self._newest_image(name.text)
 
     def _digest(self, image: str) -> str | Unknown:
         host = parts(image)[0]

@@ -18,6 +18,8 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 # The value of `placement.backend` with which each request may go to any API that serves the slice.
 AUTO = "auto"
+# The attribute of the image that the family of `tpu.runtime_version` is pinned to, of an instance of Compute Engine.
+MACHINE_IMAGE = "tpu.machine_image"
 
 
 class Provisioning(StrEnum):
@@ -232,7 +234,12 @@ class Deployment:
         if self.attributes.get("placement.backend") != AUTO:
             return self.attributes
         actual = backend if backend in self.runtimes else self.backends[0]
-        return {**self.attributes, "placement.backend": actual.value, "tpu.runtime_version": self.runtimes[actual]}
+        own = {"placement.backend": actual.value, "tpu.runtime_version": self.runtimes[actual]}
+        return {
+            path: value
+            for path, value in {**self.attributes, **own}.items()
+            if path != MACHINE_IMAGE or actual is Backend.GCE_INSTANCE
+        }
 
     def origin(self, path: str) -> Location | None:
         """Return where this attribute or its first entry was written, or None for a default."""

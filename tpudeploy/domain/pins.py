@@ -1,4 +1,4 @@
-"""Pins: the fixed meaning of movable names: the digest of an image's tag, the commit of a model's revision."""
+"""Pins: the fixed meaning of movable names: an image's tag, a model's revision, a family of machine images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
 
 FILE = "tpudeploy.lock.json"
-# Every digest and commit of the emulator begins with this, so that a trial on the emulator pins no real name.
+# Every digest and commit of the emulator begins with this, and the name of every image of its machines ends with it, so
+# that a trial on the emulator pins no real name.
 EMULATED = "facadefacade"
 
 
@@ -20,13 +21,14 @@ class Kind(StrEnum):
 
     IMAGE = "image"
     MODEL = "model"
+    MACHINE_IMAGE = "machine_image"
 
 
 @frozen
 class Name:
     """A name as a profile writes it: `vllm/vllm-tpu:nightly` or `google/gemma-4-E2B-it@main`.
 
-    Without `@`, a model means the hub's default branch.
+    Without `@`, a model means the hub's default branch. A machine image has the name of its family at Compute Engine.
     """
 
     kind: Kind
@@ -41,7 +43,7 @@ class Name:
 
 @frozen
 class Pin:
-    """One pinned name. `to` is a digest (`sha256:…`) or a commit (40 hexadecimal digits)."""
+    """One pinned name. `to` is a digest (`sha256:…`), a commit (40 hexadecimal digits), or the name of an image."""
 
     name: Name
     to: str
@@ -56,19 +58,28 @@ class Pins:
 
     images: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
+    machine_images: Mapping[str, str] = field(default_factory=dict)
     lines: Mapping[Name, Location] = field(default_factory=dict, compare=False, repr=False)
     more: Mapping[str, Json] = field(default_factory=dict)
 
     def target_of(self, name: Name | None) -> str | None:
-        """Return the digest or the commit of a pinned name, or None."""
-        if name is None:
-            return None
-        return (self.images if name.kind is Kind.IMAGE else self.models).get(name.text)
+        """Return what a name is pinned to, or None."""
+        return None if name is None else self.section(name.kind).get(name.text)
+
+    def section(self, kind: Kind) -> Mapping[str, str]:
+        """Return the pins of all names of a kind."""
+        match kind:
+            case Kind.IMAGE:
+                return self.images
+            case Kind.MODEL:
+                return self.models
+            case Kind.MACHINE_IMAGE:
+                return self.machine_images
 
 
 NONE = Pins()
 
 
 def is_emulated(to: str) -> bool:
-    """Return whether a digest or a commit came from our emulator."""
-    return to.removeprefix("sha256:").startswith(EMULATED)
+    """Return whether a digest, a commit or a machine image came from our emulator."""
+    return to.removeprefix("sha256:").startswith(EMULATED) or to.endswith(EMULATED)

@@ -159,6 +159,7 @@ class SliceRequest:
     """The content of a request for one slice. Durations are in seconds.
 
     `runtime_version` is the runtime of the TPU API, or the image family of an instance of Compute Engine.
+    `machine_image` is the image that the family is pinned to, or None for the newest one.
     """
 
     name: str
@@ -179,6 +180,7 @@ class SliceRequest:
     max_run_seconds: float | None
     valid_until_seconds: float
     backend: Backend = Backend.QUEUED_RESOURCE
+    machine_image: str | None = None
 
 
 @frozen

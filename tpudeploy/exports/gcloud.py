@@ -57,12 +57,13 @@ def export_gcloud(deployment: Deployment, request: SliceRequest, body: Mapping[s
 
 def _instance_flags(request: SliceRequest, body: Mapping[str, Any]) -> Iterator[str]:
     disk, scheduling = body["disks"][0]["initializeParams"], body["scheduling"]
-    image_project, image_family = disk["sourceImage"].split("/")[1], _last_word(disk["sourceImage"])
+    image_project, image_name = disk["sourceImage"].split("/")[1], _last_word(disk["sourceImage"])
+    image_option = "image-family" if "/family/" in disk["sourceImage"] else "image"
     yield f"--project={request.project}"
     yield f"--zone={request.zone}"
     yield f"--machine-type={_last_word(body['machineType'])}"
     yield f"--image-project={image_project}"
-    yield f"--image-family={image_family}"
+    yield f"--{image_option}={image_name}"
     yield f"--boot-disk-size={disk['diskSizeGb']}GB"
     yield f"--boot-disk-type={_last_word(disk['diskType'])}"
     yield f"--provisioning-model={scheduling['provisioningModel']}"

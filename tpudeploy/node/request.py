@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
+from tpudeploy.domain.deployment import MACHINE_IMAGE, Candidate, Deployment, Provisioning
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.orphans import labels_of
@@ -29,6 +29,7 @@ def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> 
         provisioning=place.provisioning,
         accelerator_type=deployment.accelerator.name,
         runtime_version=deployment.runtimes[place.backend],
+        machine_image=_machine_image(deployment, place.backend),
         boot_disk_gib=deployment.boot_disk_gib,
         metadata=boot_metadata(deployment, server_print(deployment.attributes)),
         # Queued resources have no labels: these are the node's, the user's and ours.
@@ -43,6 +44,11 @@ def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> 
         valid_until_seconds=valid_until_seconds(deployment, place),
         backend=place.backend,
     )
+
+
+def _machine_image(deployment: Deployment, backend: Backend) -> str | None:
+    image = deployment.attributes_at(backend).get(MACHINE_IMAGE)
+    return None if image is None else str(image)
 
 
 def valid_until_seconds(deployment: Deployment, place: Candidate) -> float:

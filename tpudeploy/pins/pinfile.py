@@ -19,6 +19,7 @@ FORMAT = "tpudeploy.lock/1"
 SECTIONS: tuple[tuple[str, Kind, str, str], ...] = (
     ("images", Kind.IMAGE, r"sha256:[0-9a-f]{64}", "a digest: sha256: and 64 hexadecimal digits"),
     ("models", Kind.MODEL, r"[0-9a-f]{40}", "a commit: 40 hexadecimal digits"),
+    ("machine_images", Kind.MACHINE_IMAGE, r"[a-z][-a-z0-9]*", "the name of an image of Compute Engine"),
 )
 
 
@@ -28,6 +29,8 @@ def dumps(pins: Pins) -> str:
         "format": FORMAT,
         "images": dict(sorted(pins.images.items())),
         "models": dict(sorted(pins.models.items())),
+        # Only profiles for Compute Engine have some, so that the files of others stay as they are.
+        **({"machine_images": dict(sorted(pins.machine_images.items()))} if pins.machine_images else {}),
         **pins.more,
     }
     return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
@@ -50,6 +53,7 @@ def loads(text: str, *, source: str) -> Pins:
     return Pins(
         images=sections["images"],
         models=sections["models"],
+        machine_images=sections["machine_images"],
         lines={
             Name(kind=kind, text=name): _location(text, name, source)
             for section, kind, _, _ in SECTIONS

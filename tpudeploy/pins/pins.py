@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy import catalog
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import MACHINE_IMAGE, Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Location, Severity
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.pins import FILE, Kind, Name, Pin, Pins, is_emulated
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 DIGEST = "serving.image_digest"
 COMMIT = "model.commit"
 # Each pin's attribute, with those that were written and that it goes along with.
-FOLLOWS: Mapping[str, tuple[str, ...]] = {DIGEST: ("serving.image",), COMMIT: ("model.revision", "model.id")}
+FOLLOWS: Mapping[str, tuple[str, ...]] = {
+    DIGEST: ("serving.image",),
+    COMMIT: ("model.revision", "model.id"),
+    MACHINE_IMAGE: ("tpu.runtime_version", "tpu.type"),
+}
 UNPINNED = "TPU3030"
 EXPLANATIONS: Mapping[str, Explanation] = {
     UNPINNED: Explanation(
@@ -32,6 +38,12 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "come to mean something else. Write the digest or the commit yourself, or ask again.",
         'serving: {image: "host/path@sha256:…"}\nmodel: {revision: COMMIT}',
     ),
+}
+# The key that each kind of name is written at, and what it means until it is pinned.
+_WRITTEN: Mapping[Kind, tuple[str, str]] = {
+    Kind.IMAGE: ("serving.image", "its tag"),
+    Kind.MODEL: ("model.id", "its revision"),
+    Kind.MACHINE_IMAGE: ("placement.backend", "its family"),
 }
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ELSEWHERE = ("HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "VLLM_USE_MODELSCOPE")
@@ -53,14 +65,28 @@ def model_of(spec: ProfileSpec) -> Name | None:
     return None if _COMMIT.fullmatch(model.revision) else Name(kind=Kind.MODEL, text=f"{model.id}@{model.revision}")
 
 
+def machine_image_of(spec: ProfileSpec) -> Name | None:
+    """Return the family of the machine's image, or None for a profile that requests no instance of Compute Engine."""
+    return _machine_image(spec.placement.backend, spec.tpu.type, spec.tpu.runtime_version)
+
+
+def _machine_image(backend: str, slice_type: str, family: str | None) -> Name | None:
+    kind = catalog.accelerator_type(slice_type)
+    offer = None if kind is None else catalog.generation(kind.generation).compute_engine
+    if backend == Backend.QUEUED_RESOURCE or offer is None:
+        return None
+    return Name(kind=Kind.MACHINE_IMAGE, text=family or offer.image_family)
+
+
 def names(spec: ProfileSpec) -> tuple[Name, ...]:
     """Return the names in a profile that can be pinned."""
-    return tuple(name for name in (image_of(spec), model_of(spec)) if name is not None)
+    return tuple(name for name in (image_of(spec), model_of(spec), machine_image_of(spec)) if name is not None)
 
 
 def origins(spec: ProfileSpec, pins: Pins) -> Iterator[tuple[str, Location]]:
     """Yield the attribute of each pin, and its line in the lock file."""
-    for path, name in ((DIGEST, image_of(spec)), (COMMIT, model_of(spec))):
+    pins_of_names = ((DIGEST, image_of(spec)), (COMMIT, model_of(spec)), (MACHINE_IMAGE, machine_image_of(spec)))
+    for path, name in pins_of_names:
         at = None if name is None else pins.lines.get(name)
         if at is not None:
             yield path, at
@@ -73,7 +99,7 @@ def at_digest(image: str, digest: str) -> str:
 
 
 def names_with_pins(attributes: Mapping[str, Json]) -> Iterator[tuple[Name, str | None]]:
-    """Yield the image and the model of a deployment or a slice, each with its pin or None."""
+    """Yield the names of a deployment or a slice that can be pinned, each with its pin or None."""
     image, digest = attributes.get("serving.image"), attributes.get(DIGEST)
     if isinstance(image, str):
         yield Name(kind=Kind.IMAGE, text=image), None if digest is None else str(digest)
@@ -82,6 +108,12 @@ def names_with_pins(attributes: Mapping[str, Json]) -> Iterator[tuple[Name, str 
         revision = attributes.get("model.revision")
         text = model if revision is None else f"{model}@{revision}"
         yield Name(kind=Kind.MODEL, text=text), None if commit is None else str(commit)
+    # Earlier states name no API, because there was one.
+    backend = str(attributes.get("placement.backend", Backend.QUEUED_RESOURCE))
+    family, machine_image = attributes.get("tpu.runtime_version"), attributes.get(MACHINE_IMAGE)
+    name = _machine_image(backend, str(attributes.get("tpu.type", "")), None if family is None else str(family))
+    if name is not None:
+        yield name, None if machine_image is None else str(machine_image)
 
 
 def in_attributes(attributes: Mapping[str, Json]) -> Iterator[Pin]:
@@ -90,7 +122,7 @@ def in_attributes(attributes: Mapping[str, Json]) -> Iterator[Pin]:
 
 
 def effective(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return the attributes with each name replaced by its pin: what docker and vLLM get."""
+    """Return the attributes with the image and the model replaced by their pins: what docker and vLLM get."""
     pins_by_kind = {pin.name.kind: pin.to for pin in in_attributes(attributes)}
     if not pins_by_kind:
         return attributes
@@ -109,17 +141,26 @@ def unpinned(attributes: Mapping[str, Json]) -> dict[str, Json]:
 
 def with_pins(pins: Pins, new_pins: Iterable[Pin]) -> Pins:
     """Return `pins` with `new_pins`, which replace those of the same names. `lines` is unchanged."""
-    images, models = dict(pins.images), dict(pins.models)
+    sections = {kind: dict(pins.section(kind)) for kind in Kind}
     for pin in new_pins:
-        (images if pin.name.kind is Kind.IMAGE else models)[pin.name.text] = pin.to
-    return replace(pins, images=images, models=models)
+        sections[pin.name.kind][pin.name.text] = pin.to
+    return _with_sections(pins, sections)
+
+
+def _with_sections(pins: Pins, sections: Mapping[Kind, Mapping[str, str]]) -> Pins:
+    return replace(
+        pins,
+        images=sections[Kind.IMAGE],
+        models=sections[Kind.MODEL],
+        machine_images=sections[Kind.MACHINE_IMAGE],
+    )
 
 
 def real(pins: Pins) -> Pins:
     """Return the pins without those of the emulator."""
-    images = {name: to for name, to in pins.images.items() if not is_emulated(to)}
-    models = {name: to for name, to in pins.models.items() if not is_emulated(to)}
-    return replace(pins, images=images, models=models)
+    return _with_sections(
+        pins, {kind: {name: to for name, to in pins.section(kind).items() if not is_emulated(to)} for kind in Kind}
+    )
 
 
 def new(pins: Pins, candidates: Iterable[Pin]) -> tuple[Pin, ...]:
@@ -130,8 +171,7 @@ def new(pins: Pins, candidates: Iterable[Pin]) -> tuple[Pin, ...]:
 def unused(pins: Pins, used: Iterable[Name]) -> tuple[Name, ...]:
     """Return the pinned names that are not in `used`: of deleted profiles, or of profiles that were not named."""
     used_names = set(used)
-    every = [Name(kind=Kind.IMAGE, text=text) for text in pins.images]
-    every += [Name(kind=Kind.MODEL, text=text) for text in pins.models]
+    every = [Name(kind=kind, text=text) for kind in Kind for text in pins.section(kind)]
     return tuple(name for name in every if name not in used_names)
 
 
@@ -145,8 +185,7 @@ def not_pinned(unknown: Mapping[Name, Unknown], deployments: Iterable[Deployment
 
 
 def _not_pinned(name: Name, why: Unknown, deployment: Deployment) -> Diagnostic:
-    path = "serving.image" if name.kind is Kind.IMAGE else "model.id"
-    meanwhile = "its tag" if name.kind is Kind.IMAGE else "its revision"
+    path, meanwhile = _WRITTEN[name.kind]
     return Diagnostic(
         code=UNPINNED,
         message=f"{name.text} is not pinned: {why.because}",

@@ -19,6 +19,7 @@ from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
 from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 from tpudeploy.domain.deployment import (
     AUTO,
+    MACHINE_IMAGE,
     BucketFolder,
     Candidate,
     Container,
@@ -262,6 +263,7 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
     pinned = {
         "serving.image": (pins.DIGEST, lock.target_of(pins.image_of(spec))),
         "model.revision": (pins.COMMIT, lock.target_of(pins.model_of(spec))),
+        "tpu.runtime_version": (MACHINE_IMAGE, lock.target_of(pins.machine_image_of(spec))),
     }
     for path, value in {**_flat(tree), **defaults}.items():
         if value is not None and value not in ({}, []):

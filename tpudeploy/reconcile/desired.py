@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.deployment import MACHINE_IMAGE, Deployment, Json
 from tpudeploy.domain.plan import Effect
 from tpudeploy.domain.state import Attempt
 from tpudeploy.node.fingerprint import effect
@@ -18,6 +18,8 @@ def desired_attributes(deployment: Deployment, attempt: Attempt) -> dict[str, Js
     may run exactly what is pinned, and a new or a missing lock file restarts no server (decision 34). So is the name
     of a container that only follows the deployment's: `state mv` restarts nothing.
 
+    A slice keeps the image of its machine too: a newer one is for machines that do not exist yet.
+
     A restart for another reason applies the exempt serving attributes too, and a replacement applies the pins: the
     container is rendered from the profile, and the state must say what really runs.
     """
@@ -26,12 +28,13 @@ def desired_attributes(deployment: Deployment, attempt: Attempt) -> dict[str, Js
     if before == after:
         return dict(after)
     differing = {p for p in {*before, *after} if before.get(p) != after.get(p)}
-    new_pins = FOLLOWS.keys() & (before.keys() ^ after.keys())
+    new_pins = FOLLOWS.keys() & (before.keys() ^ after.keys()) | differing & {MACHINE_IMAGE}
     exempt = {p for p in differing if p in new_pins or _is_exempt(p, deployment, attempt)}
     costs = set(map(effect, differing - exempt))
     if Effect.RESTART in costs:
         exempt = {p for p in exempt if effect(p) is not Effect.RESTART}
-    if Effect.REPLACE in costs:
+    # The next slice gets the pins, also where the user asked for it.
+    if Effect.REPLACE in costs or attempt.is_to_go:
         exempt -= new_pins
     attributes = {p: v for p, v in after.items() if p not in exempt}
     return attributes | {p: before[p] for p in exempt if p in before}

@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.deployment import MACHINE_IMAGE, Deployment
 from tpudeploy.pins.pins import COMMIT, DIGEST, unpinned
 
 # The key that each pin is shown beside: the lock file holds pins, not the profile.
-_PINS = {"serving.image": DIGEST, "model.id": COMMIT}
+_PINS = {"serving.image": DIGEST, "model.id": COMMIT, "tpu.type": MACHINE_IMAGE}
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w./-]*")
 
 

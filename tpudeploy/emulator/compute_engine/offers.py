@@ -9,6 +9,7 @@ from typing import Any
 
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import IMAGE_PROJECT, AcceleratorType
+from tpudeploy.domain.pins import EMULATED
 from tpudeploy.emulator import listings
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import texts
@@ -73,13 +74,14 @@ def image_exists(cloud: Cloud, link: str) -> bool:
     if match is None or match["project"] != IMAGE_PROJECT:
         return False
     family, _, build = match["rest"].rpartition("-v")
-    newest = _newest(cloud, family)
-    return match["rest"].removeprefix("family/") in _FAMILIES or (family in _FAMILIES and build <= newest[-8:])
+    is_built = build <= _newest(cloud, family).rpartition("-v")[2]
+    return match["rest"].removeprefix("family/") in _FAMILIES or (family in _FAMILIES and is_built)
 
 
 def _newest(cloud: Cloud, family: str) -> str:
+    """Return the name of the newest image, whose end shows that it is the emulator's."""
     built = cloud.clock.now() // _WEEK * _WEEK
-    return f"{family}-v{time.strftime('%Y%m%d', time.gmtime(built))}"
+    return f"{family}-v{time.strftime('%Y%m%d', time.gmtime(built))}-{EMULATED}"
 
 
 def _types(cloud: Cloud, zone: str) -> list[AcceleratorType]:

@@ -33,11 +33,11 @@ def instance(request: SliceRequest) -> dict[str, Any]:
     backend = None if slice_type is None else catalog.generation(slice_type.generation).compute_engine
     if slice_type is None or backend is None:
         raise KeyError(request.accelerator_type)
-    image = f"projects/{IMAGE_PROJECT}/global/images/family/{request.runtime_version}"
+    image = request.machine_image or f"family/{request.runtime_version}"
     disk = {
         "diskSizeGb": str(request.boot_disk_gib),
         "diskType": f"zones/{request.zone}/diskTypes/{backend.disk_type}",
-        "sourceImage": image,
+        "sourceImage": f"projects/{IMAGE_PROJECT}/global/images/{image}",
     }
     account = request.service_account or "default"
     body: dict[str, Any] = {

@@ -1,0 +1,24 @@
+"""The images of Compute Engine's machines: which image a family names today."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_read_errors
+from tpudeploy.domain.accelerator import IMAGE_PROJECT
+from tpudeploy.domain.errors import CloudError
+from tpudeploy.domain.facts import Unknown
+
+
+def newest_image(connection: Connection, family: str) -> str | Unknown:
+    """Return the name of the newest image of a family, or `Unknown` with the reason. Never raises."""
+    try:
+        calls = connection.collection("compute", "v1", "images")
+        with translate_read_errors(f"look up the image family {family}"):
+            image: dict[str, Any] = calls.getFromFamily(project=IMAGE_PROJECT, family=family).execute(num_retries=0)
+    except (Absent, Exists, Precondition) as cause:
+        return Unknown(because=f"{IMAGE_PROJECT} shows no image of this family: {cause}")
+    except CloudError as error:
+        return Unknown(because=error.message, hint=error.hint)
+    return str(image["name"])
