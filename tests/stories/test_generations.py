@@ -221,6 +221,43 @@ def test_the_published_recipe_for_tpu7x_is_valid(cli: Open) -> None:
     assert "does not fit tpu7x-4, which has 8 devices (2 on each chip)" in too_many.words
 
 
+@pytest.mark.parametrize(("slice_type", "is_said"), [("v5e-8", True), ("tpu7x-4", False)])
+def test_fp8_weights_are_said_to_save_time_where_the_chips_compute_in_fp8_alone(
+    cli: Open, slice_type: str, is_said: bool
+) -> None:
+    at = cli()
+    text = PUBLISHED.replace("tpu7x-4", slice_type).replace("  env:", "  args: {quantization: fp8}\n  env:")
+    if slice_type == "v5e-8":
+        text = text.replace("gce-instance", "queued-resource")
+    result = at.run("validate", at.write(text))
+    assert "TPU2114" in result.all
+    assert ("saves memory and no time: its chips compute in bfloat16" in result.words) is is_said
+
+
+def test_a_model_without_a_known_price_counts_as_on_demand_and_the_message_says_so(cli: Open) -> None:
+    at = cli()
+    profile = at.write(f"{PLACED.replace('v6e-1', 'v5p-8')}  provisioning: [spot]\n  max_price_per_chip_hour: 2.0\n")
+    result = at.run("validate", profile)
+    assert result.code == 1
+    assert "the price of spot is not known for v5p, and counts as that of on-demand" in result.words
+    assert at.run("validate", profile, "-set", "placement.max_price_per_chip_hour=5").code == 0
+
+
+def test_terraform_is_advised_where_compute_engine_has_the_slice_alone(cli: Open) -> None:
+    at = cli()
+    for name, hint in (("v5p-8", "Set placement.backend: gce-instance."), ("v5e-4", "creates no v5litepod-4.")):
+        result = at.run("render", at.write(V5P.replace("v5p-8", name)), "terraform")
+        assert hint in result.words
+
+
+def test_auto_asks_the_apis_that_have_the_slice_alone(cli: Open) -> None:
+    at = cli()
+    zones = json.loads(at.run("zones", "-json", at.write(TPU7X.replace("gce-instance", "auto"))).out)
+    assert {pair["backend"] for pair in zones["tables"][0]["pairs"]} == {"gce-instance"}
+    both = json.loads(at.run("zones", "-json", at.write(f"{V5P}  backend: auto\n")).out)
+    assert {pair["backend"] for pair in both["tables"][0]["pairs"]} == {"queued-resource", "gce-instance"}
+
+
 def test_the_quota_of_v5p_counts_cores_and_is_shown_in_chips(cli: Open) -> None:
     at = cli(quota=[{"class": "on-demand", "region": "us-east5", "limit": 4}])
     profile = at.write(f"{V5P}  zones: [us-east5-a]\n")

@@ -138,7 +138,10 @@ class Generation:
 
     @property
     def most_bytes(self) -> int:
-        """The HBM of a device in bytes, as the runtime reports it; where that is not recorded, an upper bound."""
+        """The HBM of a device in bytes, as the runtime reports it; where that is not recorded, an upper bound.
+
+        Why: decision 59 in docs/decisions.md.
+        """
         return self.hbm_gib * 1024**3 if self.bytes_limit is None else self.bytes_limit
 
     def runtime_of(self, backend: Backend) -> str:

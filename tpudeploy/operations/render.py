@@ -90,10 +90,14 @@ def _terraform(_: Profile, deployment: Deployment) -> str:
     places = [place for place in deployment.candidates if place.backend is Backend.GCE_INSTANCE]
     request = _first_request(replace(deployment, candidates=(*places, *deployment.candidates)))
     if request.backend is Backend.QUEUED_RESOURCE:
+        type_ = deployment.accelerator
+        is_at_both = Backend.GCE_INSTANCE in type_.backends
         raise ConfigError(
             "Terraform cannot express a queued resource with this profile: `google_tpu_v2_queued_resource` has no "
             "provisioning model, metadata or labels.",
-            hint="Set placement.backend: gce-instance.",
+            hint="Set placement.backend: gce-instance."
+            if is_at_both
+            else f"Compute Engine, which Terraform can express, creates no {type_.name}.",
         )
     return export_terraform(deployment, request, _body(request))
 

@@ -172,9 +172,10 @@ def _is_not_quantized(match: re.Match[str], facts: EngineFacts) -> bool:
 def _larger_slice(facts: EngineFacts, needed: float | None = None) -> str:
     """Return the smallest slice that would do, if a profile tells it; tensor parallelism shares the weights."""
     ways = () if facts.budget is None else advice.remedies(facts.budget)
-    kinds = [way.settings[advice.TYPE_KEY] for way in ways if advice.TYPE_KEY in way.settings]
-    if kinds:
-        return f"Or take tpu.type {kinds[0]}."
+    slices = [way for way in ways if advice.TYPE_KEY in way.settings]
+    if slices:
+        doubt = "" if advice.has_limit(slices[0].budget.accelerator) else ", whose HBM limit is not recorded"
+        return f"Or take tpu.type {slices[0].settings[advice.TYPE_KEY]}{doubt}."
     chip = "a chip with more HBM" if needed else "a slice with more chips (tensor_parallel_size shares the weights)"
     return f"Or take {chip}."
 

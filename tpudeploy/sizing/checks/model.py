@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from tpudeploy import catalog
 from tpudeploy.catalog import families
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.deployment import Deployment, Json
@@ -115,7 +116,11 @@ def fp8_quantization(deployment: Deployment) -> Iterator[Diagnostic]:
     is_ours = model is not None and model.implementation is Implementation.JAX
     if is_ours and _implementation(deployment) in ("auto", "flax_nnx") and str(value).startswith("fp8"):
         message = f"{deployment.model_id} is a bfloat16 checkpoint: --quantization {value} would fail to load it."
-        yield error(deployment, message, path=path, hint="Leave it out, or name a checkpoint with fp8 weights.")
+        generation = catalog.generation(deployment.accelerator.generation)
+        hint = "Leave it out, or name a checkpoint with fp8 weights."
+        if not generation.computes_fp8:
+            hint += f" On {generation.name} it saves memory and no time: its chips compute in bfloat16."
+        yield error(deployment, message, path=path, hint=hint)
 
 
 @check_for(

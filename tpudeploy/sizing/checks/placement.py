@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tpudeploy import catalog
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.sizing.checks.check import check_for, error, warning
@@ -25,9 +26,23 @@ def no_place(deployment: Deployment) -> Iterator[Diagnostic]:
         return
     price = deployment.attributes.get("placement.max_price_per_chip_hour")
     path = "placement.zones" if price is None else "placement.max_price_per_chip_hour"
-    reason = "no zone is known for this type" if price is None else f"all cost more than ${price} a chip and hour"
+    reason = "no zone is known for this type"
+    if price is not None:
+        reason = f"all cost more than ${price} a chip and hour{_unknown_prices(deployment)}"
     hint = "Name zones, or allow another provisioning model or price."
     yield error(deployment, f"{deployment.name} has no place to ask: {reason}.", path=path, hint=hint)
+
+
+def _unknown_prices(deployment: Deployment) -> str:
+    """Return that a provisioning model has no known price, which then counts as that of on-demand."""
+    generation = catalog.generation(deployment.accelerator.generation)
+    models = {model for prices in generation.prices.values() for model in prices}
+    wishes = deployment.attributes.get("placement.provisioning")
+    unknown = [str(model) for model in wishes if model not in models] if isinstance(wishes, list) else []
+    if not unknown:
+        return ""
+    names = " and ".join(unknown)
+    return f" (the price of {names} is not known for {generation.name}, and counts as that of on-demand)"
 
 
 @check_for(
