@@ -14,9 +14,9 @@ from enum import StrEnum
 
 from bench.hunting import story, table
 from bench.hunting.kinds import KINDS
-from bench.hunting.policies import FLOOR, NAMES, OURS
+from bench.hunting.policies import EITHER, FLOOR, INSTANCES, NAMES, OURS
 from bench.hunting.run import Job, run
-from bench.hunting.setting import HOUR, Deletion, Habit, Refusals, Reopening, Setting
+from bench.hunting.setting import HOUR, Apis, Deletion, Habit, Refusals, Reopening, Setting
 
 from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.deployment import Provisioning
@@ -56,7 +56,7 @@ def compare_kinds(arguments: argparse.Namespace) -> int:
         kind = KINDS[name]
         job = Job(
             setting=kind.setting,
-            names=(OURS, FLOOR, table.SWEEP),
+            names=(OURS, FLOOR, table.SWEEP) if kind.setting.apis is Apis.ONE else (OURS, INSTANCES, EITHER),
             requests=tuple(arguments.requests),
             models=kind.models,
             worlds=arguments.worlds,
@@ -64,6 +64,9 @@ def compare_kinds(arguments: argparse.Namespace) -> int:
         )
         rows = run(job, arguments.jobs)
         print("\n".join(table.kind_lines(name, kind, rows)), flush=True)
+        if kind.setting.apis is not Apis.ONE:
+            # One API alone cannot be compared with an oracle of both, so these times are printed as they are.
+            print("\n".join(["", *table.lines(rows), ""]), flush=True)
         goals += table.goals(name, kind, rows)
     missed = [goal for goal in goals if not goal.is_met]
     print(f"\n{len(goals) - len(missed)} of {len(goals)} goals are met.", *missed, sep="\n")
@@ -94,7 +97,10 @@ def parser() -> argparse.ArgumentParser:
     add("--habit", type=Habit, choices=list(Habit), default=default.habit, help="of the zone listed first")
     add("--night", action="store_true", help="capacity at night alone")
     add("--deletion", type=Deletion, choices=list(Deletion), default=default.deletion, help="while PROVISIONING")
-    add("--policy", choices=NAMES, nargs="+", default=NAMES, metavar="NAME", help=", ".join(NAMES))
+    add("--apis", type=Apis, choices=list(Apis), default=default.apis, help="see hunting/setting.py (one)")
+    add(
+        "--policy", choices=(*NAMES, INSTANCES, EITHER), nargs="+", default=NAMES, metavar="NAME", help=", ".join(NAMES)
+    )
     add("--requests", type=_most, nargs="+", default=(None, 8), metavar="N", help="at once, or `all` (all 8)")
     models: tuple[StrEnum, ...] = (Provisioning.FLEX_START, Provisioning.SPOT)
     add("--models", type=Provisioning, nargs="+", default=models, metavar="M", help=" ".join(models))

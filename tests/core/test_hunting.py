@@ -15,12 +15,14 @@ from bench.hunting.ours import hunt
 from bench.hunting.outcome import Outcome
 from bench.hunting.policies import NAMES, ORACLE, policies, row
 from bench.hunting.run import Job, Row, run
-from bench.hunting.setting import HOUR, MINUTE, Habit, Refusals, Reopening, Setting
+from bench.hunting.setting import HOUR, MINUTE, Apis, Habit, Refusals, Reopening, Setting
 from bench.hunting.worlds import Place, Window, World, world
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
 
+TPU_API, INSTANCES = Backend.QUEUED_RESOURCE, Backend.GCE_INSTANCE
 FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
 KINDS = {
     "2 h": Setting(gap=2 * HOUR),
@@ -208,3 +210,28 @@ def _opened(place: Place, until: float) -> int:
     while (window := place.window(at)) is not None and window.opens < until:
         at, count = window.closes, count + 1
     return count
+
+
+@pytest.mark.parametrize(
+    ("backends", "minute"),
+    [((TPU_API,), 603), ((INSTANCES,), 13), ((TPU_API, INSTANCES), 13)],
+    ids=["one API alone", "the other API alone", "both"],
+)
+def test_capacity_at_one_api_alone_is_found_where_both_are_asked(backends: tuple[Backend, ...], minute: int) -> None:
+    offers = frozenset({FLEX})
+    places = (
+        Place(Zone("xx-west1-a"), iter([opening(600)]), offers),
+        Place(Zone("xx-west1-a"), iter([opening(10), opening(700)]), offers, backend=INSTANCES),
+    )
+    here = World(setting=Setting(gap=HOUR, apis=Apis.APART), places=places)
+    assert hunt(here, None, (FLEX,), backends=backends).usable_at == minute * MINUTE
+
+
+def test_the_apis_of_a_world_have_windows_and_quotas_apart_or_the_same_windows() -> None:
+    for apis in (Apis.APART, Apis.ALIKE):
+        here = world(Setting(gap=2 * HOUR, apis=apis, no_quota=0.5), 1, 0)
+        ours, theirs = here.of_api(TPU_API), here.of_api(INSTANCES)
+        assert [place.zone for place in ours] == [place.zone for place in theirs]
+        assert [p.has_quota for p in ours] != [p.has_quota for p in theirs]
+        same = [p.window(0.0) == q.window(0.0) for p, q in zip(ours, theirs, strict=True)]
+        assert all(same) if apis is Apis.ALIKE else not any(same)

@@ -10,6 +10,7 @@ from bench.hunting.outcome import Outcome, next_look
 from bench.hunting.setting import HORIZON, LASTING, MINUTE
 from bench.hunting.worlds import Place, World
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 
 # How long a queue is stood in before the next zone's is tried.
@@ -66,7 +67,8 @@ BASELINES: Mapping[str, Callable[[World], Outcome]] = {
 
 def _offering(world: World, model: Provisioning) -> Iterable[Place]:
     """All zones, where none offers it: a person asks nevertheless."""
-    return [place for place in world.places if model in place.offers] or world.places
+    places = world.of_api(Backend.QUEUED_RESOURCE)
+    return [place for place in places if model in place.offers] or places
 
 
 class _Person:

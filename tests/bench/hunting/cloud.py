@@ -13,6 +13,7 @@ from bench.hunting.setting import CHIPS, DELETING, MINUTE, Deletion
 from bench.hunting.worlds import Place, World
 
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, Refusal, Slice
@@ -49,18 +50,27 @@ class Cloud:
         self.doomed = 0
         self.wasted = 0.0
         self._setting = world.setting
-        self._places = {place.zone: place for place in world.places}
+        self._places = {(place.zone, place.backend): place for place in world.places}
         self._metadata = metadata or {}
         self._agenda: list[tuple[float, int, Turn, Held]] = []
         self._numbers = count()
 
-    def ask(self, now: float, name: str, zone: Zone, model: Provisioning, lapses: float) -> Refusal | None:
+    def ask(
+        self,
+        now: float,
+        name: str,
+        zone: Zone,
+        model: Provisioning,
+        lapses: float,
+        *,
+        backend: Backend = Backend.QUEUED_RESOURCE,
+    ) -> Refusal | None:
         """The refusal is a plain "no" to the call itself; others are shown by a look."""
         self.creates += 1
-        place = self._places[zone]
+        place = self._places[zone, backend]
         if not place.has_quota:
             return said("quota-zero", zone, model)
-        if self._is_over_quota(zone):
+        if self._is_over_quota(place):
             return said("quota-exhausted", zone, model)
         to_come = course(place, model, self._setting.refusals, now, lapses)
         held = Held(name=name, place=place, model=model, course=to_come, now=Turn(now, "CREATING"))
@@ -155,10 +165,11 @@ class Cloud:
             metadata=self._metadata,
         )
 
-    def _is_over_quota(self, zone: Zone) -> bool:
+    def _is_over_quota(self, place: Place) -> bool:
         """Whatever stands counts, husks too, until it is gone."""
         quota = self._setting.quota
         if quota is None:
             return False
-        standing = sum(held.place.zone.region == zone.region for held in self.held.values())
+        pool = place.zone.region, place.backend
+        standing = sum((held.place.zone.region, held.place.backend) == pool for held in self.held.values())
         return (standing + 1) * CHIPS > quota

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench.hunting.setting import HOUR, MINUTE, Deletion, Habit, Reopening, Setting
+from bench.hunting.setting import HOUR, MINUTE, Apis, Deletion, Habit, Reopening, Setting
 
 from tpudeploy.domain.deployment import Provisioning
 
@@ -39,4 +39,7 @@ KINDS: Mapping[str, Kind] = {
     "deletion ignored": Kind(setting=Setting(gap=8 * HOUR, boot=_BOOT, code13=0.3, deletion=Deletion.IGNORED)),
     "deletion late": Kind(setting=Setting(gap=8 * HOUR, boot=_BOOT, code13=0.3, deletion=Deletion.LATE)),
     "no quota in regions": Kind(setting=Setting(gap=8 * HOUR, no_quota=0.5)),
+    "two APIs, apart": Kind(setting=Setting(gap=8 * HOUR, apis=Apis.APART)),
+    "two APIs, quota apart": Kind(setting=Setting(gap=8 * HOUR, apis=Apis.APART, no_quota=0.5)),
+    "two APIs, same chips": Kind(setting=Setting(gap=8 * HOUR, apis=Apis.ALIKE, no_quota=0.5)),
 }

@@ -15,7 +15,8 @@ from bench.hunting.worlds import World
 
 import tpudeploy as td
 from tpudeploy import Workspace
-from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import AUTO, Candidate, Deployment, Provisioning
 from tpudeploy.domain.life import ReleaseBegan, ReleaseWithdrawn
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Refusal
@@ -25,6 +26,8 @@ from tpudeploy.emulator import VirtualClock
 from tpudeploy.engine.budget import CreateBudget
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.node.node_facts import SPEC_KEY
+from tpudeploy.node.request import valid_until_seconds
+from tpudeploy.planning.resolve import in_turn
 from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.decide import decide
 from tpudeploy.reconcile.merge_observation import merge_observation
@@ -44,27 +47,35 @@ def hunt(
     *,
     tell: Tell = lambda _at, _record, _step: None,
     skips: bool = True,
+    backends: tuple[Backend, ...] = (Backend.QUEUED_RESOURCE,),
 ) -> Outcome:
-    """At most `requests` at once (None: any number), in every zone, with these models in order of preference.
+    """At most `requests` at once (None: any number), in every zone, with these models and APIs in order of preference.
 
     `tell` hears every step before it is taken. `skips`: looks are left out before which nothing has changed or fallen
     due; it comes to the same, sooner.
     """
-    return _Hunt(world, deployment(world, requests, models), tell, skips=skips).outcome()
+    return _Hunt(world, deployment(world, requests, models, backends), tell, skips=skips).outcome()
 
 
-def deployment(world: World, requests: int | None, models: tuple[Provisioning, ...]) -> Deployment:
+def deployment(
+    world: World,
+    requests: int | None,
+    models: tuple[Provisioning, ...],
+    backends: tuple[Backend, ...] = (Backend.QUEUED_RESOURCE,),
+) -> Deployment:
+    zones = tuple(place.zone for place in world.of_api(Backend.QUEUED_RESOURCE))
     candidates = tuple(
-        Candidate(zone=place.zone, provisioning=model, usd_per_chip_hour=None)
+        Candidate(zone=zone, provisioning=model, usd_per_chip_hour=None, backend=backend)
         for model in models
-        for place in world.places
+        for zone, backend in in_turn(zones, backends)
     )
-    return replace(_any_deployment(), candidates=candidates, max_parallel_requests=requests or len(candidates))
+    chosen = AUTO if len(backends) > 1 else backends[0].value
+    return replace(_any_deployment(chosen), candidates=candidates, max_parallel_requests=requests or len(candidates))
 
 
 @cache
-def _any_deployment() -> Deployment:
-    profile = td.Profile.load(PROFILE, set={"tpu.type": f"v6e-{CHIPS}"})
+def _any_deployment(backend: str) -> Deployment:
+    profile = td.Profile.load(PROFILE, set={"tpu.type": f"v6e-{CHIPS}", "placement.backend": backend})
     return Workspace.open().deployment(profile, offline=True)
 
 
@@ -155,7 +166,8 @@ class _Hunt:
         return True
 
     def _request(self, step: Request) -> bool:
-        place, lapses = step.candidate, self._now + self._aim.valid_until_seconds
+        place = step.candidate
+        lapses = self._now + valid_until_seconds(self._aim, place)
         attempt = Attempt(
             name=str(self._state.slice_name(step.replica)),
             project="p",
@@ -169,7 +181,9 @@ class _Hunt:
         self._put(attempt, None)
         self._state = replace(self._state, next_attempt=self._state.next_attempt + 1)
         self._creates[place.backend].spend()
-        refusal = self._cloud.ask(self._now, attempt.name, place.zone, place.provisioning, lapses)
+        refusal = self._cloud.ask(
+            self._now, attempt.name, place.zone, place.provisioning, lapses, backend=place.backend
+        )
         if refusal is not None:
             self._drop(attempt, refusal)
         return refusal is None

@@ -11,11 +11,20 @@ from bench.hunting.ours import hunt
 from bench.hunting.outcome import Outcome
 from bench.hunting.worlds import World
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 
 Policy = Callable[[World], Outcome]
 ORACLE = "oracle"
 OURS = "tpudeploy"
+# Ours where there is a second API: there alone, and at both.
+INSTANCES = "Compute Engine alone"
+EITHER = "auto"
+_BACKENDS = {
+    OURS: (Backend.QUEUED_RESOURCE,),
+    INSTANCES: (Backend.GCE_INSTANCE,),
+    EITHER: (Backend.QUEUED_RESOURCE, Backend.GCE_INSTANCE),
+}
 # A bound: what so many requests can reach that know no window.
 FLOOR = "at best"
 NAMES = (OURS, *BASELINES)
@@ -27,8 +36,9 @@ def policies(
     """By the name of their row, the oracle first. Ours has a row for each number of requests at once."""
     rows: dict[str, Policy] = {ORACLE: _oracle}
     for name in names:
-        if name == OURS:
-            rows |= {row(most): partial(hunt, requests=most, models=models) for most in requests}
+        if name in _BACKENDS:
+            ours = partial(hunt, models=models, backends=_BACKENDS[name])
+            rows |= {row(most, name): partial(ours, requests=most) for most in requests}
         elif name == FLOOR:
             rows |= {row(most, FLOOR): partial(_floor, requests=most, models=models) for most in requests}
         else:

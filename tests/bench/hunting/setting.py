@@ -80,6 +80,19 @@ class Deletion(StrEnum):
     LATE = "late"
 
 
+class Apis(StrEnum):
+    """Which of Google's APIs there are, with a quota each, and whether they sell the same chips: that is not known.
+
+    * `one`: the Cloud TPU API.
+    * `apart`: Compute Engine beside it, with windows of its own in the same zones.
+    * `alike`: Compute Engine beside it, with the same windows.
+    """
+
+    ONE = "one"
+    APART = "apart"
+    ALIKE = "alike"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """One kind of world.
@@ -88,7 +101,7 @@ class Setting:
     we are served and not somebody else. `shared`: the share of gaps that a zone has in common with its region.
     `code13`: the share of grants that end in an internal error. `preempt`: preemptions an hour of a spot slice.
     `quota`: chips a region, or None for plenty. `no_quota`: the share of regions whose quota is 0, whatever their zones
-    say. `flex`, `spot`: the share of zones that offer it. `boot`: from ACTIVE to serving. `habit` is that of the zone
+    say, for each API by itself. `flex`, `spot`: the share of zones that offer it. `boot`: from ACTIVE to serving. `habit` is that of the zone
     that the profile lists first. `night`: there is capacity only at night, and spot is reclaimed in the morning.
     """
 
@@ -111,6 +124,7 @@ class Setting:
     habit: Habit = Habit.NONE
     night: bool = False
     deletion: Deletion = Deletion.FAILS
+    apis: Apis = Apis.ONE
 
     @property
     def mean_gap(self) -> float:

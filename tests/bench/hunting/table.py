@@ -11,9 +11,9 @@ from statistics import fmean
 
 from bench.hunting.kinds import Kind
 from bench.hunting.outcome import Outcome
-from bench.hunting.policies import FLOOR, ORACLE, row
+from bench.hunting.policies import EITHER, FLOOR, INSTANCES, ORACLE, row
 from bench.hunting.run import Row
-from bench.hunting.setting import HOUR, MINUTE, Setting
+from bench.hunting.setting import HOUR, MINUTE, Apis, Setting
 
 _COLUMNS = ("policy", "median", "p90", "p99", "never", "creates", "left", "doubles", "x oracle", "worlds/s")
 
@@ -65,7 +65,7 @@ LURED = 1.5
 ELSEWHERE: Mapping[int | None, Mapping[float, float]] = {None: {0.5: 1.10}, 8: {0.5: 1.20, 0.9: 1.35}}
 # In lured worlds: our wasted chip-minutes in the sweep's.
 WASTED = 0.2
-_OF_ORACLE, _OF_SWEEP = "of the oracle's", "of the sweep's"
+_OF_ORACLE, _OF_SWEEP, _OF_ONE_API = "of the oracle's", "of the sweep's", "of the better API's alone"
 _RESAMPLES, _TAIL = 400, 0.025
 # The columns with their widths; the first two hold names.
 _NAMES = 2
@@ -98,7 +98,7 @@ def kind_header() -> str:
 
 def kind_lines(name: str, kind: Kind, rows: Mapping[str, Row]) -> Iterator[str]:
     """One line for each row but the oracle's: its times in the oracle's, quantile by quantile, and what it wasted."""
-    most = {(goal.policy, goal.figure): goal.most for goal in goals(name, kind, rows) if goal.unit != _OF_SWEEP}
+    most = {(goal.policy, goal.figure): goal.most for goal in goals(name, kind, rows) if goal.unit == _OF_ORACLE}
     for policy, one in rows.items():
         if policy == ORACLE:
             continue
@@ -125,6 +125,9 @@ def _costs(kind: Kind, policy: str, one: Row, sweep: Row | None) -> Iterator[str
 
 def goals(name: str, kind: Kind, rows: Mapping[str, Row]) -> Iterator[Goal]:
     """Return what is promised of this kind of worlds beside what it came to."""
+    if kind.setting.apis is not Apis.ONE:
+        yield from _goals_of_two_apis(name, rows)
+        return
     sweep = rows.get(SWEEP)
     for requests, elsewhere in ELSEWHERE.items():
         policy = row(requests)
@@ -143,6 +146,19 @@ def goals(name: str, kind: Kind, rows: Mapping[str, Row]) -> Iterator[Goal]:
         if kind.is_lured and _wasted(sweep):
             waste = _estimate(ours, sweep, lambda outcomes: fmean(o.wasted for o in outcomes))
             yield goal(figure="the waste", unit=_OF_SWEEP, most=WASTED, estimate=waste)
+
+
+def _goals_of_two_apis(name: str, rows: Mapping[str, Row]) -> Iterator[Goal]:
+    """Both APIs together are no later than the better one alone."""
+    for requests in ELSEWHERE:
+        either = row(requests, EITHER)
+        alone = [rows[one] for one in (row(requests), row(requests, INSTANCES)) if one in rows]
+        if either not in rows or not alone:
+            continue
+        for share in (0.5, 0.9):
+            better = min(alone, key=lambda one: quantile([o.usable_at for o in one.outcomes], share))
+            estimate = _ratio(rows[either], better, share)
+            yield Goal(kind=name, policy=either, figure=_p(share), unit=_OF_ONE_API, most=1.0, estimate=estimate)
 
 
 def _p(share: float) -> str:

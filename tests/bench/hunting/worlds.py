@@ -24,13 +24,16 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from random import Random
 
-from bench.hunting.setting import EARLY, HOUR, MINUTE, NIGHT, PROVISIONING, Habit, Reopening, Setting
+from bench.hunting.setting import EARLY, HOUR, MINUTE, NIGHT, PROVISIONING, Apis, Habit, Reopening, Setting
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
 
 _ALWAYS = (math.inf, math.inf)
 _DAY = 24 * HOUR
+# What the seeds of the second API's windows and quotas are shifted by.
+_OTHER_API = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class Window:
 
 
 class Place:
-    """One zone: its windows, made as far as somebody asks, what it offers, and what it does every time."""
+    """One zone at one API: its windows, made as far as needed, what it offers, and what it does every time."""
 
     def __init__(
         self,
@@ -64,8 +67,10 @@ class Place:
         habit: Habit = Habit.NONE,
         seed: int = 0,
         has_quota: bool = True,
+        backend: Backend = Backend.QUEUED_RESOURCE,
     ) -> None:
         self.zone = zone
+        self.backend = backend
         self.offers = offers
         self.has_quota = has_quota
         self._habit = habit
@@ -110,28 +115,38 @@ class World:
     setting: Setting
     places: tuple[Place, ...]
 
+    def of_api(self, backend: Backend) -> tuple[Place, ...]:
+        return tuple(place for place in self.places if place.backend is backend)
+
 
 def world(setting: Setting, seed: int, index: int) -> World:
     """The `index`-th world of this kind."""
     first = (seed * 1_000_003 + index) * 1_009
+    places = _places(setting, first, first, Backend.QUEUED_RESOURCE)
+    if setting.apis is Apis.ONE:
+        return World(setting=setting, places=tuple(places))
+    windows = first if setting.apis is Apis.ALIKE else first + _OTHER_API
+    others = _places(setting, windows, first + _OTHER_API, Backend.GCE_INSTANCE)
+    return World(setting=setting, places=(*places, *others))
+
+
+def _places(setting: Setting, first: int, quota: int, backend: Backend) -> Iterator[Place]:
+    """The zones of one API: their windows from the seed `first`, and whether their regions have a quota from `quota`."""
     offering = Random(first)
     regions = [_Region(setting, Random(first + 1 + r)) for r in range(setting.regions)]
     after = first + 1 + setting.regions
-    places = []
     began = Random(first).uniform(0, 24 * HOUR)
     for i, (region, zone) in enumerate(zones(setting)):
         windows = _windows(setting, Random(after + i), regions[region])
-        places.append(
-            Place(
-                zone,
-                _at_night(windows, began) if setting.night else windows,
-                _offers(setting, offering),
-                habit=setting.habit if i == 0 else Habit.NONE,
-                seed=first,
-                has_quota=Random(first + region).random() >= setting.no_quota,
-            )
+        yield Place(
+            zone,
+            _at_night(windows, began) if setting.night else windows,
+            _offers(setting, offering),
+            habit=setting.habit if i == 0 else Habit.NONE,
+            seed=first,
+            has_quota=Random(quota + region).random() >= setting.no_quota,
+            backend=backend,
         )
-    return World(setting=setting, places=tuple(places))
 
 
 def zones(setting: Setting) -> Iterator[tuple[int, Zone]]:
