@@ -91,6 +91,20 @@ def tried(
             id="the last of several refusals counts, in whatever order they are kept",
         ),
         pytest.param([refused(A, lasts=1)], [B, C], id="not what is refused now"),
+        pytest.param([refused(A, 1, zones_available=(D, C))], [C, D], id="zones that a refusal names come first"),
+        pytest.param(
+            [refused(A, 1, zones_available=(D,)), refused(D, 0.5)], [B, C], id="but not what was looked at since"
+        ),
+        pytest.param([refused(A, 1, zones_available=(D,)), refused(D, 2)], [D, B], id="what was looked at before"),
+        pytest.param([refused(A, 8, zones_available=(D,))], [B, C], id="and not what it named eight minutes ago"),
+        pytest.param([refused(A, 7.9, zones_available=(D,))], [D, B], id="windows last minutes"),
+        pytest.param([refused(A, 1, zones_available=(D,), provisioning=FLEX)], [A, B], id="it speaks of its own model"),
+        pytest.param([refused(A, 1, zones_available=(D,), backend=INSTANCES)], [A, B], id="and of its own API"),
+        pytest.param(
+            [refused(A, 1, zones_available=(D,)), failed_landing(D, minutes_ago=200)],
+            [B, C],
+            id="a doubtful place stays doubtful, whatever a refusal says",
+        ),
         pytest.param([refused(A, 2, lasts=-0.01)], [B, C], id="what was refused comes after what was not"),
         pytest.param(
             [refused(A, scope=Scope.REGION, lasts=1)], [C, D], id="not what a refusal of the whole region covers"

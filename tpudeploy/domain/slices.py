@@ -80,7 +80,7 @@ class Refusal:
 
     `kind` is the row of the error table (adapters/google/refusals/), for display. `limit` is the limit in chips in the
     text of a quota, or None. `is_known` False: neither the text nor its code is known, so the remedy is a guess, which
-    is tried a bounded number of times.
+    is tried a bounded number of times. `zones_available` are the zones that have capacity, by the refusal itself.
     """
 
     kind: str
@@ -90,6 +90,7 @@ class Refusal:
     holds_seconds: float
     limit: int | None = None
     is_known: bool = True
+    zones_available: tuple[Zone, ...] = ()
 
 
 @frozen

@@ -218,6 +218,7 @@ class Refused:
     `limit` and `known` are those of the refusal (domain/slices.py); `held` are the chips that we used ourselves of that
     limit at the time. `stops`: only a person can fix it. `times` counts its repetitions in a row. `landed`: it came
     after a grant that did not last, not instead of a grant (reconcile/placement.py). `backend` is the API that refused.
+    `zones_available` are the zones that had capacity then, by the refusal itself.
     """
 
     zone: Zone
@@ -234,6 +235,7 @@ class Refused:
     times: int = 1
     landed: bool = False
     backend: Backend = Backend.QUEUED_RESOURCE
+    zones_available: tuple[Zone, ...] = ()
 
     @property
     def place(self) -> Place:

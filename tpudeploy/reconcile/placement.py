@@ -7,9 +7,9 @@ watches is swept seldom at the same API, because a window there would be granted
 there were no queue.
 
 Where more places are due than may be requested, by the number of requests or by the creates per minute, the sweep goes
-round: first the places that were never requested, by preference; then the one that was looked at longest ago. By
-preference alone the last places of the profile would never be reached, because the first ones are due again before the
-round is over.
+round: first the places in which a refusal has just said that there is capacity; then those that were never requested,
+by preference; then the one that was looked at longest ago. By preference alone the last places of the profile would
+never be reached, because the first ones are due again before the round is over.
 
 A grant is worth what it lasts. A place whose landings failed is held back for growing times and comes last
 (reconcile/failed_landings.py). A slice there is one request among others until it serves: the search continues around
@@ -39,6 +39,8 @@ CapacityScores = Mapping[Place, float]
 QUEUED = frozenset({Provisioning.FLEX_START, Provisioning.RESERVED})
 # Seconds between two sweeps of a zone that a queue watches.
 _WATCHED = 1200.0
+# Seconds for which a refusal's word about the capacity of other zones counts: windows last minutes.
+_HINT = 480.0
 
 
 def allows(deployment: Deployment, attempt: Attempt) -> bool:
@@ -69,7 +71,7 @@ def next_places(
     watched_zones = _watched_zones(waiting)
     preferred = order_by_preference(deployment, record.home, scores, doubtful, places_we_filled(record))
     choices: list[Candidate] = []
-    for place in _order_sweep(preferred, record, doubtful):
+    for place in _order_sweep(preferred, record, doubtful, now):
         if len(kinds) >= deployment.max_parallel_requests:
             break
         queues = place.provisioning in QUEUED
@@ -113,7 +115,9 @@ def order_by_preference(
     return tuple(place for _, place in sorted(enumerate(deployment.candidates), key=rank))
 
 
-def _order_sweep(places: Collection[Candidate], record: Record, doubtful: Collection[Place]) -> list[Candidate]:
+def _order_sweep(
+    places: Collection[Candidate], record: Record, doubtful: Collection[Place], now: float
+) -> list[Candidate]:
     """Put the places that are swept in the order of a round: home first, doubtful places last, as in their rank.
 
     Only a refusal of the place itself is a look at it. After one that is about more (a quota, a limit on requests per
@@ -126,11 +130,24 @@ def _order_sweep(places: Collection[Candidate], record: Record, doubtful: Collec
         if refused.scope is Scope.PAIR and place not in unanswered:
             last_looks[place] = max(refused.at, last_looks.get(place, -inf))
 
-    def turn(place: Candidate) -> tuple[bool, bool, float]:
-        return (place.place in doubtful, place.zone != record.home, last_looks.get(place.place, -inf))
+    hinted = _hinted_places(record, last_looks, now)
+
+    def turn(place: Candidate) -> tuple[bool, bool, bool, float]:
+        key = place.place
+        return (key in doubtful, key not in hinted, place.zone != record.home, last_looks.get(key, -inf))
 
     sweeps = iter(sorted((p for p in places if p.provisioning not in QUEUED), key=turn))
     return [p if p.provisioning in QUEUED else next(sweeps) for p in places]
+
+
+def _hinted_places(record: Record, last_looks: Mapping[Place, float], now: float) -> set[Place]:
+    """Return the places that have capacity, by a recent refusal of another one, and were not looked at since."""
+    return {
+        place
+        for refused in record.refusals
+        for place in (Place(zone, refused.provisioning, refused.backend) for zone in refused.zones_available)
+        if now - refused.at < _HINT and refused.at > last_looks.get(place, -inf)
+    }
 
 
 def next_opening(

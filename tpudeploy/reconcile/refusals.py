@@ -145,6 +145,7 @@ def add_refusal(
         times=times,
         landed=landed,
         backend=attempt.backend,
+        zones_available=refusal.zones_available,
     )
     addition = replace(addition, held=chips_counted_against(addition, own_attempts))
     others = (r for r in refusals if r is not previous)

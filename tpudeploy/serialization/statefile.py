@@ -67,6 +67,8 @@ def _fields(thing: Any) -> dict[str, Any]:
     # Earlier versions of tpudeploy can read the state as long as it names one API alone.
     if isinstance(thing, Refused) and thing.backend is Backend.QUEUED_RESOURCE:
         del values["backend"]
+    if isinstance(thing, Refused) and not thing.zones_available:
+        del values["zones_available"]
     return values
 
 
@@ -104,7 +106,9 @@ def _record(tree: Mapping[str, Any], attempt: Callable[[Mapping[str, Any]], Atte
 
 def _refused(tree: Mapping[str, Any]) -> Refused:
     backend = Backend(tree.get("backend", Backend.QUEUED_RESOURCE))
-    return _checked(Refused(**_placed(tree) | {"scope": Scope(tree["scope"]), "backend": backend}))
+    zones_available = tuple(map(Zone, tree.get("zones_available", ())))
+    parts = {"scope": Scope(tree["scope"]), "backend": backend, "zones_available": zones_available}
+    return _checked(Refused(**_placed(tree) | parts))
 
 
 def _attempt(tree: Mapping[str, Any]) -> Attempt:

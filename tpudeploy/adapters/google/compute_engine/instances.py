@@ -6,7 +6,8 @@ docs/compute-engine.md has the table of phases, and what is safe where Google's 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.adapters.google.body import moment
@@ -40,7 +41,7 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.host_fault import HostFault
-from tpudeploy.domain.names import Zone
+from tpudeploy.domain.names import ZONE, Zone
 from tpudeploy.domain.orphans import LINEAGE_LABEL, UNMARKED, CloudResource, Listing, mark_in, mark_of
 from tpudeploy.domain.slices import BootReport, NodeUpdate, Phase, Refusal, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.together import together
@@ -420,4 +421,12 @@ def _operation_refusal(operation: Mapping[str, Any], provisioning: Provisioning 
     if operation.get("status") != "DONE" or not failures:
         return None
     text = "; ".join(": ".join(filter(None, (each.get("code"), each.get("message")))) for each in failures)
-    return without_retry(classify(text, Code.UNKNOWN, provisioning))
+    refusal = without_retry(classify(text, Code.UNKNOWN, provisioning))
+    return replace(refusal, zones_available=tuple(_zones_available(failures)))
+
+
+def _zones_available(failures: Iterable[Mapping[str, Any]]) -> Iterator[Zone]:
+    """Yield the zones that have capacity, by the details of an error; a name that is not a zone's is left out."""
+    for detail in (detail for failure in failures for detail in failure.get("errorDetails", ())):
+        names = detail.get("errorInfo", {}).get("metadatas", {}).get("zonesAvailable", "")
+        yield from (Zone(name) for name in map(str.strip, names.split(",")) if ZONE.fullmatch(name))
