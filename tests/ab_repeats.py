@@ -75,5 +75,5 @@ def nothing(_side: Side, _point: Point) -> tuple[float, float]:
     return 1.0, 1.0
 
 
-def shown(of: Result) -> str:
-    return view.result(of, Paint(), path="ab-1.json", width=None)
+def shown(result: Result) -> str:
+    return view.result(result, Paint(), path="ab-1.json", width=None)

@@ -84,7 +84,7 @@ class Agent:
     client: Client
     portal: BlockingPortal
     gate: Gate
-    asked: list[str] = field(default_factory=list)
+    questions: list[str] = field(default_factory=list)
     heard: list[str] = field(default_factory=list)
 
     def call(self, tool: str, **arguments: Any) -> Answered:
@@ -94,7 +94,7 @@ class Agent:
         self.heard.append(found.model_dump_json())
         return Answered(is_error=found.is_error, document=found.structured_content or {}, text=content.text)
 
-    def told(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
+    def document(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
         """The document of a call that must succeed."""
         answered = self.call(tool, **arguments)
         assert not answered.is_error, answered.text
@@ -104,7 +104,7 @@ class Agent:
         """The last operation, once it has ended; polled as an agent does. All its events are in it."""
         after, events = 0, list[Any]()
         while True:
-            polled = self.told("operation", after=after, wait_seconds=30)
+            polled = self.document("operation", after=after, wait_seconds=30)
             after, events = polled["last_event"], [*events, *polled["events"]]
             if polled["state"] != "running":
                 return {**polled, "events": events}
@@ -113,7 +113,7 @@ class Agent:
         """Poll the last operation until it has told an event of this kind."""
         after, answer = 0, set[str]()
         while kind not in answer:
-            polled = self.told("operation", after=after, wait_seconds=30)
+            polled = self.document("operation", after=after, wait_seconds=30)
             assert polled["state"] == "running", polled
             after, answer = polled["last_event"], answer | {event["type"] for event in polled["events"]}
 
@@ -172,7 +172,7 @@ def connected(
     portal = stack.enter_context(start_blocking_portal())
     stack.enter_context(portal.wrap_async_context_manager(client))
     try:
-        yield Agent(client=client, portal=portal, gate=gate, asked=requests)
+        yield Agent(client=client, portal=portal, gate=gate, questions=requests)
     finally:
         session.close()
         stack.close()  # without what a test raised: the SDK would bury it in groups

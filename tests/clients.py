@@ -32,7 +32,7 @@ class Client:
     sent: int = 0
     unserved: int = 0
     failed: list[str] = field(default_factory=list)
-    asked: dict[str, int] = field(default_factory=dict)
+    requests_by_url: dict[str, int] = field(default_factory=dict)
     _url: str = ""
     _read_at: float = float("-inf")
     _is_busy: bool = False
@@ -55,7 +55,7 @@ class Client:
             self.unserved += not (self.waits and not self.sent)
             return
         self.sent += 1
-        self.asked[self._url] = self.asked.get(self._url, 0) + 1
+        self.requests_by_url[self._url] = self.requests_by_url.get(self._url, 0) + 1
         try:
             answer = complete(self._url)
         except (OSError, http.client.HTTPException, ValueError) as failure:

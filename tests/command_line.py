@@ -181,7 +181,7 @@ class CommandLine:
         finally:
             connection.close()
 
-    def asked(self) -> list[str]:
+    def requested_zones(self) -> list[str]:
         """Return the zones of the requests for a slice at either API, in order."""
         posts = [r.resource for r in self.emulator.requests if r.method == "POST"]
         creates = [path for path in posts if path.endswith(("/queuedResources", "/instances"))]

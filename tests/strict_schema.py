@@ -10,8 +10,8 @@ from command_line import CommandLine, Result
 from jsonschema import Draft7Validator
 
 
-def lines(said: Result) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in said.out.splitlines()]
+def lines(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.out.splitlines()]
 
 
 def strict(at: CommandLine, what: str) -> Draft7Validator:

@@ -27,14 +27,14 @@ class Arm:
     deaf: float = 0.0
     key: str | None = None
     hang_up: int = 0
-    asked: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
     now: int = 0
     most: int = 0
     barrier: threading.Barrier | None = None
 
-    def said(self, prompt: str) -> str:
+    def answer(self, prompt: str) -> str:
         right = self.answers[prompt]
         knows = luck(prompt, "knows") < self.share
         return f"Let me think: 1 + 1 = 2.\nAnswer: {right if knows else f'{right}1'}"
@@ -81,11 +81,11 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt = body["messages"][0]["content"]
         with arm.lock:
-            arm.asked.append(body)
+            arm.requests.append(body)
             arm.now += 1
             arm.most = max(arm.most, arm.now)
-            hangs_up = len(arm.asked) <= arm.hang_up + 1 and len(arm.asked) > 1
-        if arm.barrier is not None and len(arm.asked) > 1:
+            hangs_up = len(arm.requests) <= arm.hang_up + 1 and len(arm.requests) > 1
+        if arm.barrier is not None and len(arm.requests) > 1:
             arm.barrier.wait(timeout=10)
         with arm.lock:
             arm.now -= 1  # before the answer: whoever has it may ask the next thing at once
@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif luck(prompt, "hears") < arm.deaf:
             self._reply(500, {"error": {"message": "EngineCore died", "code": 500}})
         else:
-            self._stream(arm.said(prompt))
+            self._stream(arm.answer(prompt))
 
     def _stream(self, text: str) -> None:
         pieces = [{"choices": [{"delta": {"content": f"{word} "}}]} for word in text.split(" ")]

@@ -51,8 +51,8 @@ def answers(at: CommandLine, arm: Arm) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "url": arm.url}), "utf-8")
 
 
-def kept(said: Result) -> str:
-    return said.err.rpartition("--against ")[2].strip()
+def kept(result: Result) -> str:
+    return result.err.rpartition("--against ")[2].strip()
 
 
 def sheet(at: CommandLine, id_: str) -> Mapping[str, Any]:
@@ -68,8 +68,8 @@ def test_every_question_is_asked_without_chance_and_every_answer_is_kept(at: Com
     assert result.code == 0, result.all
     assert result.out.startswith("gemma  4")
     assert "of 50 right" in result.out
-    assert {prompt["messages"][0]["content"] for prompt in server.asked} == set(list(ASKED)[:50])
-    assert {(b["temperature"], b["seed"], b["max_tokens"], b["model"]) for b in server.asked} == {
+    assert {prompt["messages"][0]["content"] for prompt in server.requests} == set(list(ASKED)[:50])
+    assert {(b["temperature"], b["seed"], b["max_tokens"], b["model"]) for b in server.requests} == {
         (0, 0, 512, "google/gemma-4-E2B-it")
     }
     written = sheet(at, kept(result))
@@ -94,8 +94,8 @@ def test_a_fall_after_a_change_of_flags_is_found_and_exits_13(at: CommandLine, a
     assert "--kv-cache-dtype" in " ".join(sheet(at, _after(result))["server"])
 
 
-def _after(said: Result) -> str:
-    return next(line.split()[-1] for line in said.out.splitlines() if line.startswith("after"))
+def _after(result: Result) -> str:
+    return next(line.split()[-1] for line in result.out.splitlines() if line.startswith("after"))
 
 
 def test_the_same_quality_passes_and_what_could_be_missed_is_said(at: CommandLine, arm: Arms) -> None:
@@ -122,7 +122,7 @@ def test_two_servers_are_asked_side_by_side(at: CommandLine, arm: Arms) -> None:
     assert tree["verdict"]["questions"] == 400
     assert tree["before"]["right"] > tree["after"]["right"]
     assert (tree["before"]["url"], tree["after"]["url"]) == (base.url, risky.url)
-    assert [b["messages"] for b in base.asked[:1]] == [b["messages"] for b in risky.asked[:1]]
+    assert [b["messages"] for b in base.requests[:1]] == [b["messages"] for b in risky.requests[:1]]
 
 
 def test_a_gain_is_no_fall(at: CommandLine, arm: Arms) -> None:
@@ -157,7 +157,7 @@ def test_what_was_asked_before_is_asked_again_in_the_same_way(at: CommandLine, a
     server = arm(0.9)
     answers(at, server)
     result = at.run(*AS_BEFORE, "-questions", "20", "-against", before, "-json")
-    assert (json.loads(result.out)["after"]["concurrency"], server.asked[0]["max_tokens"]) == (3, 77)
+    assert (json.loads(result.out)["after"]["concurrency"], server.requests[0]["max_tokens"]) == (3, 77)
     other = at.run(*GATE, "-questions", "20", "-against", before, "-concurrency", "5")
     assert "3 parallel questions before, 5 now" in other.out
 
@@ -174,7 +174,7 @@ def test_a_connection_that_breaks_is_tried_once_more(at: CommandLine, arm: Arms)
     answers(at, server)
     result = at.run(*GATE, "-questions", "20", "-concurrency", "1")
     assert "gemma  20 of 20 right" in result.out
-    assert len(server.asked) == 21
+    assert len(server.requests) == 21
 
 
 def test_a_server_that_does_not_answer_everything_is_not_judged(at: CommandLine, arm: Arms) -> None:
@@ -195,15 +195,15 @@ def test_ctrl_c_ends_it_at_once_and_keeps_no_half_of_a_test(at: CommandLine, arm
     answers(at, server)
 
     def hangs(prompt: str) -> str:
-        if len(server.asked) == 2:  # once: a second one would come when nothing awaits it
+        if len(server.requests) == 2:  # once: a second one would come when nothing awaits it
             while not is_waiting() and not over.wait(0.01):
                 pass
             signal.pthread_kill(main, signal.SIGINT)
-        if len(server.asked) > 1:
+        if len(server.requests) > 1:
             over.wait(10)
         return f"Answer: {ASKED[prompt]}"
 
-    server.said = hangs  # type: ignore[method-assign]
+    server.answer = hangs  # type: ignore[method-assign]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         result = at.run(*AS_BEFORE, "-concurrency", "1")
@@ -221,7 +221,7 @@ def test_a_wrong_key_is_told_once(at: CommandLine, arm: Arms) -> None:
     result = at.run(*GATE)
     assert result.code == 1
     assert "It requires an API key: set VLLM_API_KEY." in result.err
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_an_addresss_key_is_the_environments(at: CommandLine, arm: Arms, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def test_a_deployments_key_is_sent_as_a_query_sends_it(cli: Open, arm: Arms) -> 
 def test_a_file_of_ones_own_is_asked(at: CommandLine, arm: Arms) -> None:
     server = arm(1.0)
     server.answers = {f"How much is {n}?\n\n": str(n) for n in range(3)}
-    server.said = lambda prompt: f"Answer: {prompt.split()[3].rstrip('?')}"  # type: ignore[method-assign]
+    server.answer = lambda prompt: f"Answer: {prompt.split()[3].rstrip('?')}"  # type: ignore[method-assign]
     answers(at, server)
     lines = [json.dumps({"question": f"How much is {n}?", "answer": f"... #### {n}"}) for n in range(3)]
     at.write("\n".join(lines), "mine.jsonl")
@@ -273,7 +273,7 @@ def test_a_profile_that_is_not_applied_yet_is_not_asked(at: CommandLine, arm: Ar
     result = at.run(*GATE, "--set", "serving.kv_cache_dtype=fp8")
     assert result.code == 1
     assert "The server of gemma is not the one that its profile declares." in result.err
-    assert server.asked == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("option", ["-against=x", "-concurrency=3", "-max-tokens=3", "-questions=3"])

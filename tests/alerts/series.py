@@ -15,15 +15,15 @@ QUIET = "0x60"
 
 @frozen
 class Case:
-    """`told` is metric (with labels of its own) → samples of the server `a`; `fires` minute → exactly what fires."""
+    """`samples` is metric (with labels of its own) → samples of the server `a`; `fires` minute → exactly what fires."""
 
     about: str
-    told: Mapping[str, str]
+    samples: Mapping[str, str]
     fires: Mapping[float, set[str]]
     up: tuple[str, ...] = ("1x60", "1x60")
 
     def to_promtool(self) -> dict[str, Any]:
-        samples = {**{f"up|{n}": values for n, values in enumerate(self.up)}, **self.told}
+        samples = {**{f"up|{n}": values for n, values in enumerate(self.up)}, **self.samples}
         series = [{"series": _series(name), "values": values} for name, values in samples.items()]
         return {
             "name": self.about,
@@ -62,7 +62,7 @@ def buckets(fast: str, slow: str) -> dict[str, str]:
 CASES = (
     Case(
         about="a quiet day",
-        told={
+        samples={
             "num_requests_running": QUIET,
             "num_requests_waiting": QUIET,
             'num_requests_waiting_by_reason|reason="capacity"': QUIET,
@@ -75,7 +75,7 @@ CASES = (
     ),
     Case(
         about="a busy day that it is fit for",
-        told={
+        samples={
             "num_requests_running": "3x60",
             "num_requests_waiting": "0 5 0 0x57",
             'num_requests_waiting_by_reason|reason="capacity"': "0 5 0 0x57",
@@ -88,52 +88,52 @@ CASES = (
     ),
     Case(
         about="nothing is served, and no server says so: a machine that was preempted takes its agent along",
-        told={},
+        samples={},
         up=("1x8 _x52", "1x8 _x52"),
         # A series counts until it is five minutes old, unless its scrape is still tried and fails.
         fires={6: set(), 9: {"VllmDown"}},
     ),
     Case(
         about="both servers refuse connections",
-        told={},
+        samples={},
         up=("1x8 0x52", "1x8 0x52"),
         fires={2: set(), 2.5: set(), 4: {"VllmDown"}},
     ),
     Case(
         about="a server that is being restarted for less than a minute",
-        told={},
+        samples={},
         up=("1x8 0x2 1x50", "1x8 0x2 1x50"),
         fires={2.5: set(), 3: set(), 5: set()},
     ),
     Case(
         about="one of two servers is gone",
-        told={},
+        samples={},
         up=("1x60", "1x8 0x52"),
         fires={2: set(), 4: {"VllmReplicaDown"}},
     ),
     Case(
         about="the engine hangs with requests in it",
-        told={"num_requests_running": "2x60", "generation_tokens_total": "0+100x8 800x52"},
+        samples={"num_requests_running": "2x60", "generation_tokens_total": "0+100x8 800x52"},
         fires={2: set(), 3: set(), 5: {"VllmNoProgress"}},
     ),
     Case(
         about="a graph is compiled for 132 s, as a published run had it",
-        told={"num_requests_running": "2x60", "generation_tokens_total": "0+100x8 800x8 900+100x40"},
+        samples={"num_requests_running": "2x60", "generation_tokens_total": "0+100x8 800x8 900+100x40"},
         fires={3.5: set(), 4.25: {"VllmNoProgress"}, 5: set()},
     ),
     Case(
         about="a prefill of 55 s after a quiet hour",
-        told={"num_requests_running": "0x20 2x40", "generation_tokens_total": "0x24 100+100x36"},
+        samples={"num_requests_running": "0x20 2x40", "generation_tokens_total": "0x24 100+100x36"},
         fires={5.5: set(), 6: set(), 7: set()},
     ),
     Case(
         about="the KV cache is full for a minute",
-        told={"kv_cache_usage_perc": "0.2x8 0.86x52"},
+        samples={"kv_cache_usage_perc": "0.2x8 0.86x52"},
         fires={2.5: set(), 4: {"VllmKvCacheNearlyFull"}},
     ),
     Case(
         about="the KV cache is full, and requests wait for it",
-        told={
+        samples={
             "kv_cache_usage_perc": "0.99x60",
             "num_requests_waiting": "3x60",
             'num_requests_waiting_by_reason|reason="capacity"': "3x60",
@@ -146,7 +146,7 @@ CASES = (
     ),
     Case(
         about="the KV cache is full, and requests wait for something else",
-        told={
+        samples={
             "kv_cache_usage_perc": "0.99x60",
             "num_requests_waiting": "3x60",
             'num_requests_waiting_by_reason|reason="capacity"': QUIET,
@@ -156,32 +156,32 @@ CASES = (
     ),
     Case(
         about="requests wait for half a minute",
-        told={"num_requests_waiting": "0x4 1x56"},
+        samples={"num_requests_waiting": "0x4 1x56"},
         fires={1.25: set(), 1.5: set(), 1.75: {"VllmQueueSaturated"}},
     ),
     Case(
         about="requests wait now and then",
-        told={"num_requests_waiting": "0 9 0 9 0 9 0 9 0 9 0 9 0 9 0 9 0 9 0 9 0 9 0 9"},
+        samples={"num_requests_waiting": "0 9 0 9 0 9 0 9 0 9 0 9 0 9 0 9 0 9 0 9 0 9 0 9"},
         fires={2: set(), 4: set()},
     ),
     Case(
         about="every place of the batch is taken",
-        told={"num_requests_running": "4x60", "generation_tokens_total": "0+100x60"},
+        samples={"num_requests_running": "4x60", "generation_tokens_total": "0+100x60"},
         fires={4: set(), 6: {"VllmBatchFull"}},
     ),
     Case(
         about="requests are preempted for minutes",
-        told={"num_preemptions_total": "0x8 1+1x51"},
+        samples={"num_preemptions_total": "0x8 1+1x51"},
         fires={2: set(), 4: {"VllmPreempting"}},
     ),
     Case(
         about="the engine was restarted, and its counters with it",
-        told={"num_preemptions_total": "40x20 0x40", "generation_tokens_total": "900x20 0x40"},
+        samples={"num_preemptions_total": "40x20 0x40", "generation_tokens_total": "900x20 0x40"},
         fires={5.5: set(), 7: set()},
     ),
     Case(
         about="one in ten waits long for its first token",
-        told=buckets("0+90x60", "0+100x60"),
+        samples=buckets("0+90x60", "0+100x60"),
         fires={4: set(), 8: {"VllmTtftHigh"}},
     ),
 )

@@ -139,9 +139,9 @@ def test_every_query_is_one_that_prometheus_can_read(dashboard: Json, promtool: 
         assert "$" not in text
         rules.append({"record": f"panel:{number}", "expr": text})
     (tmp_path / "panels.yml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}), "utf-8")
-    done = promtool("check", "rules", "panels.yml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(rules)} rules found" in done.stdout
+    result = promtool("check", "rules", "panels.yml")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"{len(rules)} rules found" in result.stdout
 
 
 def test_lines_are_drawn_where_alerts_are(dashboard: Json) -> None:

@@ -17,7 +17,7 @@ DUMP = (Path(__file__).parent / "data" / "vllm_metrics_0.32.txt").read_text(enco
 SERVED = DUMP.splitlines()
 
 
-def told(at: CommandLine, form: str, *more: str) -> list[Mapping[str, Any]]:
+def alert_documents(at: CommandLine, form: str, *more: str) -> list[Mapping[str, Any]]:
     result = at.run("alerts", "gemma.yaml", "-format", form, *more)
     assert result.code == 0, result.all
     return list(yaml.safe_load_all(result.out))
@@ -33,8 +33,8 @@ def told(at: CommandLine, form: str, *more: str) -> list[Mapping[str, Any]]:
 def test_a_resource_holds_the_rules_as_they_are(cli: Open, form: str, version: str, kind: str) -> None:
     at = cli()
     at.write()
-    (rules,) = told(at, "rules", "-ttft", "2.5")
-    (resource,) = told(at, form, "-ttft", "2.5")
+    (rules,) = alert_documents(at, "rules", "-ttft", "2.5")
+    (resource,) = alert_documents(at, form, "-ttft", "2.5")
     assert (resource["apiVersion"], resource["kind"]) == (version, kind)
     assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", resource["metadata"]["name"])
     assert resource["spec"] == rules
@@ -43,7 +43,7 @@ def test_a_resource_holds_the_rules_as_they_are(cli: Open, form: str, version: s
 def test_several_deployments_are_several_resources(cli: Open) -> None:
     at = cli()
     at.write(), at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
-    names = [resource["metadata"]["name"] for resource in told(at, "gmp", "other.yaml")]
+    names = [resource["metadata"]["name"] for resource in alert_documents(at, "gmp", "other.yaml")]
     assert names == ["vllm-gemma", "vllm-other"]
 
 
@@ -51,7 +51,7 @@ def test_google_is_asked_for_rules_that_see_machines_outside_of_a_cluster(cli: O
     """A `Rules` or `ClusterRules` would only see what its own cluster collects, and never fire."""
     at = cli()
     at.write()
-    assert [resource["kind"] for resource in told(at, "gmp")] == ["GlobalRules"]
+    assert [resource["kind"] for resource in alert_documents(at, "gmp")] == ["GlobalRules"]
 
 
 @pytest.mark.parametrize("form", ["rules", "ops-agent"])
@@ -65,7 +65,7 @@ def test_what_is_written_reads_well(cli: Open, form: str) -> None:
 def agent(cli: Open) -> tuple[CommandLine, Mapping[str, Any]]:
     at = cli()
     at.write(PROFILE.replace("max_model_len: 16384", "port: 9000"))
-    (tree,) = told(at, "ops-agent")
+    (tree,) = alert_documents(at, "ops-agent")
     return at, tree
 
 
@@ -86,8 +86,8 @@ def test_prometheus_takes_what_the_ops_agent_is_told(
 ) -> None:
     at, tree = agent
     (at.folder / "config.yml").write_text(yaml.safe_dump(tree["metrics"]["receivers"]["vllm"]["config"]), "utf-8")
-    done = promtool("check", "config", "config.yml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = promtool("check", "config", "config.yml")
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_what_is_dropped_is_not_what_is_read(agent: tuple[CommandLine, Mapping[str, Any]]) -> None:

@@ -66,9 +66,9 @@ def test_of_several_loads_the_slowest_counts(cli: Open) -> None:
     assert "> 5\n" in at.run("alerts", "gemma.yaml", "-run", run).out
 
 
-def refused(said: Result) -> str:
-    assert said.code == 1, said.all
-    return said.err
+def refused(result: Result) -> str:
+    assert result.code == 1, result.all
+    return result.err
 
 
 def test_a_run_of_something_else_or_of_nothing_is_an_error(cli: Open) -> None:

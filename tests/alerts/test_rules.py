@@ -29,9 +29,9 @@ def rules(tmp_path: Path) -> Mapping[str, Any]:
 
 
 def test_prometheus_takes_the_rules(rules: Mapping[str, Any], promtool: Promtool) -> None:
-    done = promtool("check", "rules", "rules.yml")
-    assert done.returncode == 0, done.stderr
-    assert "9 rules found" in done.stdout
+    result = promtool("check", "rules", "rules.yml")
+    assert result.returncode == 0, result.stderr
+    assert "9 rules found" in result.stdout
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.about.replace(" ", "-"))
@@ -40,8 +40,8 @@ def test_exactly_what_should_fire_fires(
 ) -> None:
     test = {"rule_files": ["rules.yml"], "evaluation_interval": "15s", "tests": [case.to_promtool()]}
     (tmp_path / "test.yml").write_text(yaml.safe_dump(test), encoding="utf-8")
-    done = promtool("test", "rules", "test.yml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = promtool("test", "rules", "test.yml")
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_every_alert_fires_in_one_of_the_cases_and_is_silent_at_work_in_another(rules: Mapping[str, Any]) -> None:
@@ -89,8 +89,8 @@ def test_a_texts_templates_are_ones_that_prometheus_fills(promtool: Promtool, ru
     one = {**case.to_promtool(), "promql_expr_test": [], "alert_rule_test": [firing]}
     test = {"rule_files": ["rules.yml"], "evaluation_interval": "15s", "tests": [one]}
     (tmp_path / "test.yml").write_text(yaml.safe_dump(test), encoding="utf-8")
-    done = promtool("test", "rules", "test.yml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = promtool("test", "rules", "test.yml")
+    assert result.returncode == 0, result.stdout + result.stderr
     assert "[" not in answer["annotations"]["summary"]
 
 
@@ -107,8 +107,8 @@ def test_several_profiles_have_a_group_each(cli: Open, promtool: Promtool) -> No
     at = cli()
     at.write(), at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("alerts", "gemma.yaml", "other.yaml", "-out", "rules.yml").code == 0
-    done = promtool("check", "rules", "rules.yml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = promtool("check", "rules", "rules.yml")
+    assert result.returncode == 0, result.stdout + result.stderr
     tree = yaml.safe_load((at.folder / "rules.yml").read_text(encoding="utf-8"))
     assert [group["name"] for group in tree["groups"]] == ["vllm-gemma", "vllm-other"]
 

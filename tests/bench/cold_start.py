@@ -106,7 +106,7 @@ def start(
         clock=clock,
         metadata=lambda: {"startup-script": script},
         secret=lambda _: (200, "made-up"),
-        storage=lambda *asked: _stored(objects, *asked),
+        storage=lambda *request: _stored(objects, *request),
     )
     behaviour = Behaviour(image_pull=IMAGE_SECONDS, boot_seconds=BOOT_SECONDS, bucket=BUCKET_SECONDS)
     machine = Machine(facts, behaviour)

@@ -76,7 +76,7 @@ def main(deployments: int, hours: float) -> None:
         "virtual time": f"{lasted / HOUR:.1f} h",
         "wall time": f"{wall:.0f} s",
         "looks": f"{gauge.looks}, each at {gauge.gets / gauge.looks:.1f} requests",
-        "creates": f"{len(gauge.asked)}, at most {gauge.creates_in_a_minute} in a minute, of {MOST_CREATES}",
+        "creates": f"{len(gauge.created_at)}, at most {gauge.creates_in_a_minute} in a minute, of {MOST_CREATES}",
         "refused": f"{dict(gauge.refused)}",
         "threads": f"{gauge.threads} at most",
         "memory": gauge.memory,
@@ -120,7 +120,7 @@ class Gauge:
     looks: int = 0
     gets: int = 0
     threads: int = 0
-    asked: list[float] = field(default_factory=list)
+    created_at: list[float] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     _hours: list[tuple[float, float]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -128,7 +128,7 @@ class Gauge:
     def hear(self, event: events.Event) -> None:
         with self._lock:
             if isinstance(event, events.Requested):
-                self.asked.append(event.at)
+                self.created_at.append(event.at)
             elif isinstance(event, events.NotGranted):
                 self.refused[event.kind] += 1
 
@@ -156,7 +156,7 @@ class Gauge:
 
     @property
     def creates_in_a_minute(self) -> int:
-        moments = sorted(self.asked)
+        moments = sorted(self.created_at)
         return max(bisect_right(moments, m + MINUTE) - n for n, m in enumerate(moments))
 
     @property

@@ -426,9 +426,11 @@ def test_without_googles_library_the_error_says_what_to_install(bucket: InBucket
         "import sys; sys.modules['google.cloud.storage'] = None; from tpudeploy.cli.main import main\n"
         "sys.exit(main(['status', '--backend', 'gs://states']))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=bucket.folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
-    assert "pip install 'tpudeploy[gcs]'" in done.stderr
+    process = subprocess.run(
+        [sys.executable, "-c", code], cwd=bucket.folder, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 1, process.stderr
+    assert "pip install 'tpudeploy[gcs]'" in process.stderr
     assert bucket.emulator.requests == ()
 
 

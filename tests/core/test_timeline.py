@@ -29,7 +29,7 @@ def test_the_longest_way_leaves_out_what_ran_beside_it() -> None:
 
 
 def test_the_machines_own_account_tells_the_same_of_what_it_gathered() -> None:
-    found = timeline("gemma[0]", "slice", "", _told(ACCOUNT))
+    found = timeline("gemma[0]", "slice", "", _report(ACCOUNT))
     assert found is not None
     assert {p.name: (p.began, p.seconds) for p in found.reading.phases} == {
         "docker": (0, 5),
@@ -43,16 +43,16 @@ def test_the_machines_own_account_tells_the_same_of_what_it_gathered() -> None:
 
 
 def test_a_part_that_never_ended_is_shown_as_unfinished() -> None:
-    found = timeline("gemma[0]", "slice", "", _told("booted 100\ndocker 100\nimage 103\n"))
+    found = timeline("gemma[0]", "slice", "", _report("booted 100\ndocker 100\nimage 103\n"))
     assert found is not None
     assert {p.name: p.seconds for p in found.reading.phases} == {"docker": 3, "image": None}
     assert not found.reading.is_serving
 
 
 def test_words_that_are_none_of_ours_draw_nothing() -> None:
-    assert timeline("gemma[0]", "slice", "", _told("image a b\n\nimage -1 2\n x")) is None
+    assert timeline("gemma[0]", "slice", "", _report("image a b\n\nimage -1 2\n x")) is None
     assert timeline("gemma[0]", "slice", "", None) is None
 
 
-def _told(account: str) -> BootReport:
+def _report(account: str) -> BootReport:
     return BootReport(phase=BootPhase.SERVING, timeline=account)

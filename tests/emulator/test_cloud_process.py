@@ -244,7 +244,7 @@ def test_a_flex_start_run_ends_while_somebody_watches(home: Path) -> None:
     scenario(home)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = ["tpudeploy", "emulator", "run", "-speed", "300", "-scenario", "scenario.yaml", "--"]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "sh", "-ec", A_RUN_THAT_ENDS],
         cwd=home,
         env={**os.environ, "PATH": path},
@@ -253,6 +253,6 @@ def test_a_flex_start_run_ends_while_somebody_watches(home: Path) -> None:
         timeout=300,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
     assert re.search(r"ends in  (1h \d+m|\d+m \d+s)", (home / "serving").read_text()), (home / "serving").read_text()
     assert "nothing runs there" in (home / "ended").read_text()

@@ -48,9 +48,9 @@ def compile_seconds(jitter: Jitter) -> float:
     log = "\n".join(
         line for _, line in milestones(engine, arguments, ("", 1), Programs(folder=None, identity=""), jitter)
     )
-    found = re.search(r"\(compilation: ([\d.]+) s\)", log)
-    assert found is not None
-    return float(found[1])
+    match = re.search(r"\(compilation: ([\d.]+) s\)", log)
+    assert match is not None
+    return float(match[1])
 
 
 def test_a_duration_varies_within_its_share_and_is_the_same_for_the_same_source() -> None:

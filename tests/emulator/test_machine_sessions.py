@@ -29,7 +29,7 @@ print([code for code in codes if code])
 
 
 def test_no_process_of_a_machine_is_lost_to_ctrl_c_while_it_is_started() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", _STORM],
         capture_output=True,
         text=True,
@@ -37,4 +37,4 @@ def test_no_process_of_a_machine_is_lost_to_ctrl_c_while_it_is_started() -> None
         check=False,
         start_new_session=True,
     )
-    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+    assert (process.returncode, process.stdout) == (0, "[]\n"), process.stderr

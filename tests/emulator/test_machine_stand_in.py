@@ -36,9 +36,9 @@ def events(reply: Reply) -> list[str]:
 
 
 def metric(machine: Machine, name: str) -> float:
-    found = re.search(rf"^{re.escape(name)} (.*)$", ask(machine, "/metrics").text, re.MULTILINE)
-    assert found, name
-    return float(found[1])
+    match = re.search(rf"^{re.escape(name)} (.*)$", ask(machine, "/metrics").text, re.MULTILINE)
+    assert match, name
+    return float(match[1])
 
 
 @pytest.mark.parametrize("path", ["/health", "/ping", "/version", "/load", "/v1/models", "/metrics"])

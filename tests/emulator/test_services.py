@@ -37,7 +37,7 @@ class Row:
 
     document: str
     path: str
-    asked: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     reply: str
     no: Mapping[str, Any] = field(default_factory=dict)
 
@@ -61,7 +61,7 @@ class Row:
         for collection in collections:
             found = getattr(found, collection)()
         try:
-            answer: dict[str, Any] = getattr(found, method)(**self.asked).execute(num_retries=0)
+            answer: dict[str, Any] = getattr(found, method)(**self.arguments).execute(num_retries=0)
         finally:
             client.close()
         return answer
@@ -71,81 +71,87 @@ ROWS = (
     Row(
         document="serviceusage.v1beta1",
         path="services.consumerQuotaMetrics.list",
-        asked={"parent": TPU, "view": "FULL"},
+        arguments={"parent": TPU, "view": "FULL"},
         reply="ListConsumerQuotaMetricsResponse",
     ),
-    Row(document="serviceusage.v1", path="services.batchGet", asked=BATCH, reply="BatchGetServicesResponse"),
+    Row(document="serviceusage.v1", path="services.batchGet", arguments=BATCH, reply="BatchGetServicesResponse"),
     Row(
         document="cloudbilling.v1",
         path="services.skus.list",
-        asked={"parent": "services/6F81-5844-456A"},
+        arguments={"parent": "services/6F81-5844-456A"},
         reply="ListSkusResponse",
     ),
-    Row(document="compute.v1", path="regions.get", asked={"project": "p", "region": "us-east5"}, reply="Region", no={}),
+    Row(
+        document="compute.v1",
+        path="regions.get",
+        arguments={"project": "p", "region": "us-east5"},
+        reply="Region",
+        no={},
+    ),
     Row(
         document="compute.v1",
         path="networks.get",
-        asked={"project": "p", "network": "default"},
+        arguments={"project": "p", "network": "default"},
         reply="Network",
         no={"networks": {"other": {}}},
     ),
     Row(
         document="compute.v1",
         path="subnetworks.get",
-        asked={"project": "p", "region": "us-east5", "subnetwork": "default"},
+        arguments={"project": "p", "region": "us-east5", "subnetwork": "default"},
         reply="Subnetwork",
         no={"networks": {"default": {"us-east1": {}}}},
     ),
     Row(
         document="compute.v1",
         path="routers.list",
-        asked={"project": "p", "region": "us-east5"},
+        arguments={"project": "p", "region": "us-east5"},
         reply="RouterList",
     ),
-    Row(document="compute.v1", path="firewalls.list", asked={"project": "p"}, reply="FirewallList"),
-    Row(document="cloudresourcemanager.v3", path="projects.get", asked={"name": "projects/p"}, reply="Project"),
+    Row(document="compute.v1", path="firewalls.list", arguments={"project": "p"}, reply="FirewallList"),
+    Row(document="cloudresourcemanager.v3", path="projects.get", arguments={"name": "projects/p"}, reply="Project"),
     Row(
         document="cloudresourcemanager.v3",
         path="projects.getIamPolicy",
-        asked={"resource": "projects/p", "body": {}},
+        arguments={"resource": "projects/p", "body": {}},
         reply="Policy",
     ),
     Row(
         document="cloudresourcemanager.v3",
         path="projects.testIamPermissions",
-        asked={"resource": "projects/p", "body": PERMISSIONS},
+        arguments={"resource": "projects/p", "body": PERMISSIONS},
         reply="TestIamPermissionsResponse",
     ),
     Row(
         document="iam.v1",
         path="projects.serviceAccounts.get",
-        asked={"name": ACCOUNT},
+        arguments={"name": ACCOUNT},
         reply="ServiceAccount",
         no={"service_accounts": []},
     ),
     Row(
         document="iam.v1",
         path="projects.serviceAccounts.testIamPermissions",
-        asked={"resource": ACCOUNT, "body": {"permissions": ["iam.serviceAccounts.actAs"]}},
+        arguments={"resource": ACCOUNT, "body": {"permissions": ["iam.serviceAccounts.actAs"]}},
         reply="TestIamPermissionsResponse",
         no={"service_accounts": []},
     ),
     Row(
         document="secretmanager.v1",
         path="projects.secrets.versions.get",
-        asked={"name": f"{SECRET}/versions/latest"},
+        arguments={"name": f"{SECRET}/versions/latest"},
         reply="SecretVersion",
     ),
     Row(
         document="secretmanager.v1",
         path="projects.secrets.getIamPolicy",
-        asked={"resource": SECRET},
+        arguments={"resource": SECRET},
         reply="Policy",
     ),
     Row(
         document="secretmanager.v1",
         path="projects.secrets.testIamPermissions",
-        asked={"resource": SECRET, "body": {"permissions": ["secretmanager.versions.access"]}},
+        arguments={"resource": SECRET, "body": {"permissions": ["secretmanager.versions.access"]}},
         reply="TestIamPermissionsResponse",
     ),
 )
@@ -241,7 +247,7 @@ def test_a_registry_says_whether_it_has_an_image() -> None:
             assert _raw(w, "HEAD", f"/registry/{path}", None)[0] == http
 
 
-def _told(w: World) -> tuple[str | int | None, Any]:
+def _registry_and_hub(w: World) -> tuple[str | int | None, Any]:
     """By a registry of a tag, and by the hub of a branch."""
     image = "/registry/registry-1.docker.io/v2/vllm/vllm-tpu/manifests/nightly"
     connection = HTTPConnection(w.emulator.host, timeout=10)
@@ -255,9 +261,9 @@ def _told(w: World) -> tuple[str | int | None, Any]:
 
 def test_a_tag_is_another_digest_and_a_branch_another_commit_once_they_are_pushed() -> None:
     with world(project={"pushes": {"vllm/vllm-tpu:nightly": 3600, "a/b": 3600}, "models": ["a/b"]}) as w:
-        first, same = _told(w), _told(w)
+        first, same = _registry_and_hub(w), _registry_and_hub(w)
         w.clock.sleep(3600)
-        later = _told(w)
+        later = _registry_and_hub(w)
         absent = _raw(w, "GET", "/hub/api/models/a/c/revision/main", None)
         exact = _raw(w, "GET", f"/hub/api/models/a/b/revision/{'0' * 40}", None)
     assert first == same

@@ -51,20 +51,20 @@ def test_no_example_is_left_out() -> None:
     ],
 )
 def test_an_example_runs_as_its_header_says(name: str) -> None:
-    done = run(*header_command(ROOT / "examples" / name / RUNNABLE[name]), speed=4)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = run(*header_command(ROOT / "examples" / name / RUNNABLE[name]), speed=4)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_the_demo_shows_every_step_and_leaves_nothing_running() -> None:
-    done = run("examples/demo.sh")
-    answer = done.stdout + done.stderr
-    assert done.returncode == 0, answer
-    assert "Serving at http://" in done.stderr
-    assert "This is the tpudeploy emulator" in done.stdout
-    assert "completion tokens" in done.stderr
-    assert "On the emulator: no chip is allocated" in done.stdout
-    assert "gemma4-e2b[0]  not deployed" in done.stdout
-    assert done.stdout.endswith("Each step worked, and nothing is left running.\n")
+    result = run("examples/demo.sh")
+    answer = result.stdout + result.stderr
+    assert result.returncode == 0, answer
+    assert "Serving at http://" in result.stderr
+    assert "This is the tpudeploy emulator" in result.stdout
+    assert "completion tokens" in result.stderr
+    assert "On the emulator: no chip is allocated" in result.stdout
+    assert "gemma4-e2b[0]  not deployed" in result.stdout
+    assert result.stdout.endswith("Each step worked, and nothing is left running.\n")
 
 
 @pytest.mark.parametrize("step", ["query", "status", "destroy"])
@@ -83,12 +83,12 @@ def test_the_demo_fails_where_a_step_does(step: str, tmp_path: Path) -> None:
     )
     pretender.chmod(0o755)
     environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(["examples/demo.sh"], cwd=ROOT, env=environment, capture_output=True, check=False)
-    assert done.returncode != 0
+    process = subprocess.run(["examples/demo.sh"], cwd=ROOT, env=environment, capture_output=True, check=False)
+    assert process.returncode != 0
 
 
 def test_an_example_refuses_to_run_against_a_real_cloud() -> None:
     for script in (ROOT / "examples").glob("*/run.sh"):
-        done = run(str(script))
-        assert done.returncode != 0
-        assert "emulator run" in done.stderr or "how to run it" in done.stderr
+        result = run(str(script))
+        assert result.returncode != 0
+        assert "emulator run" in result.stderr or "how to run it" in result.stderr

@@ -71,8 +71,10 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, code: str, *words: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout
+    process = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return process.stdout
 
 
 def tpudeploy(folder: Path, *words: str) -> str:

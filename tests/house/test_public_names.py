@@ -34,8 +34,8 @@ def test_no_other_name_is_there() -> None:
 
 def test_the_package_alone_imports_nothing_else_of_ours() -> None:
     code = "import sys, tpudeploy; print([m for m in sys.modules if m.startswith('tpudeploy.')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_a_profile_is_loaded_with_overlays_and_settings(tmp_path: Path) -> None:

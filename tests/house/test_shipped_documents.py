@@ -50,7 +50,7 @@ def test_every_link_inside_leads_somewhere(name: str) -> None:
 @pytest.mark.parametrize("script", [text for _, text in blocks("sh")])
 def test_commands_run_as_written(script: str, tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=tmp_path,
         env=os.environ | {"PATH": path, "TPUDEPLOY_SPEED": "4"},
@@ -59,7 +59,7 @@ def test_commands_run_as_written(script: str, tmp_path: Path) -> None:
         timeout=240,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 @pytest.mark.parametrize("script", [text for _, text in blocks("sh needs-a-project")])

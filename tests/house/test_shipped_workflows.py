@@ -105,8 +105,8 @@ def test_a_plan_is_of_the_commit_that_it_says(tmp_path: Path) -> None:
 
     def git(*words: str) -> str:
         config = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
-        done = subprocess.run(["git", *config, *words], cwd=tmp_path, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
+        process = subprocess.run(["git", *config, *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return process.stdout.strip()
 
     git("init", "--quiet", "--initial-branch", "main")
     git("commit", "--quiet", "--allow-empty", "--message", "base")
@@ -118,8 +118,8 @@ def test_a_plan_is_of_the_commit_that_it_says(tmp_path: Path) -> None:
     git("merge", "--quiet", "--no-ff", "topic")
     for commit, code in ((head, 0), ("0" * 40, 1)):
         around = {"HEAD": commit, "PATH": os.environ["PATH"]}
-        done = subprocess.run(["bash", "-e", "-c", check], cwd=tmp_path, env=around, check=False)
-        assert done.returncode == code
+        process = subprocess.run(["bash", "-e", "-c", check], cwd=tmp_path, env=around, check=False)
+        assert process.returncode == code
 
 
 @pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
@@ -266,5 +266,5 @@ def test_a_cancelled_job_saves_what_it_began_within_the_seconds_that_it_has(tmp_
 def test_only_a_hunt_that_goes_on_is_no_failure_of_the_job(code: str, ends: int) -> None:
     last = _tree(ACTION)["runs"]["steps"][-1]
     assert last["if"] == "${{ steps.run.outcome == 'failure' }}"
-    done = subprocess.run(["bash", "-e", "-c", last["run"]], env={"CODE": code}, check=False)
-    assert done.returncode == ends
+    process = subprocess.run(["bash", "-e", "-c", last["run"]], env={"CODE": code}, check=False)
+    assert process.returncode == ends

@@ -47,7 +47,7 @@ main(sys.argv[1:])
 
 
 def imported(*arguments: str, cwd: Path, code: str = AT_END, environment: dict[str, str] | None = None) -> set[str]:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", f"from tpudeploy.cli.main import main\n{code}", *arguments],
         cwd=cwd,
         env=environment,
@@ -55,7 +55,7 @@ def imported(*arguments: str, cwd: Path, code: str = AT_END, environment: dict[s
         text=True,
         check=True,
     )
-    modules: Sequence[str] = json.loads(done.stderr.splitlines()[-1])
+    modules: Sequence[str] = json.loads(process.stderr.splitlines()[-1])
     return set(modules)
 
 

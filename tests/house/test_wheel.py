@@ -91,7 +91,7 @@ def test_init_and_validate_work_from_the_wheel(wheel: Path, tmp_path: Path, zipp
     work.mkdir()
     for arguments in (["init"], ["validate", "gemma4-e2b-v6e1.yaml"]):
         code = f"import sys; sys.path.insert(0, {str(place)!r}); from tpudeploy.cli.main import run; run()"
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code, *arguments],
             cwd=work,
             env=os.environ,
@@ -99,6 +99,6 @@ def test_init_and_validate_work_from_the_wheel(wheel: Path, tmp_path: Path, zipp
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert process.returncode == 0, process.stderr
     assert (work / "gemma4-e2b-v6e1.yaml").read_bytes() == (ROOT / "profiles" / "gemma4-e2b-v6e1.yaml").read_bytes()
-    assert done.stdout == "gemma4-e2b-v6e1.yaml: valid\n"
+    assert process.stdout == "gemma4-e2b-v6e1.yaml: valid\n"

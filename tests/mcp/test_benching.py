@@ -21,11 +21,11 @@ def serving(cli: Open) -> CommandLine:
 def test_a_deployment_is_measured_and_the_run_is_kept_as_the_command_line_tells_it(serving: CommandLine) -> None:
     with connected(serving) as agent:
         sweep = {"concurrency": [2, 1, 2], "context": [16, 4096], "output": [2], "window_seconds": 0.05}
-        begun = agent.told("bench", profile="gemma.yaml", **sweep)
+        begun = agent.document("bench", profile="gemma.yaml", **sweep)
         assert begun["does"] == "bench"
         ended = agent.ended()
-        (listed,) = agent.told("runs")["runs"]
-        kept = agent.told("run", run_id=listed["id"])
+        (listed,) = agent.document("runs")["runs"]
+        kept = agent.document("run", run_id=listed["id"])
         read = json.loads(agent.read(f"tpudeploy://runs/{listed['id']}"))
         all_read = json.loads(agent.read("tpudeploy://runs"))
         with pytest.raises(Exception, match="There is no run `other`"):
@@ -42,10 +42,10 @@ def test_what_is_cancelled_is_kept(serving: CommandLine) -> None:
     with connected(serving) as agent:
         # A cell takes real time, half a second of it: with this many the run is under way until it is cancelled.
         cells = {"concurrency": [1, 2, 4, 8], "context": [16, 32, 64], "output": [2, 4, 8]}
-        agent.told("bench", profile="gemma.yaml", window_seconds=600, **cells)
+        agent.document("bench", profile="gemma.yaml", window_seconds=600, **cells)
         busy = agent.call("bench", profile="gemma.yaml")
         assert busy.document["exit_code"] == 10
-        agent.told("cancel")
+        agent.document("cancel")
         assert agent.ended()["state"] == "cancelled"
         assert not serving.run("apply", "-auto-approve", "gemma.yaml").code
 
@@ -55,6 +55,6 @@ def test_nothing_is_measured_where_nothing_serves(cli: Open) -> None:
     at.write()
     with connected(at) as agent:
         refused = agent.call("bench", profile="gemma.yaml")
-        assert agent.told("runs")["runs"] == []
+        assert agent.document("runs")["runs"] == []
     assert refused.is_error
     assert "has no endpoint yet" in refused.text

@@ -25,13 +25,13 @@ def is_as_written(at: CommandLine) -> bool:
 
 def test_it_is_proposed_approved_carried_out_and_brought_back(serving: CommandLine) -> None:
     with connected(serving, person=says(approve=True)) as agent:
-        proposed = agent.told("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
+        proposed = agent.document("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
         assert (proposed["turns"], proposed["restarts"]) == (["A", "B", "A", "B", "A"], 6)
-        begun = agent.told("ab", ab_id=proposed["ab_id"])
+        begun = agent.document("ab", ab_id=proposed["ab_id"])
         assert (begun["does"], begun["ab_id"]) == ("ab", proposed["ab_id"])
         ended = agent.ended()
-        shown = agent.told("ab_result", ab_id=proposed["ab_id"])
-    (question,) = agent.asked
+        shown = agent.document("ab_result", ab_id=proposed["ab_id"])
+    (question,) = agent.questions
     assert "6 restarts: nothing serves for about" in question
     assert ended["state"] == "succeeded", ended
     assert [event["side"] for event in ended["events"] if event["type"] == "turn"] == ["A", "B", "A", "B", "A"]
@@ -43,10 +43,10 @@ def test_it_is_proposed_approved_carried_out_and_brought_back(serving: CommandLi
 def test_without_a_persons_yes_nothing_restarts(serving: CommandLine) -> None:
     before = serving.state()
     with connected(serving, person=turns_away("decline")) as agent:
-        proposed = agent.told("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
+        proposed = agent.document("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
         assert "did not approve" in agent.call("ab", ab_id=proposed["ab_id"]).text
     with connected(serving) as mute:
-        proposed = mute.told("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
+        proposed = mute.document("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
         assert "cannot ask a person" in mute.call("ab", ab_id=proposed["ab_id"]).text
         assert "There is no A/B `ab-1`. Nothing was done." in mute.call("ab", ab_id="ab-1").text
         assert "needs another slice" in mute.call("ab_propose", profile="gemma.yaml", flag="tpu.type=v6e-1,v6e-4").text
@@ -55,9 +55,9 @@ def test_without_a_persons_yes_nothing_restarts(serving: CommandLine) -> None:
 
 def test_what_is_cancelled_is_brought_back_too(serving: CommandLine) -> None:
     with connected(serving, person=says(approve=True)) as agent:
-        proposed = agent.told("ab_propose", profile="gemma.yaml", flag=FLAG, **{**SMALL, "window_seconds": 600})
-        agent.told("ab", ab_id=proposed["ab_id"])
+        proposed = agent.document("ab_propose", profile="gemma.yaml", flag=FLAG, **{**SMALL, "window_seconds": 600})
+        agent.document("ab", ab_id=proposed["ab_id"])
         agent.hears("turn")
-        agent.told("cancel")
+        agent.document("cancel")
         assert agent.ended()["state"] == "cancelled"
     assert is_as_written(serving)

@@ -34,9 +34,9 @@ TOOLS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }
 
 
-def document(said: Result) -> Any:
+def document(result: Result) -> Any:
     """What a command printed; of a stream, its last line."""
-    return json.loads(said.out if said.out.startswith("{\n") else said.out.splitlines()[-1])
+    return json.loads(result.out if result.out.startswith("{\n") else result.out.splitlines()[-1])
 
 
 @pytest.fixture
@@ -51,10 +51,10 @@ def test_a_tool_answers_what_the_command_prints(serving: CommandLine) -> None:
     with connected(serving, allow_writes=False) as agent:
         for tool, (arguments, words) in TOOLS.items():
             printed = document(serving.run(*words))
-            answer = agent.told(tool, **arguments)
+            answer = agent.document(tool, **arguments)
             assert answer == {key: printed[key] for key in answer}, tool
         details = document(serving.run("status", "--details", "--json", "gemma.yaml"))["details"]
-        assert agent.told("memory_layout", profile="gemma.yaml")["details"] == details
+        assert agent.document("memory_layout", profile="gemma.yaml")["details"] == details
         assert json.loads(agent.read("tpudeploy://deployments")) == document(serving.run("show", "--json"))
         one = json.loads(agent.read("tpudeploy://deployments/gemma"))
         assert [state["deployment"] for state in one["states"]] == ["gemma"]
@@ -64,14 +64,14 @@ def test_alert_rules_are_the_file_that_the_command_prints_with_what_it_says_besi
     at = cli()
     result = at.run("alerts", "--format", "gmp", "--ttft", "3", at.write())
     with connected(at) as agent:
-        answer = agent.told("alerts", profiles=["gemma.yaml"], form="gmp", ttft_seconds=3)
+        answer = agent.document("alerts", profiles=["gemma.yaml"], form="gmp", ttft_seconds=3)
     assert answer["text"].rstrip("\n") == result.out.rstrip("\n")
     assert answer["remarks"] == result.err.splitlines()
 
 
 def test_a_code_is_explained_and_a_wrong_one_is_an_error_with_what_was_meant(cli: Open) -> None:
     with connected(cli()) as agent:
-        assert agent.told("explain", code="STOCKOUT")["code"] == "stockout"
+        assert agent.document("explain", code="STOCKOUT")["code"] == "stockout"
         wrong = agent.call("explain", code="stockoux")
     assert wrong.is_error
     assert wrong.document["exit_code"] == 1
@@ -115,7 +115,7 @@ def test_a_folder_is_its_profiles_and_leads_nowhere_else(cli: Open, tmp_path: Pa
     (tmp_path / "mine.yaml").write_text(PROFILE, encoding="utf-8")
     (at.folder / "all" / "away.yaml").symlink_to(tmp_path / "mine.yaml")
     with connected(at) as agent:
-        checked = agent.told("validate", profiles=["all"])
+        checked = agent.document("validate", profiles=["all"])
     assert [row["file"] for row in checked["profiles"]] == ["all/gemma.yaml"]
 
 

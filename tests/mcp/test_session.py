@@ -17,39 +17,41 @@ def test_an_agent_deploys_a_model_and_cannot_take_it_away_by_itself(cli: Open) -
     )
     at.write(KEYED)
     with connected(at, person=turns_away("decline")) as agent:
-        (table,) = agent.told("zones", profiles=["gemma.yaml"])["tables"]
+        (table,) = agent.document("zones", profiles=["gemma.yaml"])["tables"]
         assert {row["zone"] for row in table["pairs"]} >= {"us-east5-a", "us-east5-b"}
-        assert agent.told("doctor", profile="gemma.yaml")["counts"]["fail"] == 0
-        assert agent.told("size", profile="gemma.yaml")["fits"]
+        assert agent.document("doctor", profile="gemma.yaml")["counts"]["fail"] == 0
+        assert agent.document("size", profile="gemma.yaml")["fits"]
 
-        plan = agent.told("plan", profiles=["gemma.yaml"])
+        plan = agent.document("plan", profiles=["gemma.yaml"])
         assert not plan["needs_consent"]
-        agent.told("apply", plan_id=plan["plan_id"])
+        agent.document("apply", plan_id=plan["plan_id"])
         ended = agent.ended()
         assert ended["state"] == "succeeded"
         assert "us-east5-a" in " ".join(event["line"] for event in ended["events"])
         (endpoint,) = ended["result"]["endpoints"]
         assert endpoint["zone"] == "us-east5-b"
 
-        assert agent.told("output", name="gemma")["url"] == endpoint["url"]
-        assert agent.told("query", profile="gemma.yaml", prompt="Say hello.")["completion_tokens"] > 0
-        (now,) = agent.told("metrics", profile="gemma.yaml")["replicas"]
+        assert agent.document("output", name="gemma")["url"] == endpoint["url"]
+        assert agent.document("query", profile="gemma.yaml", prompt="Say hello.")["completion_tokens"] > 0
+        (now,) = agent.document("metrics", profile="gemma.yaml")["replicas"]
         assert now["address"] == "gemma[0]"
-        (machine,) = agent.told("memory_layout", profile="gemma.yaml")["details"]
+        (machine,) = agent.document("memory_layout", profile="gemma.yaml")["details"]
         assert {share["name"] for share in machine["memory"]} >= {"weights", "KV cache"}
-        assert agent.told("verify", profile="gemma.yaml")["holds"]
+        assert agent.document("verify", profile="gemma.yaml")["holds"]
 
         sweep = {"concurrency": [1], "context": [16], "output": [2], "window_seconds": 0.05}
-        agent.told("bench", profile="gemma.yaml", **sweep)
+        agent.document("bench", profile="gemma.yaml", **sweep)
         (cell,) = agent.ended()["result"]["cells"]
         assert cell["figures"]["requests"] > 0
 
-        refused = agent.call("destroy", plan_id=agent.told("plan", profiles=["gemma.yaml"], destroy=True)["plan_id"])
+        refused = agent.call(
+            "destroy", plan_id=agent.document("plan", profiles=["gemma.yaml"], destroy=True)["plan_id"]
+        )
         assert refused.is_error
-        assert len(agent.asked) == 1
-        (deployment,) = agent.told("status", profiles=["gemma.yaml"])["deployments"]
+        assert len(agent.questions) == 1
+        (deployment,) = agent.document("status", profiles=["gemma.yaml"])["deployments"]
         assert deployment["name"] == "gemma"
-        answer = "\n".join([*agent.heard, agent.read("tpudeploy://deployments/gemma"), *agent.asked])
+        answer = "\n".join([*agent.heard, agent.read("tpudeploy://deployments/gemma"), *agent.questions])
     assert list(at.slices.values()) == ["ACTIVE"]
     assert "hf-token" in answer, "secrets are named"
     assert CANARY not in answer

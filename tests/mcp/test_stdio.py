@@ -58,25 +58,25 @@ def test_the_real_client_plans_applies_and_destroys_once_a_person_says_yes(
         )
         async with Client(started, mode=mode, elicitation_callback=ask) as client:
 
-            async def told(tool: str, **arguments: Any) -> dict[str, Any]:
+            async def document(tool: str, **arguments: Any) -> dict[str, Any]:
                 answered = await client.call_tool(tool, arguments)
                 assert not answered.is_error, answered.content
                 return dict(answered.structured_content or {})
 
             listed = await client.list_tools()
             assert {tool.name for tool in listed.tools} == {tool.name for tool in (*READING, *WRITING)}
-            plan = await told("plan", profiles=["gemma.yaml"])
-            await told("apply", plan_id=plan["plan_id"], wait="accepted")
+            plan = await document("plan", profiles=["gemma.yaml"])
+            await document("apply", plan_id=plan["plan_id"], wait="accepted")
             after, state = 0, "running"
             while state == "running":
-                polled = await told("operation", after=after, wait_seconds=30)
+                polled = await document("operation", after=after, wait_seconds=30)
                 after, state = polled["last_event"], polled["state"]
             assert state == "succeeded"
-            removal = await told("plan", profiles=["gemma.yaml"], destroy=True)
+            removal = await document("plan", profiles=["gemma.yaml"], destroy=True)
             refused = await client.call_tool("destroy", {"plan_id": removal["plan_id"]})
             assert refused.is_error
             (name,) = (name for zone in emulator.live().values() for name in zone)
-            assert (await told("destroy", plan_id=removal["plan_id"]))["does"] == "destroy"
+            assert (await document("destroy", plan_id=removal["plan_id"]))["does"] == "destroy"
             assert len(requests) == 2
             assert all(name in question for question in requests)
 

@@ -17,19 +17,19 @@ def serving(cli: Open) -> CommandLine:
 
 
 def planned(agent: Agent, **more: object) -> str:
-    return str(agent.told("plan", profiles=["gemma.yaml"], **more)["plan_id"])
+    return str(agent.document("plan", profiles=["gemma.yaml"], **more)["plan_id"])
 
 
 def test_what_was_planned_is_applied_in_the_background_and_polled_to_its_end(cli: Open) -> None:
     at = cli()
     at.write()
     with connected(at) as agent:
-        plan = agent.told("plan", profiles=["gemma.yaml"])
+        plan = agent.document("plan", profiles=["gemma.yaml"])
         assert (plan["needs_consent"], plan["applyable"]) == (False, True)
         assert "Plan: 1 to add, 0 to change, 0 to destroy." in plan["text"]
-        begun = agent.told("apply", plan_id=plan["plan_id"])
+        begun = agent.document("apply", plan_id=plan["plan_id"])
         ended = agent.ended()
-        again = agent.told("plan", profiles=["gemma.yaml"])
+        again = agent.document("plan", profiles=["gemma.yaml"])
     assert begun["operation_id"] == ended["operation_id"] == "operation-1"
     assert (ended["state"], ended["error"]) == ("succeeded", None)
     assert [o["address"] for o in ended["result"]["outcomes"]] == ["gemma[0]"]
@@ -47,12 +47,12 @@ def test_a_plan_that_the_world_has_overtaken_is_refused_as_on_the_command_line(c
         plan_id = planned(agent)
         assert at.run("apply", "-auto-approve", "-wait", "accepted", "gemma.yaml").code == 0
         assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
-        requests = len(at.asked())
+        requests = len(at.requested_zones())
         refused = agent.call("apply", plan_id=plan_id)
     assert refused.is_error
     assert (refused.document["code"], refused.document["exit_code"]) == ("TPU3001", 11)
     assert plan_id in refused.text
-    assert len(at.asked()) == requests
+    assert len(at.requested_zones()) == requests
 
 
 def test_a_plan_that_nobody_was_shown_is_refused(cli: Open) -> None:
@@ -63,7 +63,7 @@ def test_a_plan_that_nobody_was_shown_is_refused(cli: Open) -> None:
         for other in (f"{plan_id[:-1]}x", "", "gemma.yaml"):
             refused = agent.call("apply", plan_id=other)
             assert (refused.is_error, refused.document["exit_code"]) == (True, 11)
-    assert at.asked() == []
+    assert at.requested_zones() == []
 
 
 @pytest.mark.parametrize("later", [PROFILE.replace("16384", "8192"), "not: [a profile"])
@@ -73,7 +73,7 @@ def test_what_stands_in_the_profile_after_the_plan_changes_nothing_of_it(cli: Op
     with connected(at) as agent:
         plan_id = planned(agent)
         at.write(later)
-        agent.told("apply", plan_id=plan_id)
+        agent.document("apply", plan_id=plan_id)
         assert agent.ended()["state"] == "succeeded"
     at.write()
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
@@ -89,7 +89,7 @@ def test_nothing_is_destroyed_without_a_persons_yes(serving: CommandLine, person
     assert refused.is_error
     assert refused.document["code"] == "TPU3003"
     assert "Nothing was done." in refused.text
-    assert len(agent.asked) == (person is not None)
+    assert len(agent.questions) == (person is not None)
     assert serving.slices == before
 
 
@@ -97,11 +97,11 @@ def test_nothing_is_destroyed_without_a_persons_yes(serving: CommandLine, person
 def test_with_a_persons_yes_it_is_destroyed_and_they_were_told_what(serving: CommandLine, mode: str) -> None:
     (name,) = serving.slices
     with connected(serving, person=says(approve=True), mode=mode) as agent:
-        plan = agent.told("plan", profiles=["gemma.yaml"], destroy=True)
+        plan = agent.document("plan", profiles=["gemma.yaml"], destroy=True)
         assert plan["needs_consent"]
-        agent.told("destroy", plan_id=plan["plan_id"])
+        agent.document("destroy", plan_id=plan["plan_id"])
         assert agent.ended()["state"] == "succeeded"
-    (question,) = agent.asked
+    (question,) = agent.questions
     assert question.splitlines()[1:] == [f"- destroys gemma[0] ({name}, us-east5-a)", "There is no undo."]
     assert serving.slices == {}
 
@@ -137,7 +137,7 @@ def test_an_apply_that_would_interrupt_whoever_uses_it_is_asked_too(
     before = serving.state()
     with connected(serving, person=turns_away("decline")) as agent:
         assert agent.call("apply", plan_id=planned(agent, **more)).is_error
-    assert f"- {does} gemma[0] (" in agent.asked[0]
+    assert f"- {does} gemma[0] (" in agent.questions[0]
     with connected(serving) as mute:
         assert "cannot ask a person" in mute.call("apply", plan_id=planned(mute, **more)).text
     assert serving.state() == before
@@ -148,12 +148,12 @@ def test_a_node_that_does_not_hear_of_a_change_is_reset_where_the_person_said_so
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     at.write(SHORTER)
     with connected(at, person=says(approve=True)) as agent:
-        agent.told("apply", plan_id=planned(agent))
+        agent.document("apply", plan_id=planned(agent))
         unheard = agent.ended()
     assert (unheard["state"], unheard["error"]["code"]) == ("failed", "TPU6006")
     assert resets(at) == 0
     with connected(at, person=says(approve=True, reset=True)) as agent:
-        agent.told("apply", plan_id=planned(agent))
+        agent.document("apply", plan_id=planned(agent))
         assert agent.ended()["state"] == "succeeded"
     assert resets(at) == 1
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
@@ -175,17 +175,17 @@ def test_what_is_cancelled_is_saved_and_another_apply_goes_on_with_it(cli: Open)
     at.write()
     with connected(at) as agent:
         agent.gate.shut()
-        agent.told("apply", plan_id=planned(agent))
+        agent.document("apply", plan_id=planned(agent))
         agent.hears("requested")
         busy = agent.call("apply", plan_id=planned(agent))
         assert (busy.document["code"], busy.document["exit_code"]) == ("TPU4001", 10)
-        agent.told("cancel")
+        agent.document("cancel")
         cancelled = agent.ended()
         assert (cancelled["state"], cancelled["error"]["exit_code"]) == ("cancelled", 130)
         (left,) = at.slices
         assert any(left in event.get("message", "") for event in cancelled["events"])
         agent.gate.open()
-        agent.told("apply", plan_id=planned(agent))
+        agent.document("apply", plan_id=planned(agent))
         assert agent.ended()["state"] == "succeeded"
     assert list(at.slices) == [left]
 
@@ -195,7 +195,7 @@ def test_a_server_that_ends_leaves_what_another_goes_on_with(cli: Open) -> None:
     at.write()
     with connected(at) as agent:
         agent.gate.shut()
-        agent.told("apply", plan_id=planned(agent))
+        agent.document("apply", plan_id=planned(agent))
         agent.hears("requested")
     (left,) = at.slices
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
@@ -206,9 +206,9 @@ def test_what_fails_ends_as_the_command_line_does(cli: Open) -> None:
     at = cli(nodes="real", boot={"crash": "program-allocation"})
     at.write()
     with connected(at) as agent:
-        agent.told("apply", plan_id=planned(agent))
+        agent.document("apply", plan_id=planned(agent))
         ended = agent.ended()
-        (log,) = agent.told("logs", profile="gemma.yaml")["logs"]
+        (log,) = agent.document("logs", profile="gemma.yaml")["logs"]
     assert (ended["state"], ended["error"]["exit_code"]) == ("failed", 1)
     assert ended["result"]["outcomes"][0]["error"]["code"] == "TPU6000"
     assert log["cause"]["signature"] == "no-room-for-program"
@@ -219,16 +219,16 @@ def test_a_plan_that_a_check_forbids_is_shown_and_not_applied(cli: Open) -> None
     at = cli()
     at.write(PROFILE.replace("google/gemma-4-E2B-it", "google/gemma-4-31B-it"))
     with connected(at) as agent:
-        plan = agent.told("plan", profiles=["gemma.yaml"])
+        plan = agent.document("plan", profiles=["gemma.yaml"])
         assert not plan["applyable"]
         refused = agent.call("apply", plan_id=plan["plan_id"])
     assert (refused.is_error, refused.document["exit_code"]) == (True, 13)
-    assert at.asked() == []
+    assert at.requested_zones() == []
 
 
 def test_a_run_that_is_given_up_in_time_says_so(cli: Open) -> None:
     at = cli(timings={"waiting": 7200.0})
     at.write()
     with connected(at) as agent:
-        agent.told("apply", plan_id=planned(agent), timeout_seconds=600)
+        agent.document("apply", plan_id=planned(agent), timeout_seconds=600)
         assert agent.ended()["error"]["exit_code"] == 12

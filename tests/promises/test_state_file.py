@@ -40,13 +40,13 @@ def test_a_truncated_state_stops_every_command_and_nothing_is_touched(
     whole = path.read_text(encoding="utf-8")
     rest = whole[: int(len(whole) * share)]
     path.write_text(rest, encoding="utf-8")
-    asked, live = len(at.emulator.requests), dict(at.slices)
-    said = at.run(*command, "gemma.yaml")
-    assert said.code == 1
-    assert f"{path} cannot be read as a state" in said.words
-    assert "Do not delete it" in said.words
+    request_count, live = len(at.emulator.requests), dict(at.slices)
+    result = at.run(*command, "gemma.yaml")
+    assert result.code == 1
+    assert f"{path} cannot be read as a state" in result.words
+    assert "Do not delete it" in result.words
     assert path.read_text(encoding="utf-8") == rest
-    assert (len(at.emulator.requests), dict(at.slices)) == (asked, live)
+    assert (len(at.emulator.requests), dict(at.slices)) == (request_count, live)
     path.write_text(whole, encoding="utf-8")
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
@@ -55,9 +55,9 @@ def test_a_state_of_a_later_version_is_refused_and_kept(served: tuple[Any, Path]
     at, path = served
     later = path.read_text(encoding="utf-8").replace("tpudeploy.state/2", "tpudeploy.state/3")
     path.write_text(later, encoding="utf-8")
-    said = at.run("apply", "-auto-approve", "gemma.yaml")
-    assert said.code == 1
-    assert "`tpudeploy.state/3`; this tpudeploy reads `tpudeploy.state/1` and `tpudeploy.state/2`" in said.words
+    result = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert result.code == 1
+    assert "`tpudeploy.state/3`; this tpudeploy reads `tpudeploy.state/1` and `tpudeploy.state/2`" in result.words
     assert path.read_text(encoding="utf-8") == later
 
 
@@ -97,10 +97,10 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(cli: O
     at = cli()
     at.write()
     (at.folder / ".tpudeploy" / "state" / "gemma.lock").mkdir(parents=True)
-    said = at.run("apply", "-auto-approve", "gemma.yaml")
-    assert said.code == 1, said.all
-    assert "cannot be written" in said.words
-    assert not at.asked()
+    result = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert result.code == 1, result.all
+    assert "cannot be written" in result.words
+    assert not at.requested_zones()
 
 
 def test_what_a_killed_write_left_beside_is_overwritten(served: tuple[Any, Path]) -> None:

@@ -49,7 +49,7 @@ def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(cli: Open) 
     result = at.run("apply", "-auto-approve", "gemma.yaml")
     assert result.code == 10
     assert "The state of gemma is locked by ada@analytical-engine" in result.words
-    assert not at.asked()
+    assert not at.requested_zones()
     state.unlock(lease)
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
 

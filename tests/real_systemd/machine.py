@@ -71,8 +71,8 @@ class Machine:
         return self.run("/usr/local/bin/google_metadata_script_runner", "startup").stdout
 
     def kill(self, unit: str) -> None:
-        done = self.run("systemctl", "kill", "--signal=KILL", "--kill-who=main", unit)
-        assert done.returncode == 0, done.stderr
+        result = self.run("systemctl", "kill", "--signal=KILL", "--kill-who=main", unit)
+        assert result.returncode == 0, result.stderr
 
     def events(self, kind: str) -> list[Mapping[str, Any]]:
         lines = (self.folder / "events").read_text(encoding="utf-8").splitlines()

@@ -33,7 +33,7 @@ FULL, UNKNOWN = refusal(), refusal(is_known=False)
 GRACE = PATIENCE.grace
 
 
-def asked(*, seconds_ago: float, **fields: Any) -> Attempt:
+def requested(*, seconds_ago: float, **fields: Any) -> Attempt:
     return attempt(asked_at=NOW - seconds_ago, **fields)
 
 
@@ -49,10 +49,10 @@ def overdue(kind: str, message: str, *, holds: float) -> Refusal:
     ("one", "status", "reason"),
     [
         pytest.param(
-            asked(seconds_ago=0), HIDDEN, "requested; not visible yet", id="a list may show a new request late"
+            requested(seconds_ago=0), HIDDEN, "requested; not visible yet", id="a list may show a new request late"
         ),
-        pytest.param(asked(seconds_ago=119), HIDDEN, "requested; not visible yet", id="until the grace is over"),
-        pytest.param(asked(seconds_ago=0, seen=True), GONE, "gone", id="what the cloud has listed once is gone"),
+        pytest.param(requested(seconds_ago=119), HIDDEN, "requested; not visible yet", id="until the grace is over"),
+        pytest.param(requested(seconds_ago=0, seen=True), GONE, "gone", id="what the cloud has listed once is gone"),
         pytest.param(granted(), GONE, "gone", id="a slice that was granted is gone"),
         pytest.param(
             released(seconds_ago=0), HIDDEN, "requested; not visible yet", id="a released request may still appear"
@@ -74,7 +74,7 @@ UNANSWERED = overdue("unanswered", "no slice appeared in the 2 min after the req
 def test_a_request_that_never_appeared_was_never_created_and_counts_against_its_place(
     seconds: float, spec: dict[str, str]
 ) -> None:
-    one = asked(seconds_ago=seconds, spec=spec)
+    one = requested(seconds_ago=seconds, spec=spec)
     expected = Classification(attempt=one, status=GONE, slice=None, reason="never appeared", refusal=UNANSWERED)
     assert classify(one, context()) == expected
 
@@ -111,7 +111,7 @@ def test_an_instance_that_waited_in_vain_vanishes_without_a_word(one: Attempt, r
     ("one", "status"),
     [
         pytest.param(queued(seen=True), WAITING, id="a request that waits keeps its place"),
-        pytest.param(asked(seconds_ago=HOUR), WAITING, id="a request that never appeared may be there"),
+        pytest.param(requested(seconds_ago=HOUR), WAITING, id="a request that never appeared may be there"),
         pytest.param(released(seen=True), LEAVING, id="a released slice is waited for"),
     ],
 )
@@ -127,13 +127,15 @@ def test_a_silent_zone_hides_only_itself() -> None:
 @pytest.mark.parametrize(
     ("one", "answer", "status", "shown"),
     [
-        pytest.param(asked(seconds_ago=0), FULL, GONE, FULL, id="a known refusal creates nothing"),
-        pytest.param(asked(seconds_ago=119), UNKNOWN, DEAD, UNKNOWN, id="an unknown text is not believed at once"),
-        pytest.param(asked(seconds_ago=119), None, DEAD, None, id="nor is a failure without a text"),
-        pytest.param(asked(seconds_ago=120), UNKNOWN, GONE, UNKNOWN, id="an unknown text is believed after the grace"),
-        pytest.param(asked(seconds_ago=120), None, GONE, None, id="a failure without a text is, too"),
+        pytest.param(requested(seconds_ago=0), FULL, GONE, FULL, id="a known refusal creates nothing"),
+        pytest.param(requested(seconds_ago=119), UNKNOWN, DEAD, UNKNOWN, id="an unknown text is not believed at once"),
+        pytest.param(requested(seconds_ago=119), None, DEAD, None, id="nor is a failure without a text"),
         pytest.param(
-            asked(seconds_ago=0, seen=True), UNKNOWN, GONE, UNKNOWN, id="what was listed leaves nothing behind"
+            requested(seconds_ago=120), UNKNOWN, GONE, UNKNOWN, id="an unknown text is believed after the grace"
+        ),
+        pytest.param(requested(seconds_ago=120), None, GONE, None, id="a failure without a text is, too"),
+        pytest.param(
+            requested(seconds_ago=0, seen=True), UNKNOWN, GONE, UNKNOWN, id="what was listed leaves nothing behind"
         ),
         pytest.param(released(seconds_ago=0), FULL, REFUSED, None, id="after its release a refusal is no news"),
         pytest.param(released(seconds_ago=120), FULL, GONE, None, id="and it is forgotten after the grace"),
@@ -216,7 +218,7 @@ def expiring(*, seconds_ago: float) -> Attempt:
 @pytest.mark.parametrize(
     ("one", "phase"),
     [
-        pytest.param(asked(seconds_ago=900), Phase.CREATING, id="Google takes 15 minutes to queue a large request"),
+        pytest.param(requested(seconds_ago=900), Phase.CREATING, id="Google takes 15 minutes to queue a large request"),
         pytest.param(queued(minutes_ago=6000), Phase.QUEUED, id="a request without an end waits for days"),
         pytest.param(expiring(seconds_ago=-1), Phase.QUEUED, id="a request waits until its end"),
         pytest.param(expiring(seconds_ago=120), Phase.QUEUED, id="and Google is late by two minutes at most"),
@@ -243,7 +245,7 @@ def test_a_request_keeps_its_place_while_it_is_in_time(one: Attempt, phase: Phas
     ("one", "phase", "late"),
     [
         pytest.param(
-            asked(seconds_ago=901),
+            requested(seconds_ago=901),
             Phase.CREATING,
             overdue("creating-stuck", "still RAW after 15 min", holds=120.0),
             id="Google never queued it",

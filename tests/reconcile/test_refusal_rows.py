@@ -251,7 +251,7 @@ def test_how_long_a_place_is_left_alone_after_what_it_said(
 
 
 @pytest.mark.parametrize(
-    ("one", "said", "landed"),
+    ("one", "reply", "landed"),
     [
         pytest.param(attempt(), refusal(), False, id="instead of a grant"),
         pytest.param(granted(), refusal(), True, id="after the grant"),
@@ -262,8 +262,8 @@ def test_how_long_a_place_is_left_alone_after_what_it_said(
         pytest.param(granted(), refusal(Scope.ZONE_QUOTA), False, id="a quota is full"),
     ],
 )
-def test_a_refusal_counts_as_a_failed_landing(one: Attempt, said: Refusal, landed: bool) -> None:
-    assert [r.landed for r in after(said, one=one)] == [landed]
+def test_a_refusal_counts_as_a_failed_landing(one: Attempt, reply: Refusal, landed: bool) -> None:
+    assert [r.landed for r in after(reply, one=one)] == [landed]
 
 
 def test_a_failed_landing_counts_with_the_one_before_whatever_both_say_and_not_with_a_full_place() -> None:
@@ -298,9 +298,9 @@ def test_a_refusal_is_kept_for_an_hour_after_its_end_and_a_failed_landing_as_lon
 
 
 def test_what_is_kept_of_a_refusal() -> None:
-    said = refusal(Scope.REGION_QUOTA, Remedy.STOP, kind="quota", message="Full.", limit=32, is_known=False)
+    reply = refusal(Scope.REGION_QUOTA, Remedy.STOP, kind="quota", message="Full.", limit=32, is_known=False)
     ours = [granted(B), attempt(C)]
-    (row,) = add_refusal((), attempt(A, FLEX), said, own_attempts=ours, now=NOW, patience=PATIENCE)
+    (row,) = add_refusal((), attempt(A, FLEX), reply, own_attempts=ours, now=NOW, patience=PATIENCE)
     assert row == Refused(
         zone=A,
         provisioning=FLEX,

@@ -61,7 +61,7 @@ def status(
     return ServerStatus(deployment=deployment(**fields), replica=3, attempt=one, context=at)
 
 
-def said(phase: BootPhase, spec: str = SERVER, **fields: Any) -> BootReport:
+def boot_report(phase: BootPhase, spec: str = SERVER, **fields: Any) -> BootReport:
     """Return the report of a node that runs this server."""
     return BootReport(phase=phase, spec=spec, **fields)
 
@@ -163,9 +163,15 @@ BOOTS = wait("the server is starting", 10 * MINUTE)
     ("one", "report", "health", "step"),
     [
         pytest.param(serving(), None, UP, DONE, id="it answers, and its machine reports nothing"),
-        pytest.param(serving(), said(BootPhase.SERVING), UP, DONE, id="it answers, and its machine names the server"),
-        pytest.param(serving(), said(BootPhase.SERVING, ""), UP, DONE, id="it answers; the report names no server"),
-        pytest.param(serving(), said(BootPhase.SERVING, PREVIOUS), UP, BOOTS, id="another server than ours answers"),
+        pytest.param(
+            serving(), boot_report(BootPhase.SERVING), UP, DONE, id="it answers, and its machine names the server"
+        ),
+        pytest.param(
+            serving(), boot_report(BootPhase.SERVING, ""), UP, DONE, id="it answers; the report names no server"
+        ),
+        pytest.param(
+            serving(), boot_report(BootPhase.SERVING, PREVIOUS), UP, BOOTS, id="another server than ours answers"
+        ),
         pytest.param(serving(), None, SILENT, BOOTS, id="it does not answer yet"),
         pytest.param(serving(), None, None, BOOTS, id="it was not probed"),
         pytest.param(
@@ -178,18 +184,20 @@ BOOTS = wait("the server is starting", 10 * MINUTE)
         pytest.param(restarted(240), None, UP, DONE, id="no reboot takes longer than that"),
         pytest.param(
             restarted(240),
-            said(BootPhase.STARTING, ""),
+            boot_report(BootPhase.STARTING, ""),
             UP,
             DONE,
             id="a report that names no server does not contradict that",
         ),
         pytest.param(
-            restarted(600), said(BootPhase.STARTING, ""), UP, DONE, id="nor does it say that the reboot was lost"
+            restarted(600), boot_report(BootPhase.STARTING, ""), UP, DONE, id="nor does it say that the reboot was lost"
         ),
-        pytest.param(restarted(1), said(BootPhase.SERVING), UP, DONE, id="its machine says that the new server runs"),
+        pytest.param(
+            restarted(1), boot_report(BootPhase.SERVING), UP, DONE, id="its machine says that the new server runs"
+        ),
         pytest.param(
             restarted(599),
-            said(BootPhase.SERVING, PREVIOUS),
+            boot_report(BootPhase.SERVING, PREVIOUS),
             UP,
             wait("the server is starting", TIME_LEFT - 599),
             id="its machine still runs the server before",
@@ -215,7 +223,7 @@ def changed(seconds_ago: float = 10, change: str = "7", **fields: Any) -> Attemp
 
 SENT = {SPEC_KEY: SERVER, CHANGE_KEY: "7"}
 YET_TO_TAKE_OVER = "the node has not picked up the change yet"
-LOST_REBOOT = said(BootPhase.SERVING, PREVIOUS)
+LOST_REBOOT = boot_report(BootPhase.SERVING, PREVIOUS)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +319,7 @@ def test_the_times_in_that_message_are_those_of_the_run() -> None:
 
 def undone(phase: BootPhase, cause: str = "unknown flag --turbo", **fields: Any) -> BootReport:
     """Return the report of a node that goes back, or went back, to the previous server."""
-    return said(phase, PREVIOUS, change="7", undone="7", cause=cause, **fields)
+    return boot_report(phase, PREVIOUS, change="7", undone="7", cause=cause, **fields)
 
 
 NO_ENDPOINT = "Nothing serves on the slice, so its endpoint is withdrawn until a server does.\n"
@@ -400,7 +408,7 @@ def test_an_endpoint_that_answers_does_not_stand_for_a_server_that_the_node_coul
     assert step.error.message == "gemma[3] does not serve: both failed"
 
 
-FAILED = said(BootPhase.FAILED, detail="a setup step failed")
+FAILED = boot_report(BootPhase.FAILED, detail="a setup step failed")
 ANSWER = {"change": "7", "told_at": NOW - 10}
 
 
@@ -410,14 +418,14 @@ ANSWER = {"change": "7", "told_at": NOW - 10}
         pytest.param(serving(), FAILED, None, "a setup step failed", id="its machine says so"),
         pytest.param(
             serving(),
-            said(BootPhase.FAILED, "", detail="no docker"),
+            boot_report(BootPhase.FAILED, "", detail="no docker"),
             None,
             "no docker",
             id="its machine failed before it knew its server",
         ),
         pytest.param(
             restarted(10),
-            said(BootPhase.FAILED, PREVIOUS, detail="an old failure"),
+            boot_report(BootPhase.FAILED, PREVIOUS, detail="an old failure"),
             None,
             wait("the server is starting", TIME_LEFT - 10),
             id="the report is the previous server's",
@@ -439,14 +447,14 @@ ANSWER = {"change": "7", "told_at": NOW - 10}
         ),
         pytest.param(
             restarted(10, booted_before=SERVER, **ANSWER),
-            said(BootPhase.FAILED, change="7", detail="the new start failed"),
+            boot_report(BootPhase.FAILED, change="7", detail="the new start failed"),
             None,
             "the new start failed",
             id="the report names the change that was sent last, so it is no old one",
         ),
         pytest.param(
             restarted(10, **ANSWER),
-            said(BootPhase.FAILED, PREVIOUS, change="7", detail="it went wrong"),
+            boot_report(BootPhase.FAILED, PREVIOUS, change="7", detail="it went wrong"),
             None,
             "it went wrong",
             id="the node failed at the change, with whatever server",
@@ -460,14 +468,14 @@ ANSWER = {"change": "7", "told_at": NOW - 10}
         ),
         pytest.param(
             serving(minutes_ago=15),
-            said(BootPhase.IMAGE),
+            boot_report(BootPhase.IMAGE),
             SILENT,
             "15 min have passed; the machine last reported: image; the endpoint: connection refused",
             id="its time is over, and all is known",
         ),
         pytest.param(
             serving(minutes_ago=15),
-            said(BootPhase.IMAGE, PREVIOUS),
+            boot_report(BootPhase.IMAGE, PREVIOUS),
             None,
             "15 min have passed; the machine last reported: nothing",
             id="the previous server's report says nothing of this one",
@@ -485,14 +493,14 @@ ANSWER = {"change": "7", "told_at": NOW - 10}
         ),
         pytest.param(
             restarted(20 * MINUTE, **ANSWER),
-            said(BootPhase.STARTING, change="7"),
+            boot_report(BootPhase.STARTING, change="7"),
             None,
             wait("the server is starting", 10 * MINUTE),
             id="a node that works on a change has twice the time, because it ends the change itself",
         ),
         pytest.param(
             restarted(30 * MINUTE, **ANSWER),
-            said(BootPhase.STARTING, change="7"),
+            boot_report(BootPhase.STARTING, change="7"),
             None,
             "30 min have passed; the machine last reported: starting",
             id="twice the time, and not more",
@@ -537,7 +545,7 @@ def test_a_slice_whose_price_is_not_known_is_kept_too() -> None:
 
 
 def test_a_known_cause_comes_with_its_remedy() -> None:
-    full = said(BootPhase.FAILED, detail="docker: no space left on device")
+    full = boot_report(BootPhase.FAILED, detail="docker: no space left on device")
     step = serve(status(serving(), report=full))
     assert isinstance(step, GiveUp)
     assert step.error.hint == (
@@ -550,14 +558,16 @@ def test_a_remedy_knows_the_settings_of_the_profile() -> None:
     full = "XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 40.0G of 31.2G hbm."
     size = dataclasses.replace(budget(cold_seconds=1), engine=Engine(tensor_parallel=8, max_model_len=1024))
     settings: tuple[dict[str, Any], ...] = ({"budget": size}, {})
-    steps = [serve(status(serving(), report=said(BootPhase.FAILED, detail=full), **fields)) for fields in settings]
+    steps = [
+        serve(status(serving(), report=boot_report(BootPhase.FAILED, detail=full), **fields)) for fields in settings
+    ]
     remedies = [step.error.hint.splitlines()[0] for step in steps if isinstance(step, GiveUp)]
     lower = "A program's temporaries do not fit: lower serving.max_num_batched_tokens"
     assert remedies == [f"{lower} to 1024 (now 2048).", f"{lower}."]
 
 
 def test_a_profile_that_cannot_be_sized_gets_the_remedy_too() -> None:
-    report = said(BootPhase.FAILED, detail="ValueError: No available memory for the cache blocks.")
+    report = boot_report(BootPhase.FAILED, detail="ValueError: No available memory for the cache blocks.")
     step = serve(status(serving(), report=report, budget=Unsized(because="the model is unknown")))
     assert isinstance(step, GiveUp)
     assert step.error.hint.startswith("Raise serving.hbm_utilization")

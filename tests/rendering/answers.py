@@ -62,15 +62,15 @@ class Answers:
                 server.shutdown()
                 thread.join()
 
-    def _hear(self, asked: shims.Command) -> tuple[int, bytes]:
-        call = Call([asked.name, *asked.words], asked.stdin.decode(), asked.environment)
+    def _hear(self, command: shims.Command) -> tuple[int, bytes]:
+        call = Call([command.name, *command.words], command.stdin.decode(), command.environment)
         with self._heard:
             self.calls.append(call)
             self._heard.notify_all()
-            status, text = self._answer(asked.name, " ".join(asked.words))
-        if asked.name == "apt-get" and "install" in asked.words and status == 0:
+            status, text = self._answer(command.name, " ".join(command.words))
+        if command.name == "apt-get" and "install" in command.words and status == 0:
             self._install(["docker"])
-        return _curl(asked, status, text) if asked.name == "curl" else (status, text.encode())
+        return _curl(command, status, text) if command.name == "curl" else (status, text.encode())
 
     def _answer(self, name: str, line: str) -> tuple[int, str]:
         for index, (command, part, answers) in enumerate(self._rules):

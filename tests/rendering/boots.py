@@ -32,7 +32,7 @@ def with_secrets(*refs: SecretRef) -> Container:
 def cause_of_failure(bench: Bench, of: Deployment | Container, *rules: Rule) -> str:
     """Boot, expecting failure; the cause that the machine reports."""
     bench.rules.extend(rules)
-    done = bench.run(script(of))
-    assert done.returncode != 0, done.stdout + done.stderr
+    result = bench.run(script(of))
+    assert result.returncode != 0, result.stdout + result.stderr
     assert bench.attributes()["phase"][-1] == "failed"
     return bench.attributes()["detail"][-1]

@@ -29,7 +29,7 @@ def test_a_zip_gives_the_same(tmp_path: Path) -> None:
         "import sys, json; sys.path.insert(0, sys.argv[1]); from tpudeploy.adapters import assets; "
         "assert sys.argv[1] in assets.__file__; print(json.dumps([assets.templates(), assets.profiles()]))"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-I", "-c", program, archive], capture_output=True, text=True, timeout=30, check=True
     )
-    assert json.loads(done.stdout) == [assets.templates(), assets.profiles()]
+    assert json.loads(process.stdout) == [assets.templates(), assets.profiles()]

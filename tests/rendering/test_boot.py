@@ -100,15 +100,15 @@ def test_probes_and_asks_the_loopback_address_by_number(bench: Bench) -> None:
 
 def test_serves_where_guest_attributes_are_refused(bench: Bench) -> None:
     bench.rules.append(("curl", "guest-attributes/", [(403, "")]))
-    done = bench.run(script(container()))
-    assert done.returncode == 0
-    assert done.stdout.count("Guest attributes cannot be written here") == 1
+    result = bench.run(script(container()))
+    assert result.returncode == 0
+    assert result.stdout.count("Guest attributes cannot be written here") == 1
 
 
 def test_without_systemd_the_server_comes_up_and_the_log_says_what_is_missing(bench: Bench) -> None:
-    done = bench.run(script(container()))
-    assert done.returncode == 0
-    assert "This machine does not run systemd, so a change is seen only at the next boot" in done.stdout
+    result = bench.run(script(container()))
+    assert result.returncode == 0
+    assert "This machine does not run systemd, so a change is seen only at the next boot" in result.stdout
 
 
 def test_every_call_of_curl_is_bounded(bench: Bench) -> None:

@@ -29,8 +29,8 @@ def test_asks_secret_manager_for_the_version_the_profile_names(bench: Bench, sec
 @pytest.mark.parametrize("value", [CANARY, "two\nlines", "sp ace $HOME `id` \"q\" 'q' \\", "ключ", "-e X=1"])
 def test_a_secret_reaches_docker_by_its_environment_alone(bench: Bench, value: str) -> None:
     bench.rules.append(("curl", "secretmanager", [(200, payload(value))]))
-    done = bench.run(script(with_secrets()))
-    assert done.returncode == 0
+    result = bench.run(script(with_secrets()))
+    assert result.returncode == 0
     phases = [phase for phase, _ in bench.moves()]
     assert {"secrets", "image"} < set(phases)
     assert phases[-2:] == ["starting", "serving"]
@@ -38,16 +38,16 @@ def test_a_secret_reaches_docker_by_its_environment_alone(bench: Bench, value: s
         is_run = call.argv[:2] == ["docker", "run"]
         assert call.env.get("HF_TOKEN") == (value if is_run else None)
         assert value not in call.argv
-    assert value not in done.stdout + done.stderr
+    assert value not in result.stdout + result.stderr
     assert value not in (bench.root / "var/log/tpudeploy/startup.log").read_text()
 
 
 def test_tracing_shows_no_secret(bench: Bench) -> None:
     bench.rules.append(("curl", "secretmanager", [(200, payload(CANARY))]))
     traced = script(with_secrets()).replace("set -Eeuo pipefail", "set -xEeuo pipefail")
-    done = bench.run(traced)
-    assert done.returncode == 0
-    shown = done.stdout + done.stderr
+    result = bench.run(traced)
+    assert result.returncode == 0
+    shown = result.stdout + result.stderr
     assert "+" in shown
     assert CANARY not in shown
     assert "ya29.bench" not in shown
@@ -108,8 +108,8 @@ def test_a_secret_that_the_container_printed_is_masked_everywhere(bench: Bench) 
 
 def test_an_api_key_is_sent_and_never_shown(bench: Bench) -> None:
     bench.rules.append(("curl", "secretmanager", [(200, payload(CANARY))]))
-    done = bench.run(script(with_secrets(SecretRef(variable="VLLM_API_KEY", secret="key"))))
-    assert done.returncode == 0
+    result = bench.run(script(with_secrets(SecretRef(variable="VLLM_API_KEY", secret="key"))))
+    assert result.returncode == 0
     [ask] = [call for call in bench.calls("curl") if "chat/completions" in call.line]
     assert f"Authorization: Bearer {CANARY}" in ask.stdin.splitlines()
     assert CANARY not in ask.line

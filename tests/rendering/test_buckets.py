@@ -43,26 +43,26 @@ def test_a_cache_that_does_not_arrive_whole_leaves_nothing_behind(
     bench: Bench, answer: tuple[int, str], says: str
 ) -> None:
     bench.rules += [("curl", "alt=media", [answer]), ("curl", "fields=generation", [(200, OBJECT)])]
-    done = bench.run(script(CACHED))
-    assert done.returncode == 0, done.stdout
-    assert f"cache: it cannot be fetched: {says}" in done.stdout or f"cache: {says}" in done.stdout
+    result = bench.run(script(CACHED))
+    assert result.returncode == 0, result.stdout
+    assert f"cache: it cannot be fetched: {says}" in result.stdout or f"cache: {says}" in result.stdout
     assert not [path for path in (bench.root / "var/xla").rglob("*") if path.is_file()]
 
 
 def test_of_a_tag_the_pull_tells_the_digest_that_names_the_cache(bench: Bench) -> None:
     tagged = replace(CACHED, compile_cache=replace(CACHED.compile_cache, digest=""))  # type: ignore[type-var]  # there is one
     bench.rules.append(("docker", "image inspect -f", [(0, f"[vllm/vllm-tpu@sha256:{'ab' * 32}]", "pull ")]))
-    done = bench.run(script(tagged))
-    assert done.returncode == 0, done.stdout
-    assert f"cache: Looking for gs://bucket/x/tpudeploy-xla-{'k' * 20}-{'ab' * 10}.tar" in done.stdout
+    result = bench.run(script(tagged))
+    assert result.returncode == 0, result.stdout
+    assert f"cache: Looking for gs://bucket/x/tpudeploy-xla-{'k' * 20}-{'ab' * 10}.tar" in result.stdout
 
 
 def test_an_image_without_a_digest_has_no_cache_and_serves(bench: Bench) -> None:
     tagged = replace(CACHED, compile_cache=replace(CACHED.compile_cache, digest=""))  # type: ignore[type-var]  # there is one
     bench.rules.append(("docker", "image inspect -f", [(0, "[]")]))
-    done = bench.run(script(tagged))
-    assert done.returncode == 0, done.stdout
-    assert "docker does not say which digest the image has" in done.stdout
+    result = bench.run(script(tagged))
+    assert result.returncode == 0, result.stdout
+    assert "docker does not say which digest the image has" in result.stdout
     assert not [call for call in bench.calls("curl") if "storage.googleapis.com" in call.line]
 
 
@@ -73,17 +73,17 @@ def test_a_disk_that_fills_up_while_the_cache_is_unpacked_costs_time_alone(bench
         ("curl", "fields=generation", [(200, OBJECT)]),
         ("tar", "-x", [(2, "tar: jit_x-cache: Cannot write: No space left on device")]),
     ]
-    done = bench.run(script(CACHED))
-    assert done.returncode == 0, done.stdout
-    assert "Cannot write: No space left on device; this start compiles" in done.stdout
+    result = bench.run(script(CACHED))
+    assert result.returncode == 0, result.stdout
+    assert "Cannot write: No space left on device; this start compiles" in result.stdout
 
 
 def test_a_cache_that_breaks_in_a_way_nobody_foresaw_ends_nothing(bench: Bench) -> None:
     (bench.root / "var").mkdir(parents=True)
     (bench.root / "var/xla").touch()  # no folder can be made there
-    done = bench.run(script(CACHED))
-    assert done.returncode == 0, done.stdout
-    assert "cache: It broke at line" in done.stdout
+    result = bench.run(script(CACHED))
+    assert result.returncode == 0, result.stdout
+    assert "cache: It broke at line" in result.stdout
     assert bench.attributes()["phase"][-1] == "serving"
 
 
@@ -91,14 +91,14 @@ def test_a_cache_is_saved_after_the_server_was_told_to_serve(bench: Bench) -> No
     (bench.root / "var/xla").mkdir(parents=True)
     (bench.root / "var/xla/jit_x-cache").write_text("compiled")
     bench.rules.append(("curl", "upload/storage", [(200, '{"generation": "9"}')]))
-    done = bench.run(script(CACHED))
-    assert done.returncode == 0, done.stdout
+    result = bench.run(script(CACHED))
+    assert result.returncode == 0, result.stdout
     lines = [call.line for call in bench.calls("curl")]
     served = next(n for n, line in enumerate(lines) if "chat/completions" in line)
     saved = next(n for n, line in enumerate(lines) if "upload/storage" in line)
     assert saved > served
     assert "ifGenerationMatch=0" in lines[saved]
-    assert "cache: Saved as gs://bucket/x/tpudeploy-xla-" in done.stdout
+    assert "cache: Saved as gs://bucket/x/tpudeploy-xla-" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_weights_that_do_not_arrive_end_the_boot_with_the_reason(
 
 def test_a_composite_object_is_taken_by_its_size_and_that_is_said(bench: Bench) -> None:
     bench.rules += [("curl", "alt=media", [(200, "{}")]), listed(row("config.json"), row("sub/model.safetensors"))]
-    done = bench.run(script(MIRRORED))
-    assert done.returncode == 0, done.stdout
-    assert "sub/model.safetensors has no MD5 (a composite object): only its size is compared" in done.stdout
+    result = bench.run(script(MIRRORED))
+    assert result.returncode == 0, result.stdout
+    assert "sub/model.safetensors has no MD5 (a composite object): only its size is compared" in result.stdout
     assert (bench.root / "var/weights/sub/model.safetensors").read_text() == "{}"
 
 

@@ -34,10 +34,10 @@ def ask(engine: docker_api.Engine, *words: str, **secrets: str) -> docker_api.Cr
     folder = str(engine.socket.parent)
     environment = {"DOCKER_HOST": f"unix://{engine.socket}", "DOCKER_CONFIG": folder, "HOME": folder, **secrets}
     program = shutil.which(words[0]) or words[0]
-    done = subprocess.run(
+    process = subprocess.run(
         [program, *words[1:]], env=environment, capture_output=True, text=True, timeout=30, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")
     assert not engine.strange
     return engine.created.pop()
 

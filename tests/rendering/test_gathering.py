@@ -20,8 +20,8 @@ def test_secrets_are_read_while_the_image_is_pulled(bench: Bench) -> None:
         ("docker", "pull", [(0, "sha256:1", "secretmanager")]),
         ("curl", "secretmanager", [(200, payload("x1"))]),
     ]
-    done = bench.run(script(with_secrets()))
-    assert done.returncode == 0, done.stdout
+    result = bench.run(script(with_secrets()))
+    assert result.returncode == 0, result.stdout
     assert len(bench.calls("docker pull")) == 1
 
 
@@ -43,9 +43,9 @@ def test_an_image_that_is_here_is_not_pulled_and_the_secrets_are_read_all_the_sa
     bench.rules.append(("curl", "secretmanager", [(200, payload("x1"))]))
     assert bench.run(script(with_secrets())).returncode == 0
     bench.rules.append(("docker", "image inspect", [(0, "[]")]))
-    done = bench.run(script(with_secrets()))
-    assert done.returncode == 0
-    assert "image: It is here already" in done.stdout
+    result = bench.run(script(with_secrets()))
+    assert result.returncode == 0
+    assert "image: It is here already" in result.stdout
     assert len(bench.calls("docker pull")) == 1
 
 
@@ -85,9 +85,9 @@ def test_a_part_that_breaks_says_where(bench: Bench) -> None:
 
 def test_each_part_says_how_long_it_took(bench: Bench) -> None:
     bench.rules.append(("curl", "secretmanager", [(200, payload("x1"))]))
-    done = bench.run(script(with_secrets()))
-    assert "image: done in " in done.stdout
-    assert "secrets: done in " in done.stdout
+    result = bench.run(script(with_secrets()))
+    assert "image: done in " in result.stdout
+    assert "secrets: done in " in result.stdout
 
 
 def _running(folder: Path) -> list[str]:

@@ -103,8 +103,8 @@ def test_images_are_encoded_whole_or_the_chunks_are_big_enough(name: str) -> Non
 @pytest.mark.parametrize("name", NAMES)
 def test_shellcheck_has_nothing_to_say_about_a_shipped_profiles_script(name: str) -> None:
     text = str(resolved(name).startup_script)
-    done = subprocess.run(["shellcheck", "-"], input=text, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (0, "")
+    process = subprocess.run(["shellcheck", "-"], input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert (process.returncode, process.stdout) == (0, "")
 
 
 def test_only_the_published_profile_floats() -> None:

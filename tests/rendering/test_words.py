@@ -74,11 +74,11 @@ def test_the_process_gets_its_words_and_environment_and_nothing_else(
 
 
 @SEEDED
-@given(args=WORDS, environment=ENVIRONMENT, said=WORDS)
+@given(args=WORDS, environment=ENVIRONMENT, texts=WORDS)
 def test_setup_steps_change_neither_words_nor_environment(
-    vllm: Recorder, args: tuple[str, ...], environment: dict[str, str], said: tuple[str, ...]
+    vllm: Recorder, args: tuple[str, ...], environment: dict[str, str], texts: tuple[str, ...]
 ) -> None:
-    steps = tuple(f": {shlex.quote(text)}" for text in said)
+    steps = tuple(f": {shlex.quote(text)}" for text in texts)
     bent = container(serve=("vllm", "serve", *args), environment=environment, setup=(*steps, "export LEAK=1"))
     assert vllm.run(list(serving.command(bent)), environment) == 0
     assert vllm.argv == bent.serve

@@ -32,7 +32,7 @@ Asked = tuple[LanguageModel, AcceleratorType, Engine]
 
 
 @st.composite
-def asked(draw: st.DrawFn) -> Asked:
+def drawn_case(draw: st.DrawFn) -> Asked:
     model = families.find_model(draw(st.sampled_from(MODELS)))
     kind = catalog.accelerator_type(draw(st.sampled_from(SLICES)))
     assert model is not None
@@ -61,20 +61,20 @@ def sized(of: Asked, **changes: Any) -> HbmBudget:
 
 
 @STEADY
-@given(of=asked(), share=UTILIZATIONS)
+@given(of=drawn_case(), share=UTILIZATIONS)
 def test_more_utilization_never_means_fewer_blocks(of: Asked, share: float) -> None:
     low, high = sorted((of[2].utilization, share))
     assert sized(of, utilization=low).num_blocks <= sized(of, utilization=high).num_blocks
 
 
 @STEADY
-@given(of=asked(), block=st.sampled_from([8, 16, 32, 64, 128]))
+@given(of=drawn_case(), block=st.sampled_from([8, 16, 32, 64, 128]))
 def test_a_longer_block_never_means_more_blocks(of: Asked, block: int) -> None:
     assert sized(of, block_size=2 * block).num_blocks <= sized(of, block_size=block).num_blocks
 
 
 @STEADY
-@given(of=asked())
+@given(of=drawn_case())
 def test_twice_the_copies_hold_twice_the_tokens_to_a_block_a_rank(of: Asked) -> None:
     model, kind, engine = of
     assume(engine.data_parallel * 2 * engine.tensor_parallel <= 8)
@@ -86,7 +86,7 @@ def test_twice_the_copies_hold_twice_the_tokens_to_a_block_a_rank(of: Asked) -> 
 
 
 @STEADY
-@given(of=asked())
+@given(of=drawn_case())
 def test_a_chips_parts_are_the_whole_chip(of: Asked) -> None:
     found = sized(of)
     parts = found.weights_bytes_per_chip + found.kv_bytes_per_chip + found.program_bytes_per_chip
@@ -96,7 +96,7 @@ def test_a_chips_parts_are_the_whole_chip(of: Asked) -> None:
 
 
 @STEADY
-@given(of=asked())
+@given(of=drawn_case())
 def test_more_chips_for_one_copy_never_mean_heavier_chips(of: Asked) -> None:
     model, kind, engine = of
     assume(engine.tensor_parallel > 1)
@@ -106,7 +106,7 @@ def test_more_chips_for_one_copy_never_mean_heavier_chips(of: Asked) -> None:
 
 
 @STEADY
-@given(of=asked())
+@given(of=drawn_case())
 def test_the_longest_length_fits_and_serves_one_user(of: Asked) -> None:
     assume(of[2].max_model_len >= 16)
     found = sized(of)

@@ -20,7 +20,7 @@ def model(name: str) -> LanguageModel:
     return found
 
 
-def asked(name: str, slice_type: str, **settings: Any) -> HbmBudget | Unsized:
+def budget_of(name: str, slice_type: str, **settings: Any) -> HbmBudget | Unsized:
     """The settings of the reference runs, unless others are given: 16,384 tokens, 4,096 a step, every chip in one."""
     kind = catalog.accelerator_type(slice_type)
     assert kind is not None, slice_type
@@ -34,7 +34,7 @@ def asked(name: str, slice_type: str, **settings: Any) -> HbmBudget | Unsized:
 
 
 def sized(name: str, slice_type: str, **settings: Any) -> HbmBudget:
-    found = asked(name, slice_type, **settings)
+    found = budget_of(name, slice_type, **settings)
     assert isinstance(found, HbmBudget), found
     return found
 

@@ -23,9 +23,9 @@ def hunt(*zones: str, models: str = "spot", requests: int = 4, more: str = "", t
     return f"{wanted}  max_run_duration: 4h\n{more and f'  {more}'}\n{top}\n"
 
 
-def heard(said: Result, kind: str) -> Iterator[dict[str, Any]]:
+def heard(result: Result, kind: str) -> Iterator[dict[str, Any]]:
     """The events of that kind, of a command that ran with --json."""
-    events = (json.loads(line) for line in said.out.splitlines())
+    events = (json.loads(line) for line in result.out.splitlines())
     return (event for event in events if event.get("type") == kind)
 
 

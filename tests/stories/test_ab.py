@@ -31,8 +31,8 @@ with log.open("a") as file:
 host, _, port = of("--base-url").removeprefix("http://").partition(":")
 with socket.create_connection((host, int(port))) as engine:
     engine.sendall(b"GET /metrics HTTP/1.0\\r\\n\\r\\n")
-    told = engine.makefile().read()
-pace = 1.2 if {faster!r} in told else 1.0
+    metrics = engine.makefile().read()
+pace = 1.2 if {faster!r} in metrics else 1.0
 scatter = zlib.crc32(f"cell {{count * 7}}".encode()) / 2**32 - 0.5
 rate = 2.0 * pace * 1.005 ** count * (1 + 0.02 * scatter)
 streams, given, made = (int(of(n)) for n in ("--max-concurrency", "--random-input-len", "--random-output-len"))
@@ -350,11 +350,11 @@ def test_a_repeat_during_which_somebody_else_applied_does_not_count(at: CommandL
         with pytest.raises(errors.StalePlan, match="gemma was changed while arm B was measured"):
             ab_tests.run(begun, arms, listener=Listener(on_cell=colleague))
         assert [place for place, _ in ab_tests.remaining_turns(begun)] == [1, 2, 3, 4]
-        done = ab_tests.run(ab_tests.experiments.find(begun.id), arms)
-        assert ab_tests.remaining_turns(done) == ()
+        result = ab_tests.run(ab_tests.experiments.find(begun.id), arms)
+        assert ab_tests.remaining_turns(result) == ()
         assert ab_tests.bring_back(arms)
         assert not ab_tests.bring_back(arms), "it is what its profile says"
-        assert ab_tests.result(done).keep is Side.B
+        assert ab_tests.result(result).keep is Side.B
 
 
 SHARES = {"": 0.95, "kv-cache-dtype=fp8": 0.8}

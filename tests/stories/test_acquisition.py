@@ -31,12 +31,12 @@ def test_a_refused_zone_is_named_in_googles_words_left_clean_and_not_asked_again
     assert applied.code == 0, applied.all
     assert words in applied.err
     assert f"Refused in {A}, spot" in applied.err
-    assert at.asked() == [A, then]
+    assert at.requested_zones() == [A, then]
     assert list(at.slices.values()) == ["ACTIVE"]  # no husk that eats quota
 
     at.write(PROFILE.replace("v6e-1", "v6e-4"))
     assert at.run("apply", "-auto-approve", profile).code == 0
-    assert at.asked() == [A, then, then]
+    assert at.requested_zones() == [A, then, then]
 
 
 @pytest.mark.parametrize("layer", ["L1", "L2", "L3"])
@@ -49,7 +49,7 @@ def test_words_that_nobody_has_seen_are_passed_on_and_held_against_the_place_for
     assert applied.code == 0, applied.all
     assert words in applied.err
     assert f"Refused in {A}, spot (unknown); not asked there again for 30s" in applied.err
-    assert at.asked() == [A, B]
+    assert at.requested_zones() == [A, B]
     (refused,) = at.state()["records"][0]["refusals"]
     assert refused["known"] is False
 
@@ -59,7 +59,7 @@ def test_a_refused_quota_of_spot_leaves_the_other_pool_of_the_zone_open(cli: Ope
     models = "[spot, flex-start, on-demand]\n  max_run_duration: 4h"
     applied = at.run("apply", "-auto-approve", at.write(PROFILE.replace("[spot]", models)))
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, B, ELSEWHERE, A]  # flex-start draws from the pool of spot: not asked
+    assert at.requested_zones() == [A, B, ELSEWHERE, A]  # flex-start draws from the pool of spot: not asked
     assert f"in {A}, on-demand" in applied.err
 
 
@@ -68,7 +68,7 @@ def test_a_provisioning_model_that_is_refused_gives_way_to_the_next_one(cli: Ope
     profile = at.write(PROFILE.replace("[spot]", "[spot, on-demand]"))
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, B, ELSEWHERE, A]
+    assert at.requested_zones() == [A, B, ELSEWHERE, A]
     assert f"in {A}, on-demand" in applied.err
 
 
@@ -77,7 +77,7 @@ def test_with_every_zone_full_it_waits_and_asks_again_ever_later(cli: Open) -> N
     began = at.clock.now()
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, B, ELSEWHERE] * 3 + [A]
+    assert at.requested_zones() == [A, B, ELSEWHERE] * 3 + [A]
     assert at.clock.now() - began > 200
     assert "not asked there again for 1m 0s" in applied.err
 
@@ -87,12 +87,12 @@ def test_where_no_zone_has_quota_it_says_so_at_once_and_a_rerun_asks_anew(cli: O
     profile = at.write()
     stopped = at.run("apply", "-auto-approve", profile)
     assert stopped.code == 1
-    assert at.asked() == [A, ELSEWHERE]
+    assert at.requested_zones() == [A, ELSEWHERE]
     assert "All allowed zones refused the request" in stopped.err
     assert f"{A}, spot: Quota limit" in stopped.err
     assert not at.slices
     assert at.run("apply", profile).code == 0  # the quota was granted meanwhile
-    assert at.asked() == [A, ELSEWHERE, A]
+    assert at.requested_zones() == [A, ELSEWHERE, A]
 
 
 def test_a_timeout_keeps_the_place_in_the_queue_and_a_rerun_resumes_without_asking(cli: Open) -> None:
@@ -109,7 +109,7 @@ def test_a_timeout_keeps_the_place_in_the_queue_and_a_rerun_resumes_without_aski
     assert "an earlier run began this" in planned.out
     resumed = at.run("apply", profile)  # no -auto-approve, and no terminal to ask
     assert resumed.code == 0, resumed.all
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert list(at.slices) == [name]
 
 
@@ -117,7 +117,7 @@ def test_a_request_that_waits_holds_its_place_and_no_other_zone_is_asked(cli: Op
     at = cli(trouble=[{"fault": "timings", "zone": A, "waiting": 3600}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert "Still waiting: WAITING_FOR_RESOURCES" in applied.err
     assert 5 < applied.err.count("Still waiting") < 12  # an hour in a queue is no wall of text
 
@@ -127,7 +127,7 @@ def test_a_request_that_lapses_is_cleared_away_and_the_next_zone_is_asked(cli: O
     at = cli(trouble=[{"fault": fault, "zone": A}, {"fault": "wait-for-ever", "zone": A}])
     applied = at.run("apply", "-auto-approve", at.write(PROFILE + "  valid_until: 30m\n"))
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, B]
+    assert at.requested_zones() == [A, B]
     assert "not provisioned before its validity interval ended" in applied.err
     assert "(lapsed)" in applied.err
     assert list(at.slices.values()) == ["ACTIVE"]
@@ -137,7 +137,7 @@ def test_a_slice_that_loops_in_provisioning_is_abandoned_for_the_next_zone(cli: 
     at = cli(trouble=[{"fault": "provisioning-loop", "zone": A, "for": 3000}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, B]
+    assert at.requested_zones() == [A, B]
     assert "still PROVISIONING after 40 min" in applied.err
     assert list(at.slices.values()) == ["ACTIVE"]
 
@@ -155,7 +155,7 @@ def test_what_only_a_person_can_mend_stops_at_once_with_the_command_to_run(cli: 
     stopped = at.run("apply", "-auto-approve", profile)
     assert stopped.code == 1
     assert command in stopped.err
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert not at.slices
     assert at.run("apply", "-auto-approve", profile).code == 0  # mended: the next run asks again at once
 
@@ -177,7 +177,7 @@ def test_a_rate_limit_is_waited_out_where_it_struck(cli: Open) -> None:
     began = at.clock.now()
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, A]
+    assert at.requested_zones() == [A, A]
     assert "CreateNode requests per minute" in applied.err
     assert at.clock.now() - began > 60
     assert list(at.slices.values()) == ["ACTIVE"]
@@ -201,7 +201,7 @@ def test_whatever_becomes_of_the_reply_exactly_one_slice_is_asked_for_and_kept(
     at = cli(trouble=[{**row, "call": 1} for row in trouble])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert len(at.slices) == 1
     assert _serves(at)
 
@@ -211,7 +211,7 @@ def test_a_cloud_that_does_not_answer_for_a_while_is_looked_at_again(cli: Open, 
     at = cli(trouble=[{"fault": fault, "method": "queuedResources.get", "times": 3}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert len(at.slices) == 1
 
 
@@ -224,7 +224,7 @@ def test_a_cloud_that_stays_silent_ends_the_run_and_a_rerun_goes_on(cli: Open) -
     while (again := at.run("apply", profile)).code == 1:
         at.clock.sleep(60)
     assert again.code == 0, again.all
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert _serves(at)
 
 
@@ -244,7 +244,7 @@ def test_a_zone_that_answers_no_create_is_left_for_the_next(
     at = cli(trouble=[{**trouble, "zone": A, "method": CREATES}])
     applied = at.run("apply", "-auto-approve", at.write(profile))
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, B]
+    assert at.requested_zones() == [A, B]
     assert len(at.slices) == 1
 
 
@@ -254,8 +254,8 @@ def test_where_no_zone_answers_a_create_all_are_asked_in_turn_and_ever_more_seld
     stopped = at.run("apply", "-auto-approve", "-timeout", "1h", at.write(profile))
     assert stopped.code == 12, stopped.all
     assert f"Refused in {A}, spot (unanswered)" in stopped.all
-    assert set(at.asked()) == {A, B, ELSEWHERE}
-    assert len(at.asked()) < 20  # it was 31, all of them in the first zone
+    assert set(at.requested_zones()) == {A, B, ELSEWHERE}
+    assert len(at.requested_zones()) < 20  # it was 31, all of them in the first zone
     assert not at.slices
 
 
@@ -264,7 +264,7 @@ def test_a_slice_whose_create_was_answered_with_503_is_kept_alone(cli: Open, pro
     at = cli(trouble=[{"fault": "failed-reply", "method": CREATES}])
     applied = at.run("apply", "-auto-approve", at.write(profile))
     assert applied.code == 0, applied.all
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert len(at.slices) == 1
 
 
@@ -275,7 +275,7 @@ def test_a_request_that_google_calls_wrong_stops_in_googles_words_wherever_they_
     stopped = at.run("apply", "-auto-approve", at.write())
     assert stopped.code == 1
     assert "tpu.node.tags: no such thing" in stopped.err.partition("Error: ")[2]
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert not at.slices
 
 
@@ -290,13 +290,13 @@ def test_apply_may_end_earlier_and_the_next_one_goes_on(cli: Open, wait: str, st
     assert state in {*at.slices.values(), "WAITING_FOR_RESOURCES"}
     assert not (at.folder / "endpoints").exists()
     assert at.run("apply", profile).code == 0
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert _serves(at)
 
 
 def _serves(at: CommandLine) -> bool:
-    told = at.run("status", "gemma.yaml")
-    return "gemma[0]  serving" in told.out
+    result = at.run("status", "gemma.yaml")
+    return "gemma[0]  serving" in result.out
 
 
 def test_an_abandoned_slice_that_will_not_go_keeps_nobody_from_the_endpoint(cli: Open) -> None:
@@ -304,8 +304,8 @@ def test_an_abandoned_slice_that_will_not_go_keeps_nobody_from_the_endpoint(cli:
     profile = at.write()
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
-    said = applied.err
-    assert said.index("Serving at") < said.index("Deleted ")
+    message = applied.err
+    assert message.index("Serving at") < message.index("Deleted ")
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
@@ -315,21 +315,21 @@ def test_a_slice_that_never_goes_ends_the_run_in_the_end_and_is_named(cli: Open,
     never = {"fault": "delete-refused", "times": 9_999}
     at = cli(trouble=[never] if destroys else [looping])
     profile = at.write()
-    done = at.run("apply", "-auto-approve", profile)
+    result = at.run("apply", "-auto-approve", profile)
     if destroys:
-        assert done.code == 0
-        done = at.run("destroy", "-auto-approve", profile)
-    assert done.code == 1
-    said = (
+        assert result.code == 0
+        result = at.run("destroy", "-auto-approve", profile)
+    assert result.code == 1
+    message = (
         "gemma is not fully deleted yet"
         if destroys
         else "gemma serves, but the slices that it replaced are not deleted yet"
     )
-    assert said in done.err
+    assert message in result.err
     (left,) = [
         attempt["name"] for attempt in at.state()["records"][0]["attempts"] if attempt["life"]["state"] == "releasing"
     ]
-    assert left in done.err.rpartition("Error:")[2]
+    assert left in result.err.rpartition("Error:")[2]
 
 
 def test_who_does_not_stay_to_watch_asks_in_one_place_and_gives_back_the_others(cli: Open) -> None:
@@ -344,7 +344,7 @@ def test_who_does_not_stay_to_watch_asks_in_one_place_and_gives_back_the_others(
 def test_fewer_parallel_requests_than_before_give_the_youngest_back(cli: Open) -> None:
     at = cli(trouble=[{"fault": "wait-for-ever"}])
     assert at.run("apply", "-auto-approve", "-timeout", "2m", at.write(_parallel(3))).code == 12
-    first = at.asked()[0]
+    first = at.requested_zones()[0]
     assert at.run("apply", "-auto-approve", "-timeout", "5m", at.write(_parallel(1))).code == 12
     (left,) = at.emulator.live()
     assert left == first

@@ -124,5 +124,5 @@ def test_a_reset_for_a_node_that_does_not_hear_is_asked_for_there_and_then(
             assert somebody.types(typed).stays_to_the_end() == code
         assert ("Done! Resources: 0 added, 0 changed, 1 restarted" in somebody.read) is (code == 0)
         assert ("Error: gemma[0] still runs the previous server" in somebody.read) is (code == 1)
-        asked = [r for r in cloud.requests if r.method == "POST" and r.resource.endswith(":reset")]
-        assert len(asked) == resets
+        requests = [r for r in cloud.requests if r.method == "POST" and r.resource.endswith(":reset")]
+        assert len(requests) == resets

@@ -98,9 +98,9 @@ def test_a_sweep_of_144_cells_accounts_for_each_of_them(
 
 
 def _prompt_tokens(served: Machine) -> float:
-    found = re.search(r"^vllm:prompt_tokens_total{.*} (.*)$", ask(served, "/metrics").text, re.MULTILINE)
-    assert found
-    return float(found[1])
+    match = re.search(r"^vllm:prompt_tokens_total{.*} (.*)$", ask(served, "/metrics").text, re.MULTILINE)
+    assert match
+    return float(match[1])
 
 
 def test_a_person_reads_a_row_a_cell_a_heat_table_and_what_the_marks_mean(bench: Bench, url: str) -> None:

@@ -150,8 +150,8 @@ def test_a_killed_run_keeps_every_cell_that_had_ended_and_runs_the_others_later(
     assert run["ended"] == "not yet"
     answer = [line for line in done.stderr.splitlines() if re.match(r" +\d+/12 ", line)]
     assert len(answer) <= len(run["cells"]) <= len(answer) + 1
-    shown = serving.run("bench", "show", run["id"])
-    assert "Under way, or killed" in shown.out
+    result = serving.run("bench", "show", run["id"])
+    assert "Under way, or killed" in result.out
     assert serving.run("bench", "gemma.yaml", "--resume", run["id"]).code == 0
     whole = kept(serving)
     assert (whole["ended"], len(whole["cells"])) == ("complete", 12)

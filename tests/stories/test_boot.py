@@ -20,7 +20,7 @@ def test_the_phases_of_the_boot_are_told_as_they_come(cli: Open) -> None:
     at = cli(boot={"boot_seconds": 600})
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
-    told = [
+    phases = [
         "Asking for v6e-1 in us-east5-a, spot",
         "In the queue of us-east5-a, spot (WAITING_FOR_RESOURCES)",
         "Provisioning in us-east5-a, spot",
@@ -32,7 +32,7 @@ def test_the_phases_of_the_boot_are_told_as_they_come(cli: Open) -> None:
         "Serving at http://",
         "Creation complete after",
     ]
-    places = [applied.err.index(f"gemma[0]: {line}") for line in told]
+    places = [applied.err.index(f"gemma[0]: {line}") for line in phases]
     assert places == sorted(places)
     assert "cannot be reached" not in applied.err
 
@@ -91,7 +91,7 @@ def test_a_corrected_profile_restarts_the_server_on_the_same_slice(cli: Open) ->
     mended = at.run("apply", "-auto-approve", profile)
     assert mended.code == 0, mended.all
     assert dict(at.slices) == before
-    assert len(at.asked()) == 1
+    assert len(at.requested_zones()) == 1
 
 
 def test_a_boot_that_failed_for_another_reason_than_the_profile_is_tried_again_on_the_same_slice(cli: Open) -> None:
@@ -197,7 +197,7 @@ def test_a_slice_that_is_preempted_while_it_boots_is_asked_for_again(cli: Open) 
     at = cli(boot={"boot_seconds": 900}, trouble=[{"fault": "preempt", "after": 300, "times": 1}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
-    assert len(at.asked()) == 2
+    assert len(at.requested_zones()) == 2
     assert list(at.slices.values()) == ["ACTIVE"]
 
 

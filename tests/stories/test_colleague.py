@@ -53,8 +53,8 @@ def test_programs_and_agents_get_finding_and_draft_apart(failed_and_serving: Com
     result = json.loads(failed_and_serving.run(*words, "--with", "helper.yaml").out)
     alone = json.loads(failed_and_serving.run(*words).out)
     with connected(failed_and_serving, allow_writes=False) as agent:
-        assert agent.told("diagnose", profile="gemma.yaml", colleague="helper.yaml") == result
-        assert agent.told("diagnose", profile="gemma.yaml") == alone
+        assert agent.document("diagnose", profile="gemma.yaml", colleague="helper.yaml") == result
+        assert agent.document("diagnose", profile="gemma.yaml") == alone
     assert result["draft"]["by"] == "helper"
     assert result["draft"]["is_checked"] is False
     assert result["draft"]["text"] not in json.dumps(result["logs"])

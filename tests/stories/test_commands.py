@@ -71,8 +71,8 @@ def test_what_is_rendered_is_utf_8_whatever_the_terminal_is_set_to(tmp_path: Pat
     (tmp_path / "gemma.yaml").write_text(PROFILE.replace("  max_model_len", "  env: {A: 模}\n  max_model_len"), "utf-8")
     command = [sys.executable, "-m", "tpudeploy", "render", "gemma.yaml", "docker"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
-    assert "-e A=模" in done.stdout.decode("utf-8").replace("'", "")
+    process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert "-e A=模" in process.stdout.decode("utf-8").replace("'", "")
 
 
 def test_a_rendered_profile_is_a_profile_for_the_same_deployment(cli: Open) -> None:
@@ -116,11 +116,11 @@ def test_bash_completes_commands_and_files(cli: Open) -> None:
 
     def completed(*words: str) -> list[str]:
         line = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _tpudeploy; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-c", f"{script}\n{line}"], cwd=at.folder, capture_output=True, text=True, check=True
         )
-        assert not done.stderr
-        return done.stdout.split()
+        assert not process.stderr
+        return process.stdout.split()
 
     assert completed("tpudeploy", "de") == ["destroy"]
     assert completed("tpudeploy", "''") == list(COMMANDS)

@@ -32,7 +32,7 @@ def test_what_was_left_for_another_zone_is_cleared_away_once_its_state_moves(cli
     at = cli(trouble=trouble)
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, B]
+    assert at.requested_zones() == [A, B]
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
@@ -58,17 +58,19 @@ def test_a_serving_slice_that_will_not_go_is_told_with_the_reason_and_goes_in_th
     assert not at.slices
 
 
-@pytest.mark.parametrize("said", [{}, {"message": "Insufficient capacity", "code": 8}], ids=["internal", "stockout"])
+@pytest.mark.parametrize(
+    "scenario", [{}, {"message": "Insufficient capacity", "code": 8}], ids=["internal", "stockout"]
+)
 def test_a_slice_that_was_deleted_was_not_refused_whatever_its_create_operation_says(
-    cli: Open, said: Mapping[str, Any]
+    cli: Open, scenario: Mapping[str, Any]
 ) -> None:
-    at = cli(trouble=[{"fault": "operation-fails", **said}])
+    at = cli(trouble=[{"fault": "operation-fails", **scenario}])
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     at.write(PROFILE.replace("v6e-1", "v6e-4"))
     replaced = at.run("apply", "-auto-approve", profile)
     assert replaced.code == 0, replaced.all
-    assert at.asked() == [A, A]
+    assert at.requested_zones() == [A, A]
     assert "Refused" not in replaced.err
     assert "Refused" not in at.run("destroy", "-auto-approve", profile).err
 

@@ -27,25 +27,25 @@ OPEN = {"firewalls": [RULE]}
 GRADES = ("ok", "warn", "fail", "unknown")
 
 
-def findings(said: Result) -> dict[str, tuple[str, str]]:
+def findings(result: Result) -> dict[str, tuple[str, str]]:
     """Grade and text by check, hints included; of several lines of one check the worst."""
-    found: dict[str, tuple[str, str]] = {}
+    findings_by_check: dict[str, tuple[str, str]] = {}
     check = ""
-    for line in said.out.splitlines():
+    for line in result.out.splitlines():
         words = line.split(None, 2)
         if line.startswith("  ") and not line.startswith("   ") and words and words[0] in GRADES:
             grade, check, text = words
-            if check not in found or found[check][0] == "ok":
-                found[check] = (grade, text)
+            if check not in findings_by_check or findings_by_check[check][0] == "ok":
+                findings_by_check[check] = (grade, text)
         elif line.startswith("   ") and check:
-            found[check] = (found[check][0], f"{found[check][1]} {line.strip()}")
-    return found
+            findings_by_check[check] = (findings_by_check[check][0], f"{findings_by_check[check][1]} {line.strip()}")
+    return findings_by_check
 
 
 def examined(at: CommandLine, profile: str = READY) -> tuple[Result, dict[str, tuple[str, str]]]:
-    said = at.run("doctor", at.write(profile))
-    assert "Traceback" not in said.all
-    return said, findings(said)
+    result = at.run("doctor", at.write(profile))
+    assert "Traceback" not in result.all
+    return result, findings(result)
 
 
 def test_the_screen_reads_well(cli: Open) -> None:
@@ -58,20 +58,22 @@ def test_the_screen_reads_well(cli: Open) -> None:
     }
     at = cli(project=project, quota=[{"class": "preemptible", "region": "*", "limit": 0}])
     profile = at.write(READY)
-    said = at.run("doctor", profile)
-    assert said.code == 13
-    assert_golden("screens/doctor", f"$ tpudeploy doctor {profile}\n{said.out}[exit {said.code}]\n", folder=at.folder)
+    result = at.run("doctor", profile)
+    assert result.code == 13
+    assert_golden(
+        "screens/doctor", f"$ tpudeploy doctor {profile}\n{result.out}[exit {result.code}]\n", folder=at.folder
+    )
 
 
 def test_where_everything_is_there_nothing_stands_in_the_way(cli: Open) -> None:
     at = cli(project=OPEN)
-    said, found = examined(at)
-    assert said.code == 0
-    assert {grade for grade, _ in found.values()} == {"ok"}
-    assert "All preconditions are met." in said.out
-    assert f"The machine runs as {VLLM}" in said.out
-    assert "tcp:8000 is open to 203.0.113.7/32 (allow-vllm)" in said.out
-    assert "$1.40 to $1.78 a chip and hour" in said.out
+    result, findings_by_check = examined(at)
+    assert result.code == 0
+    assert {grade for grade, _ in findings_by_check.values()} == {"ok"}
+    assert "All preconditions are met." in result.out
+    assert f"The machine runs as {VLLM}" in result.out
+    assert "tcp:8000 is open to 203.0.113.7/32 (allow-vllm)" in result.out
+    assert "$1.40 to $1.78 a chip and hour" in result.out
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0  # and so it is
 
 
@@ -117,11 +119,13 @@ def test_whatever_is_missing_is_named_with_what_to_do_and_the_rest_is_told(
     cli: Open, row: tuple[Mapping[str, Any], str, str, str, int]
 ) -> None:
     project, check, grade, words, code = row
-    said, found = examined(cli(project={**OPEN, **project}))
-    assert found[check][0] == grade, said.out
-    assert words in found[check][1]
-    assert said.code == code
-    assert {"credentials", "roles", "image", "disk", "hardware", "quota", "price", "places", "lock"} <= set(found)
+    result, findings_by_check = examined(cli(project={**OPEN, **project}))
+    assert findings_by_check[check][0] == grade, result.out
+    assert words in findings_by_check[check][1]
+    assert result.code == code
+    assert {"credentials", "roles", "image", "disk", "hardware", "quota", "price", "places", "lock"} <= set(
+        findings_by_check
+    )
 
 
 # The scenario beside the project; the check, how it stands, words of it, the exit code.
@@ -184,10 +188,10 @@ GATES: tuple[tuple[Mapping[str, Any], str, str, str, int], ...] = (
 @pytest.mark.parametrize("row", GATES, ids=lambda row: f"{row[1]}-{row[2]}")
 def test_the_gates_are_summed_up(cli: Open, row: tuple[Mapping[str, Any], str, str, str, int]) -> None:
     scenario, check, grade, words, code = row
-    said, found = examined(cli(**scenario))
-    assert found[check][0] == grade, said.out
-    assert words in found[check][1]
-    assert said.code == code
+    result, findings_by_check = examined(cli(**scenario))
+    assert findings_by_check[check][0] == grade, result.out
+    assert words in findings_by_check[check][1]
+    assert result.code == code
 
 
 def test_a_runtime_version_that_no_zone_lists_fails(cli: Open) -> None:
@@ -203,10 +207,10 @@ def test_a_runtime_version_that_no_zone_lists_fails(cli: Open) -> None:
 
 def test_a_price_that_nobody_offers_fails(cli: Open) -> None:
     at = cli(project={"prices": {"us-east5": {"spot": 1.6}, "europe-west4": {"spot": 1.7}}})
-    said, found = examined(at, READY + "  max_price_per_chip_hour: 1.5\n")
-    assert found["price"][0] == "fail"
-    assert found["places"][0] == "fail"
-    assert said.code == 13
+    result, findings_by_check = examined(at, READY + "  max_price_per_chip_hour: 1.5\n")
+    assert findings_by_check["price"][0] == "fail"
+    assert findings_by_check["places"][0] == "fail"
+    assert result.code == 13
 
 
 SERVICES = ("serviceusage", "cloudresourcemanager", "iam", "secretmanager", "compute", "registry", "cloudbilling")
@@ -218,11 +222,21 @@ def test_a_service_that_does_not_tell_makes_its_lines_unknown_and_hides_no_other
     cli: Open, service: str, fault: str
 ) -> None:
     at = cli(project=OPEN, trouble=[{"fault": fault, "method": f"{service}.*"}])
-    said, found = examined(at)
-    assert said.code == 0, said.out
-    assert "fail" not in {grade for grade, _ in found.values()}
-    assert set(found) >= {"credentials", "apis", "roles", "account", "secret", "network", "image", "quota", "places"}
-    graded = {check for check, (grade, _) in found.items() if grade == "unknown"}
+    result, findings_by_check = examined(at)
+    assert result.code == 0, result.out
+    assert "fail" not in {grade for grade, _ in findings_by_check.values()}
+    assert set(findings_by_check) >= {
+        "credentials",
+        "apis",
+        "roles",
+        "account",
+        "secret",
+        "network",
+        "image",
+        "quota",
+        "places",
+    }
+    graded = {check for check, (grade, _) in findings_by_check.items() if grade == "unknown"}
     unknown = {
         "serviceusage": {"apis", "quota"},
         "cloudresourcemanager": {"roles", "secret"},
@@ -232,7 +246,7 @@ def test_a_service_that_does_not_tell_makes_its_lines_unknown_and_hides_no_other
         "registry": {"image"},
         "cloudbilling": set(),  # its table stands in
     }
-    assert graded == unknown[service], said.out
+    assert graded == unknown[service], result.out
 
 
 def test_without_credentials_it_says_so_once_and_tells_what_can_be_told(
@@ -242,36 +256,48 @@ def test_without_credentials_it_says_so_once_and_tells_what_can_be_told(
     profile = at.write()
     no_credentials(at, monkeypatch)
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # no registry either
-    said = at.run("doctor", profile)
-    found = findings(said)
-    assert said.code == 13
-    assert found["credentials"][0] == "fail"
-    assert said.all.count("gcloud auth application-default login") == 1
-    assert (found["disk"][0], found["hardware"][0], found["lock"][0]) == ("ok", "ok", "ok")
-    assert {check for check, (grade, _) in found.items() if grade == "unknown"} >= {"apis", "roles", "image", "quota"}
+    result = at.run("doctor", profile)
+    findings_by_check = findings(result)
+    assert result.code == 13
+    assert findings_by_check["credentials"][0] == "fail"
+    assert result.all.count("gcloud auth application-default login") == 1
+    assert (findings_by_check["disk"][0], findings_by_check["hardware"][0], findings_by_check["lock"][0]) == (
+        "ok",
+        "ok",
+        "ok",
+    )
+    assert {check for check, (grade, _) in findings_by_check.items() if grade == "unknown"} >= {
+        "apis",
+        "roles",
+        "image",
+        "quota",
+    }
 
 
 def test_a_machine_without_an_address_needs_its_ways_out(cli: Open) -> None:
     closed = {"private_access": False}
     at = cli(project={"networks": {"default": {"us-east5": closed, "europe-west4": {"nat": True}}}})
-    said, found = examined(at, PRIVATE)
-    assert said.code == 0
-    assert found["private-access"][0] == "warn"
-    assert "subnets update default --region=us-east5 --enable-private-ip-google-access" in found["private-access"][1]
-    assert found["nat"][0] == "warn"
-    assert "No Cloud NAT in us-east5" in found["nat"][1]
-    assert "gcloud compute routers nats create nat --router=nat --region=us-east5" in found["nat"][1]
-    assert "addresses" not in found
-    assert "tcp:22 is open to 35.235.240.0/20 (default-allow-ssh)" in found["firewall"][1]
+    result, findings_by_check = examined(at, PRIVATE)
+    assert result.code == 0
+    assert findings_by_check["private-access"][0] == "warn"
+    assert (
+        "subnets update default --region=us-east5 --enable-private-ip-google-access"
+        in findings_by_check["private-access"][1]
+    )
+    assert findings_by_check["nat"][0] == "warn"
+    assert "No Cloud NAT in us-east5" in findings_by_check["nat"][1]
+    assert "gcloud compute routers nats create nat --router=nat --region=us-east5" in findings_by_check["nat"][1]
+    assert "addresses" not in findings_by_check
+    assert "tcp:22 is open to 35.235.240.0/20 (default-allow-ssh)" in findings_by_check["firewall"][1]
     nowhere = cli(project={"networks": {"default": {"us-east5": closed, "europe-west4": closed}}})
-    said, found = examined(nowhere, PRIVATE)
-    assert (found["private-access"][0], found["nat"][0], said.code) == ("fail", "fail", 13)
+    result, findings_by_check = examined(nowhere, PRIVATE)
+    assert (findings_by_check["private-access"][0], findings_by_check["nat"][0], result.code) == ("fail", "fail", 13)
 
 
 def test_what_google_itself_holds_needs_no_nat(cli: Open) -> None:
     own = PRIVATE.replace("vllm/vllm-tpu:v0.32.0", "us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0")
-    _, found = examined(cli(), own.replace("google/gemma-4-E2B-it", "gs://bucket/gemma-4-E2B-it"))
-    assert "nat" not in found
+    _, findings_by_check = examined(cli(), own.replace("google/gemma-4-E2B-it", "gs://bucket/gemma-4-E2B-it"))
+    assert "nat" not in findings_by_check
 
 
 def test_a_rule_that_denies_is_heard_before_one_that_allows_later(cli: Open) -> None:
@@ -281,16 +307,16 @@ def test_a_rule_that_denies_is_heard_before_one_that_allows_later(cli: Open) -> 
         "sourceRanges": ["0.0.0.0/0"],
         "priority": 900,
     }
-    _, found = examined(cli(project={"firewalls": [{**RULE, "priority": 1000}, deny]}))
-    assert found["firewall"][0] == "warn"
-    _, found = examined(cli(project={"firewalls": [{**RULE, "priority": 800}, deny]}))
-    assert found["firewall"][0] == "ok"
+    _, findings_by_check = examined(cli(project={"firewalls": [{**RULE, "priority": 1000}, deny]}))
+    assert findings_by_check["firewall"][0] == "warn"
+    _, findings_by_check = examined(cli(project={"firewalls": [{**RULE, "priority": 800}, deny]}))
+    assert findings_by_check["firewall"][0] == "ok"
 
 
 def test_a_subnetwork_by_name_must_be_in_each_region(cli: Open) -> None:
     at = cli(project={**OPEN, "networks": {"default": {"us-east5": {}}, "own": {"europe-west4": {}}}})
-    _, found = examined(at, READY.replace("tags: [vllm]", "subnetwork: own, tags: [vllm]"))
-    assert found["subnetwork"] == (
+    _, findings_by_check = examined(at, READY.replace("tags: [vllm]", "subnetwork: own, tags: [vllm]"))
+    assert findings_by_check["subnetwork"] == (
         "warn",
         "No own in us-east5: requests there are refused. Create one, or leave the zones of these regions out of placement.zones.",
     )
@@ -298,40 +324,40 @@ def test_a_subnetwork_by_name_must_be_in_each_region(cli: Open) -> None:
 
 def test_a_disk_that_is_too_small_and_whatever_validate_says_are_told(cli: Open) -> None:
     small = READY.replace("type: v6e-1", "type: v6e-1\n  boot_disk_size: 20GiB")
-    _, found = examined(cli(), small)
-    assert found["disk"][0] == "warn"
-    assert "20 GiB" in found["disk"][1]
-    _, found = examined(cli(), PROFILE)
-    assert found["profile"][0] == "warn"
-    assert "TPU2001" in found["profile"][1]
+    _, findings_by_check = examined(cli(), small)
+    assert findings_by_check["disk"][0] == "warn"
+    assert "20 GiB" in findings_by_check["disk"][1]
+    _, findings_by_check = examined(cli(), PROFILE)
+    assert findings_by_check["profile"][0] == "warn"
+    assert "TPU2001" in findings_by_check["profile"][1]
 
 
 def test_whoever_holds_the_lock_is_named(cli: Open) -> None:
     at = cli()
     at.write()
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
-        _, found = examined(at)
-    assert found["lock"][0] == "warn"
-    assert f"alice@laptop is at work on it (process {process.pid}, `apply`)" in found["lock"][1]
-    _, found = examined(at)
-    assert found["lock"][0] == "ok"
+        _, findings_by_check = examined(at)
+    assert findings_by_check["lock"][0] == "warn"
+    assert f"alice@laptop is at work on it (process {process.pid}, `apply`)" in findings_by_check["lock"][1]
+    _, findings_by_check = examined(at)
+    assert findings_by_check["lock"][0] == "ok"
 
 
 def test_requests_that_wait_are_named_and_a_slice_that_is_held_is_not_in_the_way(cli: Open) -> None:
     at = cli(trouble=[{"fault": "wait-for-ever", "times": 1}])
     assert at.run("apply", "-auto-approve", "-timeout", "10m", at.write()).code == 12
-    _, found = examined(at)
+    _, findings_by_check = examined(at)
     (name,) = at.slices
-    assert found["requests"][0] == "warn"
-    assert f"{name} (us-east5-a, spot)" in found["requests"][1]
-    assert "`tpudeploy destroy` deletes it" in found["requests"][1]
+    assert findings_by_check["requests"][0] == "warn"
+    assert f"{name} (us-east5-a, spot)" in findings_by_check["requests"][1]
+    assert "`tpudeploy destroy` deletes it" in findings_by_check["requests"][1]
     other = cli()
     other.write()
     assert other.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     assert other.run("apply", "-auto-approve", "gemma.yaml").code == 0
-    _, found = examined(other)
-    assert found["requests"][0] == "ok"
-    assert "Held: gemma-" in found["requests"][1]
+    _, findings_by_check = examined(other)
+    assert findings_by_check["requests"][0] == "ok"
+    assert "Held: gemma-" in findings_by_check["requests"][1]
 
 
 def test_a_state_that_cannot_be_read_fails(cli: Open) -> None:
@@ -339,10 +365,10 @@ def test_a_state_that_cannot_be_read_fails(cli: Open) -> None:
     states = at.folder / ".tpudeploy" / "state"
     states.mkdir(parents=True)
     (states / "gemma.json").write_text("{", encoding="utf-8")
-    said, found = examined(at)
-    assert found["requests"][0] == "fail"
-    assert "cannot be read as a state" in found["requests"][1]
-    assert said.code == 13
+    result, findings_by_check = examined(at)
+    assert findings_by_check["requests"][0] == "fail"
+    assert "cannot be read as a state" in findings_by_check["requests"][1]
+    assert result.code == 13
 
 
 @pytest.mark.parametrize("columns", [72, 100])
@@ -362,9 +388,9 @@ def test_a_narrow_terminal_breaks_lines_between_words_and_never_a_command(cli: O
 
 def test_json_says_all_of_it(cli: Open) -> None:
     at = cli(project={"images": []})
-    said = at.run("doctor", "-json", at.write())
-    assert said.code == 13
-    tree = json.loads(said.out)
+    result = at.run("doctor", "-json", at.write())
+    assert result.code == 13
+    tree = json.loads(result.out)
     assert (tree["format"], tree["emulated"], tree["project"]) == ("tpudeploy.doctor/1", True, "emulated")
     assert tree["counts"]["fail"] == 1
     (failed,) = (f for f in tree["findings"] if f["grade"] == "fail")
@@ -374,7 +400,7 @@ def test_json_says_all_of_it(cli: Open) -> None:
 
 def test_a_profile_that_is_wrong_is_told_as_everywhere(cli: Open) -> None:
     at = cli()
-    said = at.run("doctor", at.write(PROFILE.replace("16384", "many")))
-    assert said.code == 1
-    assert "Expected a whole number" in said.err
+    result = at.run("doctor", at.write(PROFILE.replace("16384", "many")))
+    assert result.code == 1
+    assert "Expected a whole number" in result.err
     assert not at.emulator.requests

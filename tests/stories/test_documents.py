@@ -131,9 +131,9 @@ STOPPED: tuple[tuple[int, tuple[str, ...]], ...] = (
 )
 
 
-def document(said: Result) -> Any:
+def document(result: Result) -> Any:
     """The one document on stdout."""
-    return json.loads(said.out)
+    return json.loads(result.out)
 
 
 def test_every_command_answers_with_a_document_of_its_schema(cli: Open) -> None:
@@ -234,9 +234,9 @@ def test_what_watches_prints_a_stream_of_json_lines(cli: Open, words: tuple[str,
 def test_the_emulator_prints_a_document_and_leaves_stdout_to_the_command_that_it_runs(tmp_path: Path) -> None:
     (tmp_path / "gemma.yaml").write_text(PROFILE, encoding="utf-8")
     run = [TPUDEPLOY, "emulator", "run", "--json", "--", TPUDEPLOY, "plan", "--json", "gemma.yaml"]
-    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["format"] == "tpudeploy.plan/1"
-    assert json.loads(done.stdout)["fingerprint"]
+    process = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(process.stdout)["format"] == "tpudeploy.plan/1"
+    assert json.loads(process.stdout)["fingerprint"]
 
 
 def test_nothing_is_asked_in_the_middle_of_a_document(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def _node(at: CommandLine) -> Any:
     return node
 
 
-def _said(at: CommandLine) -> Mapping[str, Any]:
+def _node_spec(at: CommandLine) -> Mapping[str, Any]:
     """What was said of the node: no tags are none."""
     return {key: value for key, value in _node(at).spec.items() if value}
 
@@ -81,12 +81,12 @@ def test_whatever_somebody_did_to_the_node_is_told_and_undone_without_a_restart(
 ) -> None:
     at = cli()
     profile = _deployed(at)
-    before = _said(at)
+    before = _node_spec(at)
     _set(at, key, **values)
     assert message in at.run("drift", profile).words
     assert "Plan: 0 to add, 1 to change, 0 to destroy." in at.run("plan", profile).out
     assert at.run("apply", "-auto-approve", profile).code == 0
-    assert _said(at) == before
+    assert _node_spec(at) == before
     assert at.run("drift", profile).code == 0
     assert not [r for r in at.emulator.requests if r.resource.endswith(":reset")]
 

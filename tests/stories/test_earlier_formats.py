@@ -50,9 +50,9 @@ def create(at: CommandLine, name: str, zone: str, *, is_spot: bool) -> None:
 def test_the_states_are_listed_and_shown(upgraded: CommandLine) -> None:
     assert upgraded.run("state", "list").out.split() == [f"{name}[0]" for name in NAMES]
     for name in NAMES:
-        shown = upgraded.run("state", "show", f"{name}[0]")
-        assert shown.code == 0, shown.all
-        assert "v6e-1" in shown.out
+        result = upgraded.run("state", "show", f"{name}[0]")
+        assert result.code == 0, result.all
+        assert "v6e-1" in result.out
     assert upgraded.run("state", "history", "batch").code == 0
 
 

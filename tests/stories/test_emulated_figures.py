@@ -97,22 +97,22 @@ def test_a_report_marks_its_page_its_csv_and_its_chart(at: CommandLine) -> None:
     assert [value["emulated"] for value in chart["data"]["values"]] == ["yes"]
 
 
-def asked(at: CommandLine, *more: str) -> Result:
+def recommend(at: CommandLine, *more: str) -> Result:
     return at.run("recommend", "e2b.yaml", "--users", "64", "--context", "4096", "--output", "256", *more)
 
 
 def test_recommend_takes_no_emulated_run_as_evidence_unless_it_is_asked_to(at: CommandLine) -> None:
     own = at.measured()
-    output = asked(at)
+    output = recommend(at)
     assert output.code == 0, output.all
     assert f"not run {own} on v6e-4: it was measured on the emulator, where no model runs" in output.err
     assert "knows memory, not speed" in output.err
-    taken = asked(at, "--emulated")
+    taken = recommend(at, "--emulated")
     assert f"(run {own}, emulator)" in taken.err
     assert "On the emulator: no figure here" in taken.err
     assert taken.out.startswith(f"# From run {own}, measured on the emulator")
     assert yaml.safe_load(taken.out)["tpu"]["type"] == "v6e-4"
-    choice = json.loads(asked(at, "--emulated", "--json").out)["choices"][0]
+    choice = json.loads(recommend(at, "--emulated", "--json").out)["choices"][0]
     assert (choice["run"], choice["is_emulated"]) == (own, True)
 
 

@@ -67,10 +67,10 @@ def _run(at: CommandLine, patch: pytest.MonkeyPatch, line: str) -> str:
         return at.run(*words[program + 1 :]).all
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     run = ["bash", "-c", line]
-    done = subprocess.run(
+    process = subprocess.run(
         run, cwd=at.folder, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
     )
-    return done.stdout + done.stderr
+    return process.stdout + process.stderr
 
 
 def test_only_what_takes_timing_or_a_bug_or_is_never_raised_is_not_run() -> None:
@@ -93,8 +93,8 @@ def test_an_example_can_be_pasted_into_a_shell_as_it_is_printed(
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
     run = ["bash", "-c", script]
-    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
-    assert code in done.stdout + done.stderr, done.stderr
+    process = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+    assert code in process.stdout + process.stderr, process.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["prod.yaml"], "the folder of the profile is left alone"
 
 

@@ -365,9 +365,9 @@ def test_a_fleet_is_asked_for_as_fast_as_google_lets_a_project_ask_and_no_faster
     )
     fleet(person, *(f"d{number:02}" for number in range(60)))
     counts: list[tuple[float, int]] = []
-    person.clock.on_advance.append(lambda: counts.append((person.clock.now(), len(person.asked()))))
+    person.clock.on_advance.append(lambda: counts.append((person.clock.now(), len(person.requested_zones()))))
     assert person.run("apply", "fleet", "-auto-approve").code == 0
-    assert len(person.asked()) == 60
+    assert len(person.requested_zones()) == 60
     # Before the first one, the registry and the hub are asked for digests, which reply after 15 s.
     began = max(at for at, creates in counts if creates == 0)
     assert next(at for at, creates in counts if creates == 60) - began < 45

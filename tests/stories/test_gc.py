@@ -62,9 +62,9 @@ def test_both_apis_are_searched_and_one_that_nothing_here_uses_may_be_disabled(
 ) -> None:
     at = cli(project={"apis_off": [f"{off}.googleapis.com"]})
     name = deployed(at, text)
-    kept = at.run("gc")
-    assert kept.code == 0, kept.all
-    assert f"Did not look for {kind} in project emulated. The API is not enabled there." in kept.out
+    result = at.run("gc")
+    assert result.code == 0, result.all
+    assert f"Did not look for {kind} in project emulated. The API is not enabled there." in result.out
     state_file(at).unlink()
     removed = at.run("gc", "-foreign", "-auto-approve")
     assert removed.code == 0, removed.all
@@ -271,10 +271,10 @@ def test_what_has_come_to_be_needed_while_the_question_stood_stays(cli: Open) ->
     kept = state_file(at).rename(at.folder / "kept.json")
     heard: list[str] = []
     with Workspace.open(at.folder, clock=at.clock) as workspace:
-        found = workspace.gc(foreign=True)
-        assert [stray.resource.ref.name for stray in found.going] == [name]
+        orphans = workspace.gc(foreign=True)
+        assert [stray.resource.ref.name for stray in orphans.going] == [name]
         kept.rename(state_file(at))
-        report = workspace.collect(found, on_event=lambda event: heard.append(repr(event)))
+        report = workspace.collect(orphans, on_event=lambda event: heard.append(repr(event)))
     assert report.error is None
     assert report.outcomes == ()
     assert f"{name} is needed by now, and is kept." in " ".join(heard)
@@ -286,8 +286,8 @@ def test_a_request_that_is_made_while_we_look_is_needed(cli: Open) -> None:
     at.write()
     with Overtaken(at.folder, clock=at.clock, project="emulated") as workspace:
         workspace.adapters.at = at
-        found = workspace.gc(foreign=True)
-    assert (found.needed, found.strays) == (1, ())
+        orphans = workspace.gc(foreign=True)
+    assert (orphans.needed, orphans.strays) == (1, ())
 
 
 def test_leftovers_become_foreign_with_another_state_and_stay(cli: Open) -> None:
@@ -295,10 +295,10 @@ def test_leftovers_become_foreign_with_another_state_and_stay(cli: Open) -> None
     name = deployed(at)
     rewritten(at, records=[])
     with Workspace.open(at.folder, clock=at.clock) as workspace:
-        found = workspace.gc()
-        assert [stray.resource.ref.name for stray in found.going] == [name]
+        orphans = workspace.gc()
+        assert [stray.resource.ref.name for stray in orphans.going] == [name]
         rewritten(at, lineage="f" * 32)
-        assert workspace.collect(found).outcomes == ()
+        assert workspace.collect(orphans).outcomes == ()
     assert at.slices == {name: "ACTIVE"}
 
 
@@ -429,6 +429,6 @@ def test_the_library_gives_what_the_command_prints(cli: Open) -> None:
     deployed(at)
     state_file(at).unlink()
     with Workspace.open(at.folder, clock=at.clock) as workspace:
-        found = workspace.gc([Profile.load(at.folder / "gemma.yaml")], foreign=True)
+        orphans = workspace.gc([Profile.load(at.folder / "gemma.yaml")], foreign=True)
     printed = json.loads(at.run("gc", "gemma.yaml", "-foreign", "-json").out)
-    assert {key: printed[key] for key in found.to_dict()} == found.to_dict()
+    assert {key: printed[key] for key in orphans.to_dict()} == orphans.to_dict()

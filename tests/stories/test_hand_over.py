@@ -38,7 +38,7 @@ def test_a_serving_change_loses_no_request_of_two_thousand_and_cuts_no_answer_of
         at.clock.sleep(MINUTE)
     assert old not in at.slices
     lost_nothing(clients, at_least=2000)
-    assert all(len(client.asked) == 2 for client in clients), "both slices served"
+    assert all(len(client.requests_by_url) == 2 for client in clients), "both slices served"
     long.join()
     assert (long.tokens, long.error) == (600, "")
     assert at.clock.now() - began > 600, "the old slice waited for its answer to end"

@@ -34,7 +34,7 @@ def _refused(at: CommandLine, *words: str, before: int = 0) -> None:
     assert stopped.code == 11, stopped.all
     for word in words:
         assert word in stopped.err
-    assert len(at.asked()) == before
+    assert len(at.requested_zones()) == before
 
 
 def _planned_by_another_workflow(pipeline: Both, profile: str, number: int = OTHER) -> str:
@@ -254,7 +254,7 @@ def _applied(pipeline: Both) -> None:
 def _destroyed(at: CommandLine) -> int:
     """How many slices were ever asked for before."""
     assert at.run("destroy", "gemma.yaml", "-auto-approve").code == 0
-    return len(at.asked())
+    return len(at.requested_zones())
 
 
 def test_after_a_destroy_a_push_without_a_pull_request_buys_nothing_by_an_old_approval(pipeline: Both) -> None:
@@ -281,7 +281,7 @@ def test_a_fingerprint_that_was_accepted_is_used_up_too(pipeline: Both) -> None:
     before = _destroyed(at)
     again = at.run(*APPLY, "-accept", fingerprint)
     assert again.code == 11
-    assert len(at.asked()) == before
+    assert len(at.requested_zones()) == before
 
 
 def test_what_was_reached_and_ended_by_hand_before_the_merge_is_used_up(pipeline: Both) -> None:
@@ -296,7 +296,7 @@ def test_what_was_reached_and_ended_by_hand_before_the_merge_is_used_up(pipeline
 def test_a_slice_that_was_preempted_is_not_bought_again_by_the_old_approval(pipeline: Both) -> None:
     at, _ = pipeline
     _applied(pipeline)
-    before = len(at.asked())
+    before = len(at.requested_zones())
     at.emulator.preempt(next(iter(at.slices)))
     at.clock.sleep(3600)
     _refused(at, "used up", before=before)
@@ -311,7 +311,7 @@ def test_a_run_that_was_ended_by_a_destroy_is_not_resumed(pipeline: Both) -> Non
     before = _destroyed(at)
     here.on_schedule()
     assert "Nothing is in progress." in at.run(*APPLY, "-resume").out
-    assert len(at.asked()) == before
+    assert len(at.requested_zones()) == before
     here.on_push()
     _refused(at, "used up", before=before)
 
@@ -384,7 +384,7 @@ def test_on_gitlab_the_plan_that_was_signed_for_the_commit_is_applied_once(gitla
     again = at.run(*SIGNED)
     assert again.code == 11
     assert "used up" in again.err
-    assert len(at.asked()) == before
+    assert len(at.requested_zones()) == before
 
 
 @pytest.mark.parametrize("name", ["plan.md", "approval"])
@@ -397,7 +397,7 @@ def test_on_gitlab_another_job_that_writes_over_the_files_approves_nothing(gitla
     refused = at.run(*SIGNED)
     assert refused.code == 11, refused.all
     assert "not those that were signed" in refused.err
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 @pytest.mark.parametrize(("commit", "branch"), [(LATER, "main"), (MERGED, "staging"), (MERGED, "")])
@@ -408,7 +408,7 @@ def test_on_gitlab_files_of_another_commit_or_branch_approve_nothing(gitlab: Its
     refused = at.run(*SIGNED)
     assert refused.code == 11
     assert f"not those that were signed for commit {commit[:12]} of {branch or 'no branch'}" in refused.err
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 @pytest.mark.parametrize("is_protected", [True, False], ids=["with the key", "without"])
@@ -421,7 +421,7 @@ def test_on_gitlab_a_merge_request_signs_nothing(gitlab: Its, *, is_protected: b
     refused = at.run(*SIGNED)
     assert refused.code == 11
     assert "holds no signed plan" in refused.err
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 def test_on_gitlab_a_job_without_the_key_neither_signs_nor_believes(gitlab: Its) -> None:
@@ -443,7 +443,7 @@ def test_on_gitlab_an_apply_that_is_refused_signs_nothing_by_showing_what_it_wou
     for _ in range(2):
         assert at.run(*SIGNED, "-artifacts", "told").code == 11
     assert "v6e-4" in (answer / "plan.md").read_text("utf-8")
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 def test_on_gitlab_a_merge_request_of_a_fork_is_validated_and_nothing_more(gitlab: Its) -> None:

@@ -55,7 +55,7 @@ def test_a_place_that_gave_something_is_told_of_anew(cli: Open) -> None:
     at.clock.on_advance.append(stop)
     watched = at.run("apply", "-auto-approve", "-watch", at.write(PROFILE.replace(", us-east5-b, europe-west4-a", "")))
     at.clock.on_advance.remove(stop)
-    assert len(at.asked()) == 4
+    assert len(at.requested_zones()) == 4
     assert watched.err.count("Refused in us-east5-a") == 2
     assert watched.err.count("Asking for") == 2
     assert watched.err.count("Serving at") == 2
@@ -67,7 +67,7 @@ def test_programs_hear_of_every_request_and_every_state(cli: Open) -> None:
     assert applied.code == 0, applied.all
     answer = _events(applied.out)
     kinds = Counter(event["type"] for event in answer)
-    assert kinds["requested"] == len(at.asked())
+    assert kinds["requested"] == len(at.requested_zones())
     assert kinds["not_granted"] > 24
     last: Mapping[str, Any] = {}
     for event in answer:

@@ -480,7 +480,7 @@ def test_a_person_can_allow_an_agent_a_variable_by_its_name(cli: Open, monkeypat
     monkeypatch.setenv("REGION_NOTE", "a-note")
     at.write(PROFILE.replace("16384", '16384\n  env: {B: "${env:REGION_NOTE}"}'), P)
     with connected(at, allow_writes=False, allow_env=("REGION_NOTE",)) as agent:
-        assert agent.told("validate", profiles=[P])["valid"]
+        assert agent.document("validate", profiles=[P])["valid"]
 
 
 # A hostile writer of the repository.

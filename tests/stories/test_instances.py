@@ -24,13 +24,13 @@ def test_apply_serves_and_destroy_leaves_nothing(cli: Open, nodes: str) -> None:
     at = cli(nodes=nodes)
     profile = applied(at)
     assert list(at.slices.values()) == ["RUNNING"]
-    assert at.asked() == ["us-east5-a"]
+    assert at.requested_zones() == ["us-east5-a"]
     again = at.run("plan", profile, "-detailed-exitcode")
     assert again.code == 0, again.all
     drift = at.run("drift", profile)
     assert drift.code == 0, drift.all
-    shown = at.run("status", profile)
-    assert shown.code == 0, shown.all
+    result = at.run("status", profile)
+    assert result.code == 0, result.all
     destroyed = at.run("destroy", "-auto-approve", profile)
     assert destroyed.code == 0, destroyed.all
     assert not at.slices
@@ -52,7 +52,7 @@ def test_a_changed_server_starts_on_the_same_instance(cli: Open, nodes: str) -> 
 def test_a_full_zone_is_left_for_the_next(cli: Open) -> None:
     at = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     applied(at)
-    assert at.asked() == ["us-east5-a", "us-east5-b"]
+    assert at.requested_zones() == ["us-east5-a", "us-east5-b"]
 
 
 FULL_OF_DISKS = {"fault": "quota-zero", "layer": "L1", "quota": "HDB_TOTAL_GB", "zone": "us-east5-*"}
@@ -66,7 +66,7 @@ FULL_OF_DISKS = {"fault": "quota-zero", "layer": "L1", "quota": "HDB_TOTAL_GB", 
 def test_a_region_without_quota_of_disks_is_left_for_another(cli: Open, scenario: Mapping[str, Any]) -> None:
     at = cli(**scenario)
     profile = applied(at)
-    assert at.asked() == ["us-east5-a", "europe-west4-a"]
+    assert at.requested_zones() == ["us-east5-a", "europe-west4-a"]
     assert "disk-quota" in at.run("state", "show", "gemma", "-json").out
     assert at.run("destroy", "-auto-approve", profile).code == 0
 
@@ -88,7 +88,7 @@ def test_what_no_zone_would_take_stops_the_run_at_once_and_says_what_to_do(
     assert stopped.code == 1, stopped.all
     assert words in stopped.err
     assert hint in stopped.err or "explain machine-" in stopped.err
-    assert at.asked() == ["us-east5-a"]
+    assert at.requested_zones() == ["us-east5-a"]
     assert not at.slices
 
 
@@ -137,7 +137,7 @@ def test_flex_start_waits_in_its_queue_and_can_be_destroyed_there(cli: Open, *, 
     profile = at.write(FLEX)
     waited = at.run("apply", "-auto-approve", profile, "-timeout", "20m")
     assert waited.code == 12, waited.all
-    assert len(at.asked()) == 1
+    assert len(at.requested_zones()) == 1
     destroyed = at.run("destroy", "-auto-approve", profile)
     assert destroyed.code == 0, destroyed.all
     at.clock.sleep(4 * 3600)
@@ -148,7 +148,7 @@ def test_flex_start_waits_in_its_queue_and_can_be_destroyed_there(cli: Open, *, 
 def test_a_flex_start_request_that_lapsed_is_sent_again(cli: Open, *, lapse_has_error: bool) -> None:
     at = cli(trouble=[{"fault": "wait-for-ever", "times": 1}], compute_engine={"lapse_has_error": lapse_has_error})
     applied(at, FLEX + "  valid_until: 10m\n")
-    assert len(at.asked()) > 1
+    assert len(at.requested_zones()) > 1
     assert list(at.slices.values()) == ["RUNNING"]
 
 
@@ -156,7 +156,7 @@ def test_an_open_insert_of_hours_is_waited_for_and_not_given_up(cli: Open) -> No
     """A request that Google has not begun to list is in its queue, and keeps its place there."""
     at = cli(timings={"waiting": 5400}, compute_engine={"shows_pending": False})
     applied(at, FLEX)
-    assert len(at.asked()) == 1
+    assert len(at.requested_zones()) == 1
 
 
 def test_a_refusal_of_one_api_says_nothing_about_the_other(cli: Open) -> None:

@@ -23,15 +23,15 @@ def test_status_says_destroy_and_following_it_leaves_nothing(cli: Open, after: f
     at = cli(timings={"deleting": 60})
     profile = _interrupt(at, after)
     at.clock.sleep(later)
-    shown = at.run("status", profile)
-    assert "`tpudeploy destroy` continues it." in shown.out
-    assert "tpudeploy apply" not in shown.out
+    result = at.run("status", profile)
+    assert "`tpudeploy destroy` continues it." in result.out
+    assert "tpudeploy apply" not in result.out
     (row,) = json.loads(at.run("status", "-json", profile).out)["deployments"]
     assert row["continue_with"] == "tpudeploy destroy"
-    requests = len(at.asked())
+    requests = len(at.requested_zones())
     assert at.run("destroy", profile).code == 0, "it was approved, so that nothing is asked"
     assert at.slices == {}
-    assert len(at.asked()) == requests
+    assert len(at.requested_zones()) == requests
     assert "continues it" not in at.run("status", profile).out
 
 

@@ -68,7 +68,7 @@ def test_before_anything_was_asked_for_nothing_is_outstanding(cli: Open) -> None
     result = interrupted(at, 0, "apply", "-auto-approve", at.write())
     assert result.code == 130
     assert "outstanding" not in result.err
-    assert at.asked() == []
+    assert at.requested_zones() == []
 
 
 def test_json_tells_it_as_an_event(cli: Open) -> None:
@@ -116,4 +116,4 @@ def test_a_library_is_stopped_from_its_own_callback_and_its_signals_stay_its_own
     assert "Still outstanding: gemma-" in warned.message
     assert isinstance(left, events.ChangeLeft)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)] == handlers
-    assert len(at.asked()) == 1
+    assert len(at.requested_zones()) == 1

@@ -35,7 +35,7 @@ def test_a_replacement_that_the_quota_cannot_hold_beside_the_old_is_refused_with
     assert "destroy-before-create releases the old slice first" in planned.err
     assert "Nothing then serves during the wait for chips, and for about 10 min more." in planned.err
     assert at.run("apply", "-auto-approve", profile).code == 13
-    assert len(at.asked()) == 1
+    assert len(at.requested_zones()) == 1
     at.write(LARGER + FIRST)
     assert at.run("plan", profile).code == 0
     applied = at.run("apply", "-auto-approve", profile)

@@ -25,7 +25,7 @@ def test_a_create_operation_that_failed_is_no_word_on_a_slice_that_lives(
     applied = at.run("apply", "-auto-approve", "-timeout", "1h", at.write())
     assert applied.code == 0, applied.all
     assert "Refused" not in applied.err
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert _kept(at)
 
 
@@ -36,7 +36,7 @@ def test_looks_that_fail_now_and_then_cost_time_and_nothing_else(cli: Open, faul
     at = cli(trouble=[trouble], boot={"boot_seconds": 120})
     applied = at.run("apply", "-auto-approve", "-timeout", "1h", at.write())
     assert applied.code == 0, applied.all
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert _kept(at)
 
 

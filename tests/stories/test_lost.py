@@ -18,7 +18,7 @@ def test_taken_back_while_it_is_provisioned_the_spare_keeps_its_place_and_all_ot
     assert applied.code == 0, applied.all
     assert "SUSPENDED: nothing runs there, but it uses quota" in applied.err
     # A says why only at the end; until then the others are asked, and for a while after.
-    assert at.asked() == [A, B, WEST, CENTRAL, WEST, CENTRAL]
+    assert at.requested_zones() == [A, B, WEST, CENTRAL, WEST, CENTRAL]
     holds(at)
 
 
@@ -30,8 +30,8 @@ def test_a_zone_that_takes_a_slice_back_while_it_boots_is_not_asked_again_for_ho
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
     assert applied.err.count("Serving at") == 1
-    assert at.asked()[:4] == [A, B, CENTRAL, WEST]
-    assert WEST not in at.asked()[4:]
+    assert at.requested_zones()[:4] == [A, B, CENTRAL, WEST]
+    assert WEST not in at.requested_zones()[4:]
     assert f"Failed landing in {WEST}, spot (preempted); not asked there again for 2h" in applied.err
     holds(at)
 
@@ -46,7 +46,7 @@ def test_taken_back_while_it_serves_the_plan_says_so_and_apply_asks_in_its_zone_
     assert planned.code == 2
     assert "its slice was preempted, failed, or reached the end of its run" in planned.out
     assert at.run(*APPLY).code == 0
-    assert at.asked() == [A, B, WEST, WEST, A, B]
+    assert at.requested_zones() == [A, B, WEST, WEST, A, B]
     holds(at)
 
 
@@ -64,7 +64,7 @@ def test_a_flex_start_run_says_when_it_ends_and_after_that_its_husk_is_removed_a
     assert "dead: nothing runs there, but it uses quota" in status
     assert "SUSPENDED" in status
     assert at.run(*APPLY).code == 0
-    assert at.asked() == [A, B, B, A]
+    assert at.requested_zones() == [A, B, B, A]
     holds(at)
 
 
@@ -125,7 +125,7 @@ def test_one_zone_that_does_not_answer_for_long_keeps_nobody_from_the_others(cli
     assert applied.code == 0, applied.all
     assert applied.err.count(f"Warning: {A} does not answer: ") == 1
     assert applied.err.index("Serving at") < applied.err.index("Creation complete after 2")
-    assert at.asked() == [A, B, WEST]
+    assert at.requested_zones() == [A, B, WEST]
     holds(at)
 
 
@@ -137,5 +137,5 @@ def test_where_no_zone_answers_the_run_ends_and_the_next_one_goes_on(cli: Open) 
     assert "The service is currently unavailable" in stopped.err
     at.emulator._cloud.troubles.clear()
     assert at.run("apply", "gemma.yaml").code == 0
-    assert at.asked() == [A, B, WEST]
+    assert at.requested_zones() == [A, B, WEST]
     holds(at)

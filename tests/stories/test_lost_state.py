@@ -34,11 +34,11 @@ def test_no_second_slice_is_bought_beside_one_that_no_state_remembers(cli: Open)
     at = cli()
     (name,) = bereft(at)
     for command in (("plan",), ("apply", "-auto-approve")):
-        told = at.run(*command, "gemma.yaml")
-        assert told.code == 13
-        assert f"gemma has 1 slice {STOP}: {name} (us-east5-a, ACTIVE, $1.40/h). [TPU3010]" in told.err
-        assert "`tpudeploy apply -adopt` adopts them" in told.err
-    assert at.asked() == ["us-east5-a"]
+        result = at.run(*command, "gemma.yaml")
+        assert result.code == 13
+        assert f"gemma has 1 slice {STOP}: {name} (us-east5-a, ACTIVE, $1.40/h). [TPU3010]" in result.err
+        assert "`tpudeploy apply -adopt` adopts them" in result.err
+    assert at.requested_zones() == ["us-east5-a"]
     assert at.slices == {name: "ACTIVE"}
     assert "tpudeploy gc -foreign PROFILE" in at.run("explain", "TPU3010").out
 
@@ -47,10 +47,10 @@ def test_a_destroy_does_not_say_that_there_is_nothing(cli: Open) -> None:
     at = cli()
     (name,) = bereft(at)
     for command in (("destroy", "-auto-approve"), ("plan", "-destroy")):
-        told = at.run(*command, "gemma.yaml")
-        assert told.code == 13
-        assert f"{STOP}: {name}" in told.err
-        assert "`tpudeploy gc -foreign`, with this profile, removes them." in told.err
+        result = at.run(*command, "gemma.yaml")
+        assert result.code == 13
+        assert f"{STOP}: {name}" in result.err
+        assert "`tpudeploy gc -foreign`, with this profile, removes them." in result.err
     assert at.run("gc", "-foreign", "-auto-approve", "gemma.yaml").code == 0
     assert at.slices == {}
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
@@ -81,9 +81,9 @@ def test_what_serves_is_adopted_as_it_stands(cli: Open) -> None:
 def test_an_adoption_wants_its_yes_too(cli: Open) -> None:
     at = cli()
     bereft(at)
-    told = at.run("apply", "-adopt", "gemma.yaml")
-    assert told.code == 1
-    assert "pass -auto-approve" in told.err
+    result = at.run("apply", "-adopt", "gemma.yaml")
+    assert result.code == 1
+    assert "pass -auto-approve" in result.err
     assert not (at.folder / ".tpudeploy" / "state" / "gemma.json").exists()
 
 
@@ -160,7 +160,7 @@ def test_a_request_that_waits_keeps_its_place(cli: Open) -> None:
     assert "gemma[0] will be completed" in planned.out
     adopted = at.run("apply", "-adopt", "-auto-approve", profile)
     assert adopted.code == 0, adopted.all
-    assert at.asked() == ["us-east5-a"]
+    assert at.requested_zones() == ["us-east5-a"]
     assert at.slices == {name: "ACTIVE"}
 
 
@@ -191,9 +191,9 @@ def test_what_is_adopted_is_needed_and_gc_leaves_it(cli: Open) -> None:
     at = cli()
     names = bereft(at)
     assert at.run("apply", "-adopt", "-auto-approve", "gemma.yaml").code == 0
-    told = at.run("gc", "-foreign", "-auto-approve")
-    assert told.code == 0, told.all
-    assert "1 of them needed" in told.out
+    result = at.run("gc", "-foreign", "-auto-approve")
+    assert result.code == 0, result.all
+    assert "1 of them needed" in result.out
     assert sorted(at.slices) == names
 
 
@@ -202,11 +202,11 @@ def test_a_husk_stops_nothing_but_is_told_for_it_uses_quota(cli: Open) -> None:
     (name,) = bereft(at)
     at.emulator.preempt(name)
     at.clock.sleep(120)
-    told = at.run("plan", "gemma.yaml")
-    assert told.code == 0, told.all
+    result = at.run("plan", "gemma.yaml")
+    assert result.code == 0, result.all
     assert (
         f"Warning: gemma has slices that no state here tracks. They no longer run, and still use quota: {name} (us-east5-a, SUSP"
-        in told.err
+        in result.err
     )
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert sorted(at.slices.values()) == ["ACTIVE", "SUSPENDED"]
@@ -261,11 +261,11 @@ def test_two_who_adopt_at_once_come_to_the_same_end(cli: Open) -> None:
 @pytest.mark.parametrize("fault", ["iam-denied", "unavailable"])
 def test_where_nobody_can_look_the_plan_goes_on_and_says_so(cli: Open, fault: str) -> None:
     at = cli(trouble=[{"fault": fault, "method": "queuedResources.list"}])
-    told = at.run("plan", at.write())
-    assert told.code == 0
-    assert "Warning: gemma may have slices that no state here tracks: Could not list" in told.err
-    assert "[TPU3011]" in told.err
-    assert "Plan: 1 to add" in told.out
+    result = at.run("plan", at.write())
+    assert result.code == 0
+    assert "Warning: gemma may have slices that no state here tracks: Could not list" in result.err
+    assert "[TPU3011]" in result.err
+    assert "Plan: 1 to add" in result.out
 
 
 def test_a_passing_fault_does_not_keep_the_slice_from_being_found(cli: Open) -> None:
@@ -277,9 +277,9 @@ def test_a_passing_fault_does_not_keep_the_slice_from_being_found(cli: Open) -> 
 
 def test_a_silent_zone_is_named_for_it_may_hold_one(cli: Open) -> None:
     at = cli(trouble=[{"fault": "unreachable", "zones": "us-east5-b"}])
-    told = at.run("plan", at.write())
-    assert told.code == 0
-    assert "may have slices that no state here tracks: no answer from us-east5-b." in told.err
+    result = at.run("plan", at.write())
+    assert result.code == 0
+    assert "may have slices that no state here tracks: no answer from us-east5-b." in result.err
 
 
 def test_only_a_deployment_without_a_state_is_looked_for_and_once_a_project(cli: Open) -> None:
@@ -309,9 +309,9 @@ def test_a_colleague_of_another_folder_is_not_bought_beside(
     at = cli()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     hers = replace(at, folder=tmp_path_factory.mktemp("hers"))
-    told = hers.run("apply", "-auto-approve", hers.write())
-    assert told.code == 13
-    assert "If they belong to someone else, use their state or another name." in told.err
+    result = hers.run("apply", "-auto-approve", hers.write())
+    assert result.code == 13
+    assert "If they belong to someone else, use their state or another name." in result.err
     assert len(at.slices) == 1
 
 
@@ -322,9 +322,9 @@ def test_the_same_name_twice_is_adopted_once_and_the_other_stops_it(cli: Open) -
     first = next(iter(at.emulator._cloud.slices.values()))
     second = replace(first, name=first.name.replace("us-east5-a", "us-east5-b"), zone="us-east5-b", state="ACCEPTED")
     at.emulator._cloud.slices[second.name] = second
-    told = at.run("apply", "-adopt", "-auto-approve", "gemma.yaml")
-    assert told.code == 13
-    assert f"gemma has 1 slice {STOP}: {name} (us-east5-b, ACCEPTED)" in told.err
+    result = at.run("apply", "-adopt", "-auto-approve", "gemma.yaml")
+    assert result.code == 13
+    assert f"gemma has 1 slice {STOP}: {name} (us-east5-b, ACCEPTED)" in result.err
 
 
 def test_json_says_what_is_adopted(cli: Open) -> None:
@@ -355,9 +355,9 @@ def test_a_machine_that_runs_another_server_than_its_metadata_says_is_restarted(
     bereft(at)
     wanted = at.write(PROFILE.replace("16384", "8192"))
     request = json.loads(at.run("render", wanted, "request").out)
-    told = request["tpu"]["nodeSpec"][0]["node"]["metadata"]
+    result = request["tpu"]["nodeSpec"][0]["node"]["metadata"]
     (node,) = at.emulator._cloud.nodes.values()
-    node.spec = {**node.spec, "metadata": told}
+    node.spec = {**node.spec, "metadata": result}
     assert "gemma[0] will be restarted in place" in at.run("plan", "-adopt", wanted).out
     assert at.run("apply", "-adopt", "-auto-approve", wanted).code == 0
     assert at.run("plan", "-detailed-exitcode", wanted).code == 0

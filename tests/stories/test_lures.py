@@ -27,7 +27,7 @@ def test_a_zone_that_preempts_within_minutes_is_asked_once_in_two_hours(cli: Ope
     applied = at.run(*APPLY, "-timeout", "6h")
     assert applied.code == 0, applied.all
     assert at.clock.now() - began < 2.1 * HOUR
-    assert Counter(at.asked())[A] == 1
+    assert Counter(at.requested_zones())[A] == 1
     assert f"Failed landing in {A}, spot (preempted); not asked there again for 2h" in applied.err
     assert "Google took gemma-" in applied.err
     holds(at)
@@ -39,7 +39,7 @@ def test_a_zone_that_preempts_soon_after_it_served_loses_the_next_run_too(cli: O
     assert at.run(*APPLY).code == 0
     at.clock.sleep(600)
     assert at.run(*APPLY).code == 0
-    assert Counter(at.asked())[A] == 1
+    assert Counter(at.requested_zones())[A] == 1
     history = (at.folder / ".tpudeploy" / "zones.jsonl").read_text("utf-8").splitlines()
     outcomes = [tried["outcome"] for line in history if (tried := json.loads(line))["zone"] == A]
     assert outcomes == ["granted", "preempted"]
@@ -52,7 +52,7 @@ def test_a_zone_that_stays_full_is_one_line_of_the_zone_history_in_ten_minutes(c
     assert at.run(*APPLY).code == 0
     history = (at.folder / ".tpudeploy" / "zones.jsonl").read_text("utf-8").splitlines()
     refused = [tried for line in history if (tried := json.loads(line))["zone"] == A and tried["outcome"] == "refused"]
-    assert Counter(at.asked())[A] > 25
+    assert Counter(at.requested_zones())[A] > 25
     assert 6 <= len(refused) <= 7
 
 
@@ -71,10 +71,10 @@ def test_what_a_place_did_to_one_deployment_counts_against_it_for_the_others_and
     at.write(hunt(A, B, requests=1))
     other = at.write(hunt(A, B, requests=1).replace("name: gemma", "name: other"), "other.yaml")
     assert at.run(*APPLY).code == 0
-    assert at.asked() == [A, B]
+    assert at.requested_zones() == [A, B]
     at.clock.sleep(hours * HOUR)
     assert at.run("apply", "-auto-approve", other).code == 0
-    assert at.asked() == [A, B, zone]
+    assert at.requested_zones() == [A, B, zone]
 
 
 def test_a_lost_state_does_not_trust_a_place_anew_whose_landings_failed(cli: Open) -> None:
@@ -86,7 +86,7 @@ def test_a_lost_state_does_not_trust_a_place_anew_whose_landings_failed(cli: Ope
         kept.unlink()
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, B, B]
+    assert at.requested_zones() == [A, B, B]
     holds(at)
 
 
@@ -96,7 +96,7 @@ def test_with_one_zone_alone_a_preemption_is_followed_by_the_next_request_within
     began = at.clock.now()
     assert at.run(*APPLY).code == 0
     assert at.clock.now() - began < HOUR / 2
-    assert at.asked() == [A, A, A]
+    assert at.requested_zones() == [A, A, A]
     holds(at)
 
 
@@ -123,7 +123,7 @@ def test_a_slice_that_was_given_up_for_one_that_died_is_kept_after_all(cli: Open
     assert applied.code == 0, applied.all
     assert "(another slice is kept)" in applied.err
     assert f"in {B}: the slice that was to replace it failed" in applied.err
-    assert at.asked() == [A, B]
+    assert at.requested_zones() == [A, B]
     holds(at)
 
 

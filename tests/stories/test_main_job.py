@@ -68,7 +68,7 @@ def test_a_plan_shows_each_written_value_with_its_line_and_changes_nothing(cli: 
     assert "serving.max_model_len = 16384" in planned.words
     assert "gemma.yaml:9" in planned.out
     assert "Plan: 1 to add, 0 to change, 0 to destroy." in planned.out
-    assert at.asked() == []
+    assert at.requested_zones() == []
     assert not (at.folder / ".tpudeploy").exists()
 
 
@@ -77,7 +77,7 @@ def test_apply_moves_to_the_next_zone_when_the_first_is_full(cli: Open) -> None:
     profile = at.write()
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
-    assert at.asked() == ["us-east5-a", "us-east5-b"]
+    assert at.requested_zones() == ["us-east5-a", "us-east5-b"]
     assert "There is no more capacity in the zone" in applied.err
     assert list(at.slices.values()) == ["ACTIVE"]
 
@@ -135,7 +135,7 @@ def test_a_lost_reply_makes_one_slice_not_two(cli: Open, closes: str) -> None:
     at = cli(trouble=[{"fault": "lost-reply", "call": 1, "close": closes == "politely"}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
-    assert at.asked() == ["us-east5-a"]
+    assert at.requested_zones() == ["us-east5-a"]
     assert list(at.slices.values()) == ["ACTIVE"]
 
 

@@ -40,7 +40,7 @@ def test_of_two_granted_in_the_same_second_the_cheaper_stays_and_its_zone_is_the
     at.clock.sleep(1800)  # lost sooner, its zone would no longer come first
     lose(at)
     assert at.run(*APPLY).code == 0
-    assert at.asked() == [A, CENTRAL, B, CENTRAL, A, B]
+    assert at.requested_zones() == [A, CENTRAL, B, CENTRAL, A, B]
     holds(at)
 
 
@@ -121,7 +121,7 @@ def test_where_a_quota_has_room_for_two_of_eight_requests_two_are_made_and_no_mo
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
     assert applied.err.count("exhausted. Limit 1 in") == 2
-    assert at.asked() == requests
+    assert at.requested_zones() == requests
     holds(at)
     gives_back(at)
 
@@ -162,9 +162,9 @@ def test_a_quota_too_small_for_one_slice_is_asked_about_once_however_long_the_hu
     at.write(hunt(A, B, WEST).replace("v6e-1", type_))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
-    assert at.asked().count(A) == 1
-    assert B not in at.asked()
-    assert at.asked().count(WEST) == 13  # five minutes apart
+    assert at.requested_zones().count(A) == 1
+    assert B not in at.requested_zones()
+    assert at.requested_zones().count(WEST) == 13  # five minutes apart
     holds(at)
 
 
@@ -173,7 +173,7 @@ def test_words_that_nobody_knows_are_tried_three_times_everywhere_and_then_a_per
     at.write(hunt(A, B, WEST))
     stopped = at.run(*APPLY)
     assert stopped.code == 1
-    assert sorted(at.asked()) == sorted([A, B, WEST] * 3)
+    assert sorted(at.requested_zones()) == sorted([A, B, WEST] * 3)
     assert stopped.err.partition("Error: ")[2].count("quantum flux") == 3
     assert at.slices == {}
     assert at.run(*APPLY).code == 0  # a person has looked
@@ -187,7 +187,7 @@ def test_replies_lost_in_the_middle_of_a_fan_out_cost_no_second_request_anywhere
     at.write(hunt(A, B, WEST, TOKYO, CHILE, CENTRAL, CENTRAL_B, CENTRAL_C, requests=8))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, B, WEST, TOKYO, CHILE, CENTRAL, CENTRAL_B, CENTRAL_C]
+    assert at.requested_zones() == [A, B, WEST, TOKYO, CHILE, CENTRAL, CENTRAL_B, CENTRAL_C]
     holds(at)
     gives_back(at)
 
@@ -205,7 +205,7 @@ def test_once_one_is_provisioned_a_single_spare_waits_on_and_all_others_are_give
         B: ["PROVISIONING"],
     }
     assert at.run(*APPLY).code == 0
-    assert at.asked() == [A, B, WEST, CENTRAL]
+    assert at.requested_zones() == [A, B, WEST, CENTRAL]
     holds(at)
 
 
@@ -219,8 +219,8 @@ def test_a_landing_that_fails_leaves_the_spare_its_place_and_the_hunt_goes_on_be
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
     assert "an internal error has occurred" in applied.err
-    assert at.asked()[:6] == [A, B, WEST, CENTRAL, WEST, CENTRAL]
-    assert at.asked().count(A) == 1  # it held its place
+    assert at.requested_zones()[:6] == [A, B, WEST, CENTRAL, WEST, CENTRAL]
+    assert at.requested_zones().count(A) == 1  # it held its place
     holds(at)
 
 

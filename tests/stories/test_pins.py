@@ -40,7 +40,7 @@ def hold(at: CommandLine, **more: Any) -> None:
     (at.folder / "tpudeploy.lock.json").write_text(json.dumps(tree, indent=2) + "\n", "utf-8")
 
 
-def asked(at: CommandLine) -> list[str]:
+def look_ups(at: CommandLine) -> list[str]:
     """Of the registry and the hub."""
     return [r.path for r in at.emulator.requests if r.path.startswith(("/registry", "/hub"))]
 
@@ -93,7 +93,7 @@ def test_a_tag_that_moves_changes_neither_what_runs_nor_what_is_added_next_week(
     applied(at)
     assert scripts(at) == [first, first]
     assert lock(at) == held
-    assert len(asked(at)) == 2, "of both once, and never again"
+    assert len(look_ups(at)) == 2, "of both once, and never again"
 
 
 def test_what_is_committed_is_used_in_another_checkout_and_nobody_is_asked(cli: Open) -> None:
@@ -106,7 +106,7 @@ def test_what_is_committed_is_used_in_another_checkout_and_nobody_is_asked(cli: 
     assert f'+ model.commit = "{COMMIT}" (tpudeploy.lock.json:7)' in output
     applied(at)
     assert DIGEST in scripts(at)[0]
-    assert asked(at) == []
+    assert look_ups(at) == []
 
 
 def test_a_lock_file_that_nobody_committed_is_written_again_from_what_runs(cli: Open) -> None:
@@ -202,7 +202,7 @@ def test_what_cannot_move_is_not_asked_for(cli: Open, profile: str) -> None:
     at = cli()
     at.write(profile)
     assert "not pinned" not in planned(at)[1]
-    assert asked(at) == []
+    assert look_ups(at) == []
 
 
 def test_a_branch_is_pinned_as_such(cli: Open) -> None:
@@ -211,7 +211,7 @@ def test_a_branch_is_pinned_as_such(cli: Open) -> None:
     applied(at)
     (name,) = lock(at)["models"]
     assert name == f"{MODEL}@refs/pr/7"
-    assert f"/hub/api/models/{MODEL}/revision/refs%2Fpr%2F7" in asked(at)
+    assert f"/hub/api/models/{MODEL}/revision/refs%2Fpr%2F7" in look_ups(at)
 
 
 def test_a_saved_plan_applies_the_image_that_it_showed(cli: Open) -> None:
@@ -272,7 +272,7 @@ def test_a_lock_file_that_cannot_be_meant_is_refused_and_left_as_it_is(cli: Open
     assert words in result.words
     assert code in result.all
     assert path.read_bytes() == before
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 def test_what_is_not_known_and_whose_profile_is_gone_stays_in_the_file(cli: Open) -> None:
@@ -290,10 +290,10 @@ def test_destroying_neither_asks_nor_changes_a_pin(cli: Open) -> None:
     at = cli(project=DAILY)
     at.write(NIGHTLY)
     applied(at)
-    held, before = lock(at), len(asked(at))
+    held, before = lock(at), len(look_ups(at))
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     assert lock(at) == held
-    assert len(asked(at)) == before
+    assert len(look_ups(at)) == before
 
 
 def test_several_profiles_of_one_image_ask_for_it_once_and_get_the_same(cli: Open) -> None:
@@ -301,7 +301,7 @@ def test_several_profiles_of_one_image_ask_for_it_once_and_get_the_same(cli: Ope
     for name in ("gemma", "other", "third"):
         at.write(NIGHTLY.replace("name: gemma", f"name: {name}"), f"{name}.yaml")
     assert at.run("apply", "-auto-approve", "gemma.yaml", "other.yaml", "third.yaml").code == 0
-    assert len(asked(at)) == 2
+    assert len(look_ups(at)) == 2
     assert len(lock(at)["images"]) == 1
     assert all(lock(at)["images"]["vllm/vllm-tpu:nightly"] in script for script in scripts(at))
 
@@ -402,9 +402,9 @@ def test_doctor_looks_for_what_is_pinned(cli: Open) -> None:
     hold(at)
     found = f"image vllm/vllm-tpu:nightly is there (pinned to {DIGEST[:19]})."
     assert found in at.run("doctor", "gemma.yaml").words
-    gone = cli(project={"images": ["vllm/vllm-tpu:nightly"]}).run("doctor", "gemma.yaml")
-    assert f"What vllm/vllm-tpu:nightly is pinned to ({DIGEST}) is not there" in gone.words
-    assert "`tpudeploy plan --pin` looks up what it is now." in gone.words
+    result = cli(project={"images": ["vllm/vllm-tpu:nightly"]}).run("doctor", "gemma.yaml")
+    assert f"What vllm/vllm-tpu:nightly is pinned to ({DIGEST}) is not there" in result.words
+    assert "`tpudeploy plan --pin` looks up what it is now." in result.words
 
 
 def test_no_proxy_stands_between_us_and_the_emulator(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:

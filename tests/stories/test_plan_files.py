@@ -34,12 +34,12 @@ def test_a_saved_plan_is_applied_without_a_question_and_without_the_profile(cli:
     assert planned.code == 2
     assert "Saved the plan to: it.plan" in planned.err
     assert "tpudeploy apply it.plan" in planned.err
-    assert not at.asked()
+    assert not at.requested_zones()
     (at.folder / profile).unlink()
     applied = at.run("apply", "it.plan")
     assert applied.code == 0, applied.all
     assert "Done! Resources: 1 added" in applied.out
-    assert at.asked() == ["us-east5-a"]
+    assert at.requested_zones() == ["us-east5-a"]
     at.write()
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
@@ -195,7 +195,7 @@ def test_a_damaged_or_newer_plan_is_told_as_such(cli: Open, damage: Any, words: 
         assert result.code == 1
         assert words in result.err, result.err
         assert "Traceback" not in result.all
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 def test_a_plan_that_is_no_file_is_told_as_such(cli: Open) -> None:
@@ -234,7 +234,7 @@ def test_what_would_change_a_saved_plan_does_not_go_with_it(cli: Open, words: tu
     result = at.run("apply", "it.plan", *words)
     assert result.code == 1
     assert message in result.err
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 def test_a_variable_that_both_steps_of_a_pipeline_share_changes_no_saved_plan(
@@ -270,10 +270,10 @@ def test_show_prints_the_plan_as_it_was_shown_and_its_json_as_it_was_printed(cli
     at.write(NEXT)
     first = at.run("plan", "-out", "it.plan", "gemma.yaml")
     (at.folder / "gemma.yaml").unlink()
-    shown = at.run("show", "it.plan")
-    assert shown.code == 0
-    assert shown.out in first.out
-    assert "gemma.yaml:9" in shown.out
+    result = at.run("show", "it.plan")
+    assert result.code == 0
+    assert result.out in first.out
+    assert "gemma.yaml:9" in result.out
     at.write(NEXT)
     document = json.loads(at.run("show", "it.plan", "-json").out)
     assert document == json.loads(at.run("plan", "-json", "gemma.yaml").out)
@@ -317,9 +317,9 @@ def test_show_without_a_plan_prints_what_the_states_remember(cli: Open) -> None:
     _deployed(at)
     (name,) = at.slices
     requests = len(at.emulator.requests)
-    shown = at.run("show")
-    assert f"gemma[0] = {name} (us-east5-a, spot)" in shown.out
-    assert 'tpu.type                        = "v6e-1"' in shown.out
+    result = at.run("show")
+    assert f"gemma[0] = {name} (us-east5-a, spot)" in result.out
+    assert 'tpu.type                        = "v6e-1"' in result.out
     document = json.loads(at.run("show", "-json").out)
     (resource,) = document["values"]["root_module"]["resources"]
     assert resource["values"]["slice_name"] == name

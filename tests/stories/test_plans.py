@@ -29,12 +29,12 @@ def test_a_changed_world_between_plan_and_apply_is_noticed_by_the_next_plan(cli:
 def test_without_a_terminal_and_without_auto_approve_nothing_happens(cli: Open, command: str) -> None:
     at = cli()
     profile = at.write() if command == "apply" else _deployed(at)
-    before, asked = dict(at.slices), at.asked()
+    before, zones_before = dict(at.slices), at.requested_zones()
     stopped = at.run(command, profile)
     assert stopped.code == 1
     assert "Approval needs an interactive terminal" in stopped.err
     assert "-auto-approve" in stopped.err
-    assert (dict(at.slices), at.asked()) == (before, asked)
+    assert (dict(at.slices), at.requested_zones()) == (before, zones_before)
 
 
 def test_options_have_twins_in_the_environment(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,10 +60,10 @@ def test_a_twin_that_makes_no_sense_is_told_like_the_option(
 ) -> None:
     at = cli()
     monkeypatch.setenv(variable, value)
-    told = at.run("apply", "-auto-approve", at.write())
-    assert told.code == 1
-    assert words in told.err
-    assert "Traceback" not in told.all
+    result = at.run("apply", "-auto-approve", at.write())
+    assert result.code == 1
+    assert words in result.err
+    assert "Traceback" not in result.all
 
 
 PROTECTED = PROFILE + "lifecycle:\n  prevent_destroy: true\n"
@@ -88,7 +88,7 @@ def test_prevent_destroy_refuses_a_replacement_and_allows_a_restart(cli: Open) -
     assert planned.code == 13
     assert "forces replacement" in planned.out
     assert at.run("apply", "-auto-approve", profile).code == 13
-    assert len(at.asked()) == 1
+    assert len(at.requested_zones()) == 1
     at.write(PROTECTED.replace("16384", "8192"))
     assert at.run("apply", "-auto-approve", profile).code == 0
 
@@ -150,7 +150,7 @@ def test_a_slice_in_a_zone_that_is_no_longer_allowed_is_replaced(cli: Open) -> N
     assert "placement.zones" in planned.out
     assert "forces replacement" in planned.out
     assert at.run("apply", "-auto-approve", profile).code == 0
-    assert at.asked() == ["us-east5-a", "us-east5-b"]
+    assert at.requested_zones() == ["us-east5-a", "us-east5-b"]
     assert len(at.slices) == 1
 
 
@@ -185,9 +185,9 @@ def test_several_profiles_are_planned_and_applied_together_and_one_failure_stops
 @pytest.mark.parametrize("command", ["plan", "apply", "destroy"])
 def test_two_profiles_of_one_name_are_refused(cli: Open, command: str) -> None:
     at = cli()
-    told = at.run(command, at.write(), at.write(PROFILE.replace("v6e-1", "v6e-4"), "larger.yaml"))
-    assert told.code == 1
-    assert "Several profiles are called gemma." in told.err
+    result = at.run(command, at.write(), at.write(PROFILE.replace("v6e-1", "v6e-4"), "larger.yaml"))
+    assert result.code == 1
+    assert "Several profiles are called gemma." in result.err
     assert not at.emulator.requests
 
 
@@ -217,9 +217,9 @@ def test_an_open_endpoint_without_a_key_is_warned_about_before_and_at_the_apply(
     at = cli()
     profile = at.write()
     for command in (("plan",), ("apply", "-auto-approve"), ("validate",)):
-        told = at.run(*command, profile)
-        assert told.code == 0
-        assert "Warning: gemma has an external address and requires no API key. [TPU2001]" in told.err
+        result = at.run(*command, profile)
+        assert result.code == 0
+        assert "Warning: gemma has an external address and requires no API key. [TPU2001]" in result.err
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_lock_that_another_process_holds_ends_the_run_with_its_holder(cli: Ope
         locked = at.run("apply", "-auto-approve", profile)
         assert locked.code == 10
         assert f"alice@laptop (process {process.pid}, `apply`)" in locked.err
-        assert at.asked() == []
+        assert at.requested_zones() == []
         assert at.run("plan", profile).code == 0  # looking needs no lock
     assert at.run("apply", "-auto-approve", profile).code == 0
 
@@ -269,10 +269,10 @@ def test_a_state_that_cannot_be_read_stops_everything_and_is_left_alone(
     path = at.folder / ".tpudeploy" / "state" / "gemma.json"
     path.write_text(content, encoding="utf-8")
     before = dict(at.slices)
-    told = at.run(*command, profile)
-    assert told.code == 1
-    assert words in told.err
-    assert "Traceback" not in told.all
+    result = at.run(*command, profile)
+    assert result.code == 1
+    assert words in result.err
+    assert "Traceback" not in result.all
     assert path.read_text(encoding="utf-8") == content
     assert dict(at.slices) == before
 
@@ -282,9 +282,9 @@ def test_a_cloud_that_is_silent_ends_a_plan_soon_and_clearly(cli: Open) -> None:
     profile = _deployed(at)
     at.emulator.script({"fault": "unavailable", "method": "queuedResources.get"})
     began = at.clock.now()
-    told = at.run("plan", profile)
-    assert told.code == 1
-    assert "The service is currently unavailable" in told.err
+    result = at.run("plan", profile)
+    assert result.code == 1
+    assert "The service is currently unavailable" in result.err
     assert at.clock.now() - began < 60
 
 

@@ -46,7 +46,7 @@ def test_profiles_of_two_projects_are_not_applied_at_once(cli: Open, tmp_path: P
     result = at.run("apply", "-auto-approve", "one/p.yaml", "two/p.yaml")
     assert result.code == 1
     assert "belong to different projects" in result.err
-    assert at.asked() == []
+    assert at.requested_zones() == []
     assert at.run("validate", "one/p.yaml", "two/p.yaml").code == 0
 
 

@@ -194,7 +194,7 @@ def test_a_plan_that_moved_since_is_shown_and_not_applied(pipeline: Both) -> Non
     stopped = at.run(*APPLY)
     assert stopped.code == 11
     assert "The plan for gemma is not the one that was approved by merging." in stopped.err
-    assert not at.asked()
+    assert not at.requested_zones()
     assert here.statuses(MERGED) == [("tpudeploy/apply", "failure")]
     assert "8192" in next(b for b in here.api.by(BOT, PULL) if "tpudeploy apply · stopped" in b)
     assert at.run(*APPLY).code == 11  # what it was told does not approve it
@@ -211,7 +211,7 @@ def test_a_state_that_somebody_holds_is_not_touched(pipeline: Both) -> None:
         assert at.clock.now() - began >= 120
     assert stopped.code == 10
     assert here.outputs["exit-code"] == "10"
-    assert not at.asked()
+    assert not at.requested_zones()
     assert at.run(*APPLY).code == 0
 
 
@@ -223,7 +223,7 @@ def test_a_fingerprint_that_is_accepted_is_of_this_very_plan(pipeline: Both) -> 
     refused = at.run(*APPLY, "-accept", answer)
     assert refused.code == 11
     assert f"no longer {answer}" in refused.err
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 def test_the_world_may_move_too(pipeline: Both) -> None:
@@ -244,7 +244,7 @@ def test_what_a_stranger_says_with_our_marker_is_never_ours(pipeline: Both) -> N
     theirs = here.api.says("stranger", PULL, forged)
     here.on_push()
     assert at.run(*APPLY).code == 11
-    assert not at.asked()
+    assert not at.requested_zones()
     here.on_pull_request()
     assert at.run(*PLAN).code == 0
     assert theirs["body"] == forged
@@ -278,7 +278,7 @@ def test_a_plan_too_long_for_a_comment_is_cut_and_approves_nothing(pipeline: Bot
     stopped = at.run(*APPLY)
     assert stopped.code == 11
     assert "truncated, contains an error or is not signed" in stopped.err
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 def test_a_plan_that_a_check_forbids_says_one_thing(pipeline: Both) -> None:
@@ -396,7 +396,7 @@ def test_what_no_merged_pull_request_showed_is_not_made_up_for(pipeline: Both) -
     here.api.history = ["0" * 40, MERGED, "e" * 40]
     here.on_push("e" * 40, number=8)
     assert at.run(*APPLY).code == 11
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 def test_a_hunt_that_takes_longer_than_the_credentials_goes_on_by_schedule(pipeline: Both) -> None:
@@ -404,8 +404,8 @@ def test_a_hunt_that_takes_longer_than_the_credentials_goes_on_by_schedule(pipel
     at.emulator.script({"fault": "timings", "waiting": 5000.0})
     _merged(pipeline)
     began = at.clock.now()
-    left = at.run(*APPLY)
-    assert left.code == 12, left.all
+    result = at.run(*APPLY)
+    assert result.code == 12, result.all
     assert 2600 < at.clock.now() - began < 2800
     assert here.statuses(MERGED) == [("tpudeploy/apply", "pending")]
     (check,) = here.api.checks
@@ -417,8 +417,8 @@ def test_a_hunt_that_takes_longer_than_the_credentials_goes_on_by_schedule(pipel
     resumed = at.run(*APPLY, "-resume", "-timeout", "10m")
     assert resumed.code == 12, resumed.all
     assert dict(at.slices) == before
-    done = at.run(*APPLY, "-resume")
-    assert done.code == 0, done.all
+    result = at.run(*APPLY, "-resume")
+    assert result.code == 0, result.all
     assert list(at.slices.values()) == ["ACTIVE"]
     assert "Nothing is in progress." in at.run(*APPLY, "-resume").out
 
@@ -427,7 +427,7 @@ def test_a_schedule_does_nothing_that_was_not_begun(pipeline: Both) -> None:
     at, here = pipeline
     here.on_schedule()
     assert at.run(*APPLY, "-resume").code == 0
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 def test_a_slice_that_still_starts_is_no_failure_of_the_pipeline(pipeline: Both) -> None:
@@ -558,7 +558,7 @@ def test_without_an_answer_about_the_approval_nothing_is_applied(pipeline: Both)
     _merged(pipeline)
     here.api.troubles.append(Trouble(method="GET", path="pulls", times=10_000))
     assert at.run(*APPLY).code == 1
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 def test_whoever_writes_under_another_name_is_told_so(pipeline: Both) -> None:

@@ -54,12 +54,12 @@ def _measured(run: Run, folder: Path, *cells: Mapping[str, Any], slice_type: str
     return str(json.loads(result.out)["id"])
 
 
-def _asked(*more: str, users: int = 64) -> tuple[str, ...]:
+def _options(*more: str, users: int = 64) -> tuple[str, ...]:
     return ("recommend", "e2b.yaml", "--users", str(users), "--context", "4096", "--output", "256", *more)
 
 
 def test_without_a_run_the_size_model_recommends_and_says_that_it_does(run: Run) -> None:
-    result = run(*_asked())
+    result = run(*_options())
     assert result.code == 0, result.all
     assert "v6e-1, tensor parallel 1, spot, about $" in result.err
     assert "knows memory, not speed" in result.err
@@ -69,7 +69,7 @@ def test_without_a_run_the_size_model_recommends_and_says_that_it_does(run: Run)
 
 
 def test_the_profile_that_is_printed_is_one_that_serves_it(run: Run, tmp_path: Path) -> None:
-    result = run(*_asked(users=1000))
+    result = run(*_options(users=1000))
     (tmp_path / "recommended.yaml").write_text(result.out)
     sized = json.loads(run("size", "recommended.yaml", "--json").out)
     assert yaml.safe_load(result.out)["tpu"]["type"] == "v6e-4"
@@ -78,7 +78,7 @@ def test_the_profile_that_is_printed_is_one_that_serves_it(run: Run, tmp_path: P
 
 def test_a_run_that_serves_it_decides_though_memory_says_a_smaller_slice_would_do(run: Run, tmp_path: Path) -> None:
     own = _measured(run, tmp_path, _cell(64, 20.0, 400.0), slice_type="v6e-4", usd="5.00")
-    result = run(*_asked("--ttft", "1s"))
+    result = run(*_options("--ttft", "1s"))
     assert f"v6e-4, about $3,650 a month  (run {own})" in result.err
     assert "the first token within 0.8 s" in result.err
     assert yaml.safe_load(result.out)["tpu"]["type"] == "v6e-4"
@@ -86,16 +86,16 @@ def test_a_run_that_serves_it_decides_though_memory_says_a_smaller_slice_would_d
 
 def test_a_run_that_is_too_slow_or_too_dear_is_named_with_its_reason(run: Run, tmp_path: Path) -> None:
     own = _measured(run, tmp_path, _cell(64, 20.0, 400.0))
-    slow, dear = run(*_asked("--ttft", "1s")), run(*_asked("--ttft", "500ms"))
+    slow, dear = run(*_options("--ttft", "1s")), run(*_options("--ttft", "500ms"))
     assert f"(run {own})" in slow.err
     assert f"not run {own} on v6e-1: the first token takes 0.8 s" in dear.err
-    capped = run(*_asked("--budget", "900"))
+    capped = run(*_options("--budget", "900"))
     assert f"not run {own} on v6e-1: it costs $1,095 a month" in capped.err
     assert "(not measured)" in capped.err
 
 
 def test_what_cannot_be_had_is_refused_with_the_reasons(run: Run) -> None:
-    result = run(*_asked("--budget", "200"))
+    result = run(*_options("--budget", "200"))
     assert result.code == 13
     assert "no slice serves it" in result.err
     assert "a month" in result.err
@@ -114,4 +114,4 @@ def test_operating_points_are_found_by_the_rules_they_name(run: Run, tmp_path: P
 
 
 def test_a_published_table_recommends_nothing(run: Run) -> None:
-    assert "agent-" not in run(*_asked("--json")).out
+    assert "agent-" not in run(*_options("--json")).out

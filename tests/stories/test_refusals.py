@@ -99,7 +99,7 @@ def test_one_bad_zone_is_left_or_looked_at_again_or_stops_the_run_as_its_row_say
     applied = at.run("apply", "-auto-approve", at.write())
     if row.remedy is Remedy.STOP:
         assert applied.code == 1, applied.all
-        assert at.asked() == [A]
+        assert at.requested_zones() == [A]
         assert not at.slices
         error = applied.err.partition("Error: ")[2]
         answer = (
@@ -108,7 +108,7 @@ def test_one_bad_zone_is_left_or_looked_at_again_or_stops_the_run_as_its_row_say
         assert answer in error
         return
     assert applied.code == 0, applied.all
-    assert at.asked() in ([[A, A], [A, B]] if passes else [[A, _beyond(row)]])
+    assert at.requested_zones() in ([[A, A], [A, B]] if passes else [[A, _beyond(row)]])
     assert f" in {A}, spot ({row.kind})" in applied.err or passes
     assert _stands_alone(at)
 
@@ -128,7 +128,7 @@ def test_a_full_reservation_stops_at_once_where_nothing_else_may_be_asked(cli: O
     assert stopped.code == 1, stopped.all
     assert "(reservation-full)" in stopped.err
     assert f"{A}, reserved: Insufficient reserved capacity" in stopped.err.partition("Error: ")[2]
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert not at.slices
 
 
@@ -138,7 +138,7 @@ def test_a_full_reservation_gives_way_to_the_next_model_and_is_not_asked_again(c
     applied = at.run("apply", "-auto-approve", at.write(_reserved("[reserved, spot]")))
     assert applied.code == 0, applied.all
     assert f"Refused in {A}, reserved (reservation-full)" in applied.err
-    assert at.asked() == [A, A]
+    assert at.requested_zones() == [A, A]
     assert _stands_alone(at)
 
 
@@ -155,5 +155,5 @@ def test_a_node_that_is_taken_back_is_asked_for_again_in_its_own_zone_first_only
     applied = at.run("apply", "-auto-approve", at.write(PROFILE + "health: {timeout: 3h}\n"))
     assert applied.code == 0, applied.all
     assert "PREEMPTED" in applied.err
-    assert at.asked() == [A, then]
+    assert at.requested_zones() == [A, then]
     assert _stands_alone(at)

@@ -57,7 +57,7 @@ def test_a_watched_succession_loses_no_request_of_two_thousand(cli: Open) -> Non
         result = _watched(at, 4 * HOUR)
     lost_nothing(clients, at_least=2000)
     assert result.count("Serving at") >= 3
-    assert all(len(client.asked) >= 2 for client in clients)
+    assert all(len(client.requests_by_url) >= 2 for client in clients)
     assert len(at.slices) == 1
     assert at.run("plan", "gemma.yaml", DETAILED).code == 0
 
@@ -73,7 +73,7 @@ def test_a_schedule_of_applies_loses_no_request_either(cli: Open) -> None:
             applied = at.run(*APPLY)
             assert applied.code == 0, applied.all
     lost_nothing(clients, at_least=2000)
-    assert 3 <= len(at.asked()) <= 5, "a run is used for more than half of it, and bought once"
+    assert 3 <= len(at.requested_zones()) <= 5, "a run is used for more than half of it, and bought once"
     assert len(at.slices) == 1
 
 

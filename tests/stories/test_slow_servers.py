@@ -86,9 +86,9 @@ def test_preemptions_are_told_how_many_requests_the_cache_holds(cli: Open) -> No
     done = {"prompt_tokens": 2_700_000, "generation_tokens": 300_000, "request_success.stop": 300}
     at, rows = measured(cli, {**FULL, "num_preemptions": 12, **done})
     hint = rows["preemptions"]["hint"]
-    found = re.search(r"took ([\d,]+) tokens on average.*max_num_seqs: (\d+) ", hint)
-    assert found is not None, hint
-    mean, fitting = int(found[1].replace(",", "")), int(found[2])
+    match = re.search(r"took ([\d,]+) tokens on average.*max_num_seqs: (\d+) ", hint)
+    assert match is not None, hint
+    mean, fitting = int(match[1].replace(",", "")), int(match[2])
     assert mean == pytest.approx(10_000, rel=0.02)  # requests of the readiness probe count as well
     assert fitting == pytest.approx(0.85 * tokens(at) / mean, abs=1)
 

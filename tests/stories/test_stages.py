@@ -37,12 +37,12 @@ def _booting(cli: Open, seconds: float) -> CommandLine:
 def test_status_says_it_without_having_watched(cli: Open) -> None:
     at = _booting(cli, 500)
     result = at.run("status", "gemma.yaml")
-    found = re.search(r"boot +starting: compiling (\d+) of 199, about (\d+) min left", result.out)
-    assert found, result.out
-    assert 0 < int(found[1]) < 199
+    match = re.search(r"boot +starting: compiling (\d+) of 199, about (\d+) min left", result.out)
+    assert match, result.out
+    assert 0 < int(match[1]) < 199
     stage = json.loads(at.run("status", "-json", "gemma.yaml").out)["deployments"][0]["replicas"][0]["stage"]
     assert (stage["name"], stage["of"]) == ("compiling", 199)
-    assert abs(stage["left_seconds"] - 60 * int(found[2])) <= 30
+    assert abs(stage["left_seconds"] - 60 * int(match[2])) <= 30
 
 
 def test_without_a_profile_it_is_counted_without_an_end(cli: Open) -> None:
@@ -66,8 +66,8 @@ def test_of_a_machine_that_says_nothing_of_itself_the_plan_alone_tells(cli: Open
     assert at.run("apply", "-auto-approve", "-wait", "granted", at.write(MEASURED)).code == 0
     at.clock.sleep(120)
     result = at.run("status", "gemma.yaml")
-    found = re.search(r"boot +the machine reports no progress, at least (\d+) min left", result.out)
-    assert found, result.out
-    assert 6 <= int(found[1]) <= 11
+    match = re.search(r"boot +the machine reports no progress, at least (\d+) min left", result.out)
+    assert match, result.out
+    assert 6 <= int(match[1]) <= 11
     at.clock.sleep(900)
     assert "reports no progress" not in at.run("status", "gemma.yaml").out, "it serves"

@@ -39,11 +39,11 @@ def test_list_names_every_address_that_is_remembered_and_show_tells_all_of_one(a
     (name,) = (name for name in at.slices if name.startswith("gemma"))
     listed = json.loads(at.run("state", "list", "-json", "gemma").out)
     assert listed == {"format": "tpudeploy.state-list/1", "resources": [{"address": "gemma[0]", "slices": [name]}]}
-    told = at.run("state", "show", "gemma[0]")
-    assert f'# gemma[0] slice "{name}" {{ ' in told.words
-    assert 'zone = "us-east5-a"' in told.words
-    assert 'asked_at = "2026-' in told.words
-    assert "serving.max_model_len = 16384" in told.words
+    result = at.run("state", "show", "gemma[0]")
+    assert f'# gemma[0] slice "{name}" {{ ' in result.words
+    assert 'zone = "us-east5-a"' in result.words
+    assert 'asked_at = "2026-' in result.words
+    assert "serving.max_model_len = 16384" in result.words
     assert at.run("state", "show", "other").out.count("slice ") == 2
     shown = json.loads(at.run("state", "show", "-json", "gemma[0]").out)
     assert (shown["format"], shown["serial"]) == ("tpudeploy.state-show/1", at.state()["serial"])
@@ -56,16 +56,16 @@ def test_list_names_every_address_that_is_remembered_and_show_tells_all_of_one(a
 
 def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(cli: Open) -> None:
     at = cli()
-    told = at.run("state", "list")
-    assert (told.code, told.all) == (0, "")
+    result = at.run("state", "list")
+    assert (result.code, result.all) == (0, "")
     assert json.loads(at.run("state", "list", "-json").out)["resources"] == []
     for words in (("show", "gemma"), ("pull", "gemma"), ("rm", "gemma", "-auto-approve"), ("history", "gemma")):
-        told = at.run("state", *words)
-        assert (told.code, "gemma has no state here" in told.err) == (1, True), told.all
+        result = at.run("state", *words)
+        assert (result.code, "gemma has no state here" in result.err) == (1, True), result.all
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("lst",), "has no verb `lst`. [TPU0002] Did you mean `list`?"),
         (("show",), "`state show` takes ADDR, not 0"),
@@ -81,12 +81,12 @@ def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(cli: Open) -
     ],
 )
 def test_what_cannot_be_meant_is_a_clear_error_and_changes_nothing(
-    at: CommandLine, words: tuple[str, ...], said: str
+    at: CommandLine, words: tuple[str, ...], message: str
 ) -> None:
     before = at.state()
-    told = at.run("state", *words)
-    assert (told.code, told.out) == (1, "")
-    assert said in told.words
+    result = at.run("state", *words)
+    assert (result.code, result.out) == (1, "")
+    assert message in result.words
     assert at.state() == before
 
 
@@ -99,15 +99,15 @@ def test_pull_prints_what_lies_there_and_history_who_wrote_it(at: CommandLine) -
     assert json.loads(at.run("state", "pull").out) == at.state()
     assert at.run("state", "pull", "gemma").out == (at.folder / ".tpudeploy/state/gemma.json").read_text("utf-8")
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
-    told = json.loads(at.run("state", "history", "-json").out)
-    assert told["format"] == "tpudeploy.state-history/1"
-    serials = [row["serial"] for row in told["states"]]
+    document = json.loads(at.run("state", "history", "-json").out)
+    assert document["format"] == "tpudeploy.state-history/1"
+    serials = [row["serial"] for row in document["states"]]
     assert serials == list(range(at.state()["serial"], at.state()["serial"] - 11, -1))
-    assert [row["is_current"] for row in told["states"]] == [True, *[False] * 10]
-    operations = [row["written"]["operation"] for row in told["states"]]
+    assert [row["is_current"] for row in document["states"]] == [True, *[False] * 10]
+    operations = [row["written"]["operation"] for row in document["states"]]
     assert operations[0] == "finish"
     assert {"apply", "destroy"} <= set(operations)
-    assert all(row["written"]["by"].startswith("ada@") for row in told["states"])
+    assert all(row["written"]["by"].startswith("ada@") for row in document["states"])
     text = at.run("state", "history", "gemma").out.splitlines()
     assert text[0].split() == ["SERIAL", "WRITTEN", "BY", "IN", "SLICES"]
     assert text[1].split()[:2] == [str(serials[0]), "now"]
@@ -121,10 +121,10 @@ def test_in_a_bucket_history_is_what_its_versioning_keeps(cli: Open, *, versione
     at = cli(versioned_buckets=["states"] if versioned else [])
     assert at.run("apply", "-auto-approve", at.write(), *BUCKET).code == 0
     now = json.loads(at.run("state", "pull", *BUCKET).out)
-    told = at.run("state", "history", *BUCKET)
-    serials = [int(line.split()[0]) for line in told.out.splitlines()[1:]]
+    result = at.run("state", "history", *BUCKET)
+    serials = [int(line.split()[0]) for line in result.out.splitlines()[1:]]
     assert serials == (list(range(now["serial"], 0, -1)) if versioned else [now["serial"]])
-    assert ("object versioning" in told.err) != versioned
+    assert ("object versioning" in result.err) != versioned
     if versioned:
         assert json.loads(at.run("state", "pull", "-serial", "1", *BUCKET).out)["serial"] == 1
 
@@ -146,9 +146,9 @@ def test_a_slice_is_forgotten_only_after_a_yes_and_runs_on(at: CommandLine) -> N
     dry = at.run("state", "rm", "-dry-run", "gemma")
     assert (dry.code, dry.out) == (0, refused.out)
     assert at.run("state", "list").out == "gemma[0]\n"
-    told = at.run("state", "rm", "-auto-approve", "gemma[0]")
-    assert told.code == 0
-    assert "Removed 1 slice of gemma from the state. gemma has no state any more" in told.words
+    result = at.run("state", "rm", "-auto-approve", "gemma[0]")
+    assert result.code == 0
+    assert "Removed 1 slice of gemma from the state. gemma has no state any more" in result.words
     assert at.run("state", "list").out == ""
     assert changing(at) == sent
     assert at.slices == {name: "ACTIVE"}
@@ -173,9 +173,9 @@ def test_one_of_two_replicas_is_forgotten_and_the_other_is_not(at: CommandLine) 
     at.write(TWO)
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     first, second = sorted(at.slices)
-    told = at.run("state", "rm", "-auto-approve", "gemma[1]", "gemma[1]")
-    assert told.code == 0
-    assert "Removed 1 slice of gemma from the state. `tpudeploy gc` would delete them" in told.words
+    result = at.run("state", "rm", "-auto-approve", "gemma[1]", "gemma[1]")
+    assert result.code == 0
+    assert "Removed 1 slice of gemma from the state. `tpudeploy gc` would delete them" in result.words
     assert at.run("state", "list").out == "gemma[0]\n"
     assert f"- {second}" in at.run("gc").out
     assert sorted(at.slices) == [first, second]
@@ -185,9 +185,9 @@ def test_one_of_two_replicas_is_forgotten_and_the_other_is_not(at: CommandLine) 
 def test_what_a_run_has_begun_is_not_moved_away_from_under_it_unasked(cli: Open, words: tuple[str, ...]) -> None:
     at = cli(timings={"waiting": 7200.0})
     assert at.run("apply", "-auto-approve", "-timeout", "5m", at.write()).code == 12
-    told = at.run("state", *words)
-    assert told.code == 1
-    assert " began on gemma has not ended." in told.err
+    result = at.run("state", *words)
+    assert result.code == 1
+    assert " began on gemma has not ended." in result.err
     assert at.run("state", "list").out == "gemma[0]\n"
     assert at.run("state", *words, "-force").code == 0
     assert at.run("state", "list", "gemma").code == 1
@@ -209,10 +209,10 @@ def test_a_run_whose_state_is_taken_away_by_force_stops_and_buys_nothing_more(cl
                     workspace.state_rm("gemma", force=True)
 
     at.clock.on_advance.append(take_away)
-    told = at.run("apply", "-auto-approve", "gemma.yaml")
-    assert told.code == 11, told.all
-    assert "The state of gemma is no longer the one that this run began with" in told.err
-    assert at.asked() == ["us-east5-a"]
+    result = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert result.code == 11, result.all
+    assert "The state of gemma is no longer the one that this run began with" in result.err
+    assert at.requested_zones() == ["us-east5-a"]
     assert at.run("state", "list").out == ("chat[0]\n" if deed == "move" else "")
 
 
@@ -222,9 +222,9 @@ def test_a_renamed_deployment_keeps_its_slice_its_lineage_and_its_endpoint(cli: 
     assert at.run("apply", "-auto-approve", at.write(), *where).code == 0
     slices, output = dict(at.slices), at.run("output", "gemma", *where).out
     before = json.loads(at.run("state", "pull", "gemma", *where).out)
-    told = at.run("state", "mv", "gemma", "chat", *where)
-    assert (told.code, told.out) == (0, "Moved gemma to chat.\n"), told.err
-    assert "write `name: chat` into the profile" in told.words
+    result = at.run("state", "mv", "gemma", "chat", *where)
+    assert (result.code, result.out) == (0, "Moved gemma to chat.\n"), result.err
+    assert "write `name: chat` into the profile" in result.words
     after = json.loads(at.run("state", "pull", "chat", *where).out)
     assert (after["lineage"], after["records"]) == (before["lineage"], before["records"])
     assert after["serial"] == before["serial"] + 1
@@ -242,8 +242,8 @@ def test_a_new_profile_under_the_old_name_buys_its_own_and_neither_is_garbage(at
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert len(at.slices) == 2
     for words in (("gemma.yaml",), ()):
-        found = at.run("gc", "-foreign", "-auto-approve", *words)
-        assert (found.code, "Nothing to remove" in found.out) == (0, True), found.all
+        result = at.run("gc", "-foreign", "-auto-approve", *words)
+        assert (result.code, "Nothing to remove" in result.out) == (0, True), result.all
     assert moved in at.slices
 
 
@@ -288,8 +288,8 @@ def test_a_slice_is_moved_to_another_index_and_a_smaller_profile_keeps_it(at: Co
     at.write(TWO)
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     first, second = sorted(at.slices)
-    taken = at.run("state", "mv", "gemma[1]", "gemma[0]")
-    assert (taken.code, f"gemma[0] already has a slice: {first}" in taken.err) == (1, True)
+    result = at.run("state", "mv", "gemma[1]", "gemma[0]")
+    assert (result.code, f"gemma[0] already has a slice: {first}" in result.err) == (1, True)
     assert at.run("state", "rm", "-auto-approve", "gemma[0]").code == 0
     assert at.run("state", "mv", "gemma[1]", "gemma[0]").out == "Moved gemma[1] to gemma[0].\n"
     at.write()
@@ -298,7 +298,7 @@ def test_a_slice_is_moved_to_another_index_and_a_smaller_profile_keeps_it(at: Co
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("gemma", "gemma"), "gemma and gemma are the same address"),
         (("gemma", "chat[0]"), "gemma and chat[0] are not the same kind of address"),
@@ -308,13 +308,13 @@ def test_a_slice_is_moved_to_another_index_and_a_smaller_profile_keeps_it(at: Co
         (("gemma[5]", "gemma[1]"), "No state here tracks gemma[5]"),
     ],
 )
-def test_a_move_that_cannot_be_changes_nothing(at: CommandLine, words: tuple[str, ...], said: str) -> None:
+def test_a_move_that_cannot_be_changes_nothing(at: CommandLine, words: tuple[str, ...], message: str) -> None:
     other = at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("apply", "-auto-approve", other).code == 0
     before = (at.state(), at.state("other"))
-    told = at.run("state", "mv", *words)
-    assert told.code == 1
-    assert said in told.words
+    result = at.run("state", "mv", *words)
+    assert result.code == 1
+    assert message in result.words
     assert (at.state(), at.state("other")) == before
     assert at.run("state", "list").out == "gemma[0]\nother[0]\n"
 
@@ -332,10 +332,14 @@ def test_a_pushed_state_must_be_later_and_of_the_same_lineage(at: CommandLine) -
     older = {**now, "serial": now["serial"] - 1}
     alike = {**now, "next_attempt": 7}
     foreign = {**now, "lineage": "f" * 32, "serial": now["serial"] + 5}
-    for tree, said in ((older, "which is older than"), (alike, "which is no newer than"), (foreign, "another lineage")):
+    for tree, message in (
+        (older, "which is older than"),
+        (alike, "which is no newer than"),
+        (foreign, "another lineage"),
+    ):
         at.write(json.dumps(tree), "given.json")
-        told = at.run("state", "push", "given.json")
-        assert (told.code, said in told.words, "With -force" in told.words) == (1, True, True), told.all
+        result = at.run("state", "push", "given.json")
+        assert (result.code, message in result.words, "With -force" in result.words) == (1, True, True), result.all
         assert at.state() == now
     at.write(json.dumps(now), "given.json")
     assert "is already the same" in at.run("state", "push", "given.json").out
@@ -358,9 +362,9 @@ def test_a_forced_state_says_what_it_forgets_and_gives_no_name_twice(at: Command
     now = at.state()
     empty = {**now, "serial": 1, "next_attempt": 0, "records": []}
     at.write(json.dumps(empty), "given.json")
-    told = at.run("state", "push", "-force", "given.json")
-    assert told.code == 0
-    assert f"are now untracked: {name} (us-east5-a, spot): $1.40/h" in told.words
+    result = at.run("state", "push", "-force", "given.json")
+    assert result.code == 0
+    assert f"are now untracked: {name} (us-east5-a, spot): $1.40/h" in result.words
     assert (at.state()["serial"], at.state()["next_attempt"]) == (now["serial"] + 1, now["next_attempt"])
     assert f"- {name}" in at.run("gc").out
 
@@ -370,9 +374,9 @@ def test_what_is_no_state_is_never_pushed(at: CommandLine, text: str) -> None:
     before = at.state()
     at.write(text, "given.json")
     for words in (("push", "given.json"), ("push", "-force", "given.json")):
-        told = at.run("state", *words)
-        assert (told.code, told.out) == (1, "")
-        assert "given.json" in told.err
+        result = at.run("state", *words)
+        assert (result.code, result.out) == (1, "")
+        assert "given.json" in result.err
     assert at.state() == before
 
 
@@ -395,9 +399,9 @@ def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
     with Workspace.open(at.folder, backend=backend, clock=at.clock) as hers:
         lease = hers.adapters.states.lock("gemma", "apply")
         began = at.clock.now()
-        told = at.run("apply", "-auto-approve", "-lock-timeout", "20s", "gemma.yaml", *where)
-        assert (told.code, at.asked()) == (10, [])
-        assert "gemma: Waiting for the lock, asking again in 1s: The state of gemma is locked by ada@" in told.err
+        result = at.run("apply", "-auto-approve", "-lock-timeout", "20s", "gemma.yaml", *where)
+        assert (result.code, at.requested_zones()) == (10, [])
+        assert "gemma: Waiting for the lock, asking again in 1s: The state of gemma is locked by ada@" in result.err
         assert 20 <= at.clock.now() - began < 25
         assert "Waiting" not in at.run("apply", "-auto-approve", "gemma.yaml", *where).err
 
@@ -408,9 +412,9 @@ def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
 
         at.clock.on_advance.append(free)
         monkeypatch.setenv("TPUDEPLOY_LOCK_TIMEOUT", "5m")
-        told = at.run("apply", "-auto-approve", "gemma.yaml", *where)
-        assert told.code == 0, told.all
-        assert "asking again in 16s" in told.err
+        result = at.run("apply", "-auto-approve", "gemma.yaml", *where)
+        assert result.code == 0, result.all
+        assert "asking again in 16s" in result.err
     assert len(at.slices) == 1
 
 
@@ -430,27 +434,27 @@ def test_what_was_changed_can_be_read_by_programs(at: CommandLine) -> None:
     (name,) = at.slices
     kept = at.write(at.run("state", "pull").out, "kept.json")
 
-    def told(*words: str) -> dict[str, object]:
-        said = at.run("state", *words, "-json")
-        assert said.code == 0, said.all
-        tree: dict[str, object] = json.loads(said.out)
+    def state_document(*words: str) -> dict[str, object]:
+        message = at.run("state", *words, "-json")
+        assert message.code == 0, message.all
+        tree: dict[str, object] = json.loads(message.out)
         assert tree.pop("format") == "tpudeploy.state-change/1"
         return tree
 
     gone: dict[str, object] = {"type": "rm", "changes": [{"deployment": "gemma", "forgotten": [name]}]}
-    assert told("rm", "-dry-run", "gemma") == {**gone, "is_dry_run": True}
-    assert told("rm", "-auto-approve", "gemma") == {**gone, "is_dry_run": False}
+    assert state_document("rm", "-dry-run", "gemma") == {**gone, "is_dry_run": True}
+    assert state_document("rm", "-auto-approve", "gemma") == {**gone, "is_dry_run": False}
     put: dict[str, object] = {"type": "push", "deployment": "gemma", "forgotten": []}
-    assert told("push", kept) == {**put, "is_changed": True}
-    assert told("push", kept) == {**put, "is_changed": False}
-    assert told("mv", "gemma", "chat") == {"type": "mv", "source": "gemma", "target": "chat"}
+    assert state_document("push", kept) == {**put, "is_changed": True}
+    assert state_document("push", kept) == {**put, "is_changed": False}
+    assert state_document("mv", "gemma", "chat") == {"type": "mv", "source": "gemma", "target": "chat"}
 
 
 @pytest.mark.instant("whole screens, with their moments")
 def test_the_screens_read_well(at: CommandLine) -> None:
     def holds(name: str, *words: str) -> None:
-        said = at.run(*words)
-        shown = f"$ tpudeploy {' '.join(words)}\n{said.out}{said.err}[exit {said.code}]\n"
+        message = at.run(*words)
+        shown = f"$ tpudeploy {' '.join(words)}\n{message.out}{message.err}[exit {message.code}]\n"
         assert_golden(f"screens/{name}", re.sub(r"operation-[0-9a-f-]+", "OPERATION", shown), folder=at.folder)
 
     holds("state-show", "state", "show", "gemma[0]")

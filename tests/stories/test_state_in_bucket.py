@@ -113,7 +113,7 @@ def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(
     assert "`apply`, https://gitlab.example/jobs/7) for 0:01:30" in result.words
     assert "Try again" in result.words
     assert f"tpudeploy force-unlock {lease.info.id}" in result.words
-    assert not at.asked()
+    assert not at.requested_zones()
     assert at.run("plan", "gemma.yaml", *BACKEND).code == 0
     workspace.adapters.states.unlock(lease)
     assert at.run(*APPLY, *BACKEND).code == 0
@@ -186,7 +186,7 @@ def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(cli: Open) ->
 
     def steal() -> None:
         """While the first request is under way."""
-        if at.asked() and not leases:
+        if at.requested_zones() and not leases:
             holder = workspace.adapters.states.holder("gemma")
             assert holder is not None
             workspace.adapters.states.force_unlock(holder.id)
@@ -196,7 +196,7 @@ def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(cli: Open) ->
     zombie = at.run(*APPLY, *BACKEND)
     assert zombie.code == 1
     assert "lost the lock" in zombie.words
-    assert at.asked() == ["us-east5-a"]
+    assert at.requested_zones() == ["us-east5-a"]
     (lease,) = leases
     assert workspace.adapters.states.holder("gemma") == lease.info
     (name,) = at.slices
@@ -217,7 +217,7 @@ def test_a_state_that_cannot_be_uploaded_stops_the_run_and_is_kept_here(cli: Ope
     kept = at.folder / ".tpudeploy" / "errored" / "gemma.json"
     assert f"tpudeploy state push {kept}" in result.err.replace("\n", " ")
     assert json.loads(kept.read_text(encoding="utf-8"))["deployment"] == "gemma"
-    assert not at.asked()
+    assert not at.requested_zones()
     at.emulator._cloud.troubles.clear()
     assert at.run(*APPLY, *BACKEND).code == 0
     assert len(at.slices) == 1
@@ -281,7 +281,7 @@ def test_what_keeps_us_from_the_bucket_is_said_before_anything_is_asked(
     assert result.code == 1
     assert words in result.words
     assert "Traceback" not in result.all
-    assert not at.asked()
+    assert not at.requested_zones()
 
 
 def test_a_backend_that_cannot_be_is_a_plain_error(cli: Open) -> None:

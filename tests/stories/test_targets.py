@@ -82,9 +82,9 @@ def test_prevent_destroy_stops_a_replacement_that_was_asked_for_and_a_removal(cl
     at = cli()
     profile = _deployed(at, PROFILE + "lifecycle: {prevent_destroy: true}\n")
     for words in (("apply", "-auto-approve", "-replace", "gemma"), ("plan", "-destroy"), ("plan", "-replace", "gemma")):
-        told = at.run(*words, profile)
-        assert told.code == 13, told.all
-        assert "gemma[0] may not be destroyed" in told.err
+        result = at.run(*words, profile)
+        assert result.code == 13, result.all
+        assert "gemma[0] may not be destroyed" in result.err
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
@@ -112,11 +112,11 @@ def test_a_yes_for_a_part_is_no_yes_for_the_whole(cli: Open) -> None:
     at = cli(trouble=[{"fault": "wait-for-ever"}])
     profile = at.write(TWO)
     assert at.run("apply", "-auto-approve", "-target", "gemma[1]", "-timeout", "5m", profile).code == 12
-    asked = len(at.asked())
-    told = at.run("apply", profile)
-    assert told.code == 1
-    assert "Approval needs an interactive terminal" in told.err
-    assert len(at.asked()) == asked
+    request_count = len(at.requested_zones())
+    result = at.run("apply", profile)
+    assert result.code == 1
+    assert "Approval needs an interactive terminal" in result.err
+    assert len(at.requested_zones()) == request_count
     assert at.run("apply", "-target", "gemma[1]", "-timeout", "5m", profile).code == 12, "that was approved"
 
 
@@ -152,7 +152,7 @@ def test_of_several_deployments_only_the_named_one_is_planned(cli: Open) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("-target", "gema"), "There is no gema in this plan."),
         (("-target", "gemma[1]"), "There is no gemma[1] in this plan."),
@@ -166,11 +166,11 @@ def test_of_several_deployments_only_the_named_one_is_planned(cli: Open) -> None
         (("-parallelism", "0"), "`0` is not a positive integer"),
     ],
 )
-def test_an_address_that_nothing_has_is_an_error(cli: Open, words: tuple[str, ...], said: str) -> None:
+def test_an_address_that_nothing_has_is_an_error(cli: Open, words: tuple[str, ...], message: str) -> None:
     at = cli()
-    told = at.run("plan", at.write(), *words)
-    assert told.code == 1
-    assert said in told.err, told.err
+    result = at.run("plan", at.write(), *words)
+    assert result.code == 1
+    assert message in result.err, result.err
 
 
 def test_without_a_refresh_nothing_is_asked_of_the_cloud(cli: Open) -> None:

@@ -36,17 +36,17 @@ placement:
 def test_the_transcript_in_readme_is_what_is_printed(cli: Open) -> None:
     at: CommandLine = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     at.write(PROFILE)
-    answer = [_said(at, "plan -out monday.plan gemma.yaml"), _said(at, "apply monday.plan")]
+    answer = [_transcript(at, "plan -out monday.plan gemma.yaml"), _transcript(at, "apply monday.plan")]
     (node,) = at.emulator._cloud.nodes.values()
     node.spec = {**node.spec, "labels": {**node.spec["labels"], "team": "ads"}}
-    answer += [_said(at, "drift gemma.yaml"), _said(at, "plan gemma.yaml --set tpu.type=v6e-4")]
+    answer += [_transcript(at, "drift gemma.yaml"), _transcript(at, "plan gemma.yaml --set tpu.type=v6e-4")]
     text = README.read_text(encoding="utf-8")
     shown = lasting("".join(answer), at.folder).rstrip() + "\n"
     hold(README, _BLOCK.sub(lambda _: shown, text, count=1))
     assert shown in README.read_text(encoding="utf-8")
 
 
-def _said(at: CommandLine, line: str) -> str:
+def _transcript(at: CommandLine, line: str) -> str:
     """Both streams, in the order of time; without the note of the sizing, which `size` explains."""
     with redirect_stderr(sys.stdout):
         result = at.run(*line.split())

@@ -29,7 +29,7 @@ def test_told_in_the_middle_that_only_a_person_can_help_it_watches_what_was_aske
     granted = at.run(*APPLY)
     assert granted.code == 0, granted.all
     assert "Permission 'tpu.queuedResources.create' denied" in granted.err
-    assert at.asked() == [A, B, WEST]
+    assert at.requested_zones() == [A, B, WEST]
     holds(at)
 
 
@@ -40,7 +40,7 @@ def test_and_stops_once_nothing_of_that_can_be_granted_any_more(cli: Open) -> No
     stopped = at.run(*APPLY)
     assert stopped.code == 1
     assert "tpudeploy explain permission" in stopped.err
-    assert at.asked() == [A, B, WEST]
+    assert at.requested_zones() == [A, B, WEST]
     assert at.slices == {}
 
 
@@ -54,7 +54,7 @@ def test_one_replica_that_cannot_go_on_ends_the_run_which_names_what_the_others_
     answer = stopped.err.partition("Still outstanding: ")[2].splitlines()[0]
     assert all(name in answer for name in at.slices)
     assert at.run(*APPLY).code == 0
-    assert at.asked() == [A, B, WEST, A, A, B, WEST]
+    assert at.requested_zones() == [A, B, WEST, A, A, B, WEST]
     holds(at, slices=2)
 
 
@@ -111,7 +111,7 @@ def test_killed_and_come_back_to_after_a_while_exactly_one_slice_is_kept(cli: Op
     assert len(at.emulator.billed()) == sum(seconds < NEVER for seconds in after.values())
     resumed = at.run("apply", "gemma.yaml")  # approved already, and no terminal to ask
     assert resumed.code == 0, resumed.all
-    assert at.asked() == [A, B, WEST, CENTRAL]
+    assert at.requested_zones() == [A, B, WEST, CENTRAL]
     holds(at)
     gives_back(at)
 
@@ -140,5 +140,5 @@ def test_a_timeout_keeps_every_request_names_them_all_and_a_rerun_asks_for_none_
     assert at.run("status", "gemma.yaml").words.count("waiting for chips") == 4
     resumed = at.run("apply", "gemma.yaml")
     assert resumed.code == 0, resumed.all
-    assert at.asked() == [A, B, WEST, CENTRAL]
+    assert at.requested_zones() == [A, B, WEST, CENTRAL]
     holds(at)

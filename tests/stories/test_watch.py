@@ -50,7 +50,7 @@ def test_what_is_preempted_is_asked_for_again_in_the_same_zone_first_and_serves_
     result = _watched(at, 2 * HOUR, (HOUR, _preempt(at)))
     assert result.code == 130
     assert result.err.count("Serving at") == 2
-    assert at.asked() == [A, B, B]
+    assert at.requested_zones() == [A, B, B]
     assert list(at.slices.values()) == ["ACTIVE"]  # the husk is gone, its quota is back
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
@@ -60,7 +60,7 @@ def test_the_end_of_a_flex_start_run_is_another_request(cli: Open) -> None:
     at.write(PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 1h"))
     result = _watched(at, 2.5 * HOUR)
     assert result.err.count("Serving at") == 3
-    assert at.asked() == [A, A, A]
+    assert at.requested_zones() == [A, A, A]
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
@@ -69,7 +69,7 @@ def test_what_serves_is_left_alone_and_nothing_is_said_of_it(cli: Open) -> None:
     at = cli()
     at.write()
     result = _watched(at, 2 * HOUR)
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     assert result.err.count("\n") < 25
     assert at.state()["goal"] is None  # it was reached; there is nothing to go on with
 
@@ -97,7 +97,7 @@ def test_a_colleague_who_destroys_it_meanwhile_has_the_last_word(cli: Open) -> N
     assert result.code == 11
     assert "was changed by another run; this one stops watching it" in result.err
     assert not at.slices
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
 
 
 def test_a_colleague_who_applies_the_same_profile_meanwhile_changes_nothing(cli: Open) -> None:

@@ -27,9 +27,9 @@ ANYWHERE = PROFILE.partition("placement:")[0] + (
 HOUR, DAY = 3600.0, 86400.0
 
 
-def rows(said: str) -> dict[tuple[str, str], str]:
+def rows(output: str) -> dict[tuple[str, str], str]:
     """What the table says of each pair, in its order."""
-    table = said.partition("\n\n")[2].partition("\n\n")[0].splitlines()[1:]
+    table = output.partition("\n\n")[2].partition("\n\n")[0].splitlines()[1:]
     words = [line.split(None, 2) for line in table]
     return {(zone, model): " ".join("".join(rest).split()) for zone, model, *rest in words}
 
@@ -152,7 +152,7 @@ def test_pairs_stand_in_the_order_in_which_apply_asks_them(cli: Open, zones: str
     profile = at.write(PROFILE.replace("[us-east5-a, us-east5-b, europe-west4-a]", zones))
     listed = [zone for (zone, _), pair in pairs(at, profile).items() if pair["standing"] == "open"]
     at.run("apply", "-auto-approve", profile, "-timeout", "12m")
-    assert list(dict.fromkeys(at.asked()))[: len(listed) - 1] == listed[:-1]
+    assert list(dict.fromkeys(at.requested_zones()))[: len(listed) - 1] == listed[:-1]
     assert listed[-1] == A
 
 

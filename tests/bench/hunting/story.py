@@ -18,16 +18,16 @@ from tpudeploy.domain.step import Forget, GiveUp, Release, Request, Step, Wait
 def lines(job: Job, index: int) -> Iterator[str]:
     for requests in job.requests:
         here = world(job.setting, job.seed, index)
-        told: list[tuple[float, str]] = []
+        lines_by_time: list[tuple[float, str]] = []
 
-        def tell(at: float, record: Record, step: Step, told: list[tuple[float, str]] = told) -> None:
+        def tell(at: float, record: Record, step: Step, lines_by_time: list[tuple[float, str]] = lines_by_time) -> None:
             if not isinstance(step, Wait):
-                told.append((at, _said(record, step)))
+                lines_by_time.append((at, _describe(record, step)))
 
         outcome = hunt(here, requests, job.models, tell=tell)
-        told += _windows(here, outcome.usable_at)
+        lines_by_time += _windows(here, outcome.usable_at)
         yield f"{row(requests)}: usable after {outcome.usable_at / MINUTE:.2f} min, oracle {oracle(here) / MINUTE:.2f}"
-        yield from (f"{at / MINUTE:9.2f}  {text}" for at, text in sorted(told, key=lambda row: row[0]))
+        yield from (f"{at / MINUTE:9.2f}  {text}" for at, text in sorted(lines_by_time, key=lambda row: row[0]))
 
 
 def _windows(here: World, until: float) -> Iterator[tuple[float, str]]:
@@ -41,7 +41,7 @@ def _windows(here: World, until: float) -> Iterator[tuple[float, str]]:
             at = window.closes
 
 
-def _said(record: Record, step: Step) -> str:
+def _describe(record: Record, step: Step) -> str:
     match step:
         case Request():
             return f"request   {step.candidate.zone} {step.candidate.provisioning}"
