@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from http.client import HTTPConnection
 from pathlib import Path
@@ -232,7 +232,7 @@ def test_an_address_in_use_is_counted_where_its_machine_stands() -> None:
 
 def test_a_wrong_permission_is_refused() -> None:
     row = next(r for r in ROWS if r.path == "projects.testIamPermissions")
-    wrong = Row(**{**vars_of(row), "asked": {"resource": "projects/p", "body": {"permissions": ["tpu.*"]}}})
+    wrong = replace(row, arguments={"resource": "projects/p", "body": {"permissions": ["tpu.*"]}})
     with world() as w, refused(400, "INVALID_ARGUMENT", "not valid"):
         wrong.call(w)
 
@@ -299,10 +299,6 @@ def test_any_body_is_taken_or_refused(shared: World, body: Any) -> None:
         for sent in (body, {"permissions": body}):
             http, output = _raw(shared, "POST", path, json.dumps(sent))
             assert http in (200, 400), output
-
-
-def vars_of(row: Row) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in ("document", "path", "asked", "reply", "no")}
 
 
 def _raw(w: World, method: str, path: str, body: str | None) -> tuple[int, Any]:
