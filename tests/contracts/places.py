@@ -16,6 +16,15 @@ from tpudeploy.emulator.storage_objects import Conditions, StoredObject
 from tpudeploy.ports import StateBackend
 
 BUCKET, PREFIX = "states", "team/a"
+# What may happen to one call and leave its sender without an answer.
+LOST_CALLS: Mapping[str, Mapping[str, Any]] = {
+    "503 before": {"fault": "unavailable"},
+    "503 after it was carried out": {"fault": "failed-reply"},
+    "429": {"fault": "rate-limit"},
+    "no connection": {"fault": "connection-refused"},
+    "reply lost": {"fault": "lost-reply"},
+    "reply lost, the connection closed": {"fault": "lost-reply", "close": True},
+}
 
 
 class Place(Protocol):

@@ -13,7 +13,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from contracts.places import BUCKET, PREFIX, InBucket, in_bucket
+from contracts.places import BUCKET, LOST_CALLS, PREFIX, InBucket, in_bucket
 from contracts.samples import EMPTY, FULL, GRANTED, REFUSED
 
 from tpudeploy import Workspace
@@ -24,15 +24,6 @@ from tpudeploy.ports import StateBackend
 
 INSERT, GET, LIST, DELETE = (f"storage.objects.{name}" for name in ("insert", "get", "list", "delete"))
 LATER = replace(EMPTY, serial=1)
-# What may happen to one call and leave its sender without an answer.
-LOST: Mapping[str, Mapping[str, Any]] = {
-    "503 before": {"fault": "unavailable"},
-    "503 after it was carried out": {"fault": "failed-reply"},
-    "429": {"fault": "rate-limit"},
-    "no connection": {"fault": "connection-refused"},
-    "reply lost": {"fault": "lost-reply"},
-    "reply lost, the connection closed": {"fault": "lost-reply", "close": True},
-}
 WEEK = 7 * 86400.0
 
 
@@ -42,9 +33,9 @@ def bucket(tmp_path: Path) -> Iterator[InBucket]:
         yield bucket
 
 
-@pytest.fixture(params=LOST)
+@pytest.fixture(params=LOST_CALLS)
 def lost(request: pytest.FixtureRequest) -> Mapping[str, Any]:
-    return LOST[request.param]
+    return LOST_CALLS[request.param]
 
 
 def sent(bucket: InBucket, method: str, name: str = "") -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from google.api_core.client_options import ClientOptions
@@ -32,11 +32,11 @@ class World:
 
     @cached_property
     def alpha(self) -> Any:
-        return self._discovery("v2alpha1")
+        return self.discovery("tpu", "v2alpha1")
 
     @cached_property
     def beta(self) -> Any:
-        return self._discovery("v2")
+        return self.discovery("tpu", "v2")
 
     @cached_property
     def typed(self) -> tpu_v2.TpuClient:
@@ -99,34 +99,36 @@ class World:
         for client in self._made:
             client.close()
 
-    def _discovery(self, version: str) -> Any:
-        made = build(
-            "tpu",
+    def discovery(self, service: str, version: str, path: str = "") -> Any:
+        """Return Google's discovery client of a service, which the emulator serves under `path`."""
+        client = build(
+            service,
             version,
             credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth has no types here
-            client_options=ClientOptions(api_endpoint=f"http://{self.emulator.host}"),
+            client_options=ClientOptions(api_endpoint=f"http://{self.emulator.host}{path}"),
             static_discovery=True,
             cache_discovery=False,
         )
-        self._made.append(made)
-        return made
+        self._made.append(client)
+        return client
 
 
+W = TypeVar("W", bound=World)
 AT_ONCE = dict.fromkeys(("node_ready", "boot", "neighbour"), 0)
 QUICK = AT_ONCE | {"queued": 1, "waiting": 1, "provisioning": 4, "suspending": 2, "preempted": 2, "deleting": 2}
 
 
+def world(*trouble: Mapping[str, Any], **settings: Any) -> AbstractContextManager[World]:
+    return running_world(World, *trouble, **settings)
+
+
 @contextmanager
-def world(*trouble: Mapping[str, Any], **settings: Any) -> Iterator[World]:
+def running_world(kind: type[W], *trouble: Mapping[str, Any], **settings: Any) -> Iterator[W]:
     """A cloud of simulated nodes with this trouble. Its times are short and exact: they are what is tested."""
     clock = VirtualClock()
     scenario = {"nodes": "simulated", "jitter": 0, "timings": QUICK, "trouble": list(trouble)} | settings
-    with emulator.running(clock=clock, scenario=scenario) as running:
-        made = World(running, clock)
-        try:
-            yield made
-        finally:
-            made.close()
+    with emulator.running(clock=clock, scenario=scenario) as running, closing(kind(running, clock)) as cloud_world:
+        yield cloud_world
 
 
 def qr(name: str = "a", zone: str = ZONE) -> str:

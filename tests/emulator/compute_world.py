@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import Any
 
 import pytest
-from emulator.cloud_world import QUICK, ZONE, World
-from google.api_core.client_options import ClientOptions
-from google.auth.credentials import AnonymousCredentials
-from googleapiclient.discovery import build
+from emulator.cloud_world import ZONE, World, running_world
 from googleapiclient.errors import HttpError
-
-from tpudeploy import emulator
-from tpudeploy.emulator import VirtualClock
 
 FAMILY = "ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e"
 SCHEDULING: Mapping[str, Mapping[str, Any]] = {
@@ -65,16 +59,7 @@ def body(name: str = "a", zone: str = ZONE, *, model: str = "SPOT", **settings: 
 class ComputeWorld(World):
     @cached_property
     def compute(self) -> Any:
-        made = build(
-            "compute",
-            "v1",
-            credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth has no types here
-            client_options=ClientOptions(api_endpoint=f"http://{self.emulator.host}/compute/v1/"),
-            static_discovery=True,
-            cache_discovery=False,
-        )
-        self._made.append(made)
-        return made
+        return self.discovery("compute", "v1", "/compute/v1/")
 
     def insert(self, name: str = "a", zone: str = ZONE, **settings: Any) -> dict[str, Any]:
         """The insert's operation; the settings are those of `body`, and `request_id`."""
@@ -129,17 +114,8 @@ class ComputeWorld(World):
         return seen
 
 
-@contextmanager
-def world(*trouble: Mapping[str, Any], **settings: Any) -> Iterator[ComputeWorld]:
-    """A cloud of simulated nodes with this trouble. Its times are short and exact: they are what is tested."""
-    clock = VirtualClock()
-    scenario = {"nodes": "simulated", "jitter": 0, "timings": QUICK, "trouble": list(trouble)} | settings
-    with emulator.running(clock=clock, scenario=scenario) as running:
-        made = ComputeWorld(running, clock)
-        try:
-            yield made
-        finally:
-            made.close()
+def world(*trouble: Mapping[str, Any], **settings: Any) -> AbstractContextManager[ComputeWorld]:
+    return running_world(ComputeWorld, *trouble, **settings)
 
 
 @contextmanager

@@ -118,10 +118,10 @@ def test_a_host_is_reported_only_with_a_persons_yes_and_only_where_its_log_names
             assert "Nothing was done." in agent.call("report_host", address="gemma[0]").text
     assert at.slices == {name: "ACTIVE"}
     with connected(at, person=says(approve=True)) as agent:
-        answer = agent.told("report_host", address="gemma[0]")
+        answer = agent.document("report_host", address="gemma[0]")
         assert (answer["is_accepted"], answer["is_deleted"]) == (False, True)
         assert BAD_CHIP in answer["description"]
-        assert "report the host of gemma[0]" in agent.asked[0]
+        assert "report the host of gemma[0]" in agent.questions[0]
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     with connected(at, person=says(approve=True)) as agent:
         assert "names no fault of the machine" in agent.call("report_host", address="gemma[0]").text

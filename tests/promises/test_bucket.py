@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import cache
@@ -13,11 +12,12 @@ from random import Random
 from typing import Any
 
 import pytest
+from contracts.places import LOST_CALLS
 from promises.mortal import Fuse, Stop
-from promises.trial import TRIES, Trial, trial
+from promises.trial import Trial, trial
 
 from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
-from tpudeploy.domain.errors import StalePlan, StateError
+from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.report import Report
 from tpudeploy.workspace import Workspace
@@ -28,12 +28,7 @@ FULL = {"fault": "stockout", "zone": "us-east5-a"}
 CALM = Patience(poll_first=60.0, poll_most=60.0)  # quiet looks are all alike
 # What may become of one request to the bucket. A run goes on after each of them.
 SINGLE: Mapping[str, Mapping[str, Any]] = {
-    "503 before": {"fault": "unavailable"},
-    "503 after it was carried out": {"fault": "failed-reply"},
-    "429": {"fault": "rate-limit"},
-    "no connection": {"fault": "connection-refused"},
-    "reply lost": {"fault": "lost-reply"},
-    "reply lost, the connection closed": {"fault": "lost-reply", "close": True},
+    **LOST_CALLS,
     "late": {"fault": "slow", "seconds": 100},
 }
 # Longer than one call is sent again for. The run may have to be run again.
@@ -212,33 +207,6 @@ def _held(fuse: Fuse) -> bool:
     """Whether the lock was held when the fuse blew: before what passed last, it was taken more often than freed."""
     before = Counter(fuse.passed[: fuse.at])
     return before["lock"] > before["unlock"]
-
-
-def test_two_runs_side_by_side_end_with_one_slice() -> None:
-    with trial(backend=BACKEND) as at:
-        profile = at.profile()
-
-        def run() -> int:
-            """As a person would: told that somebody else is at it, again."""
-            for tries in range(TRIES):
-                with Workspace(at.folder, backend=BACKEND, clock=at.watch) as workspace:
-                    try:
-                        report = workspace.apply(workspace.plan([profile]))
-                    except (StateError, StalePlan):
-                        continue
-                    if report.error is None:
-                        return tries
-            raise AssertionError("never done")
-
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            both = [pool.submit(run) for _ in range(2)]
-            assert all(one.result(timeout=60) < TRIES for one in both)
-        at.must_serve()
-        creates = [r for r in at.emulator.requests if r.method == "POST" and "queuedResourceId" in r.path]
-        assert len(creates) == 1
-        at.until_done(at.destroy)
-        at.must_be_gone()
-        assert not at.is_locked
 
 
 @pytest.mark.parametrize("seconds", [9, 40, 200])

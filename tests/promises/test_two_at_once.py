@@ -15,14 +15,15 @@ from tpudeploy.domain.errors import StalePlan, StateError
 from tpudeploy.workspace import Workspace
 
 
-def test_two_runs_side_by_side_end_with_one_slice() -> None:
-    with trial() as at:
+@pytest.mark.parametrize("backend", [None, "gs://states/team"])
+def test_two_runs_side_by_side_end_with_one_slice(backend: str | None) -> None:
+    with trial(backend=backend) as at:
         profile = at.profile()
 
         def run() -> int:
             """As a person would: told that somebody else is at it, again."""
             for tries in range(TRIES):
-                with Workspace(at.folder, clock=at.watch) as workspace:
+                with Workspace(at.folder, backend=backend, clock=at.watch) as workspace:
                     try:
                         report = workspace.apply(workspace.plan([profile]))
                     except (StateError, StalePlan):
@@ -39,6 +40,7 @@ def test_two_runs_side_by_side_end_with_one_slice() -> None:
         assert len(creates) == 1
         at.until_done(at.destroy)
         at.must_be_gone()
+        assert not at.is_locked
 
 
 def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(cli: Open) -> None:

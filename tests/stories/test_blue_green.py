@@ -130,8 +130,9 @@ def test_a_change_that_does_not_come_up_leaves_the_old_one_serving_and_says_what
     assert not [r for r in at.emulator.requests if r.method == "PATCH" or r.resource.endswith(":reset")]
 
 
+@pytest.mark.parametrize("again", [GREEN, GREEN.replace("8192", "4096")], ids=["the same change", "a mended one"])
 def test_the_slice_that_did_not_come_up_is_booted_once_more_by_the_next_apply(
-    cli: Open, monkeypatch: pytest.MonkeyPatch
+    cli: Open, monkeypatch: pytest.MonkeyPatch, again: str
 ) -> None:
     at = cli(trouble=[BROKEN])
     profile = _deployed(at)
@@ -140,22 +141,7 @@ def test_the_slice_that_did_not_come_up_is_booted_once_more_by_the_next_apply(
     assert at.run("apply", "-auto-approve", profile).code == 13
     (new,) = at.slices.keys() - {old}
     _mend(at, monkeypatch)
-    applied = at.run("apply", "-auto-approve", profile)
-    assert applied.code == 0, applied.all
-    assert list(at.slices) == [new]
-
-
-def test_a_mended_change_goes_on_with_the_slice_that_did_not_come_up(
-    cli: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at = cli(trouble=[BROKEN])
-    profile = _deployed(at)
-    (old,) = at.slices
-    at.write(GREEN)
-    assert at.run("apply", "-auto-approve", profile).code == 13
-    (new,) = at.slices.keys() - {old}
-    _mend(at, monkeypatch)
-    at.write(GREEN.replace("8192", "4096"))
+    at.write(again)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     assert list(at.slices) == [new]

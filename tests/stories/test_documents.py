@@ -19,25 +19,7 @@ from workflow import Both
 from tpudeploy.cli.commands import COMMANDS
 
 TPUDEPLOY = str(Path(sys.executable).with_name("tpudeploy"))
-VLLM = {
-    "date": "20260801-120000",
-    "backend": "vllm",
-    "model_id": "google/gemma-4-E2B-it",
-    "num_prompts": 20,
-    "max_concurrency": 4,
-    "duration": 10.0,
-    "completed": 20,
-    "total_input_tokens": 20480,
-    "total_output_tokens": 2560,
-    "request_throughput": 2.0,
-    "output_throughput": 256.0,
-    "mean_ttft_ms": 100.0,
-    "median_ttft_ms": 90.0,
-    "p99_ttft_ms": 200.0,
-    "mean_tpot_ms": 10.0,
-    "median_tpot_ms": 9.0,
-    "p99_tpot_ms": 20.0,
-}
+VLLM_RESULT = (Path(__file__).parent / "data" / "vllm_result.json").read_text(encoding="utf-8")
 # What each command line answers while gemma.yaml serves: the kind of its document, and its exit code.
 SERVING: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("files", 0, ("init", "mine.yaml")),
@@ -140,7 +122,7 @@ def test_every_command_answers_with_a_document_of_its_schema(cli: Open) -> None:
     at = cli(nodes="real")
     at.write()
     at.write("version: 1\n", "broken.yaml")
-    at.write(json.dumps(VLLM), "result.json")
+    at.write(VLLM_RESULT, "result.json")
     at.write("INFO 08-01 12:00:00 Starting\nValueError: no\n", "boot.log")
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     at.write(at.run("state", "pull").out, "state.json")

@@ -175,7 +175,7 @@ def test_a_slice_that_the_profile_still_allows_stays_where_it_is(cli: Open) -> N
     for text in (PROFILE, AUTO, PROFILE):
         applied(at, text)
         assert "No changes" in at.run("plan", at.write(text)).out
-    assert len(at.asked()) == 1
+    assert len(at.requested_zones()) == 1
 
 
 def test_a_history_without_an_api_is_that_of_queued_resources(cli: Open) -> None:

@@ -19,27 +19,7 @@ from tpudeploy.emulator import VirtualClock, running
 from tpudeploy.operations import OPERATIONS, operation
 from tpudeploy.operations.declaration import Kind
 
-VLLM = json.dumps(
-    {
-        "date": "20260801-120000",
-        "backend": "vllm",
-        "model_id": "google/gemma-4-E2B-it",
-        "num_prompts": 20,
-        "max_concurrency": 4,
-        "duration": 10.0,
-        "completed": 20,
-        "total_input_tokens": 20480,
-        "total_output_tokens": 2560,
-        "request_throughput": 2.0,
-        "output_throughput": 256.0,
-        "mean_ttft_ms": 100.0,
-        "median_ttft_ms": 90.0,
-        "p99_ttft_ms": 200.0,
-        "mean_tpot_ms": 10.0,
-        "median_tpot_ms": 9.0,
-        "p99_tpot_ms": 20.0,
-    }
-)
+VLLM_RESULT = (Path(__file__).parent / "data" / "vllm_result.json").read_text(encoding="utf-8")
 RUNS = ("agent-e2b-v6e-1", "agent-e2b-v6e-4")
 G = "gemma.yaml"
 
@@ -134,7 +114,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with running(clock=clock, scenario=scenario) as emulator, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TPU_EMULATOR_HOST", emulator.host)
         patch.chdir(folder)
-        for name, text in {G: PROFILE, "shorter.yaml": PROFILE.replace("16384", "8192"), "run.json": VLLM}.items():
+        for name, text in {
+            G: PROFILE,
+            "shorter.yaml": PROFILE.replace("16384", "8192"),
+            "run.json": VLLM_RESULT,
+        }.items():
             (folder / name).write_text(text, encoding="utf-8")
         assert main(["apply", "--auto-approve", G], clock=clock) == 0
         assert main(["bench", "import", "run.json", "--type", "v6e-1"], clock=clock) == 0

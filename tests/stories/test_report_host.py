@@ -21,7 +21,7 @@ def with_bad_chip(cli: Open, text: str, *trouble: dict[str, Any], **scenario: An
     at = cli(trouble=[BAD_CHIP, *trouble], **scenario)
     stopped = at.run("apply", "-auto-approve", at.write(text))
     assert stopped.code == 1, stopped.all
-    assert at.asked() == [A]
+    assert at.requested_zones() == [A]
     return at
 
 
@@ -50,7 +50,7 @@ def test_google_is_told_of_a_bad_chip_and_the_next_apply_asks_another_zone(cli: 
     at.clock.sleep(900)
     applied = at.run("apply", "-auto-approve", "gemma.yaml")
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, B]
+    assert at.requested_zones() == [A, B]
     assert list(at.slices.values()) == ["RUNNING"]
 
 
@@ -74,7 +74,7 @@ def test_a_slice_that_cannot_be_reported_is_deleted_and_its_place_is_left_alone(
     assert f"Deleting {name} in {A} (its host is faulty)" in reported.err
     applied = at.run("apply", "-auto-approve", "gemma.yaml")
     assert applied.code == 0, applied.all
-    assert at.asked() == [A, B]
+    assert at.requested_zones() == [A, B]
     assert name not in at.slices
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     assert not at.slices

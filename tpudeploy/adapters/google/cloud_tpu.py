@@ -20,9 +20,9 @@ from tpudeploy.adapters.google.reports import NAMESPACE, BootReports
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import (
     Absent,
-    Exists,
-    Precondition,
+    send_deletion,
     send_request,
+    send_reset,
     translate_read_errors,
     without_retry,
 )
@@ -85,15 +85,8 @@ class CloudTpu:
         if ref.is_bare:
             nodes.remove(self._connection, ref)
             return None
-        call = self._resources().delete(name=_path(ref), force=True)
-        try:
-            with translate_read_errors(f"delete {ref.name}"):
-                operation: dict[str, Any] = call.execute(num_retries=0)
-        except (Absent, Exists, Precondition):
-            # An absent resource is the desired result. A refusal because of the state (PROVISIONING, SUSPENDING) shows
-            # at the next observation.
-            return None
-        return operation.get("name")
+        # The states PROVISIONING and SUSPENDING refuse a deletion.
+        return send_deletion(self._resources().delete(name=_path(ref), force=True), ref.name)
 
     def update(self, ref: SliceRef, node: NodeUpdate) -> None:
         self._reports.forget(ref)  # the machine is about to write a new report
@@ -101,12 +94,7 @@ class CloudTpu:
 
     def restart(self, ref: SliceRef) -> None:
         self._reports.forget(ref)
-        call = self._resources().reset(name=_path(ref), body={})
-        try:
-            with translate_read_errors(f"restart {ref.name}"):
-                call.execute(num_retries=0)
-        except (Absent, Precondition):
-            return  # the next observation shows what became of the slice
+        send_reset(self._resources().reset(name=_path(ref), body={}), ref.name)
 
     def report(self, ref: SliceRef) -> BootReport | None:
         return self._reports.read(ref)

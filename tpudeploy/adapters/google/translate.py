@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -86,6 +86,29 @@ def send_request(call: Any, request: SliceRequest) -> str | None:
         # This is a rate limit: nothing was created, and the requests in flight can still be observed.
         raise errors.Refused(fault.refusal.message, hint=fault.hint, refusal=fault.refusal) from fault
     return operation.get("name")
+
+
+def send_deletion(call: Any, name: str) -> str | None:
+    """Send the call that deletes a resource, once, and return the name of its operation, if there is one.
+
+    An absent resource is the desired result, and what becomes of one whose state refuses a deletion shows at the next
+    observation. Raise `errors.Fault` or `errors.Denied`.
+    """
+    try:
+        with translate_read_errors(f"delete {name}"):
+            operation: dict[str, Any] = call.execute(num_retries=0)
+    except (Absent, Exists, Precondition):
+        return None
+    return operation.get("name")
+
+
+def send_reset(call: Any, name: str) -> None:
+    """Send the call that restarts a machine, once. The next observation shows what became of one that is not there.
+
+    Raise as `send_deletion` does.
+    """
+    with suppress(Absent, Precondition), translate_read_errors(f"restart {name}"):
+        call.execute(num_retries=0)
 
 
 def without_retry(refusal: Refusal) -> Refusal:

@@ -30,7 +30,9 @@ from tpudeploy.adapters.google.translate import (
     Absent,
     Exists,
     Precondition,
+    send_deletion,
     send_request,
+    send_reset,
     translate_errors,
     translate_read_errors,
     without_retry,
@@ -108,14 +110,8 @@ class ComputeEngine:
         return send_request(call, request)
 
     def release(self, ref: SliceRef) -> str | None:
-        call = self._instances().delete(**_path(ref))
-        try:
-            with translate_read_errors(f"delete {ref.name}"):
-                operation: dict[str, Any] = call.execute(num_retries=0)
-        except (Absent, Exists, Precondition):
-            # An absent instance can still appear while its insert operation is open: `slices` observes that.
-            return None
-        return operation.get("name")
+        # An absent instance can still appear while its insert operation is open: `slices` observes that.
+        return send_deletion(self._instances().delete(**_path(ref)), ref.name)
 
     def update(self, ref: SliceRef, node: NodeUpdate) -> None:
         self._reports.forget(ref)  # the machine is about to write a new report
@@ -130,12 +126,7 @@ class ComputeEngine:
 
     def restart(self, ref: SliceRef) -> None:
         self._reports.forget(ref)
-        call = self._instances().reset(**_path(ref))
-        try:
-            with translate_read_errors(f"restart {ref.name}"):
-                call.execute(num_retries=0)
-        except (Absent, Precondition):
-            return  # the next observation shows what became of the slice
+        send_reset(self._instances().reset(**_path(ref)), ref.name)
 
     def report_host(self, ref: SliceRef, fault: HostFault) -> str | None:
         """See `ports.TpuCloud`. Only a running instance has a host that can be reported."""
