@@ -105,7 +105,7 @@ def test_the_zone_in_which_a_refusal_says_there_is_capacity_comes_next(cli: Open
     hint = {"fault": "stockout", "zone": "us-east5-a", "zones_available": "europe-west4-a, no zone,us-west9-z"}
     at = cli(trouble=[hint])
     applied(at)
-    assert at.asked() == ["us-east5-a", "europe-west4-a"]
+    assert at.requested_zones() == ["us-east5-a", "europe-west4-a"]
 
 
 def test_a_preempted_instance_is_replaced_by_the_next_apply(cli: Open) -> None:
