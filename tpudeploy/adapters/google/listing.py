@@ -80,7 +80,9 @@ def list_named(connection: Connection, project: str, name: str, zones: Iterable[
     else:
         items = _get(connection, f"{parent_of(project, zone)}/queuedResources/{name}")
         sweep = _Sweep(items=items, unreachable=set(), looked_in=(zone,))
-    resources = [_named(connection, project, item) for item in sweep.items if zone_and_id(item["name"])[1] == name]
+    resources = [
+        _queued_resource(connection, project, item) for item in sweep.items if zone_and_id(item["name"])[1] == name
+    ]
     if not resources:
         resources = _nodes_named(connection, project, name, zones=_places(zones) if zone is None else (zone,))
     return Listing(
@@ -91,7 +93,7 @@ def list_named(connection: Connection, project: str, name: str, zones: Iterable[
     )
 
 
-def _named(connection: Connection, project: str, item: Mapping[str, Any]) -> CloudResource:
+def _queued_resource(connection: Connection, project: str, item: Mapping[str, Any]) -> CloudResource:
     """Return a queued resource of any creator, with its node."""
     zone, name = zone_and_id(item["name"])
     resource = _unobserved(project, item, mark_of(name, read_back(item).labels) or UNMARKED)
@@ -102,7 +104,7 @@ def _named(connection: Connection, project: str, item: Mapping[str, Any]) -> Clo
 
 
 def _nodes_named(connection: Connection, project: str, name: str, *, zones: tuple[Zone, ...]) -> list[CloudResource]:
-    """Return the nodes of this name, whoever created them, so that they can be told from nothing."""
+    """Return the nodes of this name, of any creator, so that one that exists is distinguished from an absent one."""
     if len(zones) == 1:
         node = typed_reads.get_node(connection, project, zones[0], name)
         items = [] if node is None else [node]

@@ -29,16 +29,16 @@ def hardware(case: Case) -> Iterator[Finding]:
 
 def runtime(case: Case) -> Iterator[Finding]:
     """Check that the zones list the runtime version. A zone that lists none is one that the project cannot use."""
-    wanted = case.deployment.runtimes.get(Backend.QUEUED_RESOURCE, "")
+    runtime_version = case.deployment.runtimes.get(Backend.QUEUED_RESOURCE, "")
     listed = {zone: fact for zone, fact in case.facts.runtimes.items() if fact and not isinstance(fact, Unknown)}
-    lacking = [str(zone) for zone, versions in listed.items() if wanted not in versions]
+    lacking = [str(zone) for zone, versions in listed.items() if runtime_version not in versions]
     reason = next((fact for fact in case.facts.runtimes.values() if isinstance(fact, Unknown)), None)
     if lacking:
-        message = f"{enumerate_some(lacking)} {'does' if len(lacking) == 1 else 'do'} not list {wanted}."
+        message = f"{enumerate_some(lacking)} {'does' if len(lacking) == 1 else 'do'} not list {runtime_version}."
         hint = "Leave tpu.runtime_version out: each generation has a suitable default."
         yield some_or_all("runtime", lacking, len(listed), message, hint)
     elif listed:
-        yield ok("runtime", f"{len(listed)} of {len(case.facts.runtimes)} zones list {wanted}.")
+        yield ok("runtime", f"{len(listed)} of {len(case.facts.runtimes)} zones list {runtime_version}.")
     elif reason:
         yield unknown(case, "runtime", reason)
 
