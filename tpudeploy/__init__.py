@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.output import Outputs
     from tpudeploy.operations.query import Answer
     from tpudeploy.operations.recommend import Recommended
+    from tpudeploy.operations.rehearse import Rehearsal
     from tpudeploy.operations.render import Rendered
     from tpudeploy.operations.report_host import ReportedHost
     from tpudeploy.operations.show import States
@@ -70,6 +71,7 @@ __all__ = [
     "Preconditions",
     "Profile",
     "Recommended",
+    "Rehearsal",
     "Rendered",
     "Report",
     "ReportedHost",
@@ -123,6 +125,7 @@ _HOMES = {
     "Outputs": ("tpudeploy.operations.output", "Outputs"),
     "Preconditions": ("tpudeploy.operations.doctor", "Preconditions"),
     "Recommended": ("tpudeploy.operations.recommend", "Recommended"),
+    "Rehearsal": ("tpudeploy.operations.rehearse", "Rehearsal"),
     "Rendered": ("tpudeploy.operations.render", "Rendered"),
     "ReportedHost": ("tpudeploy.operations.report_host", "ReportedHost"),
     "Runs": ("tpudeploy.operations.benchmark_runs", "Runs"),

@@ -92,6 +92,7 @@ LIMITS = {
     "planning": Limit(participles=1.2, functions=0, phrases=0),
     "reconcile": Limit(participles=14.9, functions=0, phrases=2),
     "serialization": Limit(participles=6.1, functions=0, phrases=0),  # `seen` is a key of state format 1
+    "rehearsal": Limit(participles=0.0, functions=0, phrases=0),
     "schemas": Limit(participles=0.0, functions=0, phrases=0),
     "sizing": Limit(participles=0.0, functions=0, phrases=0),
     "text": Limit(participles=0.0, functions=0, phrases=0),

@@ -43,6 +43,8 @@ SERVING: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("ci", 0, ("ci", "apply", "gemma.yaml", "-resume")),
     ("ci", 0, ("ci", "apply", "gemma.yaml")),
     ("gc", 0, ("gc",)),
+    ("rehearsal", 0, ("rehearse", "-dry-run", "-max-cost", "5")),
+    ("rehearsal", 0, ("rehearse", "-auto-approve")),
     ("status", 0, ("status",)),
     ("status", 0, ("status", "gemma.yaml", "-details", "-timeline")),
     ("files", 0, ("status", "-html", "page.html")),

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.plan import plan as _plan
     from tpudeploy.operations.query import query as _query
     from tpudeploy.operations.recommend import recommend as _recommend
+    from tpudeploy.operations.rehearse import rehearse as _rehearse
     from tpudeploy.operations.render import render as _render
     from tpudeploy.operations.report_host import report_host as _report_host
     from tpudeploy.operations.show import show as _show
@@ -102,6 +103,7 @@ OPERATIONS: Mapping[str, str] = {
     "state_history": "",
     "force_unlock": "",
     "import_slice": "",
+    "rehearse": "Check the unverified facts about Google Cloud on your project, below a cost ceiling.",
     "explain": "Explain an error code, a refusal, or an error text of Google Cloud.",
     "version": "Print the version.",
 }
@@ -168,6 +170,7 @@ class Methods:
         compare = _compare
         operating_points = _operating_points
         recommend = _recommend
+        rehearse = _rehearse
         alerts = _alerts
         state_list = _state_list
         state_show = _state_show

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import googleapiclient.discovery
 import googleapiclient.discovery_cache
@@ -17,7 +18,7 @@ from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials, Credentials
 
 from tpudeploy.adapters.google.translate import translate_errors
-from tpudeploy.adapters.google.transport import OnceHttp, call_check
+from tpudeploy.adapters.google.transport import OnceHttp, OnExchange, call_check
 from tpudeploy.domain import errors
 from tpudeploy.version import VERSION
 
@@ -32,6 +33,10 @@ STORAGE_VARIABLE = "STORAGE_EMULATOR_HOST"  # Google's own variable, which has a
 _PATHS = {"compute": "/compute/v1/"}
 # The library modifies a document while it builds a client from it.
 _BUILDING = threading.Lock()
+_RECORDED = frozenset(
+    f"{api}.googleapis.com"
+    for api in ("tpu", "compute", "serviceusage", "cloudresourcemanager", "cloudbilling", "logging")
+)
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 
@@ -46,6 +51,8 @@ class Connection:
         self._services: dict[tuple[str, str], Any] = {}
         self._collections: dict[tuple[str, ...], Any] = {}
         self._opened: list[Callable[[], None]] = []
+        # A rehearsal records what is said to Google's APIs. It is set before the first call.
+        self.on_exchange: OnExchange | None = None
 
     @classmethod
     def from_environment(cls, *, timeout: float) -> Connection:
@@ -146,6 +153,7 @@ class Connection:
             # The client offers no public access to its session. With an `auth`, the session reads no .netrc either.
             transport: Any = client.transport
             transport._session.auth = call_check  # noqa: SLF001 - see above
+            transport._session.hooks["response"].append(self._note_response)  # noqa: SLF001 - see above
             self._local.tpu = client
             self._opened.append(transport.close)
         tpu: TpuClient = self._local.tpu
@@ -194,6 +202,17 @@ class Connection:
         else:
             self._local.storage_time = moment
 
+    def _note_response(self, response: requests.Response, *_: object, **__: object) -> None:
+        request = response.request
+        self._note_exchange(
+            request.method or "GET", request.url or "", request.body, response.status_code, response.content
+        )
+
+    def _note_exchange(self, method: str, url: str, body: Any, status: int, content: bytes) -> None:
+        """Pass on what was said to an API. What a login says to a server of tokens has another host."""
+        if self.on_exchange is not None and (self.emulator_host or urlsplit(url).hostname in _RECORDED):
+            self.on_exchange(method, url, body, status, content)
+
     @property
     def _endpoint(self) -> str | None:
         return f"http://{self.emulator_host}" if self.emulator_host else None
@@ -229,11 +248,12 @@ class Connection:
 
     def _new_http(self) -> Any:
         if self.emulator_host:
-            plain = OnceHttp(timeout=self.timeout, proxy_info=None)
+            plain = OnceHttp(timeout=self.timeout, proxy_info=None, on_exchange=self._note_exchange)
             return googleapiclient.http.set_user_agent(plain, f"tpudeploy/{VERSION}")
         import google_auth_httplib2
 
-        plain = googleapiclient.http.set_user_agent(OnceHttp(timeout=self.timeout), f"tpudeploy/{VERSION}")
+        once = OnceHttp(timeout=self.timeout, on_exchange=self._note_exchange)
+        plain = googleapiclient.http.set_user_agent(once, f"tpudeploy/{VERSION}")
         return google_auth_httplib2.AuthorizedHttp(self._credentials, http=plain)
 
 

@@ -18,6 +18,8 @@ import httplib2
 
 # The other end may close a connection that is idle for longer; then the first request after a pause would fail.
 _MAX_IDLE_SECONDS = 30.0
+# Called after each reply: the HTTP method, the URL, the request's body, the status, the reply's body.
+OnExchange = Callable[[str, str, Any, int, bytes], None]
 _checks: ContextVar[Callable[[], None] | None] = ContextVar("checks", default=None)
 
 
@@ -67,15 +69,19 @@ class _Tls(_Once, httplib2.HTTPSConnectionWithTimeout):  # type: ignore[misc]  #
 class OnceHttp(httplib2.Http):  # type: ignore[misc]  # httplib2 ships no types
     """Sends each request once. It is not thread-safe, like its parent class."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, on_exchange: OnExchange | None = None, **options: Any) -> None:
         super().__init__(**options)
         self._used = 0.0
+        self._on_exchange = on_exchange
 
-    def request(self, uri: str, *arguments: Any, **options: Any) -> Any:
+    def request(self, uri: str, method: str = "GET", body: Any = None, **options: Any) -> Any:
         if time.monotonic() - self._used > _MAX_IDLE_SECONDS:
             self.close()
         kind = _Tls if uri.startswith("https:") else _Plain
         try:
-            return super().request(uri, *arguments, **{**options, "connection_type": kind})
+            response, content = super().request(uri, method, body, **{**options, "connection_type": kind})
         finally:
             self._used = time.monotonic()
+        if self._on_exchange is not None:
+            self._on_exchange(method, uri, body, int(response.status), content)
+        return response, content

@@ -50,6 +50,7 @@ _WITH_MODULE = frozenset(
         "plan",
         "query",
         "recommend",
+        "rehearse",
         "status",
         "validate",
         "verify",

@@ -1,0 +1,238 @@
+"""`tpudeploy rehearse`: every unverified fact is looked at, below a ceiling, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import CommandLine, Killed, Open
+from googleapiclient.discovery import build
+
+from tpudeploy.rehearsal.facts import Stage, facts_of
+
+CANARY = "canary-7f3a91c2"
+
+
+def verdicts(at: CommandLine, out: str = "rehearsal") -> Mapping[str, str]:
+    report = json.loads((at.folder / out / "report.json").read_text("utf-8"))
+    return {finding["fact"]: finding["verdict"] for finding in report["findings"]}
+
+
+def exchanges(folder: Path) -> list[Mapping[str, Any]]:
+    return [json.loads(path.read_text("utf-8")) for path in sorted((folder / "exchanges").glob("*.json"))]
+
+
+def test_without_a_ceiling_it_only_reads(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    result = at.run("rehearse", "-auto-approve")
+    assert result.code == 0, result.all
+    assert "It costs at most $0.00 at list price." in result.err
+    assert "Spent at list price: $0.00." in result.out
+    assert verdicts(at) == {fact.id: "as-believed" for fact in facts_of(Stage.READ)}
+    posts = {r.resource.rpartition(":")[2] for r in at.emulator.requests if r.method != "GET"}
+    assert posts == {"testIamPermissions"}
+    assert len(exchanges(at.folder / "rehearsal")) == len(at.emulator.requests)
+
+
+def test_nothing_is_read_before_a_yes(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    result = at.run("rehearse")
+    assert result.code == 1
+    assert "pass -auto-approve" in result.err
+    assert not at.emulator.requests
+    assert not (at.folder / "rehearsal").exists()
+
+
+# What the emulator says instead; the fact that differs, and words of what was seen.
+OTHER_TRUTHS: tuple[tuple[Mapping[str, Any], str, str], ...] = (
+    (
+        {"trouble": [{"fault": "zone-unsupported", "zone": "-", "method": "queuedResources.list"}]},
+        "wildcard-queued-resources",
+        "is not supported",
+    ),
+    ({"project": {"quota_metrics": {"preemptible": "x", "on-demand": "y"}}}, "quota-metrics", "No metric of the"),
+    ({"project": {"prices": {"us-east5": {"spot": 9.0}}}}, "prices", "spot in us-east5: $9.00, not $1.40"),
+    ({"offers": {"us-east5-a": ["v6e-8"]}}, "types", "Not in us-east5-a."),
+)
+
+
+@pytest.mark.parametrize("row", OTHER_TRUTHS, ids=lambda row: row[1])
+def test_a_cloud_that_is_different_is_reported_so(cli: Open, row: tuple[Mapping[str, Any], str, str]) -> None:
+    scenario, fact, words = row
+    at = cli(nodes="simulated", **scenario)
+    result = at.run("rehearse", "-auto-approve")
+    assert result.code == 13, result.all
+    assert verdicts(at)[fact] == "differs"
+    report = (at.folder / "rehearsal" / "report.txt").read_text("utf-8")
+    assert words in report
+    assert "believed: " in report
+
+
+def test_what_cannot_be_read_is_not_seen_and_hides_nothing_else(cli: Open) -> None:
+    at = cli(nodes="simulated", trouble=[{"fault": "iam-denied", "method": "serviceusage.*"}])
+    assert at.run("rehearse", "-auto-approve").code == 0
+    seen = verdicts(at)
+    assert {fact for fact, verdict in seen.items() if verdict == "not-seen"} == {"quota-parent", "quota-metrics"}
+    assert len(seen) == len(facts_of(Stage.READ))
+
+
+def test_no_file_has_a_secret_an_address_or_what_belongs_to_others(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli(nodes="simulated")
+    monkeypatch.setenv("SOME_API_TOKEN", CANARY)
+    where = "projects/emulated/locations/us-east5-a"
+    node = {
+        "acceleratorType": "v6e-1",
+        "runtimeVersion": "v2-alpha-tpuv6e",
+        "metadata": {"password": "of-another-team"},
+        "labels": {"team": CANARY},
+        "networkConfig": {"enableExternalIps": True},
+    }
+    body = {"tpu": {"nodeSpec": [{"parent": where, "nodeId": "theirs", "node": node}]}, "provisioningModel": "SPOT"}
+    endpoint = {"api_endpoint": f"http://{at.emulator.host}"}
+    with build("tpu", "v2alpha1", client_options=endpoint, static_discovery=True, developerKey="x") as service:
+        calls = service.projects().locations().queuedResources()
+        calls.create(parent=where, queuedResourceId="theirs", body=body).execute()
+    at.clock.sleep(900)
+    assert at.run("rehearse", "-auto-approve").code == 0
+    files = [path for path in (at.folder / "rehearsal").rglob("*") if path.is_file()]
+    text = "\n".join(path.read_text("utf-8") for path in files)
+    assert "<another owner's>" in text
+    for secret in (CANARY, "of-another-team", "theirs", "127.0.0.1", "emulated"):
+        assert secret not in text, secret
+
+
+WAITS = {"nodes": "simulated", "timings": {"waiting": 36_000.0}}
+REQUESTS = ("rehearse", "-auto-approve", "-max-cost", "1")
+
+
+def creates(at: CommandLine) -> list[str]:
+    """Return what was created, by the path of its collection, repetitions included."""
+    paths = ("/queuedResources", "/instances")
+    return [
+        r.resource.rpartition("/")[2] for r in at.emulator.requests if r.method == "POST" and r.resource.endswith(paths)
+    ]
+
+
+def strike_once_requested(at: CommandLine, error: BaseException) -> None:
+    """Raise an error in the command as soon as something is requested."""
+
+    def strike() -> None:
+        if at.slices:
+            at.clock.on_advance.remove(strike)
+            raise error
+
+    at.clock.on_advance.append(strike)
+
+
+def test_a_request_of_each_api_is_looked_at_while_it_waits_and_deleted(cli: Open) -> None:
+    at = cli(**WAITS)
+    result = at.run(*REQUESTS)
+    assert result.code == 0, result.all
+    stages = (Stage.READ, Stage.QUEUE, Stage.INSERT)
+    assert verdicts(at) == {fact.id: "as-believed" for stage in stages for fact in facts_of(stage)}
+    assert creates(at) == ["queuedResources"] * 2 + ["instances"] * 2  # each is repeated once
+    assert not at.slices
+    assert "Spent at list price: $0.00." in result.out
+    bodies = [json.dumps(e["body"]) for e in exchanges(at.folder / "rehearsal") if e["method"] == "POST" and e["body"]]
+    assert any("startup-script" in body for body in bodies)
+    assert not any("#!/" in body for body in bodies)  # the script itself is left out
+
+
+def test_what_the_ceiling_does_not_allow_is_left_out_and_said_before_it_starts(cli: Open) -> None:
+    at = cli(**WAITS)
+    result = at.run("rehearse", "-auto-approve", "-max-cost", "0.50")
+    assert result.code == 0, result.all
+    assert (
+        "a queued resource, deleted before it is granted (5 facts), flex-start in europe-west4-a: at most $0.38"
+        in result.err
+    )
+    assert (
+        "an instance of Compute Engine, deleted before it is granted (5 facts), flex-start in europe-west4-a: left out"
+        in result.err
+    )
+    assert "It costs at most $0.38 at list price." in result.err
+    assert set(creates(at)) == {"queuedResources"}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "fact"),
+    [
+        ({"compute_engine": {"shows_pending": False}}, "insert-listed"),
+        ({"trouble": [{"fault": "unlisted", "seconds": 600.0}]}, "queue-listed"),
+    ],
+)
+def test_an_api_that_is_different_about_waiting_requests_is_reported_so(
+    cli: Open, scenario: Mapping[str, Any], fact: str
+) -> None:
+    at = cli(**WAITS, **scenario)
+    result = at.run(*REQUESTS)
+    assert result.code == 13, result.all
+    assert verdicts(at)[fact] == "differs"
+    assert not at.slices
+
+
+def test_a_request_that_is_granted_at_once_is_given_back_below_the_ceiling(cli: Open) -> None:
+    at = cli(nodes="simulated", timings={"queued": 0.0, "waiting": 0.0, "provisioning": 0.0, "deleting": 600.0})
+    result = at.run(*REQUESTS)
+    assert result.code == 0, result.all
+    assert verdicts(at)["queue-listed"] == "not-seen"
+    assert not at.slices
+    report = json.loads((at.folder / "rehearsal" / "report.json").read_text("utf-8"))
+    assert 0.2 < report["usd"] < 0.77
+
+
+def test_a_request_that_is_refused_is_said_and_hides_nothing_else(cli: Open) -> None:
+    at = cli(**WAITS, trouble=[{"fault": "quota-zero", "method": "queuedResources.create"}])
+    result = at.run(*REQUESTS)
+    assert result.code == 0, result.all
+    seen = verdicts(at)
+    assert {seen[fact.id] for fact in facts_of(Stage.QUEUE)} == {"not-seen"}
+    assert {seen[fact.id] for fact in facts_of(Stage.INSERT)} == {"as-believed"}
+
+
+@pytest.mark.parametrize("after", [1.0, 3.0, 30.0, 150.0, 170.0])
+def test_killed_anywhere_the_next_rehearsal_deletes_what_was_left_and_continues(cli: Open, after: float) -> None:
+    at = cli(**WAITS)
+    at.left_or_killed(after, *REQUESTS)
+    result = at.run(*REQUESTS)
+    assert result.code == 0, result.all
+    assert not at.slices
+    assert len(verdicts(at)) == sum(len(facts_of(stage)) for stage in (Stage.READ, Stage.QUEUE, Stage.INSERT))
+
+
+def test_killed_while_a_request_waits_the_next_one_begins_by_deleting_it(cli: Open) -> None:
+    at = cli(**WAITS)
+    strike_once_requested(at, Killed())
+    with pytest.raises(Killed):
+        at.run(*REQUESTS)
+    (name,) = at.slices
+    result = at.run("rehearse", "-auto-approve")  # even one that may cost nothing
+    assert result.code == 0, result.all
+    assert f"Deleting {name}" in result.err
+    assert not at.slices
+
+
+def test_killed_for_good_gc_finds_what_was_left(cli: Open) -> None:
+    at = cli(**WAITS)
+    strike_once_requested(at, Killed())
+    with pytest.raises(Killed):
+        at.run(*REQUESTS)
+    (name,) = at.slices
+    result = at.run("gc")
+    assert name in result.out
+    assert at.run("gc", "-foreign", "-auto-approve").code == 0
+    assert not at.slices
+
+
+def test_interrupted_it_deletes_what_it_requested(cli: Open) -> None:
+    at = cli(**WAITS)
+    strike_once_requested(at, KeyboardInterrupt())
+    result = at.run(*REQUESTS)
+    assert result.code == 130
+    assert "The rehearsal has deleted what it requested." in result.err
+    assert not at.slices
+    assert at.run(*REQUESTS).code == 0
+    assert not at.slices

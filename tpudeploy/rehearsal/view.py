@@ -1,0 +1,89 @@
+"""The text of a rehearsal: what it will do, its report, and the page of the facts that are not verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from tpudeploy.rehearsal.budget import DELETION, Step, worst_case
+from tpudeploy.rehearsal.facts import FACTS, STAGES, Stage, facts_of
+from tpudeploy.rehearsal.findings import Finding, Verdict
+from tpudeploy.text.paint import Paint
+
+_FACTS = {fact.id: fact for fact in FACTS}
+_COST: Mapping[Stage, str] = {
+    Stage.READ: "nothing",
+    Stage.QUEUE: "nothing, or minutes of one chip if it is granted",
+    Stage.INSERT: "nothing, or minutes of one chip if it is granted",
+    Stage.SLICE: "20 minutes of one chip",
+    Stage.ELSEWHERE: "-",
+}
+_HEAD = """\
+# What is not verified
+
+No part of tpudeploy has met a live project. It relies on these facts about Google Cloud, which are not verified. Code
+that relies on one copes either way. `tpudeploy rehearse --max-cost USD` looks at them on your project, in the order of
+what they cost, and leaves nothing. This page is made from the table in `tpudeploy/rehearsal/facts.py`.
+"""
+_TITLES: Mapping[Verdict, str] = {
+    Verdict.DIFFERS: "Different from what tpudeploy believes",
+    Verdict.NOT_SEEN: "Not seen",
+    Verdict.AS_BELIEVED: "As believed",
+}
+
+
+def proposal(steps: tuple[Step, ...], *, project: str, ceiling: float, paint: Paint) -> str:
+    """Return what a rehearsal will do, with its costs, before it starts."""
+    lines = [f"{paint.bold('Rehearsal')} in {project}, with a ceiling of ${ceiling:.2f}:", ""]
+    lines += [_step_line(step) for step in steps]
+    lines += ["", f"It costs at most ${worst_case(steps):.2f} at list price."]
+    if any(step.is_allowed and step.usd for step in steps):
+        lines.append(
+            f"That includes {DELETION / 60:.0f} minutes for each deletion, during which a slice is still billed."
+        )
+        lines.append("If this process is killed, a slice is billed until you run `tpudeploy rehearse` again.")
+    return "\n".join(lines)
+
+
+def report(findings: Iterable[Finding], *, usd: float, paint: Paint) -> str:
+    """Return the report, what differs first."""
+    rows = tuple(findings)
+    lines: list[str] = []
+    for verdict, title in _TITLES.items():
+        own = [finding for finding in rows if finding.verdict is verdict]
+        if own:
+            lines += ["", paint.bold(f"{title} ({len(own)})")]
+        for finding in own:
+            lines.append(f"  {finding.fact}: {finding.observation}")
+            if verdict is Verdict.DIFFERS:
+                lines.append(f"    believed: {_FACTS[finding.fact].belief}")
+    lines += ["", f"Spent at list price: ${usd:.2f}."]
+    return "\n".join(lines).strip("\n")
+
+
+def page() -> str:
+    """Return docs/not-verified.md: every fact, where it is used, how a rehearsal looks at it, and what that costs."""
+    return "\n".join(_page()) + "\n"
+
+
+def _page() -> Iterator[str]:
+    yield from _HEAD.splitlines()
+    for stage in Stage:
+        yield ""
+        yield f"## {STAGES[stage].capitalize()}"
+        yield ""
+        yield f"Cost: {_COST[stage]}." if stage is not Stage.ELSEWHERE else "A rehearsal cannot look at these."
+        yield ""
+        yield "| fact | what tpudeploy believes | used in | the rehearsal |"
+        yield "|---|---|---|---|"
+        for fact in facts_of(stage):
+            yield f"| {fact.id} | {fact.belief} | `{fact.used_in}` | {fact.look} |"
+
+
+def _step_line(step: Step) -> str:
+    what = f"{STAGES[step.stage]} ({len(facts_of(step.stage))} facts)"
+    if step.usd is None:
+        return f"  -  {what}: left out, no zone with a known price can be asked"
+    where = "" if step.zone is None else f", {step.provisioning} in {step.zone}"
+    if not step.is_allowed:
+        return f"  -  {what}{where}: left out, it can cost ${step.usd:.2f}"
+    return f"  +  {what}{where}: at most ${step.usd:.2f}"
