@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -99,12 +100,30 @@ def instance(model: Provisioning = FLEX, **fields: Any) -> Attempt:
         pytest.param(
             releasing(asked_at=NOW - 2 * HOUR, expires_at=NOW, seen=True, spec=INSTANCE), None, id="it was released"
         ),
-        pytest.param(granted(expires_at=NOW, spec=INSTANCE), None, id="it was granted and is lost"),
+        pytest.param(
+            granted(model=FLEX, expires_at=NOW, spec=INSTANCE), None, id="it was granted, and its run has ended"
+        ),
+        pytest.param(granted(minutes_ago=30, spec=INSTANCE), None, id="it was granted and has lasted"),
     ],
 )
 def test_an_instance_that_waited_in_vain_vanishes_without_a_word(one: Attempt, refusal: Refusal | None) -> None:
     classification = classify(one, context())
     assert (classification.status, classification.reason, classification.refusal) == (GONE, "gone", refusal)
+
+
+@pytest.mark.parametrize(
+    ("spec", "refusal"),
+    [
+        pytest.param(INSTANCE, True, id="Compute Engine deletes what it preempts"),
+        pytest.param({}, False, id="a queued resource stays listed, so a person deleted it"),
+    ],
+)
+def test_a_spot_slice_that_vanishes_soon_after_its_grant(spec: Mapping[str, str], refusal: bool) -> None:
+    one = granted(spec=spec)
+    expected = preempted(one, 5) if refusal else None
+    assert classify(one, context()) == Classification(
+        attempt=one, status=GONE, slice=None, reason="gone", refusal=expected
+    )
 
 
 @pytest.mark.parametrize(

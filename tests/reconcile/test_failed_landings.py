@@ -21,11 +21,10 @@ from reconcile.cases import (
     granted,
     record,
     refused,
-    slice_of,
 )
 
 from tpudeploy.domain.deployment import Place
-from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope
+from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Refused
 from tpudeploy.reconcile.failed_landings import (
     LASTING,
@@ -82,7 +81,7 @@ def test_what_a_preemption_says_against_its_place(one: Attempt, text: str | None
             holds_seconds=2 * HOUR,
         )
     )
-    assert early_preemption(one, slice_of(one, Phase.HUSK), NOW) == expected
+    assert early_preemption(one, NOW) == expected
 
 
 @pytest.mark.parametrize(

@@ -352,3 +352,11 @@ def test_fewer_parallel_requests_than_before_give_the_youngest_back(cli: Open) -
 
 def _parallel(requests: int) -> str:
     return PROFILE.replace("requests: 1", f"requests: {requests}")
+
+
+def test_out_of_time_while_every_zone_refuses_no_request_is_called_open(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "stockout"}])
+    applied = at.run("apply", "-auto-approve", "-timeout", "5m", at.write())
+    assert applied.code == 12, applied.all
+    assert "gemma was not granted in time. No request is open now." in applied.err
+    assert "Still outstanding" not in applied.err

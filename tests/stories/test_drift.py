@@ -165,7 +165,7 @@ def test_a_slice_that_was_taken_away_is_told_as_lost_and_asked_for_again(cli: Op
     (row,) = document["resource_drift"]
     assert (row["address"], row["kind"], row["change"]["actions"]) == ("gemma[0]", "lost", ["delete"])
     planned = at.run("plan", profile)
-    assert "# gemma[0] has been taken away by Google" in planned.out
+    assert "# gemma[0] has lost its slice" in planned.out
     assert "Plan: 1 to add" in planned.out
 
 

@@ -243,3 +243,12 @@ def test_a_longer_wait_than_compute_engine_has_is_a_warning(cli: Open) -> None:
     result = at.run("validate", at.write(FLEX + "  valid_until: 6h\n"))
     assert result.code == 0, result.all
     assert "TPU1328" in result.all
+
+
+def test_a_zone_that_preempts_instances_while_they_boot_is_not_asked_again_for_hours(cli: Open) -> None:
+    """Compute Engine deletes an instance that it preempts, so that nothing but its absence says so."""
+    at = cli(trouble=[{"fault": "preempt", "zone": "us-east5-a", "after": 200}], nodes="simulated")
+    applied = at.run("apply", "-auto-approve", "-timeout", "2h", at.write(INSTANCE))
+    assert applied.code == 0, applied.all
+    assert at.requested_zones() == ["us-east5-a", "us-east5-b"]
+    assert "Failed landing in us-east5-a, spot, gce-instance (preempted); not asked there again for 2h" in applied.err

@@ -232,7 +232,7 @@ def test_drift_shows_what_changed_in_the_others(cli: Open, fault: str) -> None:
     hide(person, fault)
     result = person.run("drift", "fleet")
     assert result.code == 1, result.all
-    assert "one[0] has been taken away" in result.out
+    assert "one[0] has lost its slice" in result.out
     assert UNSEEN[fault] in result.err
     recorded = person.run("apply", "-refresh-only", "fleet", "-auto-approve")
     assert recorded.code == 1, recorded.all

@@ -397,10 +397,8 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
             f"{goal.name} is not fully deleted yet. Remaining: {names}.",
             hint="Run `tpudeploy destroy` again to continue from here.",
         )
-    requests = (
-        "".join(f"\n  {describe_request(attempt, tick.observed.at)}" for attempt in state.attempts) or " nothing."
-    )
-    hint = f"Still outstanding:{requests}\n{_CONTINUE}"
+    requests = "".join(f"\n  {describe_request(attempt, tick.observed.at)}" for attempt in state.attempts)
+    hint = f"Still outstanding:{requests}\n{_CONTINUE}" if requests else _CONTINUE
     if len(tick.served_steps) == len(goal.replicas):
         draining = [a.name for a in state.attempts if a.draining_at is not None and a.releasing_at is None]
         # Clients may hold a connection to a replaced slice, so it is kept for as long as they may.
@@ -413,9 +411,8 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
     for index in goal.replicas:
         attempts = state.record(index).attempts
         if not any(a.holds_slice and matches(deployment, a) for a in attempts):
-            return errors.CapacityTimeout(
-                f"{goal.name} was not granted in time. Nothing is lost: the requests stay open.", hint=hint
-            )
+            remaining = "Nothing is lost: the requests stay open." if requests else "No request is open now."
+            return errors.CapacityTimeout(f"{goal.name} was not granted in time. {remaining}", hint=hint)
     return errors.StillStarting(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
 
 

@@ -108,7 +108,7 @@ def classify(attempt: Attempt, context: DecisionContext) -> Classification:
                 status=AttemptStatus.DEAD,
                 slice=current,
                 reason=f"{current.raw_state}: nothing runs there, but it uses quota",
-                refusal=current.refusal or early_preemption(attempt, current, context.now),
+                refusal=current.refusal or early_preemption(attempt, context.now),
             )
         case Phase.CREATING | Phase.QUEUED | Phase.PROVISIONING:
             return _classify_waiting(attempt, current, context)
@@ -118,7 +118,7 @@ def _classify_absent(attempt: Attempt, context: DecisionContext) -> Classificati
     """Return the status after a 404."""
     if attempt.is_listed:
         # Google shows a name until its slice is deleted, so a name that disappears does not come back.
-        refusal = _lapse(attempt, context)
+        refusal = _lapse(attempt, context) or _loss(attempt, context)
         return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason="gone", refusal=refusal)
     if _is_grace_over(attempt, context):
         # Its reply was lost or an error of Google's, or a run was killed before it was sent: nothing was created.
@@ -163,6 +163,17 @@ def _lapse(attempt: Attempt, context: DecisionContext) -> Refusal | None:
         scope=Scope.PAIR,
         holds_seconds=context.patience.lateness,
     )
+
+
+def _loss(attempt: Attempt, context: DecisionContext) -> Refusal | None:
+    """Return the refusal of an instance that was preempted soon, which Compute Engine deletes without a word.
+
+    Queued resources stay in a state that says so.
+    """
+    if attempt.backend is not Backend.GCE_INSTANCE:
+        # Somebody deleted the queued resource, which says nothing about its place.
+        return None
+    return early_preemption(attempt, context.now)
 
 
 def _classify_refused(attempt: Attempt, current: Slice, context: DecisionContext) -> Classification:

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from tpudeploy.domain.deployment import Candidate, Place, Provisioning
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Refusal, Remedy, Scope, Slice
+from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
 
 PREEMPTED = "preempted"
@@ -34,7 +34,7 @@ _BILLED, _UNBILLED, _GROWTH, _LONGEST = 7200.0, 600.0, 2.0, 86400.0
 _ALONE = 60.0
 
 
-def early_preemption(attempt: Attempt, former_slice: Slice, now: float) -> Refusal | None:
+def early_preemption(attempt: Attempt, now: float) -> Refusal | None:
     """Return what the loss of a granted slice says against its place; None where it lasted, or ended otherwise.
 
     Only spot is preempted. A flex-start run that ends, and a machine that a person deletes, say nothing about a place.
@@ -51,7 +51,7 @@ def early_preemption(attempt: Attempt, former_slice: Slice, now: float) -> Refus
         return None
     return Refusal(
         kind=PREEMPTED,
-        message=f"Google took {former_slice.name} back {_format_span(seconds_up)} after the grant.",
+        message=f"Google took {attempt.name} back {_format_span(seconds_up)} after the grant.",
         remedy=Remedy.NEXT_ZONE,
         scope=Scope.PAIR,
         holds_seconds=_BILLED,

@@ -11,7 +11,7 @@ from tpudeploy.text.paint import Paint
 _SENTENCES = {
     DriftKind.CHANGED: "has changed",
     DriftKind.DELETED: "has been deleted",
-    DriftKind.LOST: "has been taken away by Google",
+    DriftKind.LOST: "has lost its slice",
     DriftKind.UNHEALTHY: "no longer serves",
     DriftKind.NOT_IN_EFFECT: "does not run with the applied settings",
     DriftKind.MISSING: "has no slice",
