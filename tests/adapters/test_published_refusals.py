@@ -235,3 +235,12 @@ def test_a_full_reservation_is_no_stockout_for_those_who_asked_for_one() -> None
         refusal = classify(FULL, Code.RESOURCE_EXHAUSTED, model)
         expected = ("reservation-full", DROP) if model is Provisioning.RESERVED else ("stockout-reserved", NEXT)
         assert (refusal.kind, refusal.remedy) == expected
+
+
+@pytest.mark.parametrize(
+    ("quota", "chips"),
+    [("TPUV6EPreemptiblePerProjectPerRegionForTPUAPI", 8), ("TPUV5PPerProjectPerRegionForTPUAPI", 4)],
+)
+def test_the_limit_of_a_quota_that_counts_cores_is_read_in_chips(quota: str, chips: int) -> None:
+    text = f"Quota '{quota}' exhausted. Limit 8 in region us-east5"
+    assert classify(text, Code.RESOURCE_EXHAUSTED).limit == chips

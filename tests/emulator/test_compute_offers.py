@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from emulator.cloud_world import world as cloud_world
 from emulator.compute_world import FAMILY, ComputeWorld, body, refused, world
 from emulator.test_cloud_any_body import TREES
 from emulator.test_services import problems
 from googleapiclient.errors import HttpError
 from hypothesis import HealthCheck, given, settings
+
+from tpudeploy.catalog.generations import GENERATIONS
+from tpudeploy.domain.accelerator import Backend, Generation
 
 PROJECT = "ubuntu-os-accelerator-images"
 
@@ -31,6 +35,39 @@ def test_a_machine_type_is_listed_in_the_zones_of_the_catalogue_alone() -> None:
             calls.get(project="p", zone="us-east1-b", machineType="ct6e-standard-1t").execute()
         with refused(400, "invalid", "must provide existing machine type"):
             w.insert(zone="us-west4-a", machine="ct6e-standard-4t")
+
+
+@pytest.mark.parametrize("generation", GENERATIONS, ids=lambda each: each.name)
+def test_each_api_creates_the_types_that_the_catalogue_has_for_it_alone(generation: Generation) -> None:
+    zone, elsewhere = generation.zones[0], "us-east4-b"
+    with world() as w, cloud_world() as tpu:
+        parent = f"projects/p/locations/{zone}"
+        calls = tpu.alpha.projects().locations().acceleratorTypes()
+        at_tpu_api = {t.name for t in generation.types if Backend.QUEUED_RESOURCE in t.backends}
+        if at_tpu_api:
+            listed = {each["type"] for each in calls.list(parent=parent).execute()["acceleratorTypes"]}
+            assert at_tpu_api == listed & {t.name for t in generation.types}
+        for slice_type in (t for t in generation.types if t.hosts == 1):
+            name = f"a-{slice_type.name}"
+            node = {"acceleratorType": slice_type.name, "runtimeVersion": "tpu-ubuntu2204-base"}
+            if slice_type.name in at_tpu_api:
+                tpu.create(name, zone, node=node)
+            else:
+                with pytest.raises(HttpError, match=r"not supported|could not be found"):
+                    tpu.create(name, zone, node=node)
+            with pytest.raises(HttpError, match="not supported"):
+                tpu.create(name, elsewhere, node=node)
+            machine: dict[str, Any] = {"machine": slice_type.machine_type}
+            if slice_type.threads_per_core is not None:
+                machine["advancedMachineFeatures"] = {"threadsPerCore": slice_type.threads_per_core}
+            if Backend.GCE_INSTANCE in slice_type.backends:
+                # Only its own zones have the machine; what its disk or image lacks would be refused afterwards.
+                with refused(400, "invalid", "Unknown zone"):
+                    w.insert(zone=elsewhere, **machine)
+                w.insert(name, zone=zone, **machine)
+            else:
+                with refused(403, "forbidden", "not allowed to use the machine type"):
+                    w.insert(name, zone=zone, **machine)
 
 
 def test_a_family_has_another_image_each_week_and_the_pinned_one_can_still_be_had() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tpudeploy.catalog import flags
-from tpudeploy.domain.budget import Engine, HbmBudget
+from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.frozen import frozen
@@ -65,6 +65,11 @@ def bounded(deployment: Deployment) -> HbmBudget | None:
     return deployment.budget if isinstance(deployment.budget, HbmBudget) else deployment.budget.at_least
 
 
+def lacks_limit_alone(deployment: Deployment) -> bool:
+    """Return whether nothing but the HBM limit of its runtime is unknown: `bounded` is then right but for that."""
+    return isinstance(deployment.budget, Unsized) and deployment.budget.lacks_limit_alone
+
+
 def model_of(deployment: Deployment) -> LanguageModel | None:
     """Return the model, whether or not its memory can be sized; None where it is not known."""
     return deployment.budget.model
@@ -102,8 +107,8 @@ def ways_out(deployment: Deployment, budget: HbmBudget) -> str:
     Where `budget` is a bound, a way may not be enough, and chips are not split into copies: LoRA excludes that.
     """
     # Where only the limit of the HBM is unknown, nothing excludes copies of the model.
-    size, is_bound = deployment.budget, sized(deployment) is None
-    ways = remedies(budget, allow_copies=isinstance(size, HbmBudget) or size.lacks_limit_alone)
+    is_bound = sized(deployment) is None
+    ways = remedies(budget, allow_copies=not is_bound or lacks_limit_alone(deployment))
     if not ways:
         return _no_way(budget)
     cheapest = ways[0].settings

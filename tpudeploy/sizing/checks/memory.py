@@ -15,6 +15,7 @@ from tpudeploy.sizing.checks.check import (
     engine_of,
     error,
     gib,
+    lacks_limit_alone,
     model_of,
     sized,
     warning,
@@ -145,22 +146,24 @@ def _lower_utilization(deployment: Deployment, budget: HbmBudget, utilization: f
     "serving: {tensor_parallel_size: 1, data_parallel_size: 4}",
 )
 def copied_cache(deployment: Deployment) -> Iterator[Diagnostic]:
-    """Yield nothing where only some layers are copied and the weights need the chips: there is nothing better."""
-    budget = sized(deployment)
+    """Yield nothing where only some layers are copied and the weights need the devices: there is nothing better."""
+    budget = bounded(deployment) if lacks_limit_alone(deployment) else sized(deployment)
     if budget is None or not budget.holds_a_request:
         return
-    heads, chips = min(budget.model.kv_heads), budget.engine.tensor_parallel
-    copies = best_copies(budget) if heads < chips else None
-    if heads >= chips or (copies is None and max(budget.model.kv_heads) >= chips):
+    heads, ranks, noun = min(budget.model.kv_heads), budget.engine.tensor_parallel, budget.accelerator.device_noun
+    copies = best_copies(budget) if heads < ranks else None
+    if heads >= ranks or (copies is None and max(budget.model.kv_heads) >= ranks):
         return
+    most = _most(deployment)
     message = (
-        f"Layers with {heads} KV head{'s' if heads > 1 else ''} are cached {chips // heads} times over {chips} chips: "
-        f"{budget.kv_bytes_per_token_per_chip:,} bytes a token on each, {budget.kv_cache_tokens:,} tokens in all."
+        f"Layers with {heads} KV head{'s' if heads > 1 else ''} are cached {ranks // heads} times over {ranks} "
+        f"{noun}s: {budget.kv_bytes_per_token_per_chip:,} bytes a token on each, "
+        f"{most}{budget.kv_cache_tokens:,} tokens in all."
     )
-    hint = "No split into copies has more room: the weights need these chips."
+    hint = f"No split into copies has more room: the weights need these {noun}s."
     if copies is not None:
         split = f"tensor_parallel_size {copies.engine.tensor_parallel} x data_parallel_size"
-        hint = f"{split} {copies.engine.data_parallel} would hold {copies.kv_cache_tokens:,}."
+        hint = f"{split} {copies.engine.data_parallel} would hold {most}{copies.kv_cache_tokens:,}."
     yield warning(deployment, message, path="serving.tensor_parallel_size", hint=hint)
 
 

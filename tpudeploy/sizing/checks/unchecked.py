@@ -90,7 +90,7 @@ def _lacks_of_model(deployment: Deployment, budget: Unsized) -> Mapping[str, boo
         "model": is_unknown,
         "parts": is_unknown and has_flag_of_some_models(deployment),
         "heads": is_unknown and has_many_chips,
-        "shares": is_possible and has_many_chips,
+        "shares": is_possible and has_many_chips and not budget.lacks_limit_alone,
         "memory": is_unknown and hub_is_in_memory,
     }
 
