@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from reconcile.cases import A, deployment, serving
+from reconcile.cases import INSTANCES, TPU_API, A, candidate, deployment, serving
 
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import AUTO
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.pins.pins import COMMIT, DIGEST
+from tpudeploy.reconcile.decide import fits
 from tpudeploy.reconcile.desired import covers, desired_attributes
 
 IMAGE, ID, FLAG, LABEL, TYPE = "serving.image", "model.id", "serving.args.turbo", "placement.labels.team", "tpu.type"
@@ -100,3 +103,34 @@ def test_an_attribute_that_the_profile_no_longer_has_is_gone() -> None:
 )
 def test_what_an_ignored_key_covers(ignored: tuple[str, ...], path: str, expected: bool) -> None:
     assert covers(ignored, path) is expected
+
+
+RUNTIMES = {TPU_API: "v2-alpha-tpuv6e", INSTANCES: "ubuntu"}
+BACKEND, RUNTIME = "placement.backend", "tpu.runtime_version"
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "written", "backend", "expected"),
+    [
+        pytest.param(RUNTIMES, AUTO, TPU_API, TPU_API, id="a slice of either API stays where it is"),
+        pytest.param(RUNTIMES, AUTO, INSTANCES, INSTANCES, id="whichever that is"),
+        pytest.param({TPU_API: "v2-alpha-tpuv6e"}, AUTO, INSTANCES, TPU_API, id="unless its API serves no such slice"),
+        pytest.param(
+            {TPU_API: "v2-alpha-tpuv6e"}, TPU_API, INSTANCES, TPU_API, id="or the profile names the other one"
+        ),
+        pytest.param({INSTANCES: "ubuntu"}, INSTANCES, TPU_API, INSTANCES, id="in either direction"),
+    ],
+)
+def test_the_api_of_a_slice_is_the_one_that_granted_it_where_the_profile_allows_it(
+    runtimes: Mapping[Backend, str], written: str, backend: Backend, expected: Backend
+) -> None:
+    fixed = {} if written == AUTO else {RUNTIME: runtimes[expected]}
+    target = deployment(
+        [candidate(A, backend=each) for each in runtimes],
+        runtimes=runtimes,
+        attributes={**SLICE, BACKEND: written, **fixed},
+    )
+    one = serving(A, spec={**SLICE, BACKEND: backend, RUNTIME: RUNTIMES[backend]})
+    desired = desired_attributes(target, one)
+    assert (desired[BACKEND], desired[RUNTIME]) == (expected, RUNTIMES[expected])
+    assert fits(target, one) is (backend is expected)

@@ -8,6 +8,7 @@ import pytest
 from reconcile.cases import (
     FLEX,
     HOUR,
+    INSTANCES,
     MINUTE,
     NOW,
     PATIENCE,
@@ -132,6 +133,20 @@ def test_how_long_a_failed_landing_is_held_against_its_place(others: Sequence[Re
     rows = effective_refusals([candidate(A), candidate(B)], state, NOW, PATIENCE)
     assert rows[0].until - NOW == minutes * MINUTE
     assert [r for r in rows if not r.landed] == [r for r in others if not r.landed]
+
+
+@pytest.mark.parametrize(
+    ("other", "minutes"),
+    [
+        pytest.param(refused(A, lasts=1, backend=INSTANCES), 120, id="it has other places"),
+        pytest.param(refused(A, lasts=1, stops=True, backend=INSTANCES), 1, id="it waits for a person"),
+        pytest.param(refused(A, lasts=0, stops=True, backend=INSTANCES), 120, id="it did so earlier"),
+    ],
+)
+def test_what_can_be_hoped_for_at_the_other_api(other: Refused, minutes: float) -> None:
+    state = record(refusals=[failed_landing(minutes_ago=0), other])
+    rows = effective_refusals([candidate(A), candidate(B, backend=INSTANCES)], state, NOW, PATIENCE)
+    assert rows[0].until - NOW == minutes * MINUTE
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from reconcile.cases import (
     FLEX,
+    INSTANCES,
     NOW,
     ON_DEMAND,
     RESERVED,
@@ -319,3 +321,16 @@ def test_the_table_of_a_generation() -> None:
     assert QuotaTable.from_facts(facts, "v6e") == table(limit(8), use(1))
     nothing = Facts(offers=unknown, limits=unknown, uses=unknown, prices=unknown)
     assert QuotaTable.from_facts(nothing, "v6e") == QuotaTable(limits=(), uses=None)
+
+
+def test_a_replacement_at_the_other_api_has_a_quota_of_its_own() -> None:
+    """Neither the quota of the TPU API nor its refusals count against an instance of Compute Engine."""
+    full = table(limit(8), use(8))
+    refusal = refused(A, lasts=3, scope=Scope.REGION_QUOTA, held=8)
+    assert obstacle(replacement(), full, refusals=[refusal]) is not None
+    there = [candidate(A, backend=INSTANCES)]
+    assert obstacle(replacement(), full, refusals=[refusal], places=there) is None
+    assert obstacle(replacement(), full, refusals=[replace(refusal, backend=INSTANCES)], places=there) is None
+    held = replace(refusal, backend=INSTANCES)
+    old = serving(A, backend=INSTANCES)
+    assert obstacle(replacement(old), full, refusals=[held], places=there, old=old) is not None

@@ -90,7 +90,8 @@ def effective_refusals(
     doubtful = doubtful_places(record, now)
     # Only a person can open these places: nothing can be hoped for there.
     closed = {r.place for r in record.refusals if not r.landed and r.until - now > patience.refused}
-    has_other = any(c.place not in doubtful | closed for c in candidates)
+    stopped_backends = {r.backend for r in record.refusals if r.stops and r.until > now}
+    has_other = any(c.place not in doubtful | closed and c.backend not in stopped_backends for c in candidates)
     return tuple(r if has_other or not r.landed else _shorten(r) for r in record.refusals)
 
 
