@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tpudeploy import catalog
 from tpudeploy.benchmark.cells import feasible, grid, numbers
+from tpudeploy.benchmark.compare import compare
 from tpudeploy.benchmark.measure import figures, of_client
 from tpudeploy.benchmark.prompts import ids_within, prompts
+from tpudeploy.benchmark.published import published
 from tpudeploy.benchmark.roofline import Roofline
 from tpudeploy.catalog import families
 from tpudeploy.domain.benchmark import Figures, Slo
@@ -158,3 +161,21 @@ def test_numbers_double_within_a_span_and_come_in_order_once() -> None:
     assert numbers("3..20") == (3, 6, 12)
     points = grid((1, 2), (8, 16), (4,))
     assert [(p.context_tokens, p.concurrency) for p in points] == [(8, 1), (8, 2), (16, 1), (16, 2)]
+
+
+def test_sizes_of_one_generation_are_compared_whatever_their_names_look_like() -> None:
+    one, four = (published()[f"agent-e2b-v6e-{size}"] for size in (1, 4))
+    smaller = replace(one, subject=replace(one.subject, accelerator_type="ct5p-hightpu-1t-tpu"))
+    larger = replace(four, subject=replace(four.subject, accelerator_type="v5p-8"))
+    assert [scaling.chips for scaling in compare([smaller, larger]).scalings] == [4]
+    assert not compare([one, larger]).scalings
+
+
+def test_a_device_of_two_on_a_chip_has_half_of_its_peaks() -> None:
+    known, chip = families.find_model("google/gemma-4-E2B-it"), catalog.accelerator_type("tpu7x-4")
+    assert known is not None
+    assert chip is not None
+    whole = Roofline(model=known, accelerator=chip, devices=chip.devices)
+    device = Roofline(model=known, accelerator=chip, devices=1)
+    rates = Figures(requests=1, requests_failed=0, input_tokens_per_second=1000.0, output_tokens_per_second=100.0)
+    assert device.peak_share(rates) == pytest.approx(8 * (whole.peak_share(rates) or 0.0))

@@ -82,8 +82,13 @@ def test_a_profile_of_each_type_has_places_prices_and_a_size(cli: Open, slice_ty
         assert size["fits"] is None
         assert f"reports for {generation.name} is not recorded" in size["cannot_size_because"]
         assert size["at_least"]["hbm_bytes_per_chip"] == generation.hbm_gib * 1024**3
+        recommended = at.run("recommend", profile, "-users", "4", "-context", "4096", "-output", "256")
+        assert recommended.code == 13
+        assert f"reports for {generation.name} is not recorded" in recommended.words
     else:
         assert size["hbm_bytes_per_chip"] == generation.bytes_limit
+        recommended = at.run("recommend", profile, "-users", "4", "-context", "4096", "-output", "256")
+        assert recommended.code == 0, recommended.all
 
 
 def test_without_a_recorded_limit_nothing_is_said_to_fit(cli: Open) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import log2
 
+from tpudeploy import catalog
 from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.comparison import Comparison, Row, Scaling
 from tpudeploy.domain.errors import UsageError
@@ -73,8 +74,15 @@ def _scalings(runs: Sequence[Run], bests: Sequence[Cell | None]) -> Iterator[Sca
 
 
 def _is_alike(one: Run, other: Run) -> bool:
-    generations = {run.subject.accelerator_type.rpartition("-")[0] for run in (one, other)}
-    return one.subject.model_id == other.subject.model_id and len(generations) == 1
+    is_one_generation = _generation(one) == _generation(other)
+    return one.subject.model_id == other.subject.model_id and is_one_generation
+
+
+def _generation(run: Run) -> str:
+    """Return the generation of a run's chips; for other hardware, the name without its number."""
+    name = run.subject.accelerator_type
+    slice_type = catalog.accelerator_type(name)
+    return name.rpartition("-")[0] if slice_type is None else slice_type.generation
 
 
 def _notes(runs: Sequence[Run], *, by_streams: bool) -> Iterator[str]:

@@ -47,8 +47,10 @@ def _scripted(troubles: Mapping[str, Trouble], facts: Mapping[str, str]) -> tupl
             settings = row.settings
             method = facts.get("method", "queuedResources.create")
             class_ = quota.class_of(facts["model"])
+            type_ = accelerator_type(facts["type"])
+            name_of_generation = facts["type"].partition("-")[0] if type_ is None else type_.generation
             details = {
-                "quota": settings["quota"] or quota.quota_name(facts["type"].partition("-")[0], class_, zonal=False),
+                "quota": settings["quota"] or quota.quota_name(name_of_generation, class_, zonal=False),
                 "limit": settings["limit"],
                 "permission": f"tpu.{method}" if facts["service"] == "tpu" else method,
             }
