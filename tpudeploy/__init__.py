@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.details import MemoryLayout
     from tpudeploy.operations.doctor import Preconditions
     from tpudeploy.operations.explain import Explanation
+    from tpudeploy.operations.force_unlock import Unlocked
     from tpudeploy.operations.gc import Orphans
     from tpudeploy.operations.import_slice import Imported
     from tpudeploy.operations.logs import LogReadings
@@ -33,16 +34,8 @@ if TYPE_CHECKING:
     from tpudeploy.operations.show import States
     from tpudeploy.operations.size import Size
     from tpudeploy.operations.size import predict_size as size
-    from tpudeploy.operations.state import (
-        StateAddresses,
-        StateFile,
-        StateHistory,
-        StateMoved,
-        StatePushed,
-        StateRecords,
-        StateRemoved,
-        Unlocked,
-    )
+    from tpudeploy.operations.state import StateAddresses, StateFile, StateHistory, StateRecords
+    from tpudeploy.operations.state_change import StateMoved, StatePushed, StateRemoved
     from tpudeploy.operations.status import Status
     from tpudeploy.operations.validate import Validation
     from tpudeploy.operations.verify import Verified
@@ -141,11 +134,11 @@ _HOMES = {
     "StateAddresses": ("tpudeploy.operations.state", "StateAddresses"),
     "StateFile": ("tpudeploy.operations.state", "StateFile"),
     "StateHistory": ("tpudeploy.operations.state", "StateHistory"),
-    "StateMoved": ("tpudeploy.operations.state", "StateMoved"),
-    "StatePushed": ("tpudeploy.operations.state", "StatePushed"),
+    "StateMoved": ("tpudeploy.operations.state_change", "StateMoved"),
+    "StatePushed": ("tpudeploy.operations.state_change", "StatePushed"),
     "StateRecords": ("tpudeploy.operations.state", "StateRecords"),
-    "StateRemoved": ("tpudeploy.operations.state", "StateRemoved"),
-    "Unlocked": ("tpudeploy.operations.state", "Unlocked"),
+    "StateRemoved": ("tpudeploy.operations.state_change", "StateRemoved"),
+    "Unlocked": ("tpudeploy.operations.force_unlock", "Unlocked"),
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of ours

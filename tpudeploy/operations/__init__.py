@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.doctor import doctor as _doctor
     from tpudeploy.operations.drift import drift as _drift
     from tpudeploy.operations.explain import explain as _explain
+    from tpudeploy.operations.force_unlock import force_unlock as _force_unlock
     from tpudeploy.operations.gc import gc as _gc
     from tpudeploy.operations.import_slice import import_slice as _import_slice
     from tpudeploy.operations.logs import logs as _logs
@@ -44,14 +45,13 @@ if TYPE_CHECKING:
     from tpudeploy.operations.report_host import report_host as _report_host
     from tpudeploy.operations.show import show as _show
     from tpudeploy.operations.size import size as _size
-    from tpudeploy.operations.state import force_unlock as _force_unlock
     from tpudeploy.operations.state import state_history as _state_history
     from tpudeploy.operations.state import state_list as _state_list
-    from tpudeploy.operations.state import state_mv as _state_mv
     from tpudeploy.operations.state import state_pull as _state_pull
-    from tpudeploy.operations.state import state_push as _state_push
-    from tpudeploy.operations.state import state_rm as _state_rm
     from tpudeploy.operations.state import state_show as _state_show
+    from tpudeploy.operations.state_change import state_mv as _state_mv
+    from tpudeploy.operations.state_change import state_push as _state_push
+    from tpudeploy.operations.state_change import state_rm as _state_rm
     from tpudeploy.operations.status import status as _status
     from tpudeploy.operations.validate import validate as _validate
     from tpudeploy.operations.verify import verify as _verify
@@ -109,8 +109,8 @@ OPERATIONS: Mapping[str, str] = {
 }
 # The rows that share a module, which has a table of them, `OPERATIONS`.
 _SHARED_MODULES: Mapping[str, str] = {
-    **{name: "state" for name in OPERATIONS if name.startswith("state_")},
-    "force_unlock": "state",
+    **dict.fromkeys(("state_list", "state_show", "state_history", "state_pull"), "state"),
+    **dict.fromkeys(("state_mv", "state_rm", "state_push"), "state_change"),
     **dict.fromkeys(("bench", "bench_import", "bench_report"), "bench"),
     **dict.fromkeys(("ab", "ab_propose", "ab_result"), "ab"),
 }

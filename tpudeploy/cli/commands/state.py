@@ -119,7 +119,7 @@ def _values(args: argparse.Namespace, row: Operation, context: Context) -> dict[
 
 def _remove(args: argparse.Namespace, context: Context, workspace: Workspace, values: Mapping[str, Any]) -> None:
     """List the slices with their prices, ask for approval, and remove exactly those from the state."""
-    from tpudeploy.operations.state import remove_listed
+    from tpudeploy.operations.state_change import remove_listed
 
     terminal = context.terminal
     result = workspace.state_rm(values["addresses"], dry_run=True, force=args.force)

@@ -1,0 +1,48 @@
+"""Release a lock left behind by a crashed run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tpudeploy.operations.declaration import Access, Argument, Operation
+from tpudeploy.results import Result, result
+
+if TYPE_CHECKING:
+    from tpudeploy.text.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+@result
+class Unlocked(Result):
+    """A lock that was released: the deployment that it held, and its id."""
+
+    FORMAT = "unlock"
+    name: str
+    id: str
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        del paint, width
+        return f"Released the lock of {self.name}."
+
+
+def force_unlock(workspace: Workspace, id: str) -> Unlocked:  # noqa: A002 - the command line's word
+    """Release a lock left behind by a crashed run. If that run is still alive, it cannot save anything afterwards.
+
+    Raise `errors.StateError` if there is no such lock, or its holder is known to be alive.
+    """
+    return Unlocked(name=workspace.adapters.states.force_unlock(id), id=id)
+
+
+OPERATION = Operation(
+    run=force_unlock,
+    arguments=(
+        Argument(
+            name="id",
+            help="The id of the lock, as the message of the blocked command shows it.",
+            is_required=True,
+            positional=True,
+        ),
+    ),
+    results=(Unlocked,),
+    access=Access.CHANGE,
+)
