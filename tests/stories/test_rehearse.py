@@ -105,7 +105,7 @@ def test_no_file_has_a_secret_an_address_or_what_belongs_to_others(cli: Open, mo
 
 
 WAITS = {"nodes": "simulated", "timings": {"waiting": 36_000.0}}
-REQUESTS = ("rehearse", "-auto-approve", "-max-cost", "1")
+REQUESTS = ("rehearse", "-auto-approve", "-max-cost", "0.9")
 
 
 def creates(at: CommandLine) -> list[str]:
@@ -236,3 +236,64 @@ def test_interrupted_it_deletes_what_it_requested(cli: Open) -> None:
     assert not at.slices
     assert at.run(*REQUESTS).code == 0
     assert not at.slices
+
+
+# Boots and deletions take minutes; what is asked for is granted within two.
+WHOLE = {"nodes": "simulated", "timings": {"boot": 240.0, "deleting": 120.0, "reset": 120.0}}
+EVERYTHING = ("rehearse", "-auto-approve", "-max-cost", "1.5")
+
+
+def slice_verdicts(at: CommandLine) -> Mapping[str, str]:
+    ids = {fact.id for fact in facts_of(Stage.SLICE)}
+    return {fact: verdict for fact, verdict in verdicts(at).items() if fact in ids}
+
+
+def test_a_slice_is_used_for_twenty_minutes_and_given_back_below_the_ceiling(cli: Open) -> None:
+    at = cli(**WHOLE)
+    result = at.run(*EVERYTHING)
+    assert result.code == 0, result.all
+    as_believed = {fact.id: "as-believed" for fact in facts_of(Stage.SLICE)}
+    assert slice_verdicts(at) == {**as_believed, "preemption": "not-seen"}, result.out
+    assert "one slice, given back after some minutes (10 facts), spot in asia-southeast1-b: at most $0.21" in result.err
+    assert not at.slices
+    report = json.loads((at.folder / "rehearsal" / "report.json").read_text("utf-8"))
+    assert 0.05 < report["usd"] < 0.21 + 2 * 0.38
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "fact"),
+    [({"guest_attributes": False}, "guest-attributes"), ({"hears_changes": False}, "change-in-place")],
+)
+def test_machines_that_are_different_are_reported_so(cli: Open, behaviour: Mapping[str, Any], fact: str) -> None:
+    at = cli(**WHOLE, trouble=[{"fault": "boot", **behaviour}])
+    result = at.run(*EVERYTHING)
+    assert result.code == 13, result.all
+    assert slice_verdicts(at)[fact] == "differs", result.out
+    assert not at.slices
+
+
+def test_a_preemption_that_happens_is_looked_at_and_nothing_else_is_requested(cli: Open) -> None:
+    at = cli(**WHOLE, trouble=[{"fault": "preempt", "after": 400.0, "times": 9}])
+    result = at.run(*EVERYTHING)
+    assert result.code == 0, result.all
+    assert slice_verdicts(at)["preemption"] == "as-believed", result.out
+    assert not at.slices
+
+
+def test_killed_with_a_slice_what_it_cost_until_it_is_deleted_counts(cli: Open) -> None:
+    at = cli(**WHOLE)
+
+    def strike() -> None:
+        if "ACTIVE" in at.slices.values():
+            at.clock.on_advance.remove(strike)
+            raise Killed
+
+    at.clock.on_advance.append(strike)
+    with pytest.raises(Killed):
+        at.run(*EVERYTHING)
+    at.clock.sleep(3600.0)
+    result = at.run(*EVERYTHING)
+    assert result.code == 0, result.all
+    assert not at.slices
+    report = json.loads((at.folder / "rehearsal" / "report.json").read_text("utf-8"))
+    assert report["usd"] > 0.36  # an hour of the chip

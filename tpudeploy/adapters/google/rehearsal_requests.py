@@ -116,7 +116,7 @@ class WaitingRequest:
             return not_seen(fact, "The request was sent by an earlier run.")
         missing = [path for path, value in _leaves(original.body) if not _has(item, path, value)]
         observation = (
-            f"The list does not show {', '.join(missing)}." if missing else "The list shows all that was original."
+            f"The list does not show {', '.join(missing)}." if missing else "The list shows all that was sent."
         )
         return compare(fact, is_as_believed=not missing, observation=observation)
 
