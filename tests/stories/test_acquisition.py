@@ -253,7 +253,8 @@ def test_where_no_zone_answers_a_create_all_are_asked_in_turn_and_ever_more_seld
     at = cli(trouble=[{"fault": "unavailable", "method": CREATES}])
     stopped = at.run("apply", "-auto-approve", "-timeout", "1h", at.write(profile))
     assert stopped.code == 12, stopped.all
-    assert f"Refused in {A}, spot (unanswered)" in stopped.all
+    assert f"Refused in {A}, spot" in stopped.all
+    assert "(unanswered)" in stopped.all
     assert set(at.requested_zones()) == {A, B, ELSEWHERE}
     assert len(at.requested_zones()) < 20  # it was 31, all of them in the first zone
     assert not at.slices

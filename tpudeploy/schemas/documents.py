@@ -92,7 +92,7 @@ def lock() -> Schema:
     sections = {
         section: {
             "type": "object",
-            "description": f"Each {kind} as a profile writes it, and {meaning}.",
+            "description": f"Each {kind.replace('_', ' ')} by its movable name, and {meaning}.",
             "additionalProperties": {"type": "string", "pattern": f"^{pattern}$"},
         }
         for section, kind, pattern, meaning in pinfile.SECTIONS
