@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,9 @@ def test_a_slice_is_used_for_twenty_minutes_and_given_back_below_the_ceiling(cli
     assert not at.slices
     report = json.loads((at.folder / "rehearsal" / "report.json").read_text("utf-8"))
     assert 0.05 < report["usd"] < 0.21 + 2 * 0.38
+    text = "\n".join(path.read_text("utf-8") for path in (at.folder / "rehearsal" / "exchanges").iterdir())
+    assert not re.search(r"\b(?:\d{1,3}\.){3}\d{1,3}\b", text)  # nor the address of the machine
+    assert "emulated" not in text
 
 
 @pytest.mark.parametrize(
@@ -297,3 +301,4 @@ def test_killed_with_a_slice_what_it_cost_until_it_is_deleted_counts(cli: Open) 
     assert not at.slices
     report = json.loads((at.folder / "rehearsal" / "report.json").read_text("utf-8"))
     assert report["usd"] > 0.36  # an hour of the chip
+    assert "above the ceiling" not in result.out

@@ -140,7 +140,7 @@ class RehearsalRun:
 
     def write_report(self, document: Mapping[str, Any]) -> None:
         """Write the report as a document and as text. Raise `errors.StateError` if it cannot be written."""
-        text = view.report(self.findings, usd=self.usd, paint=Paint())
+        text = view.report(self.findings, usd=self.usd, ceiling=self._ceiling, paint=Paint())
         clean = self._redaction.text
         disk.replace(self._folder / "report.json", clean(json.dumps(document, indent=1, ensure_ascii=False)) + "\n")
         disk.replace(self._folder / "report.txt", clean(text) + "\n")

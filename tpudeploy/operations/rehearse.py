@@ -45,7 +45,7 @@ class Rehearsal(Result):
         del width
         if not self.folder:
             return view.proposal(self.steps, project=self.project, ceiling=self.ceiling, paint=paint)
-        text = view.report(self.findings, usd=self.usd, paint=paint)
+        text = view.report(self.findings, usd=self.usd, ceiling=self.ceiling, paint=paint)
         return f"{text}\nReport and exchanges, without secrets: {self.folder}"
 
 

@@ -44,7 +44,7 @@ def proposal(steps: tuple[Step, ...], *, project: str, ceiling: float, paint: Pa
     return "\n".join(lines)
 
 
-def report(findings: Iterable[Finding], *, usd: float, paint: Paint) -> str:
+def report(findings: Iterable[Finding], *, usd: float, ceiling: float, paint: Paint) -> str:
     """Return the report, what differs first."""
     rows = tuple(findings)
     lines: list[str] = []
@@ -57,6 +57,8 @@ def report(findings: Iterable[Finding], *, usd: float, paint: Paint) -> str:
             if verdict is Verdict.DIFFERS:
                 lines.append(f"    believed: {_FACTS[finding.fact].belief}")
     lines += ["", f"Spent at list price: ${usd:.2f}."]
+    if usd > ceiling:
+        lines.append(f"That is above the ceiling of ${ceiling:.2f}: a slice was billed until Google had deleted it.")
     return "\n".join(lines).strip("\n")
 
 
@@ -69,7 +71,7 @@ def _page() -> Iterator[str]:
     yield from _HEAD.splitlines()
     for stage in Stage:
         yield ""
-        yield f"## {STAGES[stage].capitalize()}"
+        yield f"## {STAGES[stage][0].upper()}{STAGES[stage][1:]}"
         yield ""
         yield f"Cost: {_COST[stage]}." if stage is not Stage.ELSEWHERE else "A rehearsal cannot look at these."
         yield ""
