@@ -298,9 +298,11 @@ def test_a_refusal_is_kept_for_an_hour_after_its_end_and_a_failed_landing_as_lon
 
 
 def test_what_is_kept_of_a_refusal() -> None:
-    reply = refusal(Scope.REGION_QUOTA, Remedy.STOP, kind="quota", message="Full.", limit=32, is_known=False)
-    ours = [granted(B), attempt(C)]
-    (row,) = add_refusal((), attempt(A, FLEX), reply, own_attempts=ours, now=NOW, patience=PATIENCE)
+    reply = refusal(
+        Scope.REGION_QUOTA, Remedy.STOP, kind="quota", message="Full.", limit=32, is_known=False, zones_available=(C,)
+    )
+    ours = [granted(B, backend=INSTANCES), attempt(C)]
+    (row,) = add_refusal((), attempt(A, FLEX, backend=INSTANCES), reply, own_attempts=ours, now=NOW, patience=PATIENCE)
     assert row == Refused(
         zone=A,
         provisioning=FLEX,
@@ -315,5 +317,7 @@ def test_what_is_kept_of_a_refusal() -> None:
         stops=True,
         times=1,
         landed=False,
+        backend=INSTANCES,
+        zones_available=(C,),
     )
     assert not after(refusal())[0].stops

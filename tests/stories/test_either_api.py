@@ -131,6 +131,22 @@ def test_what_fits_one_api_alone_is_an_error(cli: Open, text: str, code: str, wo
     assert words in result.words, result.all
 
 
+def test_an_api_that_does_not_answer_hides_nothing_at_the_other(cli: Open) -> None:
+    """The request at Compute Engine is the earlier one, in the same zone, and its API is silent from then on."""
+    at = cli(
+        trouble=[
+            {"fault": "stockout", "method": "queuedResources.create", "attempt": 1},
+            {"fault": "wait-for-ever", "method": "compute.instances.insert"},
+            {"fault": "unavailable", "method": "compute.instances.get", "call": "22-"},
+        ]
+    )
+    flex = AUTO.replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a").replace("[spot]", "[flex-start]")
+    profile = at.write(f"{flex}  max_run_duration: 4h\n")
+    at.left_or_killed(2400.0, "apply", "-auto-approve", profile)
+    assert apis_asked(at) == set(BY_API)
+    assert at.slices.get(current_slice(at)) == "ACTIVE", at.state()
+
+
 def test_orphans_at_either_api_are_found_and_removed(cli: Open) -> None:
     at = cli()
     for text in (PROFILE, INSTANCE):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tpudeploy.domain import errors
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
@@ -228,24 +229,27 @@ def _running_requests(world: World, machines: Iterable[_Machine]) -> Mapping[int
 def _slices_zone_by_zone(world: World, attempts: tuple[Attempt, ...]) -> tuple[dict[str, Slice], dict[str, str]]:
     """Return the slices, and for each that could not be observed the reason.
 
-    One zone's fault does not stop the search in the others.
+    The fault of one zone at one API stops the search neither in the others nor at the other API.
     """
     slices: dict[str, Slice] = {}
-    faults: dict[Zone, errors.Fault] = {}
+    faults: dict[tuple[Zone, Backend], errors.Fault] = {}
+    backends = {attempt.backend for attempt in attempts}
     unseen: dict[str, str] = {}
     for number, attempt in enumerate(attempts, start=1):
         try:
             # A zone that did not answer is not called again in this observation: each call may last a minute.
-            if attempt.zone in faults:
-                raise faults[attempt.zone]
+            if (attempt.zone, attempt.backend) in faults:
+                raise faults[attempt.zone, attempt.backend]
             slices |= {slice_.name: slice_ for slice_ in world.cloud.slices([attempt.ref])}
         except errors.Fault as fault:
-            faults[attempt.zone] = fault
+            faults[attempt.zone, attempt.backend] = fault
             unseen[attempt.name] = fault.message
-            # If nothing has answered yet, in several regions or anywhere, the fault is the network's or Google's as a
+            # If nothing has answered yet, in several regions of each API or anywhere, the network or Google fails as a
             # whole. And nothing may be decided about a granted slice that could not be observed.
             has_no_answer = len(unseen) == number
-            is_general = has_no_answer and (number == len(attempts) or len({zone.region for zone in faults}) > 1)
+            has_several_regions = len({zone.region for zone, _ in faults}) > 1
+            is_silent_everywhere = has_several_regions and {backend for _, backend in faults} == backends
+            is_general = has_no_answer and (number == len(attempts) or is_silent_everywhere)
             if attempt.granted_at is not None or is_general:
                 raise
     return slices, unseen
