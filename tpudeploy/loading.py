@@ -122,7 +122,8 @@ class Profile(Checked):
         """Return a profile from a mapping with the keys of the YAML format. Raise as `from_text` does."""
         import json
 
-        return cls.from_text(json.dumps(profile, indent=2, ensure_ascii=False), environment=environment)
+        text = json.dumps(profile, indent=2, ensure_ascii=False, default=os.fspath)
+        return cls.from_text(text, environment=environment)
 
     def with_settings(self, settings: Mapping[str, object] | Sequence[str]) -> Self:
         """Return this profile with settings merged on top, read again from its files. Raise as `load` does."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.error_report import report_error
 from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.cli.progress import event_printing
-from tpudeploy.cli.unacknowledged import ask_for_resets
+from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events
-from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
+from tpudeploy.domain.errors import ChangeNotAcknowledged, CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.plan import Action, Mode, Plan
-from tpudeploy.domain.report import Report
+from tpudeploy.domain.report import Outcome, Report
 from tpudeploy.views import jsonl
 from tpudeploy.views import plan as view
 from tpudeploy.views.status import summary
@@ -54,7 +55,7 @@ def carry_out(
 
     report = apply_part(plan, reset=may_reset)
     if not may_reset and not args.json:
-        report = ask_for_resets(terminal, plan, report, apply_part)
+        report = _ask_for_resets(terminal, plan, report, apply_part)
     if args.json:
         terminal.document(jsonl.result(report))
     if report.failures or args.json:
@@ -158,3 +159,30 @@ def _list_deployments(context: Context, report: Report, *, as_json: bool = False
 def all_errors(report: Report) -> Iterable[TpudeployError]:
     """Return each error of a report once."""
     return (*report.failures, *report.not_in_effect)
+
+
+def _ask_for_resets(terminal: Terminal, plan: Plan, report: Report, apply_part: Callable[[Plan], Report]) -> Report:
+    """Ask whether nodes that did not acknowledge a change may be reset, and return the final report.
+
+    After a yes, `apply_part` applies their part of the plan.
+    """
+    unacknowledged = [o for o in report.outcomes if isinstance(o.error, ChangeNotAcknowledged)]
+    if not unacknowledged or not terminal.is_interactive:
+        return report
+    terminal.data("")
+    for outcome in unacknowledged:
+        terminal.data(outcome.error.message if outcome.error else "")
+    where = ", ".join(o.address for o in unacknowledged)
+    terminal.data(f"\nDo you want to reset {where}? The machine reboots, and the chips stay.")
+    terminal.data("  Only 'yes' will be accepted to approve.\n")
+    if terminal.ask("  Enter a value: ") != "yes":
+        return report
+    terminal.data("")
+    names = {_deployment(o) for o in unacknowledged}
+    retry = apply_part(replace(plan, goals=tuple(goal for goal in plan.goals if goal.name in names)))
+    others = (o for o in report.outcomes if _deployment(o) not in names)
+    return replace(report, outcomes=(*others, *retry.outcomes), endpoints=(*report.endpoints, *retry.endpoints))
+
+
+def _deployment(outcome: Outcome) -> str:
+    return outcome.address.partition("[")[0]

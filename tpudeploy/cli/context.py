@@ -10,7 +10,6 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli.reply import Reply
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.frozen import frozen
@@ -33,6 +32,25 @@ class LoadedProfiles:
 
 
 AS_WRITTEN = argparse.Namespace(overlays=[], sets=[])  # the options of a profile without overlays
+
+
+class Reply:
+    """Holds the document of a command until it ends. An error that stops the command is printed instead."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def set(self, document: Mapping[str, object], *, on_one_line: bool = False) -> None:
+        """Keep `document`, whose values are JSON values. Raise ValueError if there is a document already."""
+        import json
+
+        self.set_text(json.dumps(document, indent=None if on_one_line else 2, ensure_ascii=False))
+
+    def set_text(self, text: str) -> None:
+        """Keep a document that is already text. Raise ValueError if there is a document already."""
+        if self.text:
+            raise ValueError("A command prints one document.")
+        self.text = text.removesuffix("\n")
 
 
 @frozen

@@ -164,14 +164,15 @@ class Operation:
     @property
     def method(self) -> Callable[..., Any]:
         """Return `run` as a program calls it: with one text or path where several are taken, which is not split."""
-        several = [argument.name for argument in self.arguments if argument.kind is Kind.TEXTS]
+        of_run = signature(self.run)
+        texts = (argument.name for argument in self.arguments if argument.kind is Kind.TEXTS)
+        several = [name for name in texts if name in of_run.parameters]
         if not several:
             return self.run
-        parameters = signature(self.run)
 
         @wraps(self.run)
         def method(*args: Any, **values: Any) -> Any:
-            bound = parameters.bind(*args, **values)
+            bound = of_run.bind(*args, **values)
             for name in several:
                 if isinstance(bound.arguments.get(name), str | PathLike):
                     bound.arguments[name] = (bound.arguments[name],)

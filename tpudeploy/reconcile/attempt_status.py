@@ -84,6 +84,7 @@ def classify(attempt: Attempt, context: DecisionContext) -> Classification:
     """Return the status of an attempt after an observation."""
     if attempt.name in context.observed.unseen:
         # A zone that does not answer hides only itself: its requests keep their place, and nothing is concluded.
+        # A granted slice is never among them: `engine.observe` raises the fault instead.
         status = AttemptStatus.WAITING if attempt.release is None else AttemptStatus.LEAVING
         return Classification(attempt=attempt, status=status, slice=None, reason=f"{attempt.zone} does not answer")
     current = context.observed.slices.get(attempt.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tpudeploy.cli.mcp import ab_test, answers, benchmark, reading, writing
+from tpudeploy.cli.mcp import ab_test, answers, responses, writing
 from tpudeploy.cli.mcp.operation_tool import Response, answer_model, respond_with_result, tool_function
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.operations import OPERATIONS, operation
@@ -30,10 +30,10 @@ class Tool:
 
 # What a tool does beside the operation of its row, and the keys of its answer.
 _RESPONSES: Mapping[str, Response] = {
-    "validate": reading.validate_profiles,
-    "plan": reading.keep_plan,
-    "ab_propose": reading.keep_trial,
-    "bench": benchmark.measure_in_background,
+    "validate": responses.validate_profiles,
+    "plan": responses.keep_plan,
+    "ab_propose": responses.keep_trial,
+    "bench": responses.measure_in_background,
 }
 _ANSWERS: Mapping[str, type[answers.Answer]] = {
     "plan": answers.Planned,
