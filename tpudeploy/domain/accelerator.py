@@ -40,7 +40,8 @@ class AcceleratorType:
     hosts: int
     host_ram_gib: int | None
     machine_type: str
-    backends: tuple[Backend, ...]
+    # Each row has its own. A saved plan from before there were two APIs has none.
+    backends: tuple[Backend, ...] = (Backend.QUEUED_RESOURCE,)
     devices_per_chip: int = 1
     threads_per_core: int | None = None
     also_called: tuple[str, ...] = ()
