@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Plan(Planned, Result):
-    """What would change, and why. A saved plan can be read and applied exactly as it is by somebody else."""
+    """What would change, and why. A saved plan can be read and applied exactly as it is on another machine."""
 
     __slots__ = ()
     __repr__ = Result.__repr__

@@ -68,7 +68,7 @@ class TpuCloud(Protocol):
     ) -> Listing:
         """Return all queued resources or instances of this name, ours or not, in `zone` or in any zone.
 
-        Where there is none, return the nodes of this name. A resource without a mark has `UNMARKED`. Zones are searched
+        Without one, return the nodes of this name. A resource without a mark has `UNMARKED`. Zones are searched
         as in `list_marked`.
         """
         ...
@@ -128,7 +128,7 @@ class Logs(Protocol):
 
 @frozen
 class Snapshot:
-    """A state with the version at which it was read; both are empty if there is none."""
+    """A state with the version at which it was read; both are empty without one."""
 
     state: State | None
     version: str

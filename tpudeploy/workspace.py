@@ -140,7 +140,7 @@ class Workspace(Methods):
     def with_approved_renewals(self, plan: Plan, *, on_event: Listener | None = None) -> Plan:
         """Return `plan` in which a deployment whose runs end is renewed as it was applied, instead of being changed.
 
-        So a change that nobody has approved yet does not keep a slice from its successor. Deployments with nothing to
+        So a change that is not approved yet does not keep a slice from its successor. Deployments with nothing to
         renew stay as they are. Raise as `plan` does.
         """
         from tpudeploy.engine.plan import renewal
@@ -210,7 +210,7 @@ class Workspace(Methods):
         return self.adapters.states.published(name) if DEPLOYMENT_NAME.fullmatch(name) else None
 
     def url(self, name: str) -> str:
-        """Return the published address of a deployment. Raise `errors.QueryFailed` if there is none."""
+        """Return the published address of a deployment. Raise `errors.QueryFailed` without one."""
         from tpudeploy.domain.errors import QueryFailed
 
         endpoint = self.endpoint(name)

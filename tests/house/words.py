@@ -69,7 +69,7 @@ class Limit:
 
 
 LIMITS = {
-    "": Limit(participles=4.9, functions=0, phrases=5),
+    "": Limit(participles=0.0, functions=0, phrases=0),
     "ab_test": Limit(participles=3.7, functions=1, phrases=0),
     "accuracy": Limit(participles=4.5, functions=0, phrases=0),
     "adapters": Limit(participles=0.0, functions=0, phrases=0),
@@ -78,7 +78,7 @@ LIMITS = {
     "benchmark": Limit(participles=0.0, functions=0, phrases=0),
     "boot_log": Limit(participles=0.0, functions=0, phrases=1),
     "catalog": Limit(participles=0.0, functions=0, phrases=0),
-    "cli": Limit(participles=0.6, functions=0, phrases=4),
+    "cli": Limit(participles=0.0, functions=0, phrases=0),
     "config": Limit(participles=0.0, functions=0, phrases=0),
     "domain": Limit(participles=8.9, functions=0, phrases=0),
     "emulator": Limit(participles=0.0, functions=0, phrases=1),
@@ -90,7 +90,7 @@ LIMITS = {
     "orphans": Limit(participles=0.0, functions=0, phrases=0),
     "pins": Limit(participles=0.0, functions=0, phrases=0),
     "planning": Limit(participles=1.2, functions=0, phrases=0),
-    "reconcile": Limit(participles=14.9, functions=0, phrases=2),
+    "reconcile": Limit(participles=2.4, functions=0, phrases=1),
     "serialization": Limit(participles=6.1, functions=0, phrases=0),  # `seen` is a key of state format 1
     "rehearsal": Limit(participles=0.0, functions=0, phrases=0),
     "schemas": Limit(participles=0.0, functions=0, phrases=0),

@@ -49,7 +49,7 @@ class Operations:
         return operation
 
     def find(self, operation_id: str | None) -> Operation:
-        """Return the operation of that id, or the last one. Raise `errors.UsageError` if there is none."""
+        """Return the operation of that id, or the last one. Raise `errors.UsageError` without one."""
         with self._lock:
             last = next(reversed(self._operations.values()), None)
             operation = last if operation_id is None else self._operations.get(operation_id)
