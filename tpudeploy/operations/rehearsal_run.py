@@ -34,6 +34,7 @@ from tpudeploy.text.paint import Paint
 
 if TYPE_CHECKING:
     from tpudeploy.domain.events import Event
+    from tpudeploy.plans import Report
     from tpudeploy.ports import TpuCloud
     from tpudeploy.workspace import Workspace
 
@@ -283,12 +284,14 @@ class RehearsalRun:
             return errors.CloudError("The time was over.")
         plan = self._inner.plan([profile], on_event=self._hear)
         report = self._inner.apply(plan, wait=Wait.SERVING, timeout=timeout, on_event=self._hear)
+        _raise_interrupt(report)
         return report.error
 
     def _apply(self, step: Step, *, wait: Wait, timeout: float) -> SliceRef | None:
         """Request the slice of a step and return it, or None where nothing was requested; then its facts are noted."""
         plan = self._inner.plan([_profile(step, self._project)], on_event=self._hear)
         report = self._inner.apply(plan, wait=wait, timeout=timeout, on_event=self._hear)
+        _raise_interrupt(report)
         state = self._inner.adapters.states.read(NAME).state
         if state is not None and state.attempts:
             return state.attempts[0].ref
@@ -388,6 +391,12 @@ class RehearsalRun:
             self._active = step_at(Stage(active["stage"]), place, float(active["usd_per_hour"]), is_allowed=True)
             self._is_resumed = True
         self._granted_at, self._requested_at = journal["granted_at"], journal["requested_at"]
+
+
+def _raise_interrupt(report: Report) -> None:
+    """Raise `errors.Interrupted` where a run was stopped: it says nothing about Google."""
+    if isinstance(report.error, errors.Interrupted):
+        raise report.error
 
 
 def _profile(step: Step, project: str, *, context: int = _CONTEXT) -> Profile:
