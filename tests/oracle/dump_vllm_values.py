@@ -14,7 +14,6 @@ import hashlib
 import inspect
 import json
 import sys
-import textwrap
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any
 # vLLM lives in another Python than the one that type-checks, and so does its pydantic.
 import vllm.config  # type: ignore[import-not-found] # as above
 from pydantic import TypeAdapter
-from vllm import __version__, envs
+from vllm import __version__
 from vllm.config.multimodal import (  # type: ignore[import-not-found] # as above
     AudioDummyOptions,
     BaseDummyOptions,
@@ -59,15 +58,11 @@ HEADER = '''\
 """The values that vLLM's configuration objects accept, written by tests/oracle/dump_vllm_values.py; never edit by hand.
 
 `SCHEMAS` holds one JSON document a line: the flag and the core schema of its value, as pydantic validates it; `choices`
-are words in any case. `VARIABLES` are the names of the environment variables that vLLM reads. `DIGEST` is of both.
+are words in any case. `DIGEST` is of the lines.
 """
 
 VLLM_VERSION = "{version}"
 DIGEST = "{digest}"
-
-VARIABLES = """
-{variables}
-"""
 
 SCHEMAS = r"""
 {schemas}
@@ -413,11 +408,9 @@ def main() -> None:
         for name, schema in sorted(dict(schemas()).items())
         if not is_open(schema)
     ]
-    variables = "\n".join(textwrap.wrap(" ".join(sorted(envs.environment_variables)), 116, break_long_words=False))
     text = HEADER.format(
         version=__version__.split("+")[0],
-        digest=hashlib.sha256("\n".join([variables, *rows]).encode()).hexdigest(),
-        variables=variables,
+        digest=hashlib.sha256("\n".join(rows).encode()).hexdigest(),
         schemas="\n".join(rows),
     )
     target.write_text(text, encoding="utf-8")

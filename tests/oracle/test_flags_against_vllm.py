@@ -16,7 +16,7 @@ import pytest
 from oracle.real_vllm import HERE
 from oracle.real_vllm import ask as ask_vllm
 
-from tpudeploy.catalog import _vllm_flags, _vllm_values
+from tpudeploy.catalog import _vllm_flags, _vllm_values, _vllm_variables
 from tpudeploy.catalog.flags import Flag, Inexpressible, Style, ValueType, express, find, names
 
 VLLM_PYTHON = os.environ.get("VLLM_PYTHON", "")
@@ -142,8 +142,12 @@ def disagreements(cases: Iterable[tuple[Flag, Any, tuple[str, ...]]]) -> list[ob
 
 @pytest.mark.parametrize(
     ("script", "table"),
-    [("dump_vllm_flags.py", _vllm_flags), ("dump_vllm_values.py", _vllm_values)],
-    ids=["flags", "values"],
+    [
+        ("dump_vllm_flags.py", _vllm_flags),
+        ("dump_vllm_values.py", _vllm_values),
+        ("dump_vllm_variables.py", _vllm_variables),
+    ],
+    ids=["flags", "values", "variables"],
 )
 def test_the_table_is_what_the_real_vllm_says(script: str, table: ModuleType, tmp_path: Path) -> None:
     written = tmp_path / "table.py"

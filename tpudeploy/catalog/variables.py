@@ -1,47 +1,48 @@
-"""List the environment variables that the engine reads: those of tpu_inference and of vLLM."""
+"""List the environment variables that vLLM and tpu_inference read, and the values that they accept."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cache
 
-# tpu_inference 0.32.0 envs.py, and what its other files read directly.
-_OF_TPU_INFERENCE = """
-    AGGREGATED_STATS_DIR ATTN_BUCKETIZED_NUM_REQS ATTN_CUSTOM_NUM_REQS_BUCKETS BF16_LINEAR_REQUANTIZE_BLOCK_SIZE
-    BF16_LINEAR_REQUANTIZE_PATTERNS BF16_LINEAR_REQUANTIZE_WEIGHT_DTYPE CLOUD_TPU_TASK_ID
-    CONTINUE_DECODE_EOS_CHECK_INTERVAL DECODE_SLICES DISABLE_MLA_Q_ACTIVATION_QUANTIZATION
-    DISABLE_WEIGHT_REQUANTIZATION DISTRIBUTED_SAMPLING_MAX_TOP_K DP_SCHED_BATCH_PREFILL
-    DP_SCHED_BATCH_PREFILL_FLUSH_TIMEOUT_MS DP_SCHED_ROUTING DRAFT_MODEL_IMPL_TYPE
-    ENABLE_QUANTIZED_MATMUL_KERNEL ENABLE_RS_KERNEL FORCE_MOE_RANDOM_ROUTING HASH_TABLE_ROW_MAJOR JAX_PLATFORMS
-    JAX_PROFILER_SERVER_PORT JITTED_MM_MODULE_KEYS LAYOUT_Q_PROJ_AS_NDH LORA_MODULE_PATH MIN_TOKEN_BUCKET
-    MLA_KV_PACKING_SIZE MLA_TRANSPOSE_KV_CACHE MLA_XPOSE_N_TILE_SIZE MODEL_IMPL_TYPE
-    MOE_ALL_GATHER_ACTIVATION_DTYPE MOE_APPROX_TOPK MOE_APPROX_TOPK_RECALL_TARGET MOE_FOLD_ROUTING_INTO_DISPATCH
-    MOE_HIERARCHICAL_COLLECT MOE_HIERARCHICAL_DISPATCH MOE_REQUANTIZE_BLOCK_SIZE MOE_REQUANTIZE_CLIP_PERCENTILE
-    MOE_REQUANTIZE_WEIGHT_DTYPE MOE_ROUTE_PADDING_TO_EXPERT0 MOE_STAGE_WEIGHTS_ON_HOST NEW_MODEL_DESIGN
-    NUM_PRECOMPILE_WORKERS NUM_SLICES ONEHOT_MOE_PERMUTE_THRESHOLD PHASED_PROFILING_DIR PREFILL_SLICES
-    PROFILE_SINGLE_DEVICE PYTHON_TRACER_LEVEL RAGGED_GATHER_MAX_ROW_SUBCHUNKS RAGGED_GATHER_TRIM_ROWS
-    RAIDEN_H2D_SETTLE RAY_USAGE_STATS_ENABLED REGISTER_MM_MODULE_CUSTOM_PYTREE_CLASSES REQUANTIZE_BLOCK_SIZE
-    REQUANTIZE_COMPRESSED_TENSOR_NVFP4_BLOCK_SIZE REQUANTIZE_WEIGHT_DTYPE ROPE_CACHE_ROW_MAJOR
-    RPA_V3_DECODE_BLOCK_SIZES RPA_V3_MIXED_BLOCK_SIZES RPA_V3_PREFILL_BLOCK_SIZES SAMPLING_MICROBATCH_SIZE
-    SC_ALLREDUCE_ALLGATHER_OFFLOAD_MIN_BYTES SKIP_JAX_PRECOMPILE SKIP_MAMBA_SCHEDULER_BLOCKS SLICE_ROPE_CACHE
-    TPU_ACCELERATOR_TYPE TPU_CHIPS_PER_PROCESS_BOUNDS TPU_KV_TRANSFER_PORT TPU_MAX_HOST_KV_BUFFER_SIZE
-    TPU_MESH_ATTN_DP_RING TPU_MESH_SORT_BY_COORDS TPU_MOE_ENABLE_SP TPU_MULTIHOST_BACKEND TPU_MULTIPROCESS_DP
-    TPU_NAME TPU_OFFLOAD_BATCHED_SAVE TPU_OFFLOAD_BLOCK_SIZE_BUCKETS TPU_OFFLOAD_DECODE_SAVE
-    TPU_OFFLOAD_METRICS_LOG_INTERVAL TPU_OFFLOAD_NUM_CPU_CHUNKS TPU_OFFLOAD_NUM_STAGING_BLOCKS
-    TPU_OFFLOAD_SAVE_THREADS TPU_OFFLOAD_SKIP_JAX_PRECOMPILE TPU_OFFLOAD_USE_UNPINNED_HOST
+# What files of tpu_inference 0.32.0 read from the environment directly, beside its envs.py.
+_READ_DIRECTLY = """
+    CLOUD_TPU_TASK_ID TPU_CHIPS_PER_PROCESS_BOUNDS TPU_KV_TRANSFER_PORT TPU_MAX_HOST_KV_BUFFER_SIZE TPU_MOE_ENABLE_SP
     TPU_P2P_WAIT_PULL_TIMEOUT TPU_PROCESS_ADDRESSES TPU_PROCESS_BOUNDS TPU_PROCESS_PORT TPU_SIDE_CHANNEL_PORT
-    TPU_VISIBLE_CHIPS TPU_WORKER_ID USE_2D_TP USE_BATCHED_RPA_KERNEL USE_BATCHED_RPA_SEQ_ON_LANE USE_DENSE_MOE
-    USE_GMM_FUSED_RS_KERNEL USE_JAX_PROFILER_SERVER USE_MOE_EP_KERNEL USE_UNFUSED_MEGABLOCKS VERIFY_WEIGHTS
-    VLLM_INCREMENTAL_FP8_LOADING VLLM_MOE_CHUNK_SIZE VLLM_TPU_BUCKET_PADDING_GAP VLLM_TPU_PATCH_MM_EMBEDDINGS
-    VLLM_USE_RAY_COMPILED_DAG_CHANNEL_TYPE VLLM_XLA_CHECK_RECOMPILATION
+    TPU_VISIBLE_CHIPS
 """
+_READERS: Mapping[str, Callable[[str], object]] = {"integer": int, "number": float}
+
+
+@cache
+def _rules() -> Mapping[str, tuple[str, ...]]:
+    """Return what the value of each variable must be, as the words of its row in the table."""
+    from tpudeploy.catalog import _vllm_variables  # only for profiles that set variables
+
+    rows = (row.split() for row in _vllm_variables.VARIABLES.strip().splitlines())
+    return dict.fromkeys(_READ_DIRECTLY.split(), ()) | {name: tuple(words) for name, *words in rows}
 
 
 @cache
 def names() -> frozenset[str]:
     """Return the name of every variable that vLLM or tpu_inference reads."""
-    from tpudeploy.catalog import _vllm_values  # only for profiles that set variables
+    return frozenset(_rules())
 
-    return frozenset((*_OF_TPU_INFERENCE.split(), *_vllm_values.VARIABLES.split()))
+
+def expected(name: str, value: str) -> str | None:
+    """Return what the engine takes for this variable if it refuses `value`, or None if it accepts it."""
+    kind, *more = _rules().get(name) or [""]
+    if not kind or (not value and "empty" in more):
+        return None
+    if kind in _READERS:
+        try:
+            _READERS[kind](value)
+        except ValueError:
+            return f"an {kind}" if kind == "integer" else f"a {kind}"
+        return None
+    choices = kind.split("|")
+    actual = value.lower() if "any-case" in more else value
+    return None if actual in choices else ", ".join(choices[:-1]) + f" or {choices[-1]}"
 
 
 def is_setting(name: str) -> bool:

@@ -367,6 +367,13 @@ VARIABLE_MISSPELT = _code(
     "the variable would have no effect.",
     "serving: {env: {SKIP_JAX_PRECOMPILE: '1'}}",
 )
+VARIABLE_VALUE = _code(
+    "TPU1335",
+    "Value that the engine cannot read from an environment variable",
+    "vLLM and tpu_inference convert their variables to numbers and words, and refuse other values when they start, "
+    "after the slice was granted and the image pulled.",
+    "serving: {env: {NEW_MODEL_DESIGN: '1'}}",
+)
 FLAG_NOT_ON_TPU = _code(
     "TPU1334",
     "A flag that vLLM refuses on TPU",

@@ -33,6 +33,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     combinations.shared_tensors,
     variables.names,
     variables.misspelt,
+    variables.readable,
     variables.one_place_each,
     variables.no_secret_in_env,
     variables.references,

@@ -54,6 +54,19 @@ def misspelt(root: MapNode) -> Iterator[Diagnostic]:
             yield problem(codes.VARIABLE_MISSPELT, message, entry.key, path=(*_ENV, name), hint=hint)
 
 
+def readable(root: MapNode) -> Iterator[Diagnostic]:
+    """Report a value that the engine refuses when it reads the variable."""
+    for name, entry in look.entries(root, _ENV).items():
+        node = entry.value
+        # The schema reports a value that is no text.
+        if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
+            continue
+        expected = engine_variables.expected(name, node.value)
+        if expected is not None:
+            message = f"The engine cannot read {quoted(node.value)} from {name}"
+            yield problem(codes.VARIABLE_VALUE, message, node.at, path=(*_ENV, name), hint=f"write {expected}")
+
+
 def _spelling(root: MapNode, variable: str) -> str:
     """Return what to write instead of a misspelled name: the key of the format that sets the variable, if any."""
     key = next((dotted(key) for key, name in VARIABLE_OF_KEY.items() if name == variable), None)
