@@ -98,6 +98,7 @@ class Simulated:
         self.power_on()
 
     def power_on(self) -> None:
+        self._streams = Streams(self._facts.clock)
         self.reboot()
         if self._behaviour.reachable:
             port = 0 if self.address == "127.0.0.1" else _PORT
@@ -123,12 +124,13 @@ class Simulated:
 
     def stop(self) -> None:
         self.power_off()
-        self._streams.close()
 
     def power_off(self) -> None:
         """End the server. What is on the disk stays: the server that served last, and the change that was undone."""
         self._booted_at = None
         self._streams.settle()
+        # The server waits for the threads of its answers, so those that are under way end first.
+        self._streams.close()
         if self._server is not None:
             self._server.close()
             self._server = None
