@@ -104,6 +104,11 @@ def test_a_slice_of_another_kind_than_the_profile_wants_is_planned_to_be_replace
         (("gemma[0]", "a/b/c/d"), "`a/b/c/d` is not the name of a queued resource"),
         (("gemma[0]", "nowhere/my-tpu"), "`nowhere` is not a zone"),
         (("gemma[0]", "other-project/us-east5-a/my-tpu"), "There is no queued resource my-tpu"),
+        (
+            ("gemma[0]", "projects/emulated/zones/us-east5-a/instances/my-vm"),
+            "There is no instance my-vm in us-east5-a",
+        ),
+        (("gemma[0]", "nobody", "-set", "placement.backend=auto"), "There is no queued resource or instance nobody in"),
         (("Gemma", HAND_MADE), "`Gemma` is not an address"),
         (("chat[0]", HAND_MADE), "There is no profile chat.yaml"),
         (("chat[0]", HAND_MADE, "gemma.yaml"), "gemma.yaml is the profile of gemma, not of chat"),

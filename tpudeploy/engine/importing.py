@@ -1,9 +1,9 @@
-"""Import a queued resource of the cloud into a state, at the address that the user gives."""
+"""Import a queued resource or an instance of the cloud into a state, at the address that the user gives."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -26,6 +26,14 @@ from tpudeploy.reconcile.merge_observation import merge_observation
 _FULL = re.compile(r"projects/(?P<project>[^/]+)/locations/(?P<zone>[^/]+)/queuedResources/(?P<name>[^/]+)")
 _INSTANCE = re.compile(r"projects/(?P<project>[^/]+)/zones/(?P<zone>[^/]+)/instances/(?P<name>[^/]+)")
 _SHORT = re.compile(r"(?:(?:(?P<project>[^/]+)/)?(?P<zone>[^/]+)/)?(?P<name>[^/]+)")
+# What each API calls a slice, and the command that lists them.
+_RESOURCES: Mapping[Backend, tuple[str, str]] = {
+    Backend.QUEUED_RESOURCE: (
+        "queued resource",
+        "gcloud compute tpus queued-resources list --project={project} --zone=ZONE",
+    ),
+    Backend.GCE_INSTANCE: ("instance", "gcloud compute instances list --project={project}"),
+}
 _ENDING = {Phase.SUSPENDING, Phase.LEAVING, Phase.HUSK, Phase.REFUSED}
 
 
@@ -70,9 +78,10 @@ def find_resource(
     listing = retry_on_fault(world, project, list_zones)
     if not listing.resources:
         unreachable = f"No answer from {', '.join(listing.unreachable)}. " if listing.unreachable else ""
+        kinds, commands = zip(*(row for backend, row in _RESOURCES.items() if backend in backends), strict=True)
         raise errors.StateError(
-            f"There is no queued resource {id_.name} in {id_.zone or 'any zone'} of {project}.",
-            hint=f"{unreachable}See: gcloud compute tpus queued-resources list --project={project} --zone=ZONE",
+            f"There is no {' or '.join(kinds)} {id_.name} in {id_.zone or 'any zone'} of {project}.",
+            hint=f"{unreachable}See: {', or '.join(commands).format(project=project)}",
         )
     if len(listing.resources) > 1:
         paths = ", ".join(resource.path for resource in listing.resources)
