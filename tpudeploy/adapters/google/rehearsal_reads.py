@@ -8,7 +8,7 @@ from tpudeploy.adapters.google import billing, lists, quotas, typed_reads
 from tpudeploy.adapters.google.access import permissions
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.safe_read import pages, safe_read
-from tpudeploy.adapters.google.translate import Absent, Precondition
+from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
 from tpudeploy.catalog.access import PERMISSIONS
 from tpudeploy.catalog.generations import V6E
 from tpudeploy.domain import errors
@@ -179,8 +179,12 @@ def _partial_success(connection: Connection, project: str) -> Finding:
     calls = connection.collection("compute", "v1", "instances")
     request = calls.aggregatedList(project=project, filter=f"labels.{LINEAGE_LABEL}:*")
     request.uri = f"{request.uri}&returnPartialSuccess=true"
-    answer = safe_read("list the instances", lambda: request.execute(num_retries=0))
-    error = answer.because if isinstance(answer, Unknown) else ""
+
+    def read() -> lists.Listed:
+        with translate_errors("list the instances"):
+            return [request.execute(num_retries=0)], set()
+
+    _, error = _list(read)
     return compare("partial-success", is_as_believed=not error, observation=error or "The list is answered with it.")
 
 
