@@ -26,6 +26,7 @@ class Result:
     FORMAT: ClassVar[str]
     IS_DOCUMENT: ClassVar[bool] = True  # False if it is part of another document, or that of another class
     ON_ONE_LINE: ClassVar[bool] = False  # a document that one line holds, for programs that read lines
+    ADDED_LATER: ClassVar[frozenset[str]] = frozenset()  # keys that documents of an earlier version lack
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as JSON values."""

@@ -24,6 +24,7 @@ class ZoneTables(Result):
     """Where slices are available, a table for each profile."""
 
     FORMAT = "zones"
+    ADDED_LATER = frozenset({"diagnostics"})
     emulated: bool
     tables: Annotated[tuple[Zones, ...], "a quota limit does not guarantee capacity"]
     diagnostics: Annotated[tuple[Diagnostic, ...], "the problems of the profiles that have no table"] = ()

@@ -10,11 +10,14 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from tpudeploy.domain.accuracy import Verdict
+from tpudeploy.domain.availability import Pair
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.orphans import Orphan, Orphans
 from tpudeploy.domain.plan import Change, Drift, Goal, Plan
 from tpudeploy.domain.report import Report, Summary
+from tpudeploy.domain.request_table import PlaceStatus
+from tpudeploy.domain.status import ReplicaStatus
 
 Schema: TypeAlias = dict[str, Any]
 DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -127,6 +130,16 @@ PRINTED_AS: Mapping[type, As] = {
 }
 
 
+# Keys that a later version added to the same format. A document of an earlier version is valid without them. A result
+# (tpudeploy/results.py) names its own.
+_ADDED_LATER: Mapping[type, frozenset[str]] = {
+    Change: frozenset({"places"}),
+    Orphans: frozenset({"not_searched"}),
+    Pair: frozenset({"backend"}),
+    PlaceStatus: frozenset({"backend"}),
+    ReplicaStatus: frozenset({"backend"}),
+}
+
 # A list of runs counts the cells of each run instead of listing them.
 CELLS_COUNTED = As(adds={"cells": WHOLE}, drops=frozenset({"cells"}))
 
@@ -155,7 +168,9 @@ class Definitions:
         printed_fields = [f for f in fields(cls) if f.name not in printed.drops] if is_dataclass(cls) else []
         hints = get_type_hints(cls, include_extras=True) if printed_fields else {}
         field_schemas = {f.name: self.schema(hints[f.name]) for f in printed_fields}
-        optional = () if self._is_output else [f.name for f in printed_fields if _has_default(f)]
+        optional = {*_ADDED_LATER.get(cls, ()), *getattr(cls, "ADDED_LATER", ())}
+        if not self._is_output:
+            optional |= {f.name for f in printed_fields if _has_default(f)}
         added = {name: self.schema(hint) for name, hint in printed.adds.items()}
         extra = {name: self.schema(hint) for name, hint in adds.items()}
         return object_of({**extra, **added, **field_schemas}, _summary(cls), optional)
