@@ -61,7 +61,6 @@ def test_a_config_nested_beyond_reason_is_refused() -> None:
 
 ARGS, ENV = "serving.args", "serving.env"
 ODD: list[dict[str, Any]] = [
-    {f"{ENV}.MIN_TOKEN_BUCKET": "many"},
     {f"{ENV}.MIN_TOKEN_BUCKET": "0"},
     {f"{ENV}.MIN_TOKEN_BUCKET": "24"},
     {f"{ENV}.ATTN_BUCKETIZED_NUM_REQS": "1", f"{ENV}.ATTN_CUSTOM_NUM_REQS_BUCKETS": "8;16"},
