@@ -75,5 +75,10 @@ def _serving(cli: Open) -> CommandLine:
     upload(at, "gemma/config.json", b"{}")
     applied = at.run("apply", "-auto-approve", at.write(MIRRORED))
     assert applied.code == 0, applied.all
-    at.clock.sleep(120)  # the cache is saved
+    (name,) = at.slices
+    # The cache is saved after the server serves, by a real process, which may be slower than the virtual clock.
+    for _ in range(20):
+        at.clock.sleep(120)
+        if "were compiled anew" in at.emulator.log(name):
+            break
     return at
