@@ -30,7 +30,7 @@ def test_flags_values_and_variables_are_those_of_one_version() -> None:
 def test_a_variable_without_a_rule_takes_any_value_and_the_others_refuse_nonsense() -> None:
     for row in _vllm_variables.VARIABLES.strip().splitlines():
         name, *rule = row.split()
-        assert (variables.expected(name, "no such value") is not None) == bool(rule)
+        assert (variables.expected_instead(name, "no such value") is not None) == bool(rule)
 
 
 def test_each_row_is_a_flag_with_a_schema_that_pydantic_can_validate_with() -> None:

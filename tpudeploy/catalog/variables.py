@@ -29,7 +29,7 @@ def names() -> frozenset[str]:
     return frozenset(_rules())
 
 
-def expected(name: str, value: str) -> str | None:
+def expected_instead(name: str, value: str) -> str | None:
     """Return what the engine takes for this variable if it refuses `value`, or None if it accepts it."""
     kind, *more = _rules().get(name) or [""]
     if not kind or (not value and "empty" in more):

@@ -52,7 +52,7 @@ class AcceleratorType:
 
     @property
     def device_noun(self) -> str:
-        """What a person calls a device: a chip, unless a chip has several."""
+        """Return the word for a device: "chip", or "device" where a chip has several."""
         return "chip" if self.devices_per_chip == 1 else "device"
 
 

@@ -96,9 +96,9 @@ class Change:
     asked. While a slice is acquired, up to `slices_at_once` may be granted, and billed, at one time: the old one and
     every request that is out; `usd_per_hour_at_once` is the ceiling of that, and `seconds_at_once` the longest that the
     others take to be given back. `places` are those that may be requested, the first one first, if they are at several
-    APIs. `max_run_seconds` after the grant Google deletes the machine. `kv_tokens` are what the
-    cache of the whole slice holds, `start_seconds` a cold start; `downtime_seconds` is how long a restart should take,
-    at least (the compile cache still fits) and at most. None where that is not known.
+    APIs. `max_run_seconds` after the grant Google deletes the machine. `kv_tokens` are what the cache of the whole
+    slice holds, `start_seconds` a cold start; `downtime_seconds` is how long a restart should take, at least (the
+    compile cache still fits) and at most. None where that is not known.
 
     `hands_over`: what is replaced would fit, and goes only once another one serves in its place; `run_ends_at` where
     that is because its run ends, in seconds since the epoch. `boots_anew` is a slice that is on its way to take over,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from tpudeploy.domain import events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.state import Attempt
+from tpudeploy.domain.slices import Refusal
+from tpudeploy.domain.state import Attempt, Refused
 
 
 class About(TypedDict):
@@ -29,3 +31,14 @@ def about(attempt: Attempt, where: str, *, at: float) -> About:
         "provisioning": attempt.provisioning,
         "backend": attempt.backend,
     }
+
+
+def not_granted(attempt: Attempt, where: str, refusal: Refusal, refused: Refused, *, at: float) -> events.NotGranted:
+    """Return the event of a refusal, with how long it holds from now on."""
+    return events.NotGranted(
+        **about(attempt, where, at=at),
+        kind=refusal.kind,
+        message=refusal.message,
+        landed=refused.landed,
+        blocked_seconds=refused.until - at,
+    )

@@ -14,7 +14,7 @@ from tpudeploy.domain.life import DeletionNamed, DrainBegan, DrainEnded, Release
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Refusal, Remedy
 from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, Refused
-from tpudeploy.engine.about import About, about
+from tpudeploy.engine.about import About, about, not_granted
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.session import Session
 from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
@@ -274,15 +274,8 @@ class StepExecutor:
         refusals = add_refusal(
             record.refusals, attempt, refusal, own_attempts=others, now=now, patience=self._world.patience
         )
-        self._world.emit(
-            events.NotGranted(
-                **self._about(replica, attempt),
-                kind=refusal.kind,
-                message=refusal.message,
-                landed=refusals[-1].landed,
-                blocked_seconds=refusals[-1].until - now,
-            )
-        )
+        where = address(self._session.state.deployment, replica)
+        self._world.emit(not_granted(attempt, where, refusal, refusals[-1], at=now))
         return refusals
 
     def _about(self, replica: int, attempt: Attempt) -> About:

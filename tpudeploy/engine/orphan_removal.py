@@ -41,8 +41,8 @@ def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[s
     """Return what no state needs of these deployments, or of all where none is given. Changes nothing.
 
     Searches both APIs in `projects` and in those that the states name: a lost state does not say which one was used.
-    Raise `errors.Fault` or `errors.Denied` where one cannot be
-    listed, `errors.StateError` for a state that cannot be read, because what it needs is not known.
+    Raise `errors.Fault` or `errors.Denied` where one cannot be listed, `errors.StateError` for a state that cannot be
+    read, because what it needs is not known.
     """
     names = {d.name for d in deployments}
     attempts = [attempt for state in _states(world, names).values() for attempt in state.attempts]

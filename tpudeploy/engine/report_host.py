@@ -14,7 +14,7 @@ from tpudeploy.domain.life import DeletionNamed, ReleaseBegan
 from tpudeploy.domain.names import Address
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Record, State
-from tpudeploy.engine.about import about
+from tpudeploy.engine.about import about, not_granted
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.session import Session, open_session
 from tpudeploy.ports import World
@@ -26,7 +26,7 @@ _OF_THE_CALLER = frozenset({"api-off", "credentials", "permission"})
 _REASON = "its host is faulty"
 
 
-def slice_with_fault(state: State | None, where: Address) -> Attempt:
+def kept_slice(state: State | None, where: Address) -> Attempt:
     """Return the one slice of a replica that was granted and is kept. Raise `errors.StateError` otherwise."""
     record = None if state is None else state.record(where.replica or 0)
     slices = [] if record is None else [attempt for attempt in record.attempts if attempt.holds_slice]
@@ -58,7 +58,7 @@ class _HostReporter:
         self._world = world
         self._session = session
         self._where = where
-        self._attempt = slice_with_fault(session.state, where)
+        self._attempt = kept_slice(session.state, where)
 
     def report(self, fault: HostFault) -> HostReport:
         self._hold_place(fault)
@@ -93,15 +93,7 @@ class _HostReporter:
         refusals = add_refusal(record.refusals, attempt, refusal, own_attempts=others, now=now, patience=patience)
         self._session.save(self._session.state.with_record(replace(record, refusals=refusals)))
         CapacityHistory(self._world, self._where.deployment, None).add_refusal(attempt, refusal)
-        self._world.emit(
-            events.NotGranted(
-                **about(attempt, str(self._where), at=now),
-                kind=refusal.kind,
-                message=refusal.message,
-                landed=refusals[-1].landed,
-                blocked_seconds=refusals[-1].until - now,
-            )
-        )
+        self._world.emit(not_granted(attempt, str(self._where), refusal, refusals[-1], at=now))
 
     def _delete(self) -> None:
         """Delete the slice. The next apply observes it until it is gone, and requests another one."""

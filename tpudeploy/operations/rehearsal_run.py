@@ -136,8 +136,8 @@ class RehearsalRun:
 
     def close(self) -> None:
         """Free the lock of the rehearsal's state, and its connections."""
-        if "_inner" in self.__dict__:
-            self._inner.close()
+        if "_own_workspace" in self.__dict__:
+            self._own_workspace.close()
 
     def write_report(self, document: Mapping[str, Any]) -> None:
         """Write the report as a document and as text. Raise `errors.StateError` if it cannot be written."""
@@ -181,7 +181,7 @@ class RehearsalRun:
         ref = self._apply(step, wait=Wait.ACCEPTED, timeout=_ANSWER)
         if ref is None:
             return None
-        request = WaitingRequest(self._inner.adapters.connection, ref, recorder)
+        request = WaitingRequest(self._own_workspace.adapters.connection, ref, recorder)
         # An instance that waits may never be listed: then this waits for as long as it may.
         ends = self._clock.now() + WAITING
         while not request.is_waiting() and not request.was_granted() and self._clock.now() < ends:
@@ -201,15 +201,15 @@ class RehearsalRun:
         if ref is None or not ref.was_granted:
             self._skip(step.stage, f"No slice was granted within {_GRANT / 60:.0f} minutes.")
             return None
-        connection = self._inner.adapters.connection
+        connection = self._own_workspace.adapters.connection
         ends = (self._granted_at or self._clock.now()) + USE
         for finding in rehearsal_slice.look(connection, ref):
             self._note(finding)
         self._look_at_port(step, ends)
-        cloud = self._inner.adapters.world(self._hear).cloud
+        cloud = self._own_workspace.adapters.world(self._hear).cloud
         self._look_at_report(cloud, ref)
         self._note(rehearsal_slice.look_at_rate(connection, ref))
-        self._look_at_log(cloud, ref)
+        self._look_at_log(ref)
         self._look_at_change(step, cloud, ref, ends)
         self._look_at_reset(cloud, ref, ends)
         self._look_for_preemption()
@@ -228,10 +228,9 @@ class RehearsalRun:
         observation = "No report arrived." if report is None else f"It reports {report.phase.value}."
         self._note(compare("guest-attributes", is_as_believed=report is not None, observation=observation))
 
-    def _look_at_log(self, cloud: TpuCloud, ref: SliceRef) -> None:
-        del cloud
+    def _look_at_log(self, ref: SliceRef) -> None:
         try:
-            lines = self._inner.adapters.cloud_logs.lines(ref)
+            lines = self._own_workspace.adapters.cloud_logs.lines(ref)
         except errors.CloudError as error:
             self._note(not_seen("boot-log", error.message))
         else:
@@ -282,24 +281,24 @@ class RehearsalRun:
         timeout = ends - self._clock.now()
         if timeout <= 0:
             return errors.CloudError("The time was over.")
-        plan = self._inner.plan([profile], on_event=self._hear)
-        report = self._inner.apply(plan, wait=Wait.SERVING, timeout=timeout, on_event=self._hear)
+        plan = self._own_workspace.plan([profile], on_event=self._hear)
+        report = self._own_workspace.apply(plan, wait=Wait.SERVING, timeout=timeout, on_event=self._hear)
         _raise_interrupt(report)
         return report.error
 
     def _apply(self, step: Step, *, wait: Wait, timeout: float) -> SliceRef | None:
         """Request the slice of a step and return it, or None where nothing was requested; then its facts are noted."""
-        plan = self._inner.plan([_profile(step, self._project)], on_event=self._hear)
-        report = self._inner.apply(plan, wait=wait, timeout=timeout, on_event=self._hear)
+        plan = self._own_workspace.plan([_profile(step, self._project)], on_event=self._hear)
+        report = self._own_workspace.apply(plan, wait=wait, timeout=timeout, on_event=self._hear)
         _raise_interrupt(report)
-        state = self._inner.adapters.states.read(NAME).state
+        state = self._own_workspace.adapters.states.read(NAME).state
         if state is not None and state.attempts:
             return state.attempts[0].ref
         self._skip(step.stage, "Nothing was requested." if report.error is None else report.error.message)
         return None
 
     def _record(self) -> Recorder:
-        return Recorder(self._inner.adapters.connection, self._folder / "exchanges", self._redaction)
+        return Recorder(self._own_workspace.adapters.connection, self._folder / "exchanges", self._redaction)
 
     def _hear(self, event: Event) -> None:
         """Note the grant, from which a slice is billed, and its loss; pass the event on."""
@@ -316,10 +315,10 @@ class RehearsalRun:
     def _give_back(self, step: Step) -> None:
         """Delete what a step requested, and add what it cost. Raise `errors.CloudError` if it cannot be deleted."""
         profile = _profile(step, self._project)
-        state = self._inner.adapters.states.read(NAME).state
+        state = self._own_workspace.adapters.states.read(NAME).state
         grants = [attempt.granted_at for attempt in (state.attempts if state else ()) if attempt.granted_at is not None]
-        plan = self._inner.plan([profile], destroy=True, on_event=self._hear)
-        report = self._inner.apply(plan, on_event=self._hear)
+        plan = self._own_workspace.plan([profile], destroy=True, on_event=self._hear)
+        report = self._own_workspace.apply(plan, on_event=self._hear)
         if report.error is not None:
             raise report.error
         if self._granted_at is not None:
@@ -337,7 +336,7 @@ class RehearsalRun:
         self._save()
 
     @cached_property
-    def _inner(self) -> Workspace:
+    def _own_workspace(self) -> Workspace:
         """The workspace of the rehearsal's own deployment, whose states are in a folder of their own."""
         adapters = self._workspace.adapters
         return type(self._workspace)(

@@ -98,7 +98,7 @@ def report_host(
     from tpudeploy.operations.import_slice import replica_address
 
     where, world = replica_address(address), workspace.adapters.world(on_event)
-    attempt = engine.slice_with_fault(world.state.read(where.deployment).state, where)
+    attempt = engine.kept_slice(world.state.read(where.deployment).state, where)
     text = _fault_in_log(workspace, where, attempt) if description is None else description
     fault = HostFault(behavior=FaultBehavior(behavior), description=text[:_MOST])
     proposal = ReportedHost(

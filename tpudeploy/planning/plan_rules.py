@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.plan import Action, Change, Goal
@@ -50,11 +51,12 @@ def _deletes(change: Change) -> bool:
 
 def rename_warnings(deployment: Deployment, states: Iterable[State]) -> Iterator[Diagnostic]:
     """Yield a warning for each state without a profile whose slices fit a deployment that has no state."""
+    attributes = {backend: _nameless(deployment.attributes_at(backend)) for backend in Backend}
     for state in states:
         fitting = [
             a.name
             for a in state.attempts
-            if a.holds_slice and not a.is_lost and _nameless(a.spec) == _nameless(deployment.attributes_at(a.backend))
+            if a.holds_slice and not a.is_lost and _nameless(a.spec) == attributes[a.backend]
         ]
         if fitting:
             yield Diagnostic(

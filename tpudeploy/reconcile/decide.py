@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate, Deployment, Place
@@ -468,15 +469,16 @@ def _request_places(
 
 def _ration(places: Iterable[Candidate], context: DecisionContext) -> tuple[list[Candidate], list[Backend]]:
     """Return the places for which the project has a create left now, and the APIs at which it has too few."""
-    creates = dict(context.creates)
+    creates: dict[Backend, float] = {**context.creates}
     affordable: list[Candidate] = []
     rationed: list[Backend] = []
     for place in places:
         backend = place.backend
-        if creates.get(backend, 1) > 0:
+        # An API that is not in the context has no limit.
+        creates_left = creates.get(backend, inf)
+        if creates_left > 0:
             affordable.append(place)
-            # An API that is not in the context has no limit.
-            creates.update({backend: creates[backend] - 1} if backend in creates else {})
+            creates[backend] = creates_left - 1
         elif backend not in rationed:
             rationed.append(backend)
     return affordable, rationed

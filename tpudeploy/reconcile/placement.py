@@ -71,23 +71,23 @@ def next_places(
     watched_zones = _watched_zones(waiting)
     preferred = order_by_preference(deployment, record.home, scores, doubtful, places_we_filled(record))
     choices: list[Candidate] = []
-    for place in _order_sweep(preferred, record, doubtful, now):
+    for candidate in _order_sweep(preferred, record, doubtful, now):
         if len(kinds) >= deployment.max_parallel_requests:
             break
-        queues = place.provisioning in QUEUED
+        queues = candidate.provisioning in QUEUED
         # A request of ours is there already, or the other kind of request has a right to those that are left.
-        if place.place in unavailable or kinds.count(queues) >= shares[queues]:
+        if candidate.place in unavailable or kinds.count(queues) >= shares[queues]:
             continue
         # A queue of ours watches the zone, and a window there would be granted to both.
-        if _sweep_resumes_at(place, record, watched_zones) > now:
+        if _sweep_resumes_at(candidate, record, watched_zones) > now:
             continue
         # A request would certainly be refused, alone or beside the choices so far, which share its quota.
-        if any(_is_full(r, place, chips, choices, record.attempts) for r in active_refusals):
+        if any(_is_full(r, candidate, chips, choices, record.attempts) for r in active_refusals):
             continue
-        choices.append(place)
+        choices.append(candidate)
         kinds.append(queues)
         if queues:
-            watched_zones[place.zone, place.backend] = now
+            watched_zones[candidate.zone, candidate.backend] = now
     return tuple(choices)
 
 
@@ -107,12 +107,19 @@ def order_by_preference(
     models = list(dict.fromkeys(c.provisioning for c in deployment.candidates))
 
     def rank(row: tuple[int, Candidate]) -> tuple[bool, bool, int, bool, float, float, int]:
-        number, place = row
-        by_price = preference(place.usd_per_chip_hour, scores.get(place.place, 0.0), is_listed=is_listed)
-        model = models.index(place.provisioning)
-        return (place.place in doubtful, place.zone != home, model, place.place not in unanswered, *by_price, number)
+        number, candidate = row
+        by_price = preference(candidate.usd_per_chip_hour, scores.get(candidate.place, 0.0), is_listed=is_listed)
+        model = models.index(candidate.provisioning)
+        return (
+            candidate.place in doubtful,
+            candidate.zone != home,
+            model,
+            candidate.place not in unanswered,
+            *by_price,
+            number,
+        )
 
-    return tuple(place for _, place in sorted(enumerate(deployment.candidates), key=rank))
+    return tuple(candidate for _, candidate in sorted(enumerate(deployment.candidates), key=rank))
 
 
 def _order_sweep(
@@ -132,9 +139,9 @@ def _order_sweep(
 
     hinted = _hinted_places(record, last_looks, now)
 
-    def turn(place: Candidate) -> tuple[bool, bool, bool, float]:
-        key = place.place
-        return (key in doubtful, key not in hinted, place.zone != record.home, last_looks.get(key, -inf))
+    def turn(candidate: Candidate) -> tuple[bool, bool, bool, float]:
+        place = candidate.place
+        return (place in doubtful, place not in hinted, place.zone != record.home, last_looks.get(place, -inf))
 
     sweeps = iter(sorted((p for p in places if p.provisioning not in QUEUED), key=turn))
     return [p if p.provisioning in QUEUED else next(sweeps) for p in places]
@@ -184,15 +191,17 @@ def _watched_zones(waiting: Iterable[Attempt]) -> dict[tuple[Zone, Backend], flo
     return {(a.zone, a.backend): a.asked_at for a in waiting if a.provisioning in QUEUED}
 
 
-def _sweep_resumes_at(place: Candidate, record: Record, watched_zones: Mapping[tuple[Zone, Backend], float]) -> float:
+def _sweep_resumes_at(
+    candidate: Candidate, record: Record, watched_zones: Mapping[tuple[Zone, Backend], float]
+) -> float:
     """Return until when a zone that a queue watches is not swept, in seconds since the epoch; -inf for any other.
 
     The two may draw from different stock (flex-start has its own scheduler), so the zone is swept seldom, not never.
     """
-    since = watched_zones.get((place.zone, place.backend))
-    if since is None or place.provisioning in QUEUED:
+    since = watched_zones.get((candidate.zone, candidate.backend))
+    if since is None or candidate.provisioning in QUEUED:
         return -inf
-    refused = (r.at for r in record.refusals if r.place == place.place)
+    refused = (r.at for r in record.refusals if r.place == candidate.place)
     return max(since, *refused, -inf) + _WATCHED
 
 

@@ -30,41 +30,41 @@ _SILENT = 600.0
 _TRIES = 3
 
 
-def covers(refused: Refused, place: Candidate | Attempt) -> bool:
+def covers(refused: Refused, where: Candidate | Attempt) -> bool:
     """Return whether a refusal is about this place too. The two APIs refuse by quotas and capacity of their own.
 
     Spot and flex-start share the preemptible quota (Google's page on flex-start; one published note says that
     flex-start draws from the other, UNVERIFIED); on-demand and reserved have their own.
     """
-    if refused.backend is not place.backend:
+    if refused.backend is not where.backend:
         return False
-    shares_pool = POOLS[refused.provisioning] is POOLS[place.provisioning]
+    shares_pool = POOLS[refused.provisioning] is POOLS[where.provisioning]
     match refused.scope:
         case Scope.PAIR:
-            return refused.place == place.place
+            return refused.place == where.place
         case Scope.ZONE:
-            return refused.zone == place.zone
+            return refused.zone == where.zone
         case Scope.ZONE_QUOTA:
-            return refused.zone == place.zone and shares_pool
+            return refused.zone == where.zone and shares_pool
         case Scope.REGION:
-            return refused.zone.region == place.zone.region
+            return refused.zone.region == where.zone.region
         case Scope.REGION_QUOTA:
-            return refused.zone.region == place.zone.region and shares_pool
+            return refused.zone.region == where.zone.region and shares_pool
         case Scope.PROJECT:
             return True
 
 
-def closes(refused: Refused, place: Candidate, chips: int, own_attempts: Iterable[Attempt]) -> bool:
+def closes(refused: Refused, where: Candidate, chips: int, own_attempts: Iterable[Attempt]) -> bool:
     """Return whether an active refusal forbids a request for `chips` there now, beside `own_attempts`.
 
     A quota that was full is full for what we used then. Once we use less, there is room for as much again, whatever
     others use.
     """
     # What only a person can lift, for example by enabling the API, would be the answer everywhere at this API.
-    if refused.stops and refused.backend is place.backend:
+    if refused.stops and refused.backend is where.backend:
         return True
     # It is about other places.
-    if not covers(refused, place):
+    if not covers(refused, where):
         return False
     # Everything but a quota is refused whatever we use.
     return refused.scope not in QUOTAS or chips_counted_against(refused, own_attempts) + chips > refused.held

@@ -93,35 +93,37 @@ def _other_places(
 ) -> Iterator[PlaceStatus]:
     requested_places = {j.attempt.place for j in classifications}
     waiting = [j.attempt for j in classifications if j.status in {AttemptStatus.HIDDEN, AttemptStatus.WAITING}]
-    for place in deployment.candidates:
-        if place.place not in requested_places:
-            refused = _last_refusal(deployment, record, place, context)
-            yield _other_place(place, refused, sweep_resumes_at(place, record, waiting))
+    for candidate in deployment.candidates:
+        if candidate.place not in requested_places:
+            refused = _last_refusal(deployment, record, candidate, context)
+            yield _other_place(candidate, refused, sweep_resumes_at(candidate, record, waiting))
 
 
-def _last_refusal(deployment: Deployment, record: Record, place: Candidate, context: DecisionContext) -> Refused | None:
+def _last_refusal(
+    deployment: Deployment, record: Record, candidate: Candidate, context: DecisionContext
+) -> Refused | None:
     """Return the last active refusal that closes a place, else the last one of the place itself that has lapsed."""
     chips = deployment.accelerator.chips
     active = standing_refusals(deployment.candidates, record, context.now, context.patience)
-    closing = [r for r in active if closes(r, place, chips, record.attempts)]
-    own = [r for r in record.refusals if r.place == place.place]
+    closing = [r for r in active if closes(r, candidate, chips, record.attempts)]
+    own = [r for r in record.refusals if r.place == candidate.place]
     return max(closing or own, key=lambda r: r.until, default=None)
 
 
-def _other_place(place: Candidate, refused: Refused | None, sweep_resumes: float | None) -> PlaceStatus:
+def _other_place(candidate: Candidate, refused: Refused | None, sweep_resumes: float | None) -> PlaceStatus:
     # Nothing is known against it; it is requested as soon as one more request is allowed.
     if refused is None:
         return PlaceStatus(
-            zone=place.zone,
-            provisioning=place.provisioning,
-            backend=place.backend,
+            zone=candidate.zone,
+            provisioning=candidate.provisioning,
+            backend=candidate.backend,
             state=PlaceState.FREE,
             until=sweep_resumes,
         )
     return PlaceStatus(
-        zone=place.zone,
-        provisioning=place.provisioning,
-        backend=place.backend,
+        zone=candidate.zone,
+        provisioning=candidate.provisioning,
+        backend=candidate.backend,
         state=PlaceState.REFUSED,
         why=refused.message,
         kind=refused.kind,

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 
 from tpudeploy.adapters.google import billing, lists, quotas, typed_reads
 from tpudeploy.adapters.google.access import permissions
+from tpudeploy.adapters.google.compute_engine.images import image_of_family
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.safe_read import pages, safe_read
 from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
 from tpudeploy.catalog.access import PERMISSIONS
 from tpudeploy.catalog.generations import V6E
 from tpudeploy.domain import errors
-from tpudeploy.domain.accelerator import IMAGE_PROJECT, Backend
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import Pool, Unknown
 from tpudeploy.domain.names import Zone
@@ -27,9 +28,14 @@ _GIB = 1024  # MiB
 
 
 def look(connection: Connection, project: str, fact: str) -> Finding:
-    """Return what is seen of a fact of `Stage.READ`. A read that fails is the reason why it was not seen."""
-    answer = safe_read(f"look at {fact}", lambda: _READS[fact](connection, project))
-    return not_seen(fact, answer.because) if isinstance(answer, Unknown) else answer
+    """Return what is seen of a fact of `Stage.READ`."""
+    return look_safely(fact, lambda: _READS[fact](connection, project))
+
+
+def look_safely(fact: str, see: Callable[[], Finding]) -> Finding:
+    """Return what `see` finds. A read that fails is the reason why the fact was not seen."""
+    finding = safe_read(f"look at {fact}", see)
+    return not_seen(fact, finding.because) if isinstance(finding, Unknown) else finding
 
 
 def _permissions(connection: Connection, project: str) -> Finding:
@@ -167,9 +173,7 @@ def _machine_memory(connection: Connection, project: str) -> Finding:
 
 def _image_family(connection: Connection, project: str) -> Finding:
     del project
-    calls = connection.collection("compute", "v1", "images")
-    call = calls.getFromFamily(project=IMAGE_PROJECT, family=V6E.runtime_of(Backend.GCE_INSTANCE))
-    image = call.execute(num_retries=0)
+    image = image_of_family(connection, V6E.runtime_of(Backend.GCE_INSTANCE))
     return compare(
         "image-family", is_as_believed=True, observation=f"It is {image['name']}, of {image.get('diskSizeGb', '?')} GB."
     )

@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 from tpudeploy.adapters.google import lists, typed_reads
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.recorder import Recorder
-from tpudeploy.adapters.google.safe_read import pages, safe_read, safe_read_optional
+from tpudeploy.adapters.google.rehearsal_reads import look_safely
+from tpudeploy.adapters.google.safe_read import pages, safe_read_optional
 from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
@@ -22,6 +23,7 @@ from tpudeploy.rehearsal.findings import Finding, compare, not_seen
 from tpudeploy.rehearsal.redaction import Exchange
 
 _QUEUES = frozenset({"CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES", "PENDING"})
+_SENT_EARLIER = "The request was sent by an earlier run."
 _WAITING = frozenset({"ACCEPTED", "WAITING_FOR_RESOURCES", "PENDING"})
 
 
@@ -55,8 +57,7 @@ class WaitingRequest:
     def look(self) -> Iterator[Finding]:
         """Yield what is seen of each fact about a waiting request."""
         for fact, see in self._looks().items():
-            finding = safe_read(f"look at {fact}", see)
-            yield not_seen(fact, finding.because) if isinstance(finding, Unknown) else finding
+            yield look_safely(fact, see)
 
     def look_at_deletion(self, seconds: float, most: float) -> Finding:
         """Return what is seen once it was deleted, after this time."""
@@ -113,7 +114,7 @@ class WaitingRequest:
         if item is None:
             return compare(fact, is_as_believed=False, observation="The list does not have it.")
         if original is None:
-            return not_seen(fact, "The request was sent by an earlier run.")
+            return not_seen(fact, _SENT_EARLIER)
         missing = [path for path, value in _leaves(original.body) if not _has(item, path, value)]
         observation = (
             f"The list does not show {', '.join(missing)}." if missing else "The list shows all that was sent."
@@ -136,8 +137,8 @@ class WaitingRequest:
     def _repeat_queue(self) -> Finding:
         original = self._original()
         if original is None:
-            return not_seen("queue-repeat", "The request was sent by an earlier run.")
-        query = {name: values[-1] for name, values in parse_qs(urlsplit(original.url).query).items()}
+            return not_seen("queue-repeat", _SENT_EARLIER)
+        query = _query(original)
         calls = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
         call = calls.create(
             parent=lists.parent_of(self._ref.project, self._ref.zone),
@@ -150,8 +151,8 @@ class WaitingRequest:
     def _repeat_insert(self) -> Finding:
         original = self._original()
         if original is None:
-            return not_seen("insert-repeat", "The request was sent by an earlier run.")
-        query = {name: values[-1] for name, values in parse_qs(urlsplit(original.url).query).items()}
+            return not_seen("insert-repeat", _SENT_EARLIER)
+        query = _query(original)
         calls = self._connection.collection("compute", "v1", "instances")
         call = calls.insert(
             project=self._ref.project, zone=self._ref.zone, requestId=query["requestId"], body=original.body
@@ -180,7 +181,7 @@ class WaitingRequest:
         original = self._original()
         name = (original.reply or {}).get("name") if original is not None else None
         if name is None:
-            return not_seen("insert-open", "The request was sent by an earlier run.")
+            return not_seen("insert-open", _SENT_EARLIER)
         calls = self._connection.collection("compute", "v1", "zoneOperations")
         call = calls.get(project=self._ref.project, zone=self._ref.zone, operation=name)
         operation: dict[str, Any] = call.execute(num_retries=0)
@@ -190,8 +191,8 @@ class WaitingRequest:
     def _by_request_id(self) -> Finding:
         original = self._original()
         if original is None:
-            return not_seen("insert-by-request-id", "The request was sent by an earlier run.")
-        id_ = parse_qs(urlsplit(original.url).query)["requestId"][-1]
+            return not_seen("insert-by-request-id", _SENT_EARLIER)
+        id_ = _query(original)["requestId"]
         calls = self._connection.collection("compute", "v1", "zoneOperations")
         request = calls.list(project=self._ref.project, zone=self._ref.zone, filter=f'clientOperationId = "{id_}"')
         names = [item.get("name") for page in pages(calls, request) for item in page.get("items", ())]
@@ -199,6 +200,11 @@ class WaitingRequest:
         return compare(
             "insert-by-request-id", is_as_believed=is_found, observation=f"{len(names)} operations are found by it."
         )
+
+
+def _query(exchange: Exchange) -> Mapping[str, str]:
+    """Return the parameters in the URL of a request."""
+    return {name: values[-1] for name, values in parse_qs(urlsplit(exchange.url).query).items()}
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:

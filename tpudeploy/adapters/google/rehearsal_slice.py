@@ -7,6 +7,7 @@ from typing import Any
 
 from tpudeploy.adapters.google import lists, nodes, typed_reads
 from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.rehearsal_reads import look_safely
 from tpudeploy.adapters.google.reports import NAMESPACE
 from tpudeploy.adapters.google.safe_read import safe_read
 from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
@@ -21,9 +22,8 @@ _GOOGLES = "goog-"  # as in node/node_facts.py
 
 def look(connection: Connection, ref: SliceRef) -> Iterator[Finding]:
     """Yield what is seen of the facts about the node of a slice that is up."""
-    for fact, see in {"node-in-v2": _node_in_v2, "node-labels": _node_labels}.items():
-        finding = safe_read(f"look at {fact}", lambda see=see: see(connection, ref))  # type: ignore[misc]  # the default binds it
-        yield not_seen(fact, finding.because) if isinstance(finding, Unknown) else finding
+    yield look_safely("node-in-v2", lambda: _node_in_v2(connection, ref))
+    yield look_safely("node-labels", lambda: _node_labels(connection, ref))
 
 
 def look_at_rate(connection: Connection, ref: SliceRef) -> Finding:

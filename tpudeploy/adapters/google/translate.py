@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from tpudeploy.adapters.google.codes import CODE_BY_REASON, CODE_BY_STATUS, TRANSIENT, Code
-from tpudeploy.adapters.google.verdicts import classify, hint_for, is_certain
+from tpudeploy.adapters.google.verdicts import classify, hint_for, is_certain_refusal
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.slices import Refusal, Remedy, Scope, SliceRequest
@@ -173,7 +173,7 @@ def _error_for(action: str, text: str, code: Code, provisioning: Provisioning | 
     answers: dict[Code, type[Exception]] = {Code.NOT_FOUND: Absent, Code.ALREADY_EXISTS: Exists}
     if code in answers:
         return answers[code](text)
-    if code in TRANSIENT and not is_certain(text, code, provisioning):
+    if code in TRANSIENT and not is_certain_refusal(text, code, provisioning):
         return errors.Fault(f"Could not {action}: {text}")
     if code is Code.FAILED_PRECONDITION or "not supported while in state" in text:
         return Precondition(text)

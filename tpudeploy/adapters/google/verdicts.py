@@ -54,7 +54,7 @@ def matching_row(text: str, code: int, provisioning: Provisioning | None = None)
     return _BY_CODE.get(code, UNKNOWN)
 
 
-def is_certain(text: str, code: int, provisioning: Provisioning | None = None) -> bool:
+def is_certain_refusal(text: str, code: int, provisioning: Provisioning | None = None) -> bool:
     """Return whether a text refuses the request in its place, whatever the status of the reply.
 
     A status such as 503 alone leaves open whether the request was carried out.

@@ -61,7 +61,7 @@ def readable(root: MapNode) -> Iterator[Diagnostic]:
         # The schema reports a value that is no text.
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
             continue
-        expected = engine_variables.expected(name, node.value)
+        expected = engine_variables.expected_instead(name, node.value)
         if expected is not None:
             message = f"The engine cannot read {quoted(node.value)} from {name}"
             yield problem(codes.VARIABLE_VALUE, message, node.at, path=(*_ENV, name), hint=f"write {expected}")

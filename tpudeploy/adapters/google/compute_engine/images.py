@@ -11,12 +11,18 @@ from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.facts import Unknown
 
 
+def image_of_family(connection: Connection, family: str) -> dict[str, Any]:
+    """Return the newest image of a family, as Compute Engine shows it. Raise the errors of Google's client."""
+    calls = connection.collection("compute", "v1", "images")
+    image: dict[str, Any] = calls.getFromFamily(project=IMAGE_PROJECT, family=family).execute(num_retries=0)
+    return image
+
+
 def newest_image(connection: Connection, family: str) -> str | Unknown:
     """Return the name of the newest image of a family, or `Unknown` with the reason. Never raises."""
     try:
-        calls = connection.collection("compute", "v1", "images")
         with translate_read_errors(f"look up the image family {family}"):
-            image: dict[str, Any] = calls.getFromFamily(project=IMAGE_PROJECT, family=family).execute(num_retries=0)
+            image = image_of_family(connection, family)
     except (Absent, Exists, Precondition) as cause:
         return Unknown(because=f"{IMAGE_PROJECT} shows no image of this family: {cause}")
     except CloudError as error:
