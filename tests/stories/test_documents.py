@@ -261,7 +261,7 @@ def test_output_takes_a_profile_or_a_name_and_prints_all_or_one(cli: Open) -> No
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     assert at.run("apply", "-auto-approve", at.write(PROFILE.replace("name: gemma", "name: other"), "o.yaml")).code == 0
     whole = at.run("output", "gemma").out
-    assert [line.split()[0] for line in whole.splitlines()] == ["endpoint", "generation", "since"]
+    assert [line.split()[0] for line in whole.splitlines()] == ["endpoint", "generation", "since", "replicas"]
     assert at.run("output", "gemma.yaml").out == whole
     url = at.run("output", "gemma.yaml", "endpoint").out
     assert url.startswith("http://")

@@ -19,6 +19,18 @@ def at(cli: Open) -> CommandLine:
     return at
 
 
+def test_the_endpoint_file_lists_the_replicas_that_take_requests(at: CommandLine) -> None:
+    endpoint = json.loads((at.folder / "endpoints" / "gemma.json").read_text(encoding="utf-8"))
+    assert [(row["replica"], row["slice"]) for row in endpoint["replicas"]] == sorted(
+        (int(name.split("-")[2]), name) for name in at.slices
+    )
+    assert endpoint["url"] == endpoint["replicas"][0]["url"] != endpoint["replicas"][1]["url"]
+    tree = json.loads(at.run("output", "gemma", "-json").out)
+    strict(at, "output").validate(tree)
+    assert tree["replicas"] == endpoint["replicas"]
+    assert f"[1] {endpoint['replicas'][1]['url']}" in at.run("output", "gemma").out
+
+
 def test_logs_name_the_replica_that_printed_each(at: CommandLine) -> None:
     result = at.run("logs", "gemma.yaml")
     assert result.code == 0, result.all

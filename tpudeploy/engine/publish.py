@@ -1,8 +1,8 @@
-"""Publish the endpoint of a deployment, and redirect clients before a slice that they may use begins to leave."""
+"""Publish the endpoint and the list of the slices that take requests, before anything is done to one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tpudeploy.domain import errors, events
@@ -13,10 +13,11 @@ from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.report import Endpoint
 from tpudeploy.domain.slices import Health, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.domain.step import Done, Forget, GiveUp, Release, Step
+from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Release, Step
 from tpudeploy.engine.about import about
 from tpudeploy.engine.session import Session
 from tpudeploy.ports import World
+from tpudeploy.reconcile.readiness import ready_slices
 
 
 @frozen
@@ -29,9 +30,9 @@ class _Target:
 
 
 class EndpointPublisher:
-    """Publishes the endpoint of the lowest replica that serves, and remembers what was reported.
+    """Publishes the endpoint of the lowest replica that serves, and the list of all slices that take requests.
 
-    A slice that leaves or fails is not published: the file then names another one that serves, or is withdrawn.
+    A slice that drains, leaves or fails is not published: the file then names another one that serves, or is withdrawn.
     """
 
     def __init__(self, world: World, goal: Goal) -> None:
@@ -39,7 +40,9 @@ class EndpointPublisher:
         self._goal = goal
         self._began = world.clock.now()
         self._endpoints: dict[int, Endpoint] = {}
-        self._is_file_current = False
+        self._file: Mapping[str, object] | None = None  # its contents, once they were read
+        self._is_endpoint_current = False
+        self._urls: dict[str, str] = {}  # of each slice on the list; a probe may reach the same slice by another route
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -52,6 +55,7 @@ class EndpointPublisher:
         `errors.Fault`.
         """
         leaving: set[str] = set()
+        draining: set[str] = set()
         failed: set[str] = set()
         for step in steps:
             match step:
@@ -59,6 +63,8 @@ class EndpointPublisher:
                     self._report_serving(session, step.replica, step.name, health)
                 case Release() | Forget():
                     leaving.add(step.name)
+                case Drain(begins=True):
+                    draining.add(step.name)
                 case GiveUp(serves=False):
                     failed.add(step.name)
                 case _:
@@ -73,11 +79,15 @@ class EndpointPublisher:
         self._endpoints = {
             replica: endpoint for replica, endpoint in self._endpoints.items() if endpoint.slice_name in usable
         }
-        self._write(session, self._choose(session.state, usable, observed))
+        ready = ready_slices(session.state, observed, leaving | draining)
+        # Clients that use one endpoint are sent to a slice that takes requests, as long as there is one.
+        choices = {name: usable[name] for name in ready if name in usable} or usable
+        self._write(session, self._choose(session.state, choices, observed), self._listed(ready, observed))
 
     def withdraw(self, session: Session) -> None:
         """Remove the published endpoint: nothing serves. Raise `errors.StateError` or `errors.Fault`."""
         self._world.state.publish(self._goal.name, None)
+        self._file = {}
         if session.state.published:
             session.save(replace(session.state, published=""))
 
@@ -118,16 +128,17 @@ class EndpointPublisher:
     def _choose(self, state: State, usable: dict[str, int], observed: Observed) -> _Target | None:
         """Return the lowest replica that matches the profile; until there is one, any slice that serves."""
         lowest = None
-        if self._endpoints:
-            replica = min(self._endpoints)
-            endpoint = self._endpoints[replica]
+        endpoints = {r: endpoint for r, endpoint in self._endpoints.items() if endpoint.slice_name in usable}
+        if endpoints:
+            replica = min(endpoints)
+            endpoint = endpoints[replica]
             lowest = _Target(replica=replica, name=endpoint.slice_name, url=endpoint.url)
         published_replica = usable.get(state.published)
         # The published slice is lost: clients need another one now, be it one that the profile no longer describes.
         if published_replica is None:
             return lowest if lowest is not None else self._fallback(state, usable, observed)
         # A lower replica takes over, and so does the slice that replaces the published one in its replica.
-        if lowest is not None and (lowest.replica < published_replica or published_replica in self._endpoints):
+        if lowest is not None and (lowest.replica < published_replica or published_replica in endpoints):
             return lowest
         # Nothing better serves yet: clients stay where they are.
         return _Target(replica=published_replica, name=state.published, url=_url(state.published, observed))
@@ -144,39 +155,51 @@ class EndpointPublisher:
         name = min(serving, key=lambda name: (usable[name], name))
         return _Target(replica=usable[name], name=name, url=_url(name, observed))
 
-    def _write(self, session: Session, target: _Target | None) -> None:
-        """Publish `target`. The state is saved first: it names a slice that clients may use, the file where it is."""
+    def _listed(self, ready: Mapping[str, int], observed: Observed) -> list[dict[str, object]]:
+        """Return the list of the slices that take requests, by replica, as the file has it."""
+        file_urls = _replica_urls(self._contents())
+        urls = {name: self._urls.get(name) or _url(name, observed) or file_urls.get(name, "") for name in ready}
+        self._urls = {name: url for name, url in urls.items() if url}
+        order = sorted(self._urls, key=lambda name: (ready[name], name))
+        return [{"replica": ready[name], "slice": name, "url": self._urls[name]} for name in order]
+
+    def _write(self, session: Session, target: _Target | None, replicas: list[dict[str, object]]) -> None:
+        """Publish `target` and the list. The state is saved first: it names a slice that clients may use."""
         state = session.state
         if target is None:
             # Nothing serves: a file that names a lost slice would send clients nowhere.
             if state.published:
                 self.withdraw(session)
             return
-        # Without a URL the file already says the best that is known, and it is not written twice.
-        if not target.url or (target.name == state.published and self._is_file_current):
-            return
         # The first replica's endpoint is published by the run whose targets contain that replica.
         if not state.published and not self._goal.covers(0):
             return
-        file = self._published_file()
-        # An earlier run has written the same.
-        if target.name == state.published and file.get("url") == target.url:
-            self._is_file_current = True
-            return
-        file_generation = file.get("generation")
-        next_of_file = file_generation + 1 if isinstance(file_generation, int) else 0
-        generation = max(state.generation + 1, state.next_attempt, next_of_file)
-        session.save(replace(state, published=target.name, generation=generation))
-        body = {"url": target.url, "generation": generation, "since": self._world.clock.now()}
-        self._world.state.publish(self._goal.name, body)
-        self._is_file_current = True
+        file = self._contents()
+        # Without a URL, the file already says the best that is known. And one that this run has compared stays.
+        is_known = not target.url or self._is_endpoint_current or file.get("url") == target.url
+        if target.name == state.published and is_known:
+            body = {**file, "replicas": replicas} if file else file
+            self._is_endpoint_current = self._is_endpoint_current or bool(target.url)
+        else:
+            file_generation = file.get("generation")
+            next_of_file = file_generation + 1 if isinstance(file_generation, int) else 0
+            generation = max(state.generation + 1, state.next_attempt, next_of_file)
+            session.save(replace(state, published=target.name, generation=generation))
+            now = self._world.clock.now()
+            body = {"url": target.url, "generation": generation, "since": now, "replicas": replicas}
+            self._is_endpoint_current = True
+        if body != file:
+            self._world.state.publish(self._goal.name, body)
+            self._file = body
 
-    def _published_file(self) -> dict[str, object]:
-        """Return the contents of the file, or nothing if it cannot be read: it is then replaced."""
-        try:
-            return dict(self._world.state.published(self._goal.name) or {})
-        except errors.StateUnreadable:
-            return {}
+    def _contents(self) -> Mapping[str, object]:
+        """Return what the file contains, or nothing if it cannot be read: it is then replaced."""
+        if self._file is None:
+            try:
+                self._file = self._world.state.published(self._goal.name) or {}
+            except errors.StateUnreadable:
+                self._file = {}
+        return self._file
 
 
 def _is_usable(attempt: Attempt, observed: Observed, *, has_failed: bool) -> bool:
@@ -194,3 +217,10 @@ def _is_usable(attempt: Attempt, observed: Observed, *, has_failed: bool) -> boo
 def _url(name: str, observed: Observed) -> str:
     health = observed.health.get(name)
     return health.url if health is not None and health.serving else ""
+
+
+def _replica_urls(file: Mapping[str, object]) -> dict[str, str]:
+    """Return the URL of each slice on the list of a file, which earlier versions wrote without one."""
+    replicas = file.get("replicas")
+    rows = replicas if isinstance(replicas, list) else []
+    return {str(row["slice"]): str(row["url"]) for row in rows if isinstance(row, dict) and {"slice", "url"} <= {*row}}

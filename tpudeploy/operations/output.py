@@ -1,4 +1,4 @@
-"""Print the outputs of deployments: the endpoint of each one, and since when it is published."""
+"""Print the outputs of deployments: the endpoint of each one, since when it is published, and what takes requests."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _KEYS: Mapping[str, Any] = {
     "url": str,
     "generation": int,
     "since": float,
+    "replicas": [{"replica": int, "slice": str, "url": str}],
 }
 
 
@@ -105,7 +106,8 @@ def output(workspace: Workspace, name: OneProfile | None = None, key: str | None
 
 
 def _outputs(endpoint: Mapping[str, Any]) -> dict[str, Any]:
-    return {"endpoint": endpoint["url"], **endpoint}
+    # Earlier versions published no list: it is empty until the next apply.
+    return {"endpoint": endpoint["url"], **endpoint, "replicas": endpoint.get("replicas", [])}
 
 
 def _lines(outputs: Mapping[str, Any]) -> str:
@@ -117,6 +119,8 @@ def _lines(outputs: Mapping[str, Any]) -> str:
 def _text(key: str, value: object) -> str:
     if key == "since" and isinstance(value, int | float):
         return f'"{datetime.fromtimestamp(value, UTC):%Y-%m-%dT%H:%M:%SZ}"'
+    if isinstance(value, list):
+        return ", ".join(f"[{row['replica']}] {row['url']}" for row in value)
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
@@ -132,7 +136,7 @@ OPERATION = Operation(
         ),
         Argument(
             name="key",
-            help="Print only this output: endpoint, generation or since.",
+            help="Print only this output: endpoint, generation, since or replicas.",
             positional=True,
             for_agents=False,
         ),

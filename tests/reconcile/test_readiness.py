@@ -1,0 +1,63 @@
+"""Which slices take requests, by the state, the cloud and the probes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pytest
+from reconcile.cases import NOW, A, B, granted, serving, slice_of
+
+from tpudeploy.domain.life import ReleaseBegan, ReleaseWithdrawn
+from tpudeploy.domain.slices import Health, Observed, Phase
+from tpudeploy.domain.state import Attempt, Record, State
+from tpudeploy.reconcile.readiness import ready_slices, takes_requests
+
+UP, DOWN = Health(serving=True, detail=""), Health(serving=False, detail="no answer")
+FIRST, SECOND = serving(A), serving(B)
+GIVEN_UP = ReleaseBegan(releasing_at=NOW, reason="")
+
+
+@pytest.mark.parametrize(
+    ("one", "phase", "expected"),
+    [
+        pytest.param(FIRST, Phase.UP, True, id="it serves"),
+        pytest.param(granted(A), Phase.UP, False, id="it never answered a completion"),
+        pytest.param(serving(A, draining_at=NOW - 1), Phase.UP, False, id="it drains"),
+        pytest.param(FIRST.after(GIVEN_UP), Phase.UP, False, id="it is released"),
+        pytest.param(FIRST.after(GIVEN_UP, ReleaseWithdrawn()), Phase.UP, True, id="it is kept after all"),
+        pytest.param(FIRST, Phase.SUSPENDING, False, id="Google takes its machine away"),
+        pytest.param(FIRST, None, False, id="it is gone"),
+    ],
+)
+def test_whether_clients_are_sent_to_a_slice(one: Attempt, phase: Phase | None, expected: bool) -> None:
+    slices = {} if phase is None else {one.name: slice_of(one, phase)}
+    assert takes_requests(one, Observed(at=NOW, slices=slices)) is expected
+
+
+def test_clients_stay_with_a_slice_whose_zone_does_not_answer() -> None:
+    assert takes_requests(FIRST, Observed(at=NOW, slices={}, unseen={FIRST.name: "no answer"}))
+
+
+@pytest.mark.parametrize(
+    ("health", "leaving", "expected"),
+    [
+        pytest.param({FIRST.name: UP, SECOND.name: UP}, (), {FIRST.name: 0, SECOND.name: 1}, id="both answer"),
+        pytest.param({FIRST.name: UP, SECOND.name: DOWN}, (), {FIRST.name: 0}, id="one answers"),
+        pytest.param({FIRST.name: UP, SECOND.name: UP}, (FIRST.name,), {SECOND.name: 1}, id="one is about to leave"),
+        pytest.param(
+            {FIRST.name: DOWN, SECOND.name: DOWN}, (), {FIRST.name: 0, SECOND.name: 1}, id="the network fails for both"
+        ),
+        pytest.param({FIRST.name: DOWN}, (), {FIRST.name: 0}, id="one does not answer, and one reports another start"),
+        pytest.param({}, (), {}, id="both report another start"),
+    ],
+)
+def test_the_list_of_slices_that_take_requests(
+    health: Mapping[str, Health], leaving: Collection[str], expected: Mapping[str, int]
+) -> None:
+    state = State(
+        deployment="gemma",
+        lineage="1",
+        records=(Record(index=0, attempts=(FIRST,)), Record(index=1, attempts=(SECOND,))),
+    )
+    slices = {one.name: slice_of(one) for one in (FIRST, SECOND)}
+    assert ready_slices(state, Observed(at=NOW, slices=slices, health=health), leaving) == expected
