@@ -111,8 +111,12 @@ class Machine:
             self._last_log = self.log()
             self._node.root.remove()
 
-    def settle(self, patience: float = 30.0) -> None:
-        """Return when nothing moves before the clock does: script, units and stand-ins wait or are over."""
+    def settle(self, patience: float = 120.0) -> None:
+        """Return when nothing moves before the clock does: script, units and stand-ins wait or are over.
+
+        Raise TimeoutError after `patience` real seconds. Beside four busy processors on a machine of two, a
+        stand-in that starts Python has taken 30.
+        """
         if self._server is None or self._script is None:
             return
         end = time.monotonic() + patience
