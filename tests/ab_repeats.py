@@ -37,7 +37,7 @@ World = Callable[[Side, Point], tuple[float, float]]
 
 def runs(world: World, random: Random, *, doubted: Mapping[int, CellStatus] | None = None) -> list[Run]:
     """Every repeat, each scattering by 1 %. `doubted` are the statuses of cells by their streams, in the third one."""
-    made = []
+    finished_runs = []
     for place, side in enumerate(order(OF.repeats)):
         cells = []
         for point in POINTS:
@@ -55,7 +55,7 @@ def runs(world: World, random: Random, *, doubted: Mapping[int, CellStatus] | No
             )
             status = (doubted or {}).get(point.sizes[0], CellStatus.OK) if place == 2 else CellStatus.OK
             cells.append(Cell(point=point, status=status, figures=figures))
-        made.append(
+        finished_runs.append(
             Run(
                 id=f"run-{place}",
                 began_at=place,
@@ -68,12 +68,12 @@ def runs(world: World, random: Random, *, doubted: Mapping[int, CellStatus] | No
                 turn=Turn(experiment=OF.id, place=place, side=side),
             )
         )
-    return made
+    return finished_runs
 
 
 def nothing(_side: Side, _point: Point) -> tuple[float, float]:
     return 1.0, 1.0
 
 
-def shown(result: Result) -> str:
+def page_of(result: Result) -> str:
     return view.result(result, Paint(), path="ab-1.json", width=None)

@@ -88,11 +88,11 @@ class Agent:
     heard: list[str] = field(default_factory=list)
 
     def call(self, tool: str, **arguments: Any) -> Answered:
-        found = self.portal.call(self.client.call_tool, tool, arguments)
-        (content,) = found.content
+        response = self.portal.call(self.client.call_tool, tool, arguments)
+        (content,) = response.content
         assert isinstance(content, TextContent)
-        self.heard.append(found.model_dump_json())
-        return Answered(is_error=found.is_error, document=found.structured_content or {}, text=content.text)
+        self.heard.append(response.model_dump_json())
+        return Answered(is_error=response.is_error, document=response.structured_content or {}, text=content.text)
 
     def document(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
         """The document of a call that must succeed."""
@@ -129,8 +129,8 @@ class Agent:
 Answers = Callable[[], ElicitResult]
 
 
-def says(**given: bool) -> Answers:
-    return lambda: ElicitResult(action="accept", content=dict(given))
+def says(**answers: bool) -> Answers:
+    return lambda: ElicitResult(action="accept", content=dict(answers))
 
 
 def turns_away(action: Any) -> Answers:
@@ -167,8 +167,8 @@ def connected(
         trust=Trust(allowed=frozenset(allow_env)),
     )
     session = Session(Project(context=context, clock=lambda: Paced(at.clock, gate)))
-    made = server(session, allow_writes=allow_writes)
-    client = Client(made, mode=mode, elicitation_callback=None if person is None else ask)
+    agents_server = server(session, allow_writes=allow_writes)
+    client = Client(agents_server, mode=mode, elicitation_callback=None if person is None else ask)
     portal = stack.enter_context(start_blocking_portal())
     stack.enter_context(portal.wrap_async_context_manager(client))
     try:

@@ -81,8 +81,8 @@ def lost_nothing(clients: Sequence[Client], *, at_least: int) -> None:
     """Whatever they asked was answered, and there was somebody to ask at every moment."""
     assert not [failure for client in clients for failure in client.failed]
     assert not sum(client.unserved for client in clients), "there was nobody to ask"
-    sent = sum(client.sent for client in clients)
-    assert sent >= at_least, sent
+    total = sum(client.sent for client in clients)
+    assert total >= at_least, total
 
 
 class Reader:
@@ -93,7 +93,7 @@ class Reader:
         self.error = ""
         self.ended_at = 0.0
         self._at = at
-        self._connection, response = _sent(_endpoint(at), tokens)
+        self._connection, response = _send(_endpoint(at), tokens)
         self._thread = threading.Thread(target=self._read, args=(response,), daemon=True)
         self._thread.start()
 
@@ -125,7 +125,7 @@ def complete(url: str) -> dict[str, Any]:
     return tree
 
 
-def _sent(url: str, tokens: int) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+def _send(url: str, tokens: int) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
     return _posted(url, {"prompt": "Go on.", "stream": True, "ignore_eos": True, "max_tokens": tokens})
 
 

@@ -90,9 +90,9 @@ class GitHubApi:
 
     def says(self, author: str, pull: int, body: str) -> dict[str, Any]:
         """A comment by anybody."""
-        status, made = self.acts(author, "POST", f"issues/{pull}/comments", {"body": body}, role="read")
+        status, comment = self.acts(author, "POST", f"issues/{pull}/comments", {"body": body}, role="read")
         assert status == 201
-        return dict(made)
+        return dict(comment)
 
     def edits(self, who: str, comment: int, body: str) -> int:
         """The status of the reply."""
@@ -100,13 +100,13 @@ class GitHubApi:
 
     def opens(self, number: int, head: str, *, base: str = MAIN, repository: str = REPOSITORY) -> None:
         """Open a pull request; or push to the branch of one that is open, with `base` as it was or is now."""
-        known = self.pulls.get(number)
+        pull = self.pulls.get(number)
         sides = {
             "head": {"ref": f"branch-{number}", "sha": head, "repo": {"full_name": repository}},
             "base": {"ref": base, "sha": "0" * 40, "repo": {"full_name": REPOSITORY}},
         }
-        if known is not None and known["merged_at"] is None:
-            known |= sides
+        if pull is not None and pull["merged_at"] is None:
+            pull |= sides
             return
         test_merge = f"{number:040x}"
         self.pulls[number] = {"number": number, "merged_at": None, "merge_commit_sha": test_merge, **sides}
@@ -154,7 +154,7 @@ def _write(call: _Call, issue: str) -> tuple[int, Any]:
     api.ids += 1
     page = f"https://github.example/{REPOSITORY}/pull/{issue}#issuecomment-{api.ids}"
     at = api.now()
-    made = {
+    comment = {
         "id": api.ids,
         "user": _user(call.actor),
         "body": call.body["body"],
@@ -164,46 +164,46 @@ def _write(call: _Call, issue: str) -> tuple[int, Any]:
         "performed_via_github_app": {"slug": call.actor.app} if call.actor.app else None,
         "edits": [],
     }
-    api.comments.setdefault(int(issue), []).append(made)
-    return 201, dict(made)
+    api.comments.setdefault(int(issue), []).append(comment)
+    return 201, dict(comment)
 
 
 def _comment(call: _Call, number: str) -> tuple[int, Any]:
-    known = _known(call, number)
-    return (200, known) if known is not None else (404, {"message": "Not Found"})
+    comment = _find_comment(call, number)
+    return (200, comment) if comment is not None else (404, {"message": "Not Found"})
 
 
 def _edit(call: _Call, number: str) -> tuple[int, Any]:
     """By its author, and by everybody who may write. The history of edits is shown on the page, and not here."""
-    known = _known(call, number)
-    if known is None:
+    comment = _find_comment(call, number)
+    if comment is None:
         return 404, {"message": "Not Found"}
-    if not _may_change(call, known):
+    if not _may_change(call, comment):
         return 403, {"message": "Must have write access to edit."}
     if (refused := _too_long(call.body)) is not None:
         return refused
-    known["edits"].append((call.actor.login, known["body"]))
-    known |= {"body": call.body["body"], "updated_at": call.api.now()}
-    return 200, dict(known)
+    comment["edits"].append((call.actor.login, comment["body"]))
+    comment |= {"body": call.body["body"], "updated_at": call.api.now()}
+    return 200, dict(comment)
 
 
 def _remove(call: _Call, number: str) -> tuple[int, Any]:
-    known = _known(call, number)
-    if known is None:
+    target = _find_comment(call, number)
+    if target is None:
         return 404, {"message": "Not Found"}
-    if not _may_change(call, known):
+    if not _may_change(call, target):
         return 403, {"message": "Must have write access to delete."}
     for comments in call.api.comments.values():
-        comments[:] = [c for c in comments if c is not known]
+        comments[:] = [c for c in comments if c is not target]
     return 204, {}
 
 
-def _known(call: _Call, number: str) -> dict[str, Any] | None:
+def _find_comment(call: _Call, number: str) -> dict[str, Any] | None:
     return next((c for cs in call.api.comments.values() for c in cs if c["id"] == int(number)), None)
 
 
-def _may_change(call: _Call, known: dict[str, Any]) -> bool:
-    return known["user"]["login"] == call.actor.login or call.actor.may_write("pull-requests", "issues")
+def _may_change(call: _Call, comment: dict[str, Any]) -> bool:
+    return comment["user"]["login"] == call.actor.login or call.actor.may_write("pull-requests", "issues")
 
 
 def _issues(call: _Call) -> tuple[int, Any]:
@@ -213,15 +213,15 @@ def _issues(call: _Call) -> tuple[int, Any]:
 
 def _open(call: _Call) -> tuple[int, Any]:
     call.api.ids += 1
-    made = {"number": call.api.ids, "state": "open", "user": _user(call.actor), **call.body}
-    call.api.issues.append(made)
-    return _too_long(call.body) or (201, made)
+    issue = {"number": call.api.ids, "state": "open", "user": _user(call.actor), **call.body}
+    call.api.issues.append(issue)
+    return _too_long(call.body) or (201, issue)
 
 
 def _change(call: _Call, number: str) -> tuple[int, Any]:
-    known = next(i for i in call.api.issues if i["number"] == int(number))
-    known.update(call.body)
-    return _too_long(call.body) or (200, known)
+    issue = next(i for i in call.api.issues if i["number"] == int(number))
+    issue.update(call.body)
+    return _too_long(call.body) or (200, issue)
 
 
 def _judge(call: _Call, commit: str) -> tuple[int, Any]:
@@ -231,9 +231,9 @@ def _judge(call: _Call, commit: str) -> tuple[int, Any]:
         return 403, {"message": "Must have push access."}
     if body["state"] not in {"error", "failure", "pending", "success"} or len(body["description"]) > 140:
         return 422, {"message": "Validation Failed"}
-    made = {**body, "creator": _user(call.actor), "created_at": call.api.now()}
-    call.api.statuses.setdefault(commit, []).append(made)
-    return 201, made
+    status = {**body, "creator": _user(call.actor), "created_at": call.api.now()}
+    call.api.statuses.setdefault(commit, []).append(status)
+    return 201, status
 
 
 def _statuses(call: _Call, commit: str) -> tuple[int, Any]:
@@ -252,9 +252,9 @@ def _check(call: _Call) -> tuple[int, Any]:
 def _retarget(call: _Call, number: str) -> tuple[int, Any]:
     if not call.actor.may_write("pull-requests"):
         return 404, {"message": "Not Found"}
-    known = call.api.pulls[int(number)]
-    known["base"] = {**known["base"], "ref": call.body["base"]}
-    return 200, known
+    pull = call.api.pulls[int(number)]
+    pull["base"] = {**pull["base"], "ref": call.body["base"]}
+    return 200, pull
 
 
 def _pulls(call: _Call, commit: str) -> tuple[int, Any]:
@@ -267,8 +267,8 @@ def _commits(call: _Call) -> tuple[int, Any]:
     """From the one that is asked for back: `history` has the latest last."""
     (commit,) = call.query["sha"]
     history = call.api.history
-    known = history[: history.index(commit) + 1] if commit in history else [commit]
-    return 200, [{"sha": each} for each in reversed(known)]
+    commits = history[: history.index(commit) + 1] if commit in history else [commit]
+    return 200, [{"sha": each} for each in reversed(commits)]
 
 
 def _too_long(body: Any) -> tuple[int, Any] | None:

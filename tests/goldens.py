@@ -39,7 +39,7 @@ def hold(path: Path, text: str) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    held = path.read_text(encoding="utf-8")
-    if text != held:
-        difference = unified_diff(held.splitlines(), text.splitlines(), f"{path.name}, held", "now", lineterm="")
+    stored = path.read_text(encoding="utf-8")
+    if text != stored:
+        difference = unified_diff(stored.splitlines(), text.splitlines(), f"{path.name}, held", "now", lineterm="")
         pytest.fail("\n".join(["UPDATE_GOLDEN=1 writes it anew:", *difference]), pytrace=False)

@@ -85,17 +85,17 @@ class Pipeline:
 
     def comment(self) -> str:
         """The one and only of ours that is a plan."""
-        (found,) = (b for b in self.api.by(BOT, PULL) if (m := approval.loads(b)) and m.about == "plan")
-        return found
+        (comment,) = (b for b in self.api.by(BOT, PULL) if (m := approval.loads(b)) and m.about == "plan")
+        return comment
 
     def statuses(self, commit: str) -> list[tuple[str, str]]:
         """What was said of the commit; signatures of plans are no verdict on it."""
-        made = self.api.statuses.get(commit, [])
-        return [(s["context"], s["state"]) for s in made if not s["context"].startswith("tpudeploy/approval")]
+        statuses = self.api.statuses.get(commit, [])
+        return [(s["context"], s["state"]) for s in statuses if not s["context"].startswith("tpudeploy/approval")]
 
     def signatures(self, commit: str = HEAD) -> list[tuple[str, str]]:
-        made = self.api.statuses.get(commit, [])
-        return [(s["state"], s["description"]) for s in made if s["context"].startswith("tpudeploy/approval")]
+        statuses = self.api.statuses.get(commit, [])
+        return [(s["state"], s["description"]) for s in statuses if s["context"].startswith("tpudeploy/approval")]
 
 
 Both = tuple[CommandLine, Pipeline]

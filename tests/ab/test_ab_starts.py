@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from ab_repeats import OF, nothing, runs, shown
+from ab_repeats import OF, nothing, page_of, runs
 
 from tpudeploy.ab_test.arms import differing, in_effect
 from tpudeploy.ab_test.experiment import CacheUse, Finding, InEffect
@@ -25,9 +25,9 @@ STARTS = replace(OF, by=Measure.START)
 
 def started(*seconds: float | Start | None) -> Result:
     """Every repeat as usual, with these starts in the order A B A B A B A."""
-    made = runs(nothing, Random(1))
+    usual_runs = runs(nothing, Random(1))
     starts = [Start(seconds=each) if isinstance(each, int | float) else each for each in seconds]
-    return result(STARTS, [replace(run, start=start) for run, start in zip(made, starts, strict=True)], None)
+    return result(STARTS, [replace(run, start=start) for run, start in zip(usual_runs, starts, strict=True)], None)
 
 
 @pytest.mark.parametrize(
@@ -61,34 +61,34 @@ def test_what_only_changes_starts_is_decided_by_the_start_time(path: str, measur
 def test_the_verdict_rests_on_the_starts_after_each_arms_first(
     seconds: Sequence[float | None], reason: Reason, keep: Side | None
 ) -> None:
-    found = started(*seconds)
-    assert (found.reason, found.keep) == (reason, keep)
+    verdict = started(*seconds)
+    assert (verdict.reason, verdict.keep) == (reason, keep)
 
 
 def test_where_the_starts_are_not_known_the_requests_decide() -> None:
-    found = started(90, 90, 40, None, 90, None, 60)
-    assert (found.decided_by, found.keep) == (Measure.REQUESTS, Side.A)
-    assert found.reason in {Reason.SAME, Reason.NO_DIFFERENCE}
-    assert "The starts cannot be compared: too few are known. The requests decide instead." in shown(found)
+    verdict = started(90, 90, 40, None, 90, None, 60)
+    assert (verdict.decided_by, verdict.keep) == (Measure.REQUESTS, Side.A)
+    assert verdict.reason in {Reason.SAME, Reason.NO_DIFFERENCE}
+    assert "The starts cannot be compared: too few are known. The requests decide instead." in page_of(verdict)
 
 
 def test_a_value_that_makes_the_server_slower_is_refused_though_starts_decide() -> None:
     def slow(side: Side, _point: Point) -> tuple[float, float]:
         return (0.7 if side is Side.B else 1.0), 1.0
 
-    made = [replace(run, start=Start(seconds=300)) for run in runs(slow, Random(1))]
-    found = result(STARTS, made, None)
-    assert (found.decided_by, found.reason, found.keep) == (Measure.REQUESTS, Reason.WORSE, Side.A)
-    assert "B is worse: requests/s over all cells -" in shown(found)
+    slow_runs = [replace(run, start=Start(seconds=300)) for run in runs(slow, Random(1))]
+    verdict = result(STARTS, slow_runs, None)
+    assert (verdict.decided_by, verdict.reason, verdict.keep) == (Measure.REQUESTS, Reason.WORSE, Side.A)
+    assert "B is worse: requests/s over all cells -" in page_of(verdict)
 
 
 def test_of_few_repeats_all_starts_count_and_the_reader_is_told() -> None:
-    made = runs(nothing, Random(1))[:5]
+    usual_runs = runs(nothing, Random(1))[:5]
     starts = (857, 851, 497, 499, 498)
-    whole = [replace(run, start=Start(seconds=each)) for run, each in zip(made, starts, strict=True)]
-    found = result(replace(STARTS, repeats=2), whole, None)
-    assert found.reason is Reason.NO_DIFFERENCE
-    assert "With so few repeats, the first start of each arm is counted too" in shown(found)
+    whole = [replace(run, start=Start(seconds=each)) for run, each in zip(usual_runs, starts, strict=True)]
+    verdict = result(replace(STARTS, repeats=2), whole, None)
+    assert verdict.reason is Reason.NO_DIFFERENCE
+    assert "With so few repeats, the first start of each arm is counted too" in page_of(verdict)
 
 
 def test_cold_and_warm_starts_are_told_apart_and_each_repeat_says_which_it_was() -> None:
@@ -97,13 +97,13 @@ def test_cold_and_warm_starts_are_told_apart_and_each_repeat_says_which_it_was()
         Start(seconds=497, programs_cached=40, programs=40),
     )
     part = Start(seconds=600, programs_cached=30, programs=40)
-    found = started(cold, cold, warm, part, warm, warm, warm)
-    assert [repeat.cache for repeat in found.repeats] == [
+    verdict = started(cold, cold, warm, part, warm, warm, warm)
+    assert [repeat.cache for repeat in verdict.repeats] == [
         *(CacheUse.MISS, CacheUse.MISS, CacheUse.HIT, CacheUse.PARTLY, CacheUse.HIT, CacheUse.HIT, CacheUse.HIT)
     ]
-    rows = {row.measure: (row.a_count, row.b_count) for row in found.starts}
+    rows = {row.measure: (row.a_count, row.b_count) for row in verdict.starts}
     assert rows == {Measure.START: (3, 2), Measure.START_COLD: (1, 1), Measure.START_WARM: (3, 2)}
-    text = shown(found)
+    text = page_of(verdict)
     assert "  1  A  857 s; compile cache: miss (0 of 40 programs)" in text
     assert "  4  B  600 s; compile cache: partly a hit (30 of 40 programs)" in text
     assert "1 of A, 1 of B: too few to compare" in text
@@ -113,20 +113,22 @@ def test_where_no_log_says_it_the_compile_time_of_the_same_arm_does_and_that_is_
     def took(compiling: float) -> Start:
         return Start(seconds=100 + compiling, compile_seconds=compiling)
 
-    found = started(took(394), took(390), took(5), took(6), took(4), took(5), took(6))
-    assert [repeat.is_warm for repeat in found.repeats] == [False, False, True, True, True, True, True]
-    assert "compile cache: hit, inferred from the compile time" in shown(found)
+    verdict = started(took(394), took(390), took(5), took(6), took(4), took(5), took(6))
+    assert [repeat.is_warm for repeat in verdict.repeats] == [False, False, True, True, True, True, True]
+    assert "compile cache: hit, inferred from the compile time" in page_of(verdict)
     alike = started(*(took(seconds) for seconds in (62.97, 63.21, 62.9, 63.0, 63.1, 62.8, 63.2)))
     assert {repeat.is_warm for repeat in alike.repeats} == {None}
-    assert "compile cache: unknown, the log does not show it" in shown(alike)
+    assert "compile cache: unknown, the log does not show it" in page_of(alike)
 
 
 def test_where_nothing_differs_the_profile_stays_as_it_is() -> None:
-    made = runs(nothing, Random(1))
-    for written, keep in ((Side.A, Side.A), (Side.B, Side.B), (None, None)):
-        found = result(replace(OF, written=written), made, None)
-        assert (found.finding in {Finding.SAME, Finding.NONE}, found.keep) == (True, keep)
-    assert "Keep gemma.yaml as it is: it sets neither value." in shown(result(replace(OF, written=None), made, None))
+    usual_runs = runs(nothing, Random(1))
+    for profile_side, keep in ((Side.A, Side.A), (Side.B, Side.B), (None, None)):
+        verdict = result(replace(OF, written=profile_side), usual_runs, None)
+        assert (verdict.finding in {Finding.SAME, Finding.NONE}, verdict.keep) == (True, keep)
+    assert "Keep gemma.yaml as it is: it sets neither value." in page_of(
+        result(replace(OF, written=None), usual_runs, None)
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,10 +149,10 @@ def test_what_is_measured_is_no_witness_that_a_value_is_in_effect(
     settings = tuple(
         VerifiedSetting(name=n, declared="", effective={"log": v}, verdict=Verdict.UNTOLD) for n, v in one.items()
     )
-    seen = Verification(
+    verification = Verification(
         name="gemma", replicas=(ReplicaVerification(address="gemma[0]", slice_name="s", settings=settings),)
     )
-    assert in_effect("serving.padding_gap", seen, other) is (InEffect.YES if is_witness else InEffect.UNTOLD)
+    assert in_effect("serving.padding_gap", verification, other) is (InEffect.YES if is_witness else InEffect.UNTOLD)
 
 
 LOG = """\

@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from ab_repeats import OF, POINTS, SUBJECT, nothing, runs, shown
+from ab_repeats import OF, POINTS, SUBJECT, nothing, page_of, runs
 
 from tpudeploy.ab_test.experiment import Arm, Finding, InEffect
 from tpudeploy.ab_test.result import Reason, result
@@ -18,8 +18,8 @@ from tpudeploy.domain.load import Point
 def test_of_many_figures_none_is_said_to_differ_more_than_one_time_in_twenty() -> None:
     random, alarms, trials = Random(20261122), 0, 300
     for _ in range(trials):
-        found = {row.finding for row in result(OF, runs(nothing, random), None).rows}
-        alarms += bool(found & {Finding.BETTER, Finding.WORSE})
+        findings = {row.finding for row in result(OF, runs(nothing, random), None).rows}
+        alarms += bool(findings & {Finding.BETTER, Finding.WORSE})
     assert alarms / trials <= 0.05 + 0.025
 
 
@@ -32,25 +32,28 @@ def test_a_cell_that_is_not_believed_takes_no_part_in_the_verdict() -> None:
     without = result(OF, runs(odd, Random(1), doubted={64: CellStatus.CLIENT_BOUND}), None)
     assert without.reason in {Reason.SAME, Reason.NO_DIFFERENCE}
     assert {row.is_doubted for row in without.rows if row.point.concurrency == 64} == {True}
-    assert "?  a figure is not trusted, and its cell does not count in the verdict" in shown(without)
+    assert "?  a figure is not trusted, and its cell does not count in the verdict" in page_of(without)
 
 
 def test_where_no_cell_is_believed_all_count_and_that_is_said() -> None:
     statuses = {point.sizes[0]: CellStatus.FAILED for point in POINTS}
-    found = result(OF, runs(nothing, Random(1), doubted=statuses), None)
-    assert found.is_doubted
-    assert found.overall is not None
-    assert "No cell is trusted in all repeats, so all cells count." in shown(found)
+    verdict = result(OF, runs(nothing, Random(1), doubted=statuses), None)
+    assert verdict.is_doubted
+    assert verdict.overall is not None
+    assert "No cell is trusted in all repeats, so all cells count." in page_of(verdict)
 
 
 def test_what_is_better_and_has_its_price_is_told_with_it() -> None:
     def dear(side: Side, point: Point) -> tuple[float, float]:
         return (1.2, 1.5 if point.concurrency == 64 else 1.0) if side is Side.B else (1.0, 1.0)
 
-    found = result(OF, runs(dear, Random(1)), None)
-    assert (found.keep, found.reason) == (Side.B, Reason.BETTER)
-    assert {(row.measure, row.point.concurrency) for row in found.worse} == {(Measure.TTFT, 64), (Measure.TTFT_P99, 64)}
-    text = shown(found)
+    verdict = result(OF, runs(dear, Random(1)), None)
+    assert (verdict.keep, verdict.reason) == (Side.B, Reason.BETTER)
+    assert {(row.measure, row.point.concurrency) for row in verdict.worse} == {
+        (Measure.TTFT, 64),
+        (Measure.TTFT_P99, 64),
+    }
+    text = page_of(verdict)
     assert "B is better: requests/s over all cells +" in text
     assert "but worse: TTFT p50 at 64 streams, TTFT p99 at 64 streams" in text
     assert "Keep B: write at gemma.yaml:7\n  padding_gap: 512" in text
@@ -60,17 +63,17 @@ def test_a_latency_is_better_where_it_is_shorter() -> None:
     def late(side: Side, _point: Point) -> tuple[float, float]:
         return 1.0, 1.3 if side is Side.B else 1.0
 
-    found = result(replace(OF, by=Measure.TTFT), runs(late, Random(1)), None)
-    assert (found.keep, found.reason) == (Side.A, Reason.WORSE)
-    assert "B is worse: TTFT p50 over all cells +" in shown(found)
-    assert "Keep A: gemma.yaml:7 has this value." in shown(found)
+    verdict = result(replace(OF, by=Measure.TTFT), runs(late, Random(1)), None)
+    assert (verdict.keep, verdict.reason) == (Side.A, Reason.WORSE)
+    assert "B is worse: TTFT p50 over all cells +" in page_of(verdict)
+    assert "Keep A: gemma.yaml:7 has this value." in page_of(verdict)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_too_few_repeats_keep_nobody(count: int) -> None:
-    found = result(OF, runs(nothing, Random(1))[:count], None)
-    assert (found.keep, found.reason, found.left) == (None, Reason.TOO_FEW, 7 - count)
-    assert f"{7 - count} repeats are missing: tpudeploy compare gemma.yaml --resume ab-1" in shown(found)
+    verdict = result(OF, runs(nothing, Random(1))[:count], None)
+    assert (verdict.keep, verdict.reason, verdict.left) == (None, Reason.TOO_FEW, 7 - count)
+    assert f"{7 - count} repeats are missing: tpudeploy compare gemma.yaml --resume ab-1" in page_of(verdict)
 
 
 def test_runs_of_others_and_runs_that_were_cut_short_do_not_count() -> None:
@@ -83,23 +86,23 @@ def test_a_flag_is_left_out_by_leaving_it_out() -> None:
     def faster(side: Side, _point: Point) -> tuple[float, float]:
         return (1.2 if side is Side.B else 1.0), 1.0
 
-    of = replace(OF, b=Arm(value="null", fingerprint="b", in_effect=InEffect.UNTOLD))
-    text = shown(result(of, runs(faster, Random(1)), None))
+    experiment = replace(OF, b=Arm(value="null", fingerprint="b", in_effect=InEffect.UNTOLD))
+    text = page_of(result(experiment, runs(faster, Random(1)), None))
     assert "Keep B: remove padding_gap at gemma.yaml:7." in text
     assert "No source shows whether serving.padding_gap is in effect" in text
 
 
 def test_that_repeats_ran_on_several_slices_or_meant_the_same_is_told() -> None:
-    made = runs(nothing, Random(1))
-    moved = [replace(run, subject=replace(SUBJECT, url=f"http://{place > 3}")) for place, run in enumerate(made)]
+    usual_runs = runs(nothing, Random(1))
+    moved = [replace(run, subject=replace(SUBJECT, url=f"http://{place > 3}")) for place, run in enumerate(usual_runs)]
     answer = {"padding_gap": "0"}
-    of = replace(OF, a=replace(OF.a, told=answer), b=replace(OF.b, told=answer))
-    text = shown(result(of, moved, None))
+    experiment = replace(OF, a=replace(OF.a, told=answer), b=replace(OF.b, told=answer))
+    text = page_of(result(experiment, moved, None))
     assert "The repeats ran on several slices, so a difference may come from the machine." in text
     assert "To the engine both arms may be the same: it reports padding_gap 0 in both." in text
 
 
 def test_that_quality_was_not_asked_for_is_said_where_a_flag_may_change_it() -> None:
-    made, note = runs(nothing, Random(1)), "Quality was not measured, and serving.kv_cache_dtype may change it"
-    assert note in shown(result(replace(OF, path="serving.kv_cache_dtype"), made, None))
-    assert "Quality" not in shown(result(OF, made, None))
+    usual_runs, note = runs(nothing, Random(1)), "Quality was not measured, and serving.kv_cache_dtype may change it"
+    assert note in page_of(result(replace(OF, path="serving.kv_cache_dtype"), usual_runs, None))
+    assert "Quality" not in page_of(result(OF, usual_runs, None))

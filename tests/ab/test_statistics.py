@@ -32,7 +32,7 @@ def worlds(true: float, *, repeats: int = 3, drift: float = 0.0, start: float = 
     """A/Bs of a machine that scatters by 1 %, has luck of `start` at each start, and drifts so much from turn to turn."""
     random = Random(20261122)
     for _ in range(TRIALS):
-        seen = [
+        observations = [
             Observed(
                 side=side,
                 place=place,
@@ -41,9 +41,9 @@ def worlds(true: float, *, repeats: int = 3, drift: float = 0.0, start: float = 
             for place, side in enumerate(order(repeats))
             for noise in [random.gauss(0, 0.01)]
         ]
-        found = effect(seen)
-        assert found is not None
-        yield found
+        estimate = effect(observations)
+        assert estimate is not None
+        yield estimate
 
 
 @pytest.mark.parametrize(("at", "value"), PPF.items())
@@ -58,9 +58,9 @@ def test_quantiles_of_t_are_those_of_others(at: tuple[float, int], value: float)
 def test_nineteen_of_twenty_intervals_hold_what_is_true_whatever_drifts(
     true: float, drift: float, repeats: int
 ) -> None:
-    found = list(worlds(true, repeats=repeats, drift=drift))
-    held = sum(each.low <= true - 1 <= each.high for each in found) / TRIALS
-    assert held == pytest.approx(0.95, abs=0.018)
+    effects = list(worlds(true, repeats=repeats, drift=drift))
+    coverage = sum(each.low <= true - 1 <= each.high for each in effects) / TRIALS
+    assert coverage == pytest.approx(0.95, abs=0.018)
 
 
 @pytest.mark.parametrize("start", [0.0, 0.01, 0.03])
@@ -72,8 +72,8 @@ def test_where_nothing_differs_a_difference_is_said_one_time_in_twenty_at_most(s
 
 def test_the_smallest_difference_that_is_told_is_found_four_times_in_five() -> None:
     smallest = sorted(each.smallest for each in worlds(1.0))[TRIALS // 2]
-    found = list(worlds(1 + smallest))
-    assert sum(finding(each) is Finding.BETTER for each in found) / TRIALS == pytest.approx(0.8, abs=0.1)
+    effects = list(worlds(1 + smallest))
+    assert sum(finding(each) is Finding.BETTER for each in effects) / TRIALS == pytest.approx(0.8, abs=0.1)
 
 
 def test_two_repeats_of_one_start_would_be_taken_for_two() -> None:
@@ -90,31 +90,31 @@ def test_two_repeats_of_one_start_would_be_taken_for_two() -> None:
 
 
 def test_what_is_the_same_is_said_to_be_and_what_cannot_be_told_is_not() -> None:
-    def of(low: float, high: float) -> Effect:
+    def effect_between(low: float, high: float) -> Effect:
         middle, by_chance = (low + high) / 2, 0.001 if low * high > 0 else 0.5
         return Effect(a=1, b=1, change=middle, low=low, high=high, chance=by_chance, smallest=0.1, repeats=7)
 
-    assert finding(of(-0.01, 0.015)) is Finding.SAME
-    assert finding(of(0.001, MARGIN)) is Finding.SAME
-    assert finding(of(-0.01, 0.03)) is Finding.NONE
-    assert finding(of(0.01, 0.05)) is Finding.BETTER
-    assert finding(of(0.01, 0.05), is_better_low=True) is Finding.WORSE
-    assert finding(of(-0.05, -0.01), is_better_low=True) is Finding.BETTER
-    assert finding(of(0.01, 0.05), by_chance=0.2) is Finding.NONE
+    assert finding(effect_between(-0.01, 0.015)) is Finding.SAME
+    assert finding(effect_between(0.001, MARGIN)) is Finding.SAME
+    assert finding(effect_between(-0.01, 0.03)) is Finding.NONE
+    assert finding(effect_between(0.01, 0.05)) is Finding.BETTER
+    assert finding(effect_between(0.01, 0.05), is_better_low=True) is Finding.WORSE
+    assert finding(effect_between(-0.05, -0.01), is_better_low=True) is Finding.BETTER
+    assert finding(effect_between(0.01, 0.05), by_chance=0.2) is Finding.NONE
 
 
 @pytest.mark.parametrize("sides", ["A", "AB", "ABA", "AAAA"])
 def test_what_cannot_be_told_from_noise_or_from_drift_is_no_effect(sides: str) -> None:
-    seen = [Observed(side=Side(side), place=place, value=10.0 + place % 2) for place, side in enumerate(sides)]
-    assert effect(seen) is None
+    observations = [Observed(side=Side(side), place=place, value=10.0 + place % 2) for place, side in enumerate(sides)]
+    assert effect(observations) is None
 
 
 def test_a_missing_turn_is_no_drift() -> None:
     drifting = [(0, "A", 100.0), (1, "B", 121.0), (2, "A", 121.0), (4, "A", 146.41), (5, "B", 177.1561)]
-    found = effect([Observed(side=Side(side), place=place, value=value) for place, side, value in drifting])
-    assert found is not None
-    assert found.change == pytest.approx(0.1)
-    assert found.low == pytest.approx(found.high)
+    drift_free = effect([Observed(side=Side(side), place=place, value=value) for place, side, value in drifting])
+    assert drift_free is not None
+    assert drift_free.change == pytest.approx(0.1)
+    assert drift_free.low == pytest.approx(drift_free.high)
 
 
 def test_of_many_figures_one_that_stands_out_by_chance_does_not_count() -> None:

@@ -51,7 +51,7 @@ def answers(at: CommandLine, arm: Arm) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "url": arm.url}), "utf-8")
 
 
-def kept(result: Result) -> str:
+def sheet_id(result: Result) -> str:
     return result.err.rpartition("--against ")[2].strip()
 
 
@@ -72,17 +72,17 @@ def test_every_question_is_asked_without_chance_and_every_answer_is_kept(at: Com
     assert {(b["temperature"], b["seed"], b["max_tokens"], b["model"]) for b in server.requests} == {
         (0, 0, 512, "google/gemma-4-E2B-it")
     }
-    written = sheet(at, kept(result))
-    assert written["format"] == "tpudeploy.answers/1"
-    assert len(written["answers"]) == 50
-    assert written["server"][:2] == ["vllm", "serve"]
-    assert written["answers"][0]["said"].startswith("Let me think")
+    stored = sheet(at, sheet_id(result))
+    assert stored["format"] == "tpudeploy.answers/1"
+    assert len(stored["answers"]) == 50
+    assert stored["server"][:2] == ["vllm", "serve"]
+    assert stored["answers"][0]["said"].startswith("Let me think")
     assert (at.folder / ".tpudeploy" / "runs" / "accuracy" / ".gitignore").exists()
 
 
 def test_a_fall_after_a_change_of_flags_is_found_and_exits_13(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.95))
-    before = kept(at.run(*GATE))
+    before = sheet_id(at.run(*GATE))
     at.write(PROFILE.replace("max_model_len: 16384", "max_model_len: 16384\n  kv_cache_dtype: fp8"))
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     answers(at, arm(0.88))
@@ -100,7 +100,7 @@ def _after(result: Result) -> str:
 
 def test_the_same_quality_passes_and_what_could_be_missed_is_said(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.95))
-    before = kept(at.run(*GATE))
+    before = sheet_id(at.run(*GATE))
     answers(at, arm(0.95))
     result = at.run(*GATE, "-against", before)
     assert result.code == 0, result.all
@@ -135,7 +135,7 @@ def test_a_baseline_that_has_hardly_anything_right_decides_nothing(at: CommandLi
     answers(at, arm(0.1))
     result = at.run(*GATE)
     assert "below 50% these questions cannot show a regression" in result.err
-    again = at.run(*GATE, "-against", kept(result))
+    again = at.run(*GATE, "-against", sheet_id(result))
     assert again.code == 1
     assert "This number of questions cannot decide it." in again.out
     assert "below 50%" in again.out
@@ -143,7 +143,7 @@ def test_a_baseline_that_has_hardly_anything_right_decides_nothing(at: CommandLi
 
 def test_answers_to_other_questions_or_of_other_lengths_are_not_compared(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.9))
-    before = kept(at.run(*GATE, "-questions", "50"))
+    before = sheet_id(at.run(*GATE, "-questions", "50"))
     for more, output in (("-questions=60", "60 of arithmetic, and not the same"), ("-max-tokens=64", "64 tokens")):
         result = at.run(*GATE, "-questions", "50", "-against", before, more)
         assert result.code == 1
@@ -153,7 +153,7 @@ def test_answers_to_other_questions_or_of_other_lengths_are_not_compared(at: Com
 
 def test_what_was_asked_before_is_asked_again_in_the_same_way(at: CommandLine, arm: Arms) -> None:
     answers(at, arm(0.9))
-    before = kept(at.run(*GATE, "-questions", "20", "-max-tokens", "77", "-concurrency", "3"))
+    before = sheet_id(at.run(*GATE, "-questions", "20", "-max-tokens", "77", "-concurrency", "3"))
     server = arm(0.9)
     answers(at, server)
     result = at.run(*AS_BEFORE, "-questions", "20", "-against", before, "-json")
@@ -239,7 +239,7 @@ def test_a_deployments_key_is_sent_as_a_query_sends_it(cli: Open, arm: Arms) -> 
     answers(at, arm(0.9, key="made-up-key"))
     result = at.run(*GATE, "-questions", "20")
     assert result.code == 0, result.all
-    assert "made-up-key" not in result.all + json.dumps(sheet(at, kept(result)))
+    assert "made-up-key" not in result.all + json.dumps(sheet(at, sheet_id(result)))
 
 
 def test_a_file_of_ones_own_is_asked(at: CommandLine, arm: Arms) -> None:
@@ -259,7 +259,7 @@ def test_what_cannot_be_read_is_an_error_that_names_it(at: CommandLine, arm: Arm
     assert "none.jsonl cannot be read" in at.run("verify", "gemma.yaml", "-accuracy", "none.jsonl").err
     at.write("{}", "none.json")
     assert "does not hold answers" in at.run(*GATE, "-against", "none.json").err
-    before = kept(at.run(*GATE, "-questions", "20"))
+    before = sheet_id(at.run(*GATE, "-questions", "20"))
     path = at.folder / ".tpudeploy" / "runs" / "accuracy" / f"{before}.json"
     path.write_text(path.read_text("utf-8").replace('"is_right": false', '"is_right": true', 1), "utf-8")
     result = at.run(*GATE, "-questions", "20", "-against", before)
@@ -310,8 +310,8 @@ def logged(right: Callable[[int], bool], count: int = 400) -> str:
         requests = {"gen_args_0": {"arg_0": ["?"], "arg_1": {"max_gen_toks": 512, "temperature": 0}}}
         for kind, score in (("strict-match", right(doc)), ("flexible-extract", True)):
             output = {"filtered_resps": [str(doc)], "resps": [[f"It is {doc}."]]}
-            judged = {"filter": kind, "exact_match": float(score), "arguments": requests}
-            lines.append(json.dumps({**common, **output, **judged}))
+            sample = {"filter": kind, "exact_match": float(score), "arguments": requests}
+            lines.append(json.dumps({**common, **output, **sample}))
     return "\n".join(lines) + "\n"
 
 
@@ -351,11 +351,11 @@ def test_lm_eval_is_run_as_a_program_and_what_it_logged_is_kept(at: CommandLine,
     assert f"base_url={server.url}/v1/chat/completions,num_concurrent=8" in words[4]
     assert words[words.index("--gen_kwargs") + 1] == "temperature=0,max_gen_toks=512"
     assert words[words.index("--tasks") + 1] == "gsm8k"
-    assert sheet(at, kept(result))["answers"][7]["said"] == "It is 7."
+    assert sheet(at, sheet_id(result))["answers"][7]["said"] == "It is 7."
     session = (lm_eval / "samples.session").read_text("utf-8")
     assert int(session) != os.getsid(0), "Ctrl-C would reach it before us"
     (lm_eval / "samples").write_text(logged(lambda doc: doc % 10 > 0), "utf-8")
-    again = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k", "-against", kept(result))
+    again = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k", "-against", sheet_id(result))
     assert again.code == 13, again.all
 
 

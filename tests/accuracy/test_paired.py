@@ -44,8 +44,8 @@ def test_thousands_of_changed_questions_have_a_chance_too() -> None:
 
 @pytest.mark.parametrize(("questions", "changed"), [(100, 0.1), (400, 0.04), (400, 0.1), (1319, 0.1)])
 def test_where_nothing_fell_it_seldom_says_so(questions: int, changed: float) -> None:
-    found = sum(p_value(of) <= ALPHA for of in drawn(1, questions, lost=changed / 2, gained=changed / 2))
-    assert found / TRIALS <= ALPHA + 0.01  # an exact test keeps it; 0.01 is twice the error of so many trials
+    alarms = sum(p_value(paired) <= ALPHA for paired in drawn(1, questions, lost=changed / 2, gained=changed / 2))
+    assert alarms / TRIALS <= ALPHA + 0.01  # an exact test keeps it; 0.01 is twice the error of so many trials
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_where_nothing_fell_it_seldom_says_so(questions: int, changed: float) ->
 )
 def test_the_power_that_it_claims_it_has(questions: int, changed: float, fall: float) -> None:
     lost, gained = (changed + fall) / 2, (changed - fall) / 2
-    found = sum(p_value(of) <= ALPHA for of in drawn(2, questions, lost=lost, gained=gained))
+    detections = sum(p_value(paired) <= ALPHA for paired in drawn(2, questions, lost=lost, gained=gained))
     claimed = power(questions, changed=changed, fall=fall)
-    assert claimed - 0.025 <= found / TRIALS <= claimed + 0.06  # the approximation is on the careful side
+    assert claimed - 0.025 <= detections / TRIALS <= claimed + 0.06  # the approximation is on the careful side
 
 
 @pytest.mark.parametrize(("fall", "textbook"), [(0.02, 1540), (0.03, 690)])
@@ -77,5 +77,5 @@ def test_two_that_answer_alike_are_still_compared_by_what_would_have_to_change()
 @pytest.mark.parametrize(("lost", "gained"), [(0.05, 0.05), (0.07, 0.03), (0.01, 0.01)])
 def test_what_cannot_be_excluded_is_seldom_less_than_what_is(lost: float, gained: float) -> None:
     true = lost - gained
-    covered = sum(largest_fall(of) >= true for of in drawn(3, 400, lost=lost, gained=gained))
+    covered = sum(largest_fall(paired) >= true for paired in drawn(3, 400, lost=lost, gained=gained))
     assert covered / TRIALS >= 0.93

@@ -58,9 +58,9 @@ def test_where_scripts_of_both_kinds_have_written_the_later_one_counts(older_sta
     assert report.spec == spec
 
 
-@pytest.mark.parametrize("written", ["", "{", "[]", "7", '{"phase": "elsewhere"}', json.dumps(SERVING)[:-2]])
-def test_a_report_that_is_cut_off_or_somebody_elses_is_none(written: str) -> None:
-    assert parse({"report": written}) is None
+@pytest.mark.parametrize("report", ["", "{", "[]", "7", '{"phase": "elsewhere"}', json.dumps(SERVING)[:-2]])
+def test_a_report_that_is_cut_off_or_somebody_elses_is_none(report: str) -> None:
+    assert parse({"report": report}) is None
 
 
 def test_a_report_keeps_lines_quotes_and_other_alphabets() -> None:

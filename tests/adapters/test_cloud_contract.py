@@ -264,8 +264,8 @@ def test_a_flex_start_request_waits_whether_or_not_its_instance_is_listed(*, sho
     with shop(Backend.GCE_INSTANCE, timings={"waiting": 3000}, compute_engine=facts) as at:
         ref = at.request(provisioning=Provisioning.FLEX_START, max_run_seconds=14_400.0)
         at.world.clock.sleep(1200)
-        for known in (ref, replace(ref, operation=None)):
-            assert at.slice(known).phase is Phase.QUEUED  # type: ignore[union-attr]  # None fails the test as well
+        for reference in (ref, replace(ref, operation=None)):
+            assert at.slice(reference).phase is Phase.QUEUED  # type: ignore[union-attr]  # None fails the test as well
         at.world.clock.sleep(3000)
         assert at.slice(ref).phase is Phase.UP  # type: ignore[union-attr]  # None fails the test as well
 
@@ -303,8 +303,10 @@ def test_a_part_that_another_client_changes_meanwhile_is_read_and_sent_again_a_f
         ref = at.granted()
         with nullcontext() if times == 3 else pytest.raises(errors.Fault, match="something else changes it"):
             at.cloud.update(ref, CHANGED)
-        sent = [request for request in at.world.emulator.requests if request.resource.endswith(f"/{part}")]
-        assert [request.verdict.partition(" ")[0] for request in sent] == ["412"] * 3 + ["200" if times == 3 else "412"]
+        requests = [request for request in at.world.emulator.requests if request.resource.endswith(f"/{part}")]
+        assert [request.verdict.partition(" ")[0] for request in requests] == ["412"] * 3 + [
+            "200" if times == 3 else "412"
+        ]
 
 
 @pytest.mark.parametrize("act", ["update", "restart", "release"])

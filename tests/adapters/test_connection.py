@@ -42,8 +42,8 @@ def test_credentials_that_are_good_say_who_we_are(tmp_path: Path, monkeypatch: p
 def test_credentials_that_are_good_no_longer_say_how_to_sign_in_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = http('{"error": "invalid_grant", "error_description": "expired"}', status="400 Bad Request")
-    with answering({"/token": gone}) as url, pytest.raises(errors.Denied, match="invalid_grant") as caught:
+    response = http('{"error": "invalid_grant", "error_description": "expired"}', status="400 Bad Request")
+    with answering({"/token": response}) as url, pytest.raises(errors.Denied, match="invalid_grant") as caught:
         robot(url, tmp_path, monkeypatch).identity()
     assert "gcloud auth application-default login" in caught.value.hint
 

@@ -40,14 +40,14 @@ def test_a_real_cloud_has_real_time_whatever_an_earlier_emulator_left_in_the_env
     assert time.time() - 1 <= SystemClock().now() <= time.time() + 1
 
 
-@pytest.mark.parametrize("written", ["fast", "60@", "0@1790000000", "nan@1790000000", "-1@5", "60@inf", "inf@1"])
+@pytest.mark.parametrize("setting", ["fast", "60@", "0@1790000000", "nan@1790000000", "-1@5", "60@inf", "inf@1"])
 def test_a_pace_that_cannot_be_read_ends_the_command_and_says_what_sets_it(
-    emulated: Pace, written: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    emulated: Pace, setting: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(VARIABLE, written)
+    monkeypatch.setenv(VARIABLE, setting)
     result = command(tmp_path, capfd, "status")
     assert result.code == 1
-    assert f"{VARIABLE} is `{written}`, which is not a speed and a moment" in result.all
+    assert f"{VARIABLE} is `{setting}`, which is not a speed and a moment" in result.all
     assert f"Unset {VARIABLE}." in result.all
 
 

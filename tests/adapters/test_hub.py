@@ -35,6 +35,6 @@ def test_a_revision_is_a_commit(revision: str, path: str) -> None:
 )
 def test_whatever_else_it_answers_is_a_reason_not_to_know(answer: bytes, words: str) -> None:
     with answering({PATH: answer}) as url:
-        found = Hub(url, timeout=5).commit("a/b", "")
-    assert isinstance(found, Unknown)
-    assert words in found.because
+        commit = Hub(url, timeout=5).commit("a/b", "")
+    assert isinstance(commit, Unknown)
+    assert words in commit.because

@@ -38,8 +38,8 @@ def ask(w: World, name: str, zone: str = EAST, labels: Mapping[str, str] = OURS,
     w.create(name, zone, node={"acceleratorType": "v6e-1", "labels": dict(labels), **node})
 
 
-def names(found: tuple[CloudResource, ...]) -> set[tuple[str, str]]:
-    return {(f.ref.zone, f.ref.name) for f in found}
+def names(resources: tuple[CloudResource, ...]) -> set[tuple[str, str]]:
+    return {(f.ref.zone, f.ref.name) for f in resources}
 
 
 def test_what_carries_our_mark_is_found_in_every_zone_and_nothing_else_is() -> None:
@@ -144,11 +144,11 @@ def test_a_bare_node_is_deleted_and_looked_at_until_it_is_gone() -> None:
         w.delete("gemma-0123abcd-0-0", force=True)
         w.grow("gemma-0123abcd-0-0", until="ABSENT")
         (bare,) = cloud.list_marked("p", ()).resources
-        (shown,) = cloud.slices([bare.ref])
-        assert shown.phase is Phase.UP
+        (observed,) = cloud.slices([bare.ref])
+        assert observed.phase is Phase.UP
         cloud.release(bare.ref)
-        (shown,) = cloud.slices([bare.ref])
-        assert shown.phase is Phase.LEAVING
+        (observed,) = cloud.slices([bare.ref])
+        assert observed.phase is Phase.LEAVING
         cloud.release(bare.ref)  # refused while it is being deleted, and no error
         w.clock.sleep(10)
         assert cloud.slices([bare.ref]) == ()
@@ -161,9 +161,9 @@ def test_an_active_slice_without_its_node_is_shown_as_lost() -> None:
         w.grow("gemma-0123abcd-0-0")
         (there,) = cloud.list_marked("p", ()).resources
         w.clock.sleep(10)
-        (lost,) = cloud.list_marked("p", ()).resources
-        assert (there.slice.phase, lost.slice.phase) == (Phase.UP, Phase.LOST)
-        assert lost.slice.raw_state == "ACTIVE, no node"
+        (orphan,) = cloud.list_marked("p", ()).resources
+        assert (there.slice.phase, orphan.slice.phase) == (Phase.UP, Phase.LOST)
+        assert orphan.slice.raw_state == "ACTIVE, no node"
 
 
 @pytest.mark.parametrize("fault", ["iam-denied", "api-off"])
@@ -217,5 +217,5 @@ def test_what_a_listing_leaves_out_is_not_known() -> None:
     assert (bare.accelerator_type, bare.provisioning) == ("", Provisioning.ON_DEMAND)
     assert (bare.external_ip, bare.boot_disk_gib, bare.runtime_version) == (None, None, None)
     # A false value is left out by the API; the section around it says that it was there.
-    known = read_back({"tpu": {"nodeSpec": [{"node": {"networkConfig": {"network": "vpc"}}}]}, "spot": {}})
-    assert (known.external_ip, known.provisioning) == (False, Provisioning.SPOT)
+    spec = read_back({"tpu": {"nodeSpec": [{"node": {"networkConfig": {"network": "vpc"}}}]}, "spot": {}})
+    assert (spec.external_ip, spec.provisioning) == (False, Provisioning.SPOT)

@@ -29,24 +29,24 @@ def project(*trouble: Mapping[str, Any], **settings: Any) -> Iterator[tuple[Worl
             connection.close()
 
 
-def standing(w: World, many: int, zone: Zone = EAST, of: str = "p") -> list[SliceRef]:
+def standing(w: World, many: int, zone: Zone = EAST, project: str = "p") -> list[SliceRef]:
     """So many slices, asked for a minute ago."""
     refs = []
     for name in (f"s{number:02}" for number in range(many)):
         node = {"acceleratorType": "v6e-1", "metadata": {"k": name}}
-        begun = w.create(name, zone, project=of, node=node)
-        refs.append(SliceRef(name=name, project=of, zone=zone, operation=begun["name"]))
+        begun = w.create(name, zone, project=project, node=node)
+        refs.append(SliceRef(name=name, project=project, zone=zone, operation=begun["name"]))
     w.clock.sleep(60)
     return refs
 
 
 def calls(w: World, since: int) -> Counter[str]:
     """What was asked for after the first so many requests: `list nodes`, `get queuedResources`, …"""
-    made: Counter[str] = Counter()
+    creations: Counter[str] = Counter()
     for request in w.emulator.requests[since:]:
         words = request.path.partition("?")[0].split("/")
-        made[f"list {words[-1]}" if len(words) % 2 else f"get {words[-2]}"] += 1
-    return made
+        creations[f"list {words[-1]}" if len(words) % 2 else f"get {words[-2]}"] += 1
+    return creations
 
 
 def test_many_in_one_zone_take_its_two_lists_and_show_what_single_looks_show() -> None:
@@ -55,7 +55,7 @@ def test_many_in_one_zone_take_its_two_lists_and_show_what_single_looks_show() -
         before = len(w.emulator.requests)
         together = cloud.slices(refs)
         assert calls(w, before) == {"list queuedResources": 1, "list nodes": 1}
-        assert together == tuple(found for ref in refs for found in cloud.slices([ref]))
+        assert together == tuple(each for ref in refs for each in cloud.slices([ref]))
         assert together[3].metadata["k"] == "s03"
         assert together[3].phase is Phase.UP
 
@@ -64,7 +64,7 @@ def test_every_page_of_the_lists_is_read() -> None:
     with project(page_most=6) as (w, cloud):
         refs = standing(w, 20)
         before = len(w.emulator.requests)
-        assert [found.name for found in cloud.slices(refs)] == [ref.name for ref in refs]
+        assert [each.name for each in cloud.slices(refs)] == [ref.name for ref in refs]
         assert calls(w, before) == {"list queuedResources": 4, "list nodes": 4}
 
 
@@ -78,10 +78,10 @@ def test_a_few_are_looked_at_by_name_whatever_else_stands_in_their_zone() -> Non
 
 def test_each_zone_and_each_project_has_lists_of_its_own() -> None:
     with project() as (w, cloud):
-        refs = [*standing(w, 8), *standing(w, 8, WEST), *standing(w, 8, WEST, of="q")]
+        refs = [*standing(w, 8), *standing(w, 8, WEST), *standing(w, 8, WEST, project="q")]
         before = len(w.emulator.requests)
-        found = cloud.slices(refs)
-        assert [(f.name, f.zone) for f in found] == [(r.name, r.zone) for r in refs]
+        slices = cloud.slices(refs)
+        assert [(f.name, f.zone) for f in slices] == [(r.name, r.zone) for r in refs]
         assert calls(w, before) == {"list queuedResources": 3, "list nodes": 3}
 
 
@@ -89,7 +89,7 @@ def test_the_lists_of_zones_where_nothing_is_up_yet_ask_for_no_nodes() -> None:
     with project({"fault": "wait-for-ever"}) as (w, cloud):
         refs = standing(w, 10)
         before = len(w.emulator.requests)
-        assert {found.phase for found in cloud.slices(refs)} == {Phase.QUEUED}
+        assert {each.phase for each in cloud.slices(refs)} == {Phase.QUEUED}
         assert calls(w, before) == {"list queuedResources": 1}
 
 
@@ -99,8 +99,8 @@ def test_what_a_list_does_not_show_is_asked_for_by_name_before_it_counts_as_gone
         w.delete("s07", force=True)
         w.clock.sleep(60)
         before = len(w.emulator.requests)
-        found = {f.name: f.phase for f in cloud.slices(refs)}
-        assert found == {ref.name: Phase.UP for ref in refs if ref.name != "s07"}
+        phases = {f.name: f.phase for f in cloud.slices(refs)}
+        assert phases == {ref.name: Phase.UP for ref in refs if ref.name != "s07"}
         single = [r.path.partition("?")[0] for r in w.emulator.requests[before:] if "queuedResources/" in r.path]
         assert {path.rpartition("/")[2] for path in single} == {"s04", "s07"}
 
@@ -108,15 +108,15 @@ def test_what_a_list_does_not_show_is_asked_for_by_name_before_it_counts_as_gone
 def test_a_slice_whose_node_no_list_shows_is_lost_only_where_the_node_itself_is_gone() -> None:
     with project({"fault": "vanish", "after": 20, "name": "s02"}) as (w, cloud):
         refs = standing(w, 10)
-        found = {f.name: f.phase for f in cloud.slices(refs)}
-        assert found == {ref.name: Phase.LOST if ref.name == "s02" else Phase.UP for ref in refs}
+        phases = {f.name: f.phase for f in cloud.slices(refs)}
+        assert phases == {ref.name: Phase.LOST if ref.name == "s02" else Phase.UP for ref in refs}
 
 
 @pytest.mark.parametrize("fault", ["iam-denied", "location-denied", "api-off"])
 def test_where_lists_are_refused_each_is_looked_at_by_name(fault: str) -> None:
     with project({"fault": fault, "method": "*.list"}) as (w, cloud):
         refs = standing(w, 10)
-        assert {found.phase for found in cloud.slices(refs)} == {Phase.UP}
+        assert {each.phase for each in cloud.slices(refs)} == {Phase.UP}
 
 
 def test_a_zone_that_does_not_answer_to_the_list_is_asked_by_name() -> None:
@@ -134,8 +134,8 @@ def test_a_list_that_fails_is_a_fault_as_a_single_look_would_be() -> None:
 def test_a_request_that_was_refused_is_known_among_many() -> None:
     with project({"fault": "stockout", "layer": "L2", "name": "s05"}) as (w, cloud):
         refs = standing(w, 10)
-        found = {f.name: f for f in cloud.slices(refs)}
-        assert found["s05"].refusal is not None
-        assert {name: f.phase for name, f in found.items()} == {
+        by_name = {f.name: f for f in cloud.slices(refs)}
+        assert by_name["s05"].refusal is not None
+        assert {name: f.phase for name, f in by_name.items()} == {
             ref.name: Phase.REFUSED if ref.name == "s05" else Phase.UP for ref in refs
         }

@@ -26,20 +26,20 @@ def test_outside_a_pipeline_there_is_none() -> None:
 
 def test_a_verdict_belongs_to_the_pull_requests_own_commit(tmp_path: Path) -> None:
     head = {"sha": HEAD, "repo": {"full_name": "acme/models"}}
-    found = pipeline(_event(tmp_path, {"pull_request": {"number": 7, "head": head}}))
-    assert (found.pull, found.commit, found.is_fork) == (7, HEAD, False)
+    run = pipeline(_event(tmp_path, {"pull_request": {"number": 7, "head": head}}))
+    assert (run.pull, run.commit, run.is_fork) == (7, HEAD, False)
 
 
 @pytest.mark.parametrize("repository", [{"full_name": "stranger/models"}, {}, None], ids=["fork", "odd", "deleted"])
 def test_whatever_is_not_ours_is_a_fork(tmp_path: Path, repository: Any) -> None:
-    found = pipeline(_event(tmp_path, {"pull_request": {"number": 7, "head": {"sha": HEAD, "repo": repository}}}))
-    assert found.is_fork
+    run = pipeline(_event(tmp_path, {"pull_request": {"number": 7, "head": {"sha": HEAD, "repo": repository}}}))
+    assert run.is_fork
 
 
 @pytest.mark.parametrize("event", [{}, [], None, {"pull_request": None}, {"schedule": "7 * * * *"}], ids=str)
 def test_an_event_without_a_pull_request_is_about_its_commit(tmp_path: Path, event: Any) -> None:
-    found = pipeline(_event(tmp_path, event))
-    assert (found.pull, found.commit, found.is_fork) == (None, "c" * 40, False)
+    run = pipeline(_event(tmp_path, event))
+    assert (run.pull, run.commit, run.is_fork) == (None, "c" * 40, False)
 
 
 @pytest.mark.parametrize("text", ["", "{", "\x00"], ids=repr)

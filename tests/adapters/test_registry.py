@@ -95,12 +95,12 @@ def test_docker_hub_says_the_same_of_what_is_private_and_what_is_not_there(statu
 )
 def test_whatever_else_it_answers_is_a_reason_not_to_know(answer: bytes, words: str | None) -> None:
     with answering({PATH: answer}) as url:
-        found = asking(url).image(NAME)
+        image = asking(url).image(NAME)
     if words is None:  # no token was to be had, and Docker Hub shows nothing
-        assert found == Image(is_there=False)
+        assert image == Image(is_there=False)
     else:
-        assert isinstance(found, Unknown)
-        assert words in found.because
+        assert isinstance(image, Unknown)
+        assert words in image.because
 
 
 @pytest.mark.parametrize("answer", ["[]", "7", "{", '{"token": ""}'])
@@ -115,9 +115,9 @@ def test_a_token_service_that_gives_none_is_a_reason_not_to_know(answer: str) ->
 def test_nobody_there_is_a_reason_not_to_know() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    found = asking(f"http://127.0.0.1:{port}").image(NAME)
-    assert isinstance(found, Unknown)
-    assert "Connection refused" in found.because
+    image = asking(f"http://127.0.0.1:{port}").image(NAME)
+    assert isinstance(image, Unknown)
+    assert "Connection refused" in image.because
 
 
 @pytest.mark.parametrize(("image", "is_sent"), [("us-docker.pkg.dev/p/r/i:v1", True), ("evil.example/p/r/i:v1", False)])

@@ -31,16 +31,16 @@ def _tree(cls: type[BaseException]) -> Iterator[type[BaseException]]:
         yield from _tree(child)
 
 
-def _made(cls: type[BaseException]) -> BaseException:
+def _blank(cls: type[BaseException]) -> BaseException:
     """An instance, whatever its constructor asks for: what matters is which handler takes its class."""
-    made = cls.__new__(cls)
-    made.args = ("words of the library",)
-    match made:
+    blank = cls.__new__(cls)
+    blank.args = ("words of the library",)
+    match blank:
         case api.RetryError():
-            made.__init__("words of the library", None)  # type: ignore[misc]  # a fresh object, made whole
+            blank.__init__("words of the library", None)  # type: ignore[misc]  # a fresh object, made whole
         case api.GoogleAPICallError():
-            made.__init__("words of the library")  # type: ignore[misc]  # a fresh object, made whole
-    return made
+            blank.__init__("words of the library")  # type: ignore[misc]  # a fresh object, made whole
+    return blank
 
 
 TRANSPORT: tuple[type[BaseException], ...] = (
@@ -64,14 +64,14 @@ EVERY = tuple(dict.fromkeys((*TRANSPORT, *DISCOVERY, *TYPED, *AUTH)))
 @pytest.mark.parametrize("cls", EVERY, ids=_name)
 def test_no_class_of_googles_reaches_the_engine(cls: type[BaseException]) -> None:
     with pytest.raises(OURS) as caught, translate_errors("look at it"):
-        raise _made(cls)
+        raise _blank(cls)
     assert caught.value.__cause__ is not None
 
 
 @pytest.mark.parametrize("cls", TRANSPORT, ids=_name)
 def test_a_connection_that_breaks_is_a_fault_the_effect_is_unknown(cls: type[BaseException]) -> None:
     with pytest.raises(errors.Fault), translate_errors("look at it"):
-        raise _made(cls)
+        raise _blank(cls)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_connection_that_breaks_is_a_fault_the_effect_is_unknown(cls: type[Bas
 )
 def test_the_typed_clients_errors_mean_what_they_say(cls: type[api.GoogleAPIError], ours: type[Exception]) -> None:
     with pytest.raises(ours), translate_errors("look at it"):
-        raise _made(cls)
+        raise _blank(cls)
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,8 @@ def _typed(status: int, content: bytes) -> api.GoogleAPICallError:
     response.status_code = status
     response._content = content
     response.request = requests.Request("GET", "http://127.0.0.1/v2/it").prepare()
-    made: api.GoogleAPICallError = api.from_http_response(response)  # type: ignore[no-untyped-call]  # google-api-core annotates little
-    return made
+    error: api.GoogleAPICallError = api.from_http_response(response)  # type: ignore[no-untyped-call]  # google-api-core annotates little
+    return error
 
 
 def _http(status: int, content: bytes) -> googleapiclient.errors.HttpError:

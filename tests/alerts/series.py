@@ -46,7 +46,7 @@ def _expected(minute: float, names: set[str]) -> dict[str, Any]:
     return {
         "expr": 'count by (alertname) (ALERTS{alertstate="firing",deployment="gemma"})',
         "eval_time": f"{int(minute * 60)}s",
-        "exp_samples": [{"labels": of, "value": 1} for of in labels],
+        "exp_samples": [{"labels": each, "value": 1} for each in labels],
     }
 
 

@@ -33,12 +33,12 @@ def dashboard(cli: Open) -> Json:
     return tree
 
 
-def panels(of: Json) -> list[Json]:
-    return [panel for panel in of["panels"] if panel["type"] != "row"]
+def panels(dashboard: Json) -> list[Json]:
+    return [panel for panel in dashboard["panels"] if panel["type"] != "row"]
 
 
-def queries(of: Json) -> Iterator[str]:
-    for panel in panels(of):
+def queries(tree: Json) -> Iterator[str]:
+    for panel in panels(tree):
         yield from (target["expr"] for target in panel["targets"])
 
 
@@ -49,18 +49,18 @@ def test_grafana_knows_every_key_and_loses_none(dashboard: Json) -> None:
     encoder = pytest.importorskip("grafana_foundation_sdk.cog.encoder")
     plugins.register_default_plugins()
     again = json.loads(json.dumps(models.Dashboard.from_json(dashboard), cls=encoder.JSONEncoder))
-    assert list(_lost({**dashboard, "id": 1}, {**again, "id": 1}, "dashboard")) == []
+    assert list(_missing_parts({**dashboard, "id": 1}, {**again, "id": 1}, "dashboard")) == []
 
 
-def _lost(ours: Any, theirs: Any, at: str) -> Iterator[str]:
+def _missing_parts(ours: Any, theirs: Any, at: str) -> Iterator[str]:
     """What is ours alone; defaults that they add are theirs."""
     match ours, theirs:
         case dict(), dict():
             for key, value in ours.items():
-                yield from _lost(value, theirs.get(key, "nothing"), f"{at}.{key}")
+                yield from _missing_parts(value, theirs.get(key, "nothing"), f"{at}.{key}")
         case list(), list() if len(ours) == len(theirs):
             for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-                yield from _lost(one, other, f"{at}[{number}]")
+                yield from _missing_parts(one, other, f"{at}[{number}]")
         case _ if ours != theirs:
             yield f"{at}: {ours} became {theirs}"
 
@@ -114,11 +114,11 @@ def test_every_panel_says_what_it_shows_and_in_what_unit(dashboard: Json) -> Non
 
 
 def test_every_query_is_about_what_was_chosen(dashboard: Json) -> None:
-    known = {variable["name"] for variable in dashboard["templating"]["list"]}
+    variables = {variable["name"] for variable in dashboard["templating"]["list"]}
     for query in queries(dashboard):
         for selector in re.findall(r"\{(.*?)\}", query):
             assert 'job=~"$job",instance=~"$instance"' in selector
-        assert set(re.findall(r"\$(\w+)", query)) <= known | {"__rate_interval"}
+        assert set(re.findall(r"\$(\w+)", query)) <= variables | {"__rate_interval"}
         if "rate(" in query:
             assert "[$__rate_interval]" in query
 

@@ -101,8 +101,8 @@ def test_what_is_dropped_is_not_what_is_read(agent: tuple[CommandLine, Mapping[s
     assert len(read) > 15
     assert not dropped & read
     lines = [line for line in SERVED if not line.startswith("#")]
-    kept = [line for line in lines if re.split(r"[{ ]", line)[0] not in dropped]
-    assert len(kept) < 0.9 * len(lines)
+    scraped = [line for line in lines if re.split(r"[{ ]", line)[0] not in dropped]
+    assert len(scraped) < 0.9 * len(lines)
 
 
 def _names() -> set[str]:

@@ -95,7 +95,7 @@ def test_the_edges_are_those_of_vllms_own_histogram() -> None:
     assert tuple(map(float, answer)) == TTFT_EDGES
 
 
-@pytest.mark.parametrize("written", ["2.5", "2500ms", "2.5s"])
-def test_a_person_says_it_as_elsewhere(cli: Open, written: str) -> None:
+@pytest.mark.parametrize("duration", ["2.5", "2500ms", "2.5s"])
+def test_a_person_says_it_as_elsewhere(cli: Open, duration: str) -> None:
     at = cli()
-    assert "> 2.5\n" in at.run("alerts", at.write(), "-ttft", written).out
+    assert "> 2.5\n" in at.run("alerts", at.write(), "-ttft", duration).out

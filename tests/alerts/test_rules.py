@@ -52,10 +52,10 @@ def test_every_alert_fires_in_one_of_the_cases_and_is_silent_at_work_in_another(
 
 
 def test_every_metric_that_a_rule_reads_is_one_that_vllm_tells(rules: Mapping[str, Any]) -> None:
-    known = set(re.findall(r"^([a-z_:]+)\{", DUMP, re.MULTILINE)) | {"up"}
+    metrics = set(re.findall(r"^([a-z_:]+)\{", DUMP, re.MULTILINE)) | {"up"}
     read = set(re.findall(r"\b(vllm:\w+|up)\{", " ".join(rule["expr"] for rule in rules["groups"][0]["rules"])))
     assert "vllm:num_requests_waiting" in read
-    assert read <= known
+    assert read <= metrics
 
 
 def test_thresholds_are_the_profiles_own(rules: Mapping[str, Any]) -> None:
@@ -136,12 +136,12 @@ def test_a_target_between_two_buckets_is_told_to_be_a_guess(cli: Open) -> None:
     assert at.run("alerts", "gemma.yaml", "-ttft", "2.5").err == ""
 
 
-@pytest.mark.parametrize("written", ["0", "-1", "soon", "inf", "nan"])
-def test_what_is_no_time_is_a_usage_error(cli: Open, written: str) -> None:
+@pytest.mark.parametrize("duration", ["0", "-1", "soon", "inf", "nan"])
+def test_what_is_no_time_is_a_usage_error(cli: Open, duration: str) -> None:
     at = cli()
-    result = at.run("alerts", at.write(), f"-ttft={written}")
+    result = at.run("alerts", at.write(), f"-ttft={duration}")
     assert result.code == 1
-    assert f"`{written}` is not a" in result.err
+    assert f"`{duration}` is not a" in result.err
 
 
 def test_an_engine_that_tells_nothing_is_warned_about(cli: Open) -> None:

@@ -113,12 +113,12 @@ def start(
     machine.boot()
     try:
         _to_the_end(machine, clock, step)
-        found = timeline("gemma[0]", name, machine.log(), None)
+        phases = timeline("gemma[0]", name, machine.log(), None)
     finally:
         machine.stop()
-    if found is None or not found.reading.is_serving:
+    if phases is None or not phases.reading.is_serving:
         raise RuntimeError(f"it does not serve:\n{machine.log()}")
-    return Start(name=name, timeline=found)
+    return Start(name=name, timeline=phases)
 
 
 def _to_the_end(machine: Machine, clock: VirtualClock, step: float) -> None:

@@ -75,8 +75,8 @@ def compare_kinds(arguments: argparse.Namespace) -> int:
 
 def parser() -> argparse.ArgumentParser:
     default = Setting(gap=2 * HOUR)
-    made = argparse.ArgumentParser(prog="hunt", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    add = made.add_argument
+    parser = argparse.ArgumentParser(prog="hunt", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    add = parser.add_argument
     add("--gap", type=_seconds, nargs="+", metavar="D", help="only plain worlds with this median gap of a zone")
     add("--kind", choices=KINDS, nargs="+", default=tuple(KINDS), metavar="NAME", help=", ".join(KINDS))
     add("--window", type=_seconds, default=default.window, metavar="D", help="mean window (8m)")
@@ -108,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=1, metavar="N")
     add("--jobs", type=int, default=2, metavar="N", help="processes (2)")
     add("--trace", type=int, metavar="I", help="instead: the story of the I-th world, step by step")
-    return made
+    return parser
 
 
 def _seconds(text: str) -> float:

@@ -44,28 +44,28 @@ def _row(url: str, streams: int, seconds: float) -> str:
     point = Point(concurrency=streams, context_tokens=128, output_tokens=OUTPUT)
     _truth(url)
     offer = Offer(point=point, model="known", seed=1, requests=max(3 * streams, 16), window_seconds=seconds)
-    seen = LoadClient(url).observe(offer)
+    observation = LoadClient(url).observe(offer)
     truth = _truth(url)
-    assert seen.window is not None
-    answers = [a for a in seen.answers if not a.error]
+    assert observation.window is not None
+    answers = [a for a in observation.answers if not a.error]
     assert len(answers) == truth["count"], (len(answers), truth)
     read = [a.arrivals[0] - a.sent_at for a in answers]
     gaps = [late - early for a in answers for early, late in zip(a.arrivals, a.arrivals[1:], strict=False)]
-    begin, end = seen.window
+    begin, end = observation.window
     rate = sum(begin <= at < end for a in answers for at in a.arrivals) / (end - begin)
     p50, p99 = truth["ttft_p50_us"] / 1e6, truth["ttft_p99_us"] / 1e6
-    verdict = "client_bound" if quantile(seen.lags, 0.99) > LAG else ""
+    verdict = "client_bound" if quantile(observation.lags, 0.99) > LAG else ""
     if not verdict and abs(quantile(read, 0.5) / p50 - 1) > PROMISED.get(streams, 1):
         verdict = "OVER"
     return (
         f"{streams:7} {p50:14.3f} {quantile(read, 0.5):5.3f} {quantile(read, 0.5) / p50 - 1:+6.1%}"
         f" {p99:10.3f} {quantile(read, 0.99):5.3f} {quantile(read, 0.99) / p99 - 1:+6.1%}"
-        f" {quantile(gaps, 0.5):9.4f} {rate:7.0f} {_lag(seen):7.1f}ms {seen.cpu_share:4.0%}  {verdict}"
+        f" {quantile(gaps, 0.5):9.4f} {rate:7.0f} {_lag(observation):7.1f}ms {observation.cpu_share:4.0%}  {verdict}"
     )
 
 
-def _lag(seen: Observation) -> float:
-    return quantile(seen.lags, 0.99) * 1000
+def _lag(observation: Observation) -> float:
+    return quantile(observation.lags, 0.99) * 1000
 
 
 def _truth(url: str) -> dict[str, int]:

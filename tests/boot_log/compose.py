@@ -231,7 +231,7 @@ def serving() -> Iterator[Log]:
     yield Log("served", served, (None,))
     yield Log("served-with-alarms", [*START, *ALARMS, *GOOD[50:], *QUOTES], (None,))
     fatal = LOGGED.replace("core.py:1349", "core.py:1142")
-    gone = [
+    missing = [
         f"{fatal}EngineCore encountered a fatal error.",
         f"{fatal}Traceback (most recent call last):",
         f"{fatal}XlaRuntimeError: INTERNAL: Core halted unexpectedly",
@@ -241,10 +241,10 @@ def serving() -> Iterator[Log]:
             "encountered an issue. See stack trace (above) for the root cause."
         ),
     ]
-    yield Log("died-while-serving", [*served, *gone], ("server-died",))
-    yield Log("died-while-serving-cut", [*served, *gone[3:]], ("server-died",))
+    yield Log("died-while-serving", [*served, *missing], ("server-died",))
+    yield Log("died-while-serving-cut", [*served, *missing[3:]], ("server-died",))
     oom = "Out of memory: Killed process 4711 (VLLM::EngineCor) total-vm:1kB, anon-rss:1kB, file-rss:0kB"
-    yield Log("out-of-memory-while-serving", [*served, oom, *gone[3:]], ("host-memory",))
+    yield Log("out-of-memory-while-serving", [*served, oom, *missing[3:]], ("host-memory",))
     template = (
         "ChatTemplateResolutionError: As of transformers v4.44, default chat template is no longer allowed, so you "
         "must provide a chat template if the tokenizer does not define one."

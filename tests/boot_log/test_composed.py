@@ -20,8 +20,8 @@ def test_each_death_has_its_cause_its_line_and_what_to_do(death: Death) -> None:
     assert cause.signature == death.signature
     assert death.says in cause.remedy
     assert not death.never or death.never not in cause.remedy
-    shown = cause.line.text.rpartition(": ")[2] or cause.line.text
-    assert shown in death.lines[cause.line.number - 1]
+    line = cause.line.text.rpartition(": ")[2] or cause.line.text
+    assert line in death.lines[cause.line.number - 1]
 
 
 def test_there_are_more_than_sixty_composed_logs() -> None:

@@ -211,9 +211,9 @@ def test_numbers_that_are_none_change_the_advice_and_break_nothing(digits: str) 
 
 
 def _cause(log: str) -> Cause:
-    found = read(log).cause
-    assert found is not None
-    return found
+    cause = read(log).cause
+    assert cause is not None
+    return cause
 
 
 def test_the_cache_of_an_engine_is_read_whatever_its_device() -> None:
@@ -227,7 +227,7 @@ def test_the_cache_of_an_engine_is_read_whatever_its_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "model"),
+    ("path", "model"),
     [
         ("/root/.cache/huggingface/hub/models--google--gemma-4-E2B-it/snapshots/0a1b", "google/gemma-4-E2B-it"),
         ("/root/.cache/huggingface/hub/models--gpt2/snapshots/0a1b", "gpt2"),
@@ -235,11 +235,9 @@ def test_the_cache_of_an_engine_is_read_whatever_its_device() -> None:
         ("/tpudeploy/weights", "/tpudeploy/weights"),
     ],
 )
-def test_a_model_from_the_hubs_cache_is_the_model_by_its_name(written: str, model: str) -> None:
+def test_a_model_from_the_hubs_cache_is_the_model_by_its_name(path: str, model: str) -> None:
     """An engine with HF_HUB_OFFLINE names the folder in its log, and the model in its API."""
-    assert (
-        effective_settings(f"Initializing a V1 LLM engine (v0.32.0) with config: model='{written}'")["model"] == model
-    )
+    assert effective_settings(f"Initializing a V1 LLM engine (v0.32.0) with config: model='{path}'")["model"] == model
 
 
 def test_a_start_without_graphs_does_not_count_them() -> None:

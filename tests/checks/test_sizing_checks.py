@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from sizing.profiles import budget, deployment, found
+from sizing.profiles import budget, deployment, diagnostics_of
 
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
@@ -171,18 +171,18 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
 def test_a_problem_is_told_with_its_figures(
     settings: dict[str, Any], code: str, is_error: bool, words: tuple[str, ...]
 ) -> None:
-    answer = next(d for d in found(settings) if d.code == code)
+    answer = next(d for d in diagnostics_of(settings) if d.code == code)
     assert (answer.severity is Severity.ERROR) is is_error
     for word in words:
         assert word in f"{answer.message} {answer.hint}"
 
 
 def test_the_measured_start_has_nothing_to_be_told() -> None:
-    assert found() == []
+    assert diagnostics_of() == []
 
 
 def test_a_problem_points_at_the_line_that_wrote_it() -> None:
-    (answer,) = found({"serving.kv_cache_dtype": "fp8"})
+    (answer,) = diagnostics_of({"serving.kv_cache_dtype": "fp8"})
     assert answer.path == "serving.kv_cache_dtype"
     assert answer.location is not None
     assert "fp8" in answer.location.text
@@ -191,21 +191,21 @@ def test_a_problem_points_at_the_line_that_wrote_it() -> None:
 @pytest.mark.parametrize("code", ["TPU2101", "TPU2102", "TPU2103"])
 def test_only_one_of_the_reasons_not_to_fit_is_told(code: str) -> None:
     settings = next(case[1] for case in CASES if case[2] == code)
-    fits = [d for d in found(settings) if d.code in {"TPU2101", "TPU2102", "TPU2103"}]
+    fits = [d for d in diagnostics_of(settings) if d.code in {"TPU2101", "TPU2102", "TPU2103"}]
     assert [d.code for d in fits] == [code]
 
 
 def test_the_largest_length_that_is_named_is_the_largest_that_fits() -> None:
     settings = next(case[1] for case in CASES if case[2] == "TPU2103")
-    answer = next(d for d in found(settings) if d.code == "TPU2103")
-    named = int(answer.hint.split("max_model_len: ")[1].split()[0])  # the second way, after utilization
-    assert budget({**settings, "serving.max_model_len": named}).fits
-    assert not budget({**settings, "serving.max_model_len": named + 16}).fits
+    answer = next(d for d in diagnostics_of(settings) if d.code == "TPU2103")
+    length = int(answer.hint.split("max_model_len: ")[1].split()[0])  # the second way, after utilization
+    assert budget({**settings, "serving.max_model_len": length}).fits
+    assert not budget({**settings, "serving.max_model_len": length + 16}).fits
 
 
 def test_the_utilization_that_is_named_is_not_warned_about() -> None:
     settings = {"tpu.type": "v5litepod-1", "serving.hbm_utilization": 0.92}
-    assert "TPU2105" not in _codes(found(settings))
+    assert "TPU2105" not in _codes(diagnostics_of(settings))
 
 
 @pytest.mark.parametrize(
@@ -219,12 +219,12 @@ def test_the_utilization_that_is_named_is_not_warned_about() -> None:
     ids=["less than on v5e", "text alone", "four chips", "nothing compiled at boot"],
 )
 def test_a_boot_that_may_succeed_is_only_warned_about(settings: dict[str, Any]) -> None:
-    assert [d.severity for d in found(settings) if d.code == "TPU2105"] == [Severity.WARNING]
+    assert [d.severity for d in diagnostics_of(settings) if d.code == "TPU2105"] == [Severity.WARNING]
 
 
 def test_arrays_that_cannot_go_in_are_an_error_on_any_chip_and_model() -> None:
     settings = {"model.id": "google/gemma-4-31B-it", "tpu.type": "v6e-8", "serving.hbm_utilization": 0.99}
-    assert [d.severity for d in found(settings) if d.code == "TPU2105"] == [Severity.ERROR]
+    assert [d.severity for d in diagnostics_of(settings) if d.code == "TPU2105"] == [Severity.ERROR]
 
 
 @pytest.mark.parametrize(
@@ -237,12 +237,12 @@ def test_arrays_that_cannot_go_in_are_an_error_on_any_chip_and_model() -> None:
     ids=["a length beyond the model that is allowed", "weights that another implementation reads", "/tmp is on disk"],
 )
 def test_what_boots_is_no_error(settings: dict[str, Any], code: str) -> None:
-    assert code not in _codes(found(settings))
+    assert code not in _codes(diagnostics_of(settings))
 
 
 def test_a_mirror_of_the_hub_needs_no_way_to_it() -> None:
     settings = {"placement.network.external_ip": False, "serving.env": {"HF_ENDPOINT": "http://hub.internal"}}
-    assert [d.path for d in found(settings) if d.code == "TPU2119"] == ["serving.image"]
+    assert [d.path for d in diagnostics_of(settings) if d.code == "TPU2119"] == ["serving.image"]
 
 
 def test_mirrored_weights_need_no_way_to_the_hub_and_lie_on_the_disk() -> None:
@@ -252,47 +252,51 @@ def test_mirrored_weights_need_no_way_to_the_hub_and_lie_on_the_disk() -> None:
         "serving.volumes": {"/dev/shm": "/dev/shm"},
         "serving.env": {"HF_HOME": "/dev/shm"},
     }
-    answer = found(settings)
+    answer = diagnostics_of(settings)
     assert [d.path for d in answer if d.code == "TPU2119"] == ["serving.image"]
     assert "TPU2116" not in _codes(answer)
-    assert "TPU2117" in _codes(found({**settings, "tpu.boot_disk_size": "20GiB"}))
+    assert "TPU2117" in _codes(diagnostics_of({**settings, "tpu.boot_disk_size": "20GiB"}))
 
 
 def test_a_cache_for_a_bucket_has_to_be_in_a_volume() -> None:
-    kept = {"serving.xla_cache_bucket": "gs://bucket/xla"}
-    answer = next(d for d in found({**kept, "serving.volumes": {}}) if d.code == "TPU2115")
+    cached = {"serving.xla_cache_bucket": "gs://bucket/xla"}
+    answer = next(d for d in diagnostics_of({**cached, "serving.volumes": {}}) if d.code == "TPU2115")
     assert answer.severity is Severity.ERROR
-    assert "TPU2115" not in _codes(found({**kept, "serving.volumes": {"/dev/shm": "/root/.cache"}}))
+    assert "TPU2115" not in _codes(diagnostics_of({**cached, "serving.volumes": {"/dev/shm": "/root/.cache"}}))
 
 
 def test_heads_that_do_not_divide_are_an_error() -> None:
     config = {"architectures": ["LlamaForCausalLM"], **_llama(heads=12, kv_heads=3)}
-    answer = next(d for d in found({"tpu.type": "v6e-8"}, config) if d.code == "TPU2106")
+    answer = next(d for d in diagnostics_of({"tpu.type": "v6e-8"}, config) if d.code == "TPU2106")
     assert answer.severity is Severity.ERROR
     assert "12 attention heads" in answer.message
 
 
 def test_weights_in_memory_that_are_larger_than_its_half_are_an_error() -> None:
     in_memory = {"serving.volumes": {"/dev/shm": "/dev/shm"}, "serving.env": {"HF_HOME": "/dev/shm"}}
-    of = {"model.id": "meta-llama/Llama-3.1-70B", **in_memory}
-    assert [d.severity for d in found({**of, "tpu.type": "v6e-8"}) if d.code == "TPU2116"] == [Severity.WARNING]
-    assert [d.severity for d in found({**of, "tpu.type": "v6e-1"}) if d.code == "TPU2116"] == [Severity.ERROR]
+    settings = {"model.id": "meta-llama/Llama-3.1-70B", **in_memory}
+    assert [d.severity for d in diagnostics_of({**settings, "tpu.type": "v6e-8"}) if d.code == "TPU2116"] == [
+        Severity.WARNING
+    ]
+    assert [d.severity for d in diagnostics_of({**settings, "tpu.type": "v6e-1"}) if d.code == "TPU2116"] == [
+        Severity.ERROR
+    ]
 
 
 def test_no_videos_need_no_step_for_one() -> None:
     settings = {"serving.max_num_batched_tokens": 2048, f"{ARGS}.limit_mm_per_prompt": {"image": 4, "video": 0}}
-    assert "TPU2109" not in _codes(found(settings))
+    assert "TPU2109" not in _codes(diagnostics_of(settings))
 
 
 def test_more_chips_for_the_weights_alone_are_not_warned_about() -> None:
     settings = {"model.id": "google/gemma-4-26B-A4B-it", **E2B_ON_FOUR}
-    assert "TPU2107" not in _codes(found(settings))
+    assert "TPU2107" not in _codes(diagnostics_of(settings))
 
 
 def test_a_model_that_the_catalogue_does_not_know_is_checked_as_far_as_it_can_be() -> None:
     settings = {"model.id": "somebody/something", "tpu.boot_disk_size": "10GiB"}
     assert isinstance(deployment(settings).budget, Unsized)
-    answer = {d.code: d for d in found(settings)}
+    answer = {d.code: d for d in diagnostics_of(settings)}
     assert answer.keys() == {"TPU2117", "TPU2120"}
     assert "31.0 GiB" in answer["TPU2117"].message
     assert "whether the weights fit on the boot disk" in answer["TPU2120"].message
@@ -300,7 +304,7 @@ def test_a_model_that_the_catalogue_does_not_know_is_checked_as_far_as_it_can_be
 
 @pytest.mark.parametrize("model_id", ["google/gemma-4-31b-it", "Google/Gemma-4-31B-IT", "google/gemma4-31b-it"])
 def test_a_model_id_in_the_wrong_case_gets_the_right_one_as_a_suggestion(model_id: str) -> None:
-    (unchecked,) = (d for d in found({"model.id": model_id}) if d.code == "TPU2120")
+    (unchecked,) = (d for d in diagnostics_of({"model.id": model_id}) if d.code == "TPU2120")
     assert "Did you mean `google/gemma-4-31B-it`?" in unchecked.hint
 
 
@@ -321,7 +325,7 @@ SIZED_CODES = [code for code in EXAMPLES if code.startswith("TPU21") and code no
 def test_a_check_either_finds_its_example_or_is_named_as_not_made(code: str, obstacle: str) -> None:
     """An obstacle may hide no check: each one reports what it can, or the profile says that it did not run."""
     settings = {**_example(code), **OBSTACLES[obstacle]}
-    answer = {d.code: d for d in found(settings)}
+    answer = {d.code: d for d in diagnostics_of(settings)}
     if code in answer:
         return
 
@@ -331,7 +335,7 @@ def test_a_check_either_finds_its_example_or_is_named_as_not_made(code: str, obs
 
 @pytest.mark.parametrize("code", ["TPU2101", "TPU2102", "TPU2103", "TPU2105"])
 def test_what_does_not_fit_without_an_adapter_does_not_fit_with_it(code: str) -> None:
-    answer = next(d for d in found({**_example(code), f"{ARGS}.enable_lora": True}) if d.code == code)
+    answer = next(d for d in diagnostics_of({**_example(code), f"{ARGS}.enable_lora": True}) if d.code == code)
     assert answer.severity is Severity.ERROR
     assert "at least" in answer.message or "at most" in answer.message
 
@@ -347,7 +351,7 @@ def test_a_config_with_a_part_that_is_not_covered_is_sized_without_it_or_checked
     budget = deployment({}, config).budget
     assert isinstance(budget, Unsized)
     assert (budget.at_least is not None) is is_bound
-    assert "TPU2106" in _codes(found({"tpu.type": "v6e-8"}, config))
+    assert "TPU2106" in _codes(diagnostics_of({"tpu.type": "v6e-8"}, config))
 
 
 def test_an_image_and_weights_of_googles_own_need_no_way_out() -> None:
@@ -356,7 +360,7 @@ def test_an_image_and_weights_of_googles_own_need_no_way_out() -> None:
         "serving.image": "us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0",
         "model.id": "gs://bucket/weights",
     }
-    assert "TPU2119" not in _codes(found(settings))
+    assert "TPU2119" not in _codes(diagnostics_of(settings))
 
 
 def test_codes_stand_once() -> None:

@@ -46,51 +46,51 @@ def where(token: str) -> dict[str, str]:
 def test_a_credential_is_found_and_not_repeated(token: str, place: str) -> None:
     line = where(token)[place]
     text = SMALL.replace(_SERVING, "") + line if "serving" in line else SMALL + line
-    found = problems(text)
-    (credential,) = [d for d in found if d.code == "TPU1030"]
+    diagnostics = problems(text)
+    (credential,) = [d for d in diagnostics if d.code == "TPU1030"]
     assert credential.location is not None
     assert credential.location.width == len(token)
-    assert token not in repr(found)
+    assert token not in repr(diagnostics)
 
 
 @pytest.mark.parametrize("token", TOKENS)
 def test_a_credential_in_an_argument_is_found_and_not_repeated(token: str) -> None:
-    found = problems(SMALL, sets=[f"health.prompt={token}"])
-    assert [d.code for d in found] == ["TPU1030"]
-    assert str(found[0].location) == "--set:1:15"
-    assert token not in repr(found)
+    diagnostics = problems(SMALL, sets=[f"health.prompt={token}"])
+    assert [d.code for d in diagnostics] == ["TPU1030"]
+    assert str(diagnostics[0].location) == "--set:1:15"
+    assert token not in repr(diagnostics)
 
 
 def test_a_credential_filled_in_from_the_environment_is_found_and_not_repeated() -> None:
-    found = problems(SMALL + 'health: {prompt: "${env:T}"}\n', environment={"T": _HF})
-    assert [d.code for d in found] == ["TPU1030"]
-    assert found[0].path == "health.prompt"
-    assert _HF not in repr(found)
+    diagnostics = problems(SMALL + 'health: {prompt: "${env:T}"}\n', environment={"T": _HF})
+    assert [d.code for d in diagnostics] == ["TPU1030"]
+    assert diagnostics[0].path == "health.prompt"
+    assert _HF not in repr(diagnostics)
 
 
 def test_a_credential_filled_in_where_it_is_wrong_in_another_way_is_not_repeated() -> None:
-    found = problems(SMALL + "health: \n  via: ${env:T}\n  timeout: ${env:T}\n", environment={"T": _HF})
-    assert "TPU1030" in {d.code for d in found}
-    assert _HF not in repr(found)
+    diagnostics = problems(SMALL + "health: \n  via: ${env:T}\n  timeout: ${env:T}\n", environment={"T": _HF})
+    assert "TPU1030" in {d.code for d in diagnostics}
+    assert _HF not in repr(diagnostics)
 
 
 def test_a_credential_behind_an_escape_is_found() -> None:
-    found = problems(SMALL + f'health: {{prompt: "\\x68{_HF[1:]}"}}\n')
-    assert [d.code for d in found] == ["TPU1030"]
+    diagnostics = problems(SMALL + f'health: {{prompt: "\\x68{_HF[1:]}"}}\n')
+    assert [d.code for d in diagnostics] == ["TPU1030"]
 
 
 def test_a_credential_of_a_base_is_found_though_an_overlay_replaces_it() -> None:
     base = {"b.yaml": f"health:\n  prompt: {_HF}\n"}
-    (found,) = problems(SMALL + "extends: b.yaml\nhealth: {prompt: hello}\n", others=base)
-    assert str(found.location) == "b.yaml:2:11"
+    (diagnostic,) = problems(SMALL + "extends: b.yaml\nhealth: {prompt: hello}\n", others=base)
+    assert str(diagnostic.location) == "b.yaml:2:11"
 
 
 def test_no_line_of_a_private_key_is_repeated() -> None:
     body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"
     key = f"-----BEGIN PRIVATE KEY-----\n    {body}\n    -----END PRIVATE KEY-----"
-    found = problems(SMALL + f"health:\n  prompt: |\n    {key}\n  via: {body}\n")
-    assert [d.code for d in found if d.code == "TPU1030"] == ["TPU1030"]
-    assert "BEGIN" not in repr(found)
+    diagnostics = problems(SMALL + f"health:\n  prompt: |\n    {key}\n  via: {body}\n")
+    assert [d.code for d in diagnostics if d.code == "TPU1030"] == ["TPU1030"]
+    assert "BEGIN" not in repr(diagnostics)
     assert body not in masked(key)
 
 

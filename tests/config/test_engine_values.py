@@ -70,8 +70,8 @@ def test_what_the_engine_accepts_is_accepted_and_passed_on(line: str, words: str
 
 @pytest.mark.parametrize("value", ["16.5K", "16q", "0", "-2", "true", "automatic", "''"])
 def test_a_length_that_the_engine_does_not_read_is_refused(value: str) -> None:
-    (found,) = problems(with_serving(f"max_model_len: {value}"))
-    assert found.severity is Severity.ERROR
+    (diagnostic,) = problems(with_serving(f"max_model_len: {value}"))
+    assert diagnostic.severity is Severity.ERROR
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_of_another_version_the_tables_warn_and_the_words_are_passed_on() -> Non
     text = with_serving(
         "args: {brand_new_flag: [1, 2], quick: false, ratio: 0.5, options: {a: 1}}", image="vllm/vllm-tpu:v0.40.1"
     )
-    found = problems(text)
-    assert {d.severity for d in found} == {Severity.WARNING}
-    assert "vLLM 0.40.1" in found[0].message
-    assert "against vLLM 0.32.0" in found[0].message
-    assert [d.code for d in found[1:]] == ["TPU1310"] * 4
+    diagnostics = problems(text)
+    assert {d.severity for d in diagnostics} == {Severity.WARNING}
+    assert "vLLM 0.40.1" in diagnostics[0].message
+    assert "against vLLM 0.32.0" in diagnostics[0].message
+    assert [d.code for d in diagnostics[1:]] == ["TPU1310"] * 4
     words = serve(load(text).spec, tensor_parallel_size=4)
     assert words[-9:] == ("4", "--brand-new-flag", "1", "2", "--no-quick", "--ratio", "0.5", "--options", '{"a":1}')
 

@@ -8,12 +8,12 @@ from config.sources import SMALL, load, place, problems
 _ENVIRONMENT = {"NAME": "world", "EMPTY": "", "PORT": "8001", "VERSION": "1.10", "NONE": "null", "NAN": ".nan"}
 
 
-def prompt(written: str) -> str:
-    return load(SMALL + f"health: {{prompt: {written}}}\n", environment=_ENVIRONMENT).spec.health.prompt
+def prompt(text: str) -> str:
+    return load(SMALL + f"health: {{prompt: {text}}}\n", environment=_ENVIRONMENT).spec.health.prompt
 
 
 @pytest.mark.parametrize(
-    ("written", "read"),
+    ("text", "read"),
     [
         ('"Hello ${env:NAME}!"', "Hello world!"),
         ('"${env:NAME}${env:NAME}"', "worldworld"),
@@ -28,8 +28,8 @@ def prompt(written: str) -> str:
         ("'${env:NONE}'", "null"),
     ],
 )
-def test_a_value_is_filled_in(written: str, read: str) -> None:
-    assert prompt(written) == read
+def test_a_value_is_filled_in(text: str, read: str) -> None:
+    assert prompt(text) == read
 
 
 def test_an_unquoted_variable_is_read_as_if_its_text_stood_there() -> None:
@@ -40,8 +40,8 @@ def test_an_unquoted_variable_is_read_as_if_its_text_stood_there() -> None:
 
 
 def test_a_variable_never_deletes_a_key() -> None:
-    (found,) = problems(SMALL + "replicas: ${env:NONE}\n", environment=_ENVIRONMENT)
-    assert place(found) == "TPU1203 6:11+11"
+    (diagnostic,) = problems(SMALL + "replicas: ${env:NONE}\n", environment=_ENVIRONMENT)
+    assert place(diagnostic) == "TPU1203 6:11+11"
 
 
 @pytest.mark.parametrize(
@@ -59,21 +59,23 @@ def test_a_variable_never_deletes_a_key() -> None:
     ],
 )
 def test_what_cannot_be_filled_in_is_one_problem_at_its_place(line: str, expected: str, hint: str) -> None:
-    (found,) = problems(SMALL + line, environment=_ENVIRONMENT)
-    assert place(found) == expected
-    assert hint in found.hint
+    (diagnostic,) = problems(SMALL + line, environment=_ENVIRONMENT)
+    assert place(diagnostic) == expected
+    assert hint in diagnostic.hint
 
 
 @pytest.mark.parametrize("value", ["a\0b", "a\udcffb"])
 def test_a_variable_that_holds_no_text_is_refused(value: str) -> None:
-    (found,) = problems(SMALL + 'health: {prompt: "${env:V}"}\n', environment={"V": value})
-    assert place(found) == "TPU1013 6:18+10"
+    (diagnostic,) = problems(SMALL + 'health: {prompt: "${env:V}"}\n', environment={"V": value})
+    assert place(diagnostic) == "TPU1013 6:18+10"
 
 
 def test_a_number_filled_in_where_text_is_needed_says_how_to_quote() -> None:
-    (found,) = problems(SMALL.replace("v6e-4}", "v6e-4}\nhealth:\n  prompt: ${env:VERSION}"), environment=_ENVIRONMENT)
-    assert found.code == "TPU1203"
-    assert found.hint == 'quote it: "${env:VERSION}"'
+    (diagnostic,) = problems(
+        SMALL.replace("v6e-4}", "v6e-4}\nhealth:\n  prompt: ${env:VERSION}"), environment=_ENVIRONMENT
+    )
+    assert diagnostic.code == "TPU1203"
+    assert diagnostic.hint == 'quote it: "${env:VERSION}"'
 
 
 def test_the_place_of_a_filled_in_value_is_where_it_is_written() -> None:
@@ -114,7 +116,7 @@ _ZONE = 'placement: {zones: ["${env:V}"], provisioning: [spot]}\n'
 def test_what_is_said_of_a_value_does_not_quote_it_wherever_the_problem_is(section: str, value: str, code: str) -> None:
     """Cut, converted, or beside another value: none of the words that depend on it are said."""
     base = "".join(line for line in SMALL.splitlines(keepends=True) if not section.startswith(line.partition(":")[0]))
-    found = problems(base + section, environment={"V": value})
-    assert code in {d.code for d in found}
-    assert value[:12] not in repr(found)
-    assert "hunter" not in repr(found)
+    diagnostics = problems(base + section, environment={"V": value})
+    assert code in {d.code for d in diagnostics}
+    assert value[:12] not in repr(diagnostics)
+    assert "hunter" not in repr(diagnostics)

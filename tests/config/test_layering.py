@@ -76,15 +76,15 @@ def test_every_written_leaf_remembers_the_layer_it_came_from() -> None:
 
 
 def test_a_bad_value_from_an_overlay_cites_the_overlay() -> None:
-    (found,) = problems(SMALL, others={"prod.yaml": "tpu:\n  type: v6e-5\n"}, overlays=["prod.yaml"])
-    assert str(found.location) == "prod.yaml:2:9"
+    (diagnostic,) = problems(SMALL, others={"prod.yaml": "tpu:\n  type: v6e-5\n"}, overlays=["prod.yaml"])
+    assert str(diagnostic.location) == "prod.yaml:2:9"
 
 
 def test_a_bad_value_from_an_argument_cites_the_argument() -> None:
-    (found,) = problems(SMALL, sets=["replicas=1", "tpu.type=v6e-5"])
-    assert str(found.location) == "--set:2:10"
-    assert found.location is not None
-    assert found.location.text == "tpu.type=v6e-5"
+    (diagnostic,) = problems(SMALL, sets=["replicas=1", "tpu.type=v6e-5"])
+    assert str(diagnostic.location) == "--set:2:10"
+    assert diagnostic.location is not None
+    assert diagnostic.location.text == "tpu.type=v6e-5"
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_a_bad_value_from_an_argument_cites_the_argument() -> None:
     ],
 )
 def test_a_malformed_argument_is_one_problem_at_its_place(argument: str, expected: str) -> None:
-    (found,) = problems(SMALL, sets=[argument])
-    assert place(found) == expected
-    assert found.location is not None
-    assert found.location.file == "--set"
+    (diagnostic,) = problems(SMALL, sets=[argument])
+    assert place(diagnostic) == expected
+    assert diagnostic.location is not None
+    assert diagnostic.location.file == "--set"
 
 
 def test_an_argument_without_a_value_leaves_the_key_to_its_default() -> None:
@@ -112,9 +112,9 @@ def test_an_argument_without_a_value_leaves_the_key_to_its_default() -> None:
 
 
 def test_a_null_over_a_required_key_is_missing_where_the_null_stands() -> None:
-    (found,) = problems(SMALL, others={"o.yaml": "tpu:\n  type: ~\n"}, overlays=["o.yaml"])
-    assert found.code == "TPU1202"
-    assert str(found.location) == "o.yaml:2:3"
+    (diagnostic,) = problems(SMALL, others={"o.yaml": "tpu:\n  type: ~\n"}, overlays=["o.yaml"])
+    assert diagnostic.code == "TPU1202"
+    assert str(diagnostic.location) == "o.yaml:2:3"
 
 
 def test_extends_is_relative_to_the_file_it_stands_in() -> None:
@@ -135,17 +135,17 @@ def _chain(length: int) -> dict[str, str]:
 
 def test_five_levels_of_extends_are_followed_and_a_sixth_is_refused() -> None:
     assert len(load(SMALL + "extends: 1.yaml\n", others=_chain(5)).spec.placement.labels) == 5
-    (found,) = problems(SMALL + "extends: 1.yaml\n", others=_chain(6))
-    assert place(found) == "TPU1103 1:10+6"
-    assert found.location is not None
-    assert found.location.file == "5.yaml"
+    (diagnostic,) = problems(SMALL + "extends: 1.yaml\n", others=_chain(6))
+    assert place(diagnostic) == "TPU1103 1:10+6"
+    assert diagnostic.location is not None
+    assert diagnostic.location.file == "5.yaml"
 
 
 def test_many_files_that_extend_many_are_refused_before_they_are_all_read() -> None:
     fan = "extends: [" + ", ".join(["n.yaml"] * 10) + "]\n"
     others = {f"{n}.yaml": fan.replace("n.", f"{n + 1}.") for n in range(1, 5)} | {"5.yaml": "replicas: 1\n"}
-    found = problems(SMALL + fan.replace("n.", "1."), others=others)
-    assert {d.code for d in found} == {"TPU1103"}
+    diagnostics = problems(SMALL + fan.replace("n.", "1."), others=others)
+    assert {d.code for d in diagnostics} == {"TPU1103"}
 
 
 @pytest.mark.parametrize(
@@ -167,9 +167,9 @@ def test_many_files_that_extend_many_are_refused_before_they_are_all_read() -> N
 def test_extends_that_cannot_be_followed_is_said_where_it_stands(
     extends: str, others: dict[str, str], expected: str, says: str
 ) -> None:
-    found = problems(SMALL + f"extends: {extends}\n", others=others)
-    assert [place(d) for d in found if d.code.startswith("TPU11")] == ([expected] if expected else [])
-    assert all(says in d.message for d in found if d.code.startswith("TPU11"))
+    diagnostics = problems(SMALL + f"extends: {extends}\n", others=others)
+    assert [place(d) for d in diagnostics if d.code.startswith("TPU11")] == ([expected] if expected else [])
+    assert all(says in d.message for d in diagnostics if d.code.startswith("TPU11"))
 
 
 @pytest.mark.parametrize("overlays", [[], ["nowhere.yaml"]])

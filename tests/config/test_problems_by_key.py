@@ -79,9 +79,9 @@ AT_THE_TOP: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("line", "expected", "hint"), AT_THE_TOP)
 def test_a_wrong_key_is_one_problem_with_place_and_advice(line: str, expected: str, hint: str) -> None:
-    (found,) = problems(SMALL + line)
-    assert place(found) == expected
-    assert hint in found.hint
+    (diagnostic,) = problems(SMALL + line)
+    assert place(diagnostic) == expected
+    assert hint in diagnostic.hint
 
 
 UNDER_SERVING: list[tuple[str, str, str]] = [
@@ -242,9 +242,9 @@ UNDER_SERVING: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("line", "expected", "hint"), UNDER_SERVING)
 def test_a_wrong_key_under_serving_is_one_problem_with_place_and_advice(line: str, expected: str, hint: str) -> None:
-    (found,) = problems(with_serving(line))
-    assert place(found) == expected
-    assert hint in found.hint
+    (diagnostic,) = problems(with_serving(line))
+    assert place(diagnostic) == expected
+    assert hint in diagnostic.hint
 
 
 MISSING: list[tuple[str, str, str]] = [
@@ -258,9 +258,9 @@ MISSING: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("line", "expected", "hint"), MISSING)
 def test_a_missing_key_is_named_whole_with_an_example(line: str, expected: str, hint: str) -> None:
-    (found,) = problems(SMALL.replace(line, ""))
-    assert place(found) == expected.replace("+4", "+1").replace("+7", "+1")
-    assert hint in found.hint
+    (diagnostic,) = problems(SMALL.replace(line, ""))
+    assert place(diagnostic) == expected.replace("+4", "+1").replace("+7", "+1")
+    assert hint in diagnostic.hint
 
 
 REPLACED: list[tuple[str, str, str, str]] = [
@@ -293,9 +293,9 @@ REPLACED: list[tuple[str, str, str, str]] = [
 def test_a_wrong_required_value_is_one_problem_with_place_and_advice(
     right: str, wrong: str, expected: str, hint: str
 ) -> None:
-    (found,) = problems(SMALL.replace(right, wrong))
-    assert place(found) == expected
-    assert hint in found.hint
+    (diagnostic,) = problems(SMALL.replace(right, wrong))
+    assert place(diagnostic) == expected
+    assert hint in diagnostic.hint
 
 
 TWICE: list[tuple[str, str, tuple[int, int]]] = [
@@ -309,22 +309,22 @@ TWICE: list[tuple[str, str, tuple[int, int]]] = [
 
 @pytest.mark.parametrize(("lines", "expected", "also"), TWICE)
 def test_the_same_flag_or_variable_from_two_places_names_both(lines: str, expected: str, also: tuple[int, int]) -> None:
-    (found,) = problems(with_serving(lines))
-    assert place(found) == expected
-    assert found.also is not None
-    assert (found.also.line, found.also.column) == also
+    (diagnostic,) = problems(with_serving(lines))
+    assert place(diagnostic) == expected
+    assert diagnostic.also is not None
+    assert (diagnostic.also.line, diagnostic.also.column) == also
 
 
 def test_a_variable_in_env_and_secrets_names_both() -> None:
-    (found,) = problems(with_serving("env: {HF_TOKEN: x}") + "secrets: {HF_TOKEN: hf-token}\n")
-    assert place(found) == "TPU1314 7:9+8"
-    assert found.also is not None
-    assert (found.also.line, found.also.column) == (8, 11)
+    (diagnostic,) = problems(with_serving("env: {HF_TOKEN: x}") + "secrets: {HF_TOKEN: hf-token}\n")
+    assert place(diagnostic) == "TPU1314 7:9+8"
+    assert diagnostic.also is not None
+    assert (diagnostic.also.line, diagnostic.also.column) == (8, 11)
 
 
 def test_a_misspelt_required_key_is_one_problem_and_not_two() -> None:
-    (found,) = problems(SMALL.replace("type:", "typ:"))
-    assert (found.code, found.path, found.hint) == ("TPU1201", "tpu.typ", 'did you mean "type"?')
+    (diagnostic,) = problems(SMALL.replace("type:", "typ:"))
+    assert (diagnostic.code, diagnostic.path, diagnostic.hint) == ("TPU1201", "tpu.typ", 'did you mean "type"?')
 
 
 def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
@@ -338,14 +338,14 @@ def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
 
 
 def test_a_duplicate_key_hides_no_missing_one() -> None:
-    found = problems(SMALL.replace("name: demo\n", "") + "replicas: 1\nreplicas: 2\n")
-    assert [d.code for d in found] == ["TPU1202", "TPU1021"]
+    diagnostics = problems(SMALL.replace("name: demo\n", "") + "replicas: 1\nreplicas: 2\n")
+    assert [d.code for d in diagnostics] == ["TPU1202", "TPU1021"]
 
 
 def test_a_broken_overlay_hides_no_problem_of_the_file_it_lies_over() -> None:
     text = SMALL.replace("v6e-4", "v6e-5").replace("name: demo\n", "")
-    found = problems(text, others={"o.yaml": "name: [\n"}, overlays=["o.yaml"])
-    assert [(d.code, d.location.file if d.location else "") for d in found] == [
+    diagnostics = problems(text, others={"o.yaml": "name: [\n"}, overlays=["o.yaml"])
+    assert [(d.code, d.location.file if d.location else "") for d in diagnostics] == [
         ("TPU1017", "o.yaml"),
         ("TPU1301", "p.yaml"),
     ]

@@ -50,9 +50,9 @@ def test_a_missing_base_is_said_where_it_is_named(tmp_path: Path) -> None:
     top.write_text(SMALL + "extends: bsae.yaml\n")
     with pytest.raises(ProfileInvalid) as invalid:
         load(top)
-    (found,) = invalid.value.diagnostics
-    assert (found.code, found.location.line if found.location else 0) == ("TPU1101", 6)
-    assert "base.yaml" in found.hint
+    (diagnostic,) = invalid.value.diagnostics
+    assert (diagnostic.code, diagnostic.location.line if diagnostic.location else 0) == ("TPU1101", 6)
+    assert "base.yaml" in diagnostic.hint
 
 
 def test_extends_in_a_circle_is_found_on_disk_too(tmp_path: Path) -> None:

@@ -47,9 +47,9 @@ UNREADABLE: list[tuple[bytes, str, str]] = [
 
 @pytest.mark.parametrize(("text", "expected", "hint"), UNREADABLE)
 def test_a_source_that_is_no_profile_is_refused_at_its_place(text: bytes, expected: str, hint: str) -> None:
-    (found,) = problems(text)
-    assert place(found) == expected
-    assert hint in found.hint
+    (diagnostic,) = problems(text)
+    assert place(diagnostic) == expected
+    assert hint in diagnostic.hint
 
 
 @pytest.mark.parametrize(("text", "expected", "hint"), UNREADABLE)
@@ -57,9 +57,9 @@ def test_a_yaml_library_without_its_c_parser_says_the_same(
     text: bytes, expected: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compose, "_LOADER", yaml.SafeLoader)
-    (found,) = problems(text)
-    assert found.location is not None
-    assert (found.code, found.location.line) == (expected[:7], int(expected[8:].partition(":")[0]))
+    (diagnostic,) = problems(text)
+    assert diagnostic.location is not None
+    assert (diagnostic.code, diagnostic.location.line) == (expected[:7], int(expected[8:].partition(":")[0]))
 
 
 IN_A_VALUE: list[tuple[str, str, str]] = [
@@ -81,15 +81,15 @@ IN_A_VALUE: list[tuple[str, str, str]] = [
 def test_what_yaml_allows_and_the_format_does_not_is_one_problem_at_its_place(
     line: str, expected: str, hint: str
 ) -> None:
-    (found,) = problems(SMALL + line)
-    assert place(found) == expected
-    assert hint in found.hint
+    (diagnostic,) = problems(SMALL + line)
+    assert place(diagnostic) == expected
+    assert hint in diagnostic.hint
 
 
 def test_a_duplicate_key_names_both_places() -> None:
-    (found,) = problems(SMALL + "replicas: 1\nreplicas: 2\n")
-    assert found.also is not None
-    assert (found.also.line, found.also.column) == (6, 1)
+    (diagnostic,) = problems(SMALL + "replicas: 1\nreplicas: 2\n")
+    assert diagnostic.also is not None
+    assert (diagnostic.also.line, diagnostic.also.column) == (6, 1)
 
 
 def test_words_and_numbers_are_those_of_yaml_1_2() -> None:
@@ -126,7 +126,7 @@ def test_an_alias_stands_for_its_anchor_and_keeps_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "read"),
+    ("escape", "read"),
     [
         (r'"\ud834\udd1e"', "\U0001d11e"),
         (r'"a \uD83D\uDE80\ud83d\ude80 b"', "a \U0001f680\U0001f680 b"),
@@ -135,8 +135,8 @@ def test_an_alias_stands_for_its_anchor_and_keeps_its_place() -> None:
         (r'"\u00e9\ud83d\ude80\n"', "é\U0001f680\n"),
     ],
 )
-def test_a_character_that_json_escapes_as_two_is_read_as_one(written: str, read: str) -> None:
-    assert load(SMALL + f"health: {{prompt: {written}}}\n").spec.health.prompt == read
+def test_a_character_that_json_escapes_as_two_is_read_as_one(escape: str, read: str) -> None:
+    assert load(SMALL + f"health: {{prompt: {escape}}}\n").spec.health.prompt == read
 
 
 def test_a_profile_that_a_pipeline_wrote_as_json_is_read_whatever_it_holds() -> None:
@@ -160,11 +160,11 @@ def test_a_profile_that_a_pipeline_wrote_as_json_is_read_whatever_it_holds() -> 
     "half", [r"\ud834", r"\udd1e", r"\udd1e\ud834", r"\ud834\udd1e\ud834", r"\UFFFFFFFF\ud834\udd1e"]
 )
 def test_half_a_character_is_refused_at_its_place(half: str) -> None:
-    found = problems(SMALL + f'health: {{prompt: "{half}"}}\n')
-    assert {d.code for d in found} <= {"TPU1013", "TPU1017"}
-    assert found
+    diagnostics = problems(SMALL + f'health: {{prompt: "{half}"}}\n')
+    assert {d.code for d in diagnostics} <= {"TPU1013", "TPU1017"}
+    assert diagnostics
 
 
 def test_places_beside_an_escaped_character_are_those_of_the_file() -> None:
-    (found,) = problems(SMALL + r'health: {prompt: "\ud83d\ude80", timeout: soon}' + "\n")
-    assert place(found) == "TPU1206 6:43+4"
+    (diagnostic,) = problems(SMALL + r'health: {prompt: "\ud83d\ude80", timeout: soon}' + "\n")
+    assert place(diagnostic) == "TPU1206 6:43+4"

@@ -48,8 +48,8 @@ def misspelt(draw: st.DrawFn, words: list[str]) -> str:
     return word
 
 
-def _of(found: tuple[Diagnostic, ...], code: str) -> str:
-    return next((f"{d.hint} " for d in found if d.code == code), "")
+def _suggestion(diagnostics: tuple[Diagnostic, ...], code: str) -> str:
+    return next((f"{d.hint} " for d in diagnostics if d.code == code), "")
 
 
 def _types(word: str) -> str:
@@ -96,21 +96,21 @@ PROFILES: dict[str, tuple[Callable[[str], str], list[str], set[str]]] = {
 @ANY_TIME
 @given(data=st.data())
 def test_what_is_suggested_for_a_profile_is_accepted(what: str, data: st.DataObject) -> None:
-    written, words, refusals = PROFILES[what]
+    text, words, refusals = PROFILES[what]
     word = data.draw(misspelt(words))
-    for hint in (d.hint for d in problems(written(word)) if d.code in refusals):
-        for meant in MEANT.findall(hint):
-            if "." in meant and what == "key":
-                assert tuple(meant.split(".")) in set(all_keys())
+    for hint in (d.hint for d in problems(text(word)) if d.code in refusals):
+        for suggestion in MEANT.findall(hint):
+            if "." in suggestion and what == "key":
+                assert tuple(suggestion.split(".")) in set(all_keys())
             else:
-                output = problems(written(meant))
-                assert not refusals & {d.code for d in output}, (word, meant, output)
-        for meant in WRITE.findall(hint):
-            assert tuple(meant.split(".")) in set(all_keys())
+                output = problems(text(suggestion))
+                assert not refusals & {d.code for d in output}, (word, suggestion, output)
+        for suggestion in WRITE.findall(hint):
+            assert tuple(suggestion.split(".")) in set(all_keys())
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("spelling", "nearest"),
     [
         ("v6e-3", "v6e-4"),
         ("v5e-3", "v5litepod-4"),
@@ -127,45 +127,45 @@ def test_what_is_suggested_for_a_profile_is_accepted(what: str, data: st.DataObj
         ("ironwood-1", "tpu7x-4"),
     ],
 )
-def test_a_type_that_there_is_not_has_the_nearest_size_of_its_generation(written: str, meant: str) -> None:
-    assert f'did you mean "{meant}"?' in _of(problems(_types(written)), codes.UNKNOWN_TYPE)
-    assert accelerator_type(meant).name == meant
+def test_a_type_that_there_is_not_has_the_nearest_size_of_its_generation(spelling: str, nearest: str) -> None:
+    assert f'did you mean "{nearest}"?' in _suggestion(problems(_types(spelling)), codes.UNKNOWN_TYPE)
+    assert accelerator_type(nearest).name == nearest
 
 
 @pytest.mark.parametrize(
-    ("written", "code"),
+    ("spelling", "code"),
     [
         ("a100", codes.UNKNOWN_TYPE),
         ("v3-8", codes.NOT_SUPPORTED),
         ("v8i-4", codes.NOT_SUPPORTED),
     ],
 )
-def test_another_generation_is_not_offered_instead_of_one_that_is_not_known(written: str, code: str) -> None:
-    hint = _of(problems(_types(written)), code)
+def test_another_generation_is_not_offered_instead_of_one_that_is_not_known(spelling: str, code: str) -> None:
+    hint = _suggestion(problems(_types(spelling)), code)
     assert "did you mean" not in hint
     assert "v6e-4, v6e-8" in hint
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("spelling", "nearest"),
     [(name, t.name) for t in catalog.accelerator_types() if t.hosts == 1 for name in catalog.names_of(t)],
 )
-def test_a_type_has_the_names_of_both_apis_and_a_plain_one(written: str, meant: str) -> None:
-    assert not any(d.code in {codes.UNKNOWN_TYPE, codes.NOT_SUPPORTED} for d in problems(_types(written)))
-    assert accelerator_type(written).name == meant
+def test_a_type_has_the_names_of_both_apis_and_a_plain_one(spelling: str, nearest: str) -> None:
+    assert not any(d.code in {codes.UNKNOWN_TYPE, codes.NOT_SUPPORTED} for d in problems(_types(spelling)))
+    assert accelerator_type(spelling).name == nearest
 
 
 def test_a_suggestion_is_a_size_that_the_backend_of_the_profile_has() -> None:
     backend = "placement: {backend: gce-instance}\n"
-    assert 'did you mean "ct5p-hightpu-1t-tpu"?' in _of(problems(_types("v5p-2") + backend), codes.UNKNOWN_TYPE)
-    assert 'did you mean "v5p-8"? Its name counts cores: it has 4 chips' in _of(
+    assert 'did you mean "ct5p-hightpu-1t-tpu"?' in _suggestion(problems(_types("v5p-2") + backend), codes.UNKNOWN_TYPE)
+    assert 'did you mean "v5p-8"? Its name counts cores: it has 4 chips' in _suggestion(
         problems(_types("v5p-2")), codes.UNKNOWN_TYPE
     )
 
 
 def test_a_key_that_is_written_already_is_not_suggested() -> None:
     twice = f"{HEAD}tpu: {{type: v6e-4, typ: v6e-8}}\nserving: {{{IMAGE}}}\n"
-    assert '"type"' not in _of(problems(twice), codes.UNKNOWN_KEY)
+    assert '"type"' not in _suggestion(problems(twice), codes.UNKNOWN_KEY)
 
 
 def _refusal(words: list[str]) -> str:
@@ -201,8 +201,8 @@ OTHERS = ["yes", "y", "force", "var", "var-file", "jobs", "dir", "out", "refresh
 def test_an_option_that_is_suggested_is_accepted_in_its_place(command: str, option: str, value: str) -> None:
     dashes = "-" if len(option) == 1 else "--"
     words = [command, *OPTIONS[command], f"{dashes}{option}{value}"]
-    for meant in MEANT.findall(_refusal(words)):
-        assert not _refusal([*words[:-1], meant]), (words, meant)
+    for suggestion in MEANT.findall(_refusal(words)):
+        assert not _refusal([*words[:-1], suggestion]), (words, suggestion)
 
 
 CHOICES: Any = {
@@ -221,6 +221,6 @@ CHOICES: Any = {
 def test_a_choice_or_a_command_that_is_suggested_is_accepted(data: st.DataObject) -> None:
     before = data.draw(st.sampled_from(list(CHOICES)))
     word = data.draw(misspelt(CHOICES[before]))
-    for meant in MEANT.findall(_refusal([*before, word])):
-        assert meant in CHOICES[before] or "is not one of" not in _refusal([*before, meant])
-        assert "There is no command" not in _refusal([*before, meant])
+    for suggestion in MEANT.findall(_refusal([*before, word])):
+        assert suggestion in CHOICES[before] or "is not one of" not in _refusal([*before, suggestion])
+        assert "There is no command" not in _refusal([*before, suggestion])

@@ -24,14 +24,14 @@ def test_without_any_setting_the_defaults_hold() -> None:
 
 
 def test_flags_win_over_the_environment_and_the_environment_over_the_file() -> None:
-    made = settings(
+    read_settings = settings(
         {"backend": None, "patience.poll_most": "45s"},
         {"TPUDEPLOY_PROJECT": "from-environment", "TPUDEPLOY_PATIENCE_GRACE": "90", "TPUDEPLOY_BACKEND": ""},
         _FILE,
     )
-    assert (made.backend, made.project) == ("gs://bucket/prefix", "from-environment")
-    assert made.patience == Patience(grace=90.0, poll_first=2.0, poll_most=45.0)
-    assert made.origins == {
+    assert (read_settings.backend, read_settings.project) == ("gs://bucket/prefix", "from-environment")
+    assert read_settings.patience == Patience(grace=90.0, poll_first=2.0, poll_most=45.0)
+    assert read_settings.origins == {
         "backend": "tpudeploy.toml:2:1",
         "project": "TPUDEPLOY_PROJECT",
         "patience.grace": "TPUDEPLOY_PATIENCE_GRACE",
@@ -59,9 +59,9 @@ def test_a_flag_and_its_environment_twin_are_named_alike() -> None:
 def test_a_setting_that_is_wrong_is_said_with_its_line(file: bytes, place: str, says: str) -> None:
     with pytest.raises(ConfigError) as refused:
         settings({}, {}, file)
-    (found,) = refused.value.diagnostics
-    assert str(found.location) == place
-    assert says in found.hint
+    (diagnostic,) = refused.value.diagnostics
+    assert str(diagnostic.location) == place
+    assert says in diagnostic.hint
 
 
 @pytest.mark.parametrize("file", [b"a =", b"\xff", b"a = " + b"[" * 5000])
@@ -73,6 +73,6 @@ def test_a_file_that_is_no_toml_is_refused(file: bytes) -> None:
 def test_a_variable_that_is_no_time_is_named() -> None:
     with pytest.raises(ConfigError) as refused:
         settings({}, {"TPUDEPLOY_PATIENCE_GRACE": "soon"})
-    (found,) = refused.value.diagnostics
-    assert found.location is not None
-    assert found.location.file == "TPUDEPLOY_PATIENCE_GRACE"
+    (diagnostic,) = refused.value.diagnostics
+    assert diagnostic.location is not None
+    assert diagnostic.location.file == "TPUDEPLOY_PATIENCE_GRACE"

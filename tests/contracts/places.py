@@ -79,8 +79,8 @@ class InBucket:
         self.emulator._cloud.objects.insert(BUCKET, stored, Conditions())
 
     def get(self, key: str) -> bytes | None:
-        found = list(self.emulator._cloud.objects.under(BUCKET, f"{PREFIX}/{key}"))
-        return found[0].content if found else None
+        objects = list(self.emulator._cloud.objects.under(BUCKET, f"{PREFIX}/{key}"))
+        return objects[0].content if objects else None
 
 
 @contextmanager

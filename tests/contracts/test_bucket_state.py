@@ -34,18 +34,18 @@ def bucket(tmp_path: Path) -> Iterator[InBucket]:
 
 
 @pytest.fixture(params=LOST_CALLS)
-def lost(request: pytest.FixtureRequest) -> Mapping[str, Any]:
+def lost_reply(request: pytest.FixtureRequest) -> Mapping[str, Any]:
     return LOST_CALLS[request.param]
 
 
-def sent(bucket: InBucket, method: str, name: str = "") -> int:
+def count_requests(bucket: InBucket, method: str, name: str = "") -> int:
     return sum(r.method == method and name in r.path for r in bucket.emulator.requests)
 
 
 def test_a_lock_whose_making_went_unanswered_is_ours_and_keeps_nobody_out(
-    bucket: InBucket, lost: Mapping[str, Any]
+    bucket: InBucket, lost_reply: Mapping[str, Any]
 ) -> None:
-    bucket.emulator.script({**lost, "method": INSERT, "times": 1})
+    bucket.emulator.script({**lost_reply, "method": INSERT, "times": 1})
     backend = bucket.reopen()
     lease = backend.lock("gemma", "apply")
     assert bucket.reopen().holder("gemma") == lease.info
@@ -53,10 +53,10 @@ def test_a_lock_whose_making_went_unanswered_is_ours_and_keeps_nobody_out(
     assert bucket.get("state/gemma.lock") is None
 
 
-def test_a_write_that_went_unanswered_is_made_once(bucket: InBucket, lost: Mapping[str, Any]) -> None:
+def test_a_write_that_went_unanswered_is_made_once(bucket: InBucket, lost_reply: Mapping[str, Any]) -> None:
     backend = bucket.reopen()
     first = backend.write("gemma", EMPTY, over="")
-    bucket.emulator.script({**lost, "method": INSERT, "times": 1})
+    bucket.emulator.script({**lost_reply, "method": INSERT, "times": 1})
     second = backend.write("gemma", LATER, over=first)
     assert bucket.reopen().read("gemma").version == second
     assert backend.write("gemma", FULL, over=second) != second
@@ -72,24 +72,24 @@ def test_a_write_that_went_unanswered_and_met_another_one_is_a_conflict(bucket: 
     assert bucket.reopen().read("gemma").state == FULL
 
 
-def test_an_unlock_that_went_unanswered_leaves_the_lock_free(bucket: InBucket, lost: Mapping[str, Any]) -> None:
+def test_an_unlock_that_went_unanswered_leaves_the_lock_free(bucket: InBucket, lost_reply: Mapping[str, Any]) -> None:
     backend = bucket.reopen()
     lease = backend.lock("gemma", "apply")
-    bucket.emulator.script({**lost, "method": DELETE, "times": 1})
+    bucket.emulator.script({**lost_reply, "method": DELETE, "times": 1})
     backend.unlock(lease)
     bucket.reopen().lock("gemma", "apply")
 
 
-def test_whatever_is_read_is_asked_for_again(bucket: InBucket, lost: Mapping[str, Any]) -> None:
+def test_whatever_is_read_is_asked_for_again(bucket: InBucket, lost_reply: Mapping[str, Any]) -> None:
     backend = bucket.reopen()
     backend.write("gemma", FULL, over="")
     backend.publish("gemma", {"url": "http://one"})
     backend.record(GRANTED)
-    bucket.emulator.script({**lost, "method": GET, "times": 2})
-    bucket.emulator.script({**lost, "method": LIST, "times": 2})
+    bucket.emulator.script({**lost_reply, "method": GET, "times": 2})
+    bucket.emulator.script({**lost_reply, "method": LIST, "times": 2})
     assert backend.read("gemma").state == FULL
     assert backend.names() == ("gemma",)
-    bucket.emulator.script({**lost, "method": "storage.*", "times": 1})
+    bucket.emulator.script({**lost_reply, "method": "storage.*", "times": 1})
     assert backend.published("gemma") == {"url": "http://one"}
     assert backend.history() == (GRANTED,)
 
@@ -99,8 +99,8 @@ def test_a_lock_that_is_freed_while_we_look_who_holds_it_is_taken(bucket: InBuck
     lease = holder.lock("gemma", "apply")
     bucket.emulator.script({"fault": "slow", "method": INSERT, "times": 1, "seconds": 5})
     bucket.clock.on_advance.append(once(lambda: holder.unlock(lease)))
-    taken = bucket.reopen().lock("gemma", "destroy")
-    assert bucket.reopen().holder("gemma") == taken.info
+    next_lease = bucket.reopen().lock("gemma", "destroy")
+    assert bucket.reopen().holder("gemma") == next_lease.info
 
 
 def test_a_lock_stays_while_its_holder_may_live_and_says_whose_it_is_and_how_to_free_it(bucket: InBucket) -> None:
@@ -179,7 +179,7 @@ def test_whose_lease_was_taken_over_writes_and_publishes_nothing_and_frees_nothi
     version = zombie.write("gemma", EMPTY, over="")
     lease = zombie.lock("gemma", "apply")
     bucket.clock.sleep(LEASE_SECONDS)
-    taken = bucket.reopen().lock("gemma", "apply")
+    next_lease = bucket.reopen().lock("gemma", "apply")
     for deed in (
         lambda: zombie.write("gemma", LATER, over=version),
         lambda: zombie.delete("gemma", over=version),
@@ -189,7 +189,7 @@ def test_whose_lease_was_taken_over_writes_and_publishes_nothing_and_frees_nothi
         with pytest.raises(errors.StateConflict, match="lost the lock"):
             deed()
     zombie.unlock(lease)
-    assert bucket.reopen().holder("gemma") == taken.info
+    assert bucket.reopen().holder("gemma") == next_lease.info
     assert bucket.get("endpoints/gemma.json") is None
     assert bucket.reopen().read("gemma").version == version
 
@@ -210,13 +210,13 @@ def test_whose_lock_was_taken_away_may_not_write_though_the_state_has_not_moved(
     with pytest.raises(errors.StateConflict, match="lost the lock"):
         zombie.write("gemma", LATER, over=version)
     successor = bucket.reopen()
-    taken = successor.lock("gemma", "apply")
+    next_lease = successor.lock("gemma", "apply")
     with pytest.raises(errors.StateConflict, match="lost the lock"):
         zombie.write("gemma", LATER, over=version)
     zombie.unlock(lease)
-    assert bucket.reopen().holder("gemma") == taken.info
+    assert bucket.reopen().holder("gemma") == next_lease.info
     successor.write("gemma", FULL, over=version)
-    successor.unlock(taken)
+    successor.unlock(next_lease)
     assert bucket.reopen().read("gemma").state == FULL
 
 
@@ -226,8 +226,8 @@ def test_a_long_step_is_heard_of_and_loses_its_lock_as_well(bucket: InBucket) ->
     version = backend.write("gemma", EMPTY, over="")
     bucket.clock.sleep(60)
     version = backend.write("gemma", LATER, over=version)
-    found = bucket.reopen().holder("gemma")
-    assert found == replace(lease.info, heartbeat=bucket.clock.now())
+    holder = bucket.reopen().holder("gemma")
+    assert holder == replace(lease.info, heartbeat=bucket.clock.now())
     bucket.reopen().force_unlock(lease.info.id)
     bucket.clock.sleep(60)
     with pytest.raises(errors.StateConflict, match="lost the lock"):
@@ -275,20 +275,20 @@ def test_a_lock_of_somebody_else_is_left_alone_at_the_end(bucket: InBucket) -> N
 def test_a_state_that_cannot_be_uploaded_is_kept_here_and_the_error_says_how_to_push_it(bucket: InBucket) -> None:
     backend = bucket.reopen()
     version = backend.write("gemma", EMPTY, over="")
-    kept = bucket.folder / ".tpudeploy" / "errored" / "gemma.json"
+    errored = bucket.folder / ".tpudeploy" / "errored" / "gemma.json"
     for fault, error in (("unavailable", errors.Fault), ("iam-denied", errors.Denied)):
         bucket.emulator.script({"fault": fault, "method": INSERT})
         with pytest.raises(error) as caught:
             backend.write("gemma", FULL, over=version)
-        assert f"tpudeploy state push {kept}" in caught.value.hint
-        assert json.loads(kept.read_text(encoding="utf-8"))["serial"] == FULL.serial
-        assert (kept.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
+        assert f"tpudeploy state push {errored}" in caught.value.hint
+        assert json.loads(errored.read_text(encoding="utf-8"))["serial"] == FULL.serial
+        assert (errored.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
         with pytest.raises(error) as later:
             backend.lock("gemma", "apply")
-        assert f"tpudeploy state push {kept}" in later.value.hint
+        assert f"tpudeploy state push {errored}" in later.value.hint
         bucket.emulator._cloud.troubles.clear()
     backend.write("gemma", FULL, over=version)
-    assert not kept.exists()
+    assert not errored.exists()
 
 
 def test_a_state_that_can_be_kept_nowhere_is_said_to_be_so(bucket: InBucket) -> None:
@@ -321,27 +321,27 @@ def test_a_bucket_that_is_not_there_is_no_empty_state(tmp_path: Path) -> None:
 
 
 def test_a_history_is_bounded_and_keeps_the_latest(bucket: InBucket) -> None:
-    put = bucket.emulator._cloud.objects
+    objects = bucket.emulator._cloud.objects
     backend = bucket.reopen()
     backend.record(GRANTED)
-    (first,) = put.under(BUCKET, f"{PREFIX}/zones/")
+    (first,) = objects.under(BUCKET, f"{PREFIX}/zones/")
     for n in range(1000):
         name = first.name.replace("-", f"-{n:04}")
-        put._live[BUCKET, name] = replace(first, name=name)
+        objects._live[BUCKET, name] = replace(first, name=name)
     backend.record(REFUSED)
     history = backend.history()
     assert len(history) == 1000
     assert history[-1] == REFUSED
-    assert sent(bucket, "GET", "zones") == 1
+    assert count_requests(bucket, "GET", "zones") == 1
 
 
 def test_a_text_that_no_metadata_holds_is_cut(bucket: InBucket) -> None:
     backend = bucket.reopen()
     backend.record(replace(REFUSED, text="\U0001f525" * 5000))
-    (found,) = backend.history()
-    assert replace(found, text=REFUSED.text) == REFUSED
-    assert found.text
-    assert set(found.text) == {"\U0001f525"}
+    (trace,) = backend.history()
+    assert replace(trace, text=REFUSED.text) == REFUSED
+    assert trace.text
+    assert set(trace.text) == {"\U0001f525"}
 
 
 def test_those_who_record_at_the_same_time_lose_nothing(bucket: InBucket) -> None:
@@ -352,8 +352,8 @@ def test_those_who_record_at_the_same_time_lose_nothing(bucket: InBucket) -> Non
 
     with ThreadPoolExecutor(max_workers=3) as pool:
         list(pool.map(record, range(3)))
-    found = sorted((t.kind, t.at) for t in bucket.reopen().history())
-    assert found == [(f"writer {w}", float(n)) for w in range(3) for n in range(20)]
+    traces = sorted((t.kind, t.at) for t in bucket.reopen().history())
+    assert traces == [(f"writer {w}", float(n)) for w in range(3) for n in range(20)]
 
 
 @pytest.mark.parametrize("fault", ["unavailable", "iam-denied"])
@@ -368,7 +368,7 @@ def test_a_history_that_cannot_be_reached_is_an_error_of_the_state(bucket: InBuc
 def test_a_step_costs_six_requests_and_opening_none(bucket: InBucket) -> None:
     workspace = bucket.open()
     backend = workspace.adapters.states
-    assert sum(sent(bucket, method) for method in ("GET", "POST", "DELETE")) == 0
+    assert sum(count_requests(bucket, method) for method in ("GET", "POST", "DELETE")) == 0
     version = backend.write("gemma", EMPTY, over="")
     began = len(bucket.emulator.requests)
     lease = backend.lock("gemma", "apply")
@@ -427,11 +427,11 @@ def test_without_googles_library_the_error_says_what_to_install(bucket: InBucket
 
 def once(deed: Callable[[], object]) -> Callable[[], None]:
     """As a hook of the clock, at its first step alone: what the deed itself waits for does not call it again."""
-    left = [deed]
+    deeds = [deed]
 
     def hook() -> None:
-        if left:
-            left.pop()()
+        if deeds:
+            deeds.pop()()
 
     return hook
 

@@ -23,15 +23,15 @@ def test_a_lock_of_another_process_ends_with_that_process_whatever_ends_it(tmp_p
     with holding(tmp_path, "gemma", who="alice@laptop") as process:
         with pytest.raises(errors.StateLocked, match=f"alice@laptop .process {process.pid}"):
             backend.lock("gemma", "apply")
-        held = backend.holder("gemma")
-        assert held is not None
-        assert (held.who, held.pid, held.operation) == ("alice@laptop", process.pid, "apply")
+        holder = backend.holder("gemma")
+        assert holder is not None
+        assert (holder.who, holder.pid, holder.operation) == ("alice@laptop", process.pid, "apply")
         with pytest.raises(errors.StateError, match=r"alice@laptop .*which still runs"):
-            backend.force_unlock(held.id)
+            backend.force_unlock(holder.id)
         process.kill()
         process.wait()
         assert backend.holder("gemma") is None
-        assert backend.force_unlock(held.id) == "gemma"
+        assert backend.force_unlock(holder.id) == "gemma"
         backend.unlock(backend.lock("gemma", "apply"))
 
 
@@ -71,8 +71,8 @@ def test_a_history_that_was_cut_off_or_written_by_others_keeps_its_other_lines(t
 
 def test_two_who_record_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     record_much(tmp_path, writers=2, lines=200)
-    found = opened(tmp_path).history()
-    assert sorted((t.kind, t.at) for t in found) == [(f"writer {w}", float(n)) for w in range(2) for n in range(200)]
+    traces = opened(tmp_path).history()
+    assert sorted((t.kind, t.at) for t in traces) == [(f"writer {w}", float(n)) for w in range(2) for n in range(200)]
 
 
 def test_a_history_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
@@ -87,8 +87,8 @@ def test_a_history_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
 def test_a_writer_that_is_killed_leaves_the_last_whole_state_or_the_one_before(tmp_path: Path, after: int) -> None:
     answer = kill_a_writer(tmp_path, after=after)
     backend = opened(tmp_path)
-    found = backend.read("gemma")
-    assert found.state is not None
-    assert found.state.serial in {answer, answer + 1}
+    stored = backend.read("gemma")
+    assert stored.state is not None
+    assert stored.state.serial in {answer, answer + 1}
     assert backend.names() == ("gemma",)
-    backend.write("gemma", replace(found.state, serial=found.state.serial + 1), over=found.version)
+    backend.write("gemma", replace(stored.state, serial=stored.state.serial + 1), over=stored.version)

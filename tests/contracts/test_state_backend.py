@@ -47,8 +47,8 @@ def test_a_state_that_was_never_written_is_empty(reopen: Callable[[], StateBacke
 @pytest.mark.parametrize("state", [EMPTY, FULL], ids=["empty", "full"])
 def test_what_was_written_is_what_is_read(reopen: Callable[[], StateBackend], state: State) -> None:
     version = reopen().write("gemma", state, over="")
-    found = reopen().read("gemma")
-    assert (found.state, found.version) == (state, version)
+    stored = reopen().read("gemma")
+    assert (stored.state, stored.version) == (state, version)
     assert reopen().names() == ("gemma",)
 
 
@@ -169,9 +169,9 @@ def test_a_lock_names_the_page_of_the_pipeline_that_holds_it(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with locked(reopen(), "gemma"):
-        found = reopen().holder("gemma")
-        assert found is not None
-        assert (found.run_url, found.host) == (url, socket.gethostname())
+        current_holder = reopen().holder("gemma")
+        assert current_holder is not None
+        assert (current_holder.run_url, current_holder.host) == (url, socket.gethostname())
         with pytest.raises(errors.StateLocked, match=url or "apply"):
             reopen().lock("gemma", "destroy")
 
@@ -203,6 +203,6 @@ def test_the_last_states_are_kept_and_no_more_than_can_be_used(reopen: Callable[
     version = ""
     for serial in range(30):
         version = reopen().write("gemma", replace(EMPTY, serial=serial), over=version)
-    kept = [state.serial for state in reopen().earlier("gemma")]
-    assert kept == list(range(28, 28 - len(kept), -1))
-    assert 10 <= len(kept) <= 20
+    serials = [state.serial for state in reopen().earlier("gemma")]
+    assert serials == list(range(28, 28 - len(serials), -1))
+    assert 10 <= len(serials) <= 20

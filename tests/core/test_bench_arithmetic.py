@@ -20,11 +20,11 @@ from tpudeploy.domain.load import Answer, Observation, Point
 from tpudeploy.sizing.serve import Service
 
 
-def answer(sent: float, first: float, *later: float, turn: int = 1, tokens: int | None = None) -> Answer:
+def answer(sent_at: float, first: float, *later: float, turn: int = 1, tokens: int | None = None) -> Answer:
     arrivals = (first, *later)
     return Answer(
         turn=turn,
-        sent_at=sent,
+        sent_at=sent_at,
         ended_at=arrivals[-1],
         arrivals=arrivals,
         prompt_tokens=100,
@@ -39,51 +39,51 @@ def observed(*answers: Answer, window: tuple[float, float]) -> Observation:
 def test_a_rate_is_right_though_requests_are_as_long_as_a_third_of_the_window() -> None:
     """64 streams of 6.8 s requests, in step: 9.41 a second, of which a 20 s window sees the ends of 6.4 a second."""
     waves = [answer(6.8 * n, 6.8 * n + 0.8, 6.8 * (n + 1), turn=n) for n in range(6) for _ in range(64)]
-    found = figures(observed(*waves, window=(6.8, 26.8)), Slo())
-    assert found.requests_per_second == pytest.approx(64 / 6.8)
+    measured = figures(observed(*waves, window=(6.8, 26.8)), Slo())
+    assert measured.requests_per_second == pytest.approx(64 / 6.8)
     assert of_client(observed(*waves, window=(6.8, 26.8))).streams_mean == pytest.approx(64)
 
 
 def test_latencies_are_those_of_every_request_but_the_warm_up() -> None:
-    found = figures(
+    measured = figures(
         observed(answer(0, 90, turn=0), answer(90, 91, 93, 97), answer(91, 93, 94, 95), window=(90, 100)), Slo()
     )
-    assert found.requests == 2
-    assert found.ttft_seconds is not None
-    assert (found.ttft_seconds.count, found.ttft_seconds.mean, found.ttft_seconds.most) == (2, 1.5, 2)
-    assert found.itl_seconds is not None
-    assert (found.itl_seconds.count, found.itl_seconds.mean) == (4, 2)
-    assert found.e2e_seconds is not None
-    assert found.e2e_seconds.p50 == pytest.approx(5.5)
+    assert measured.requests == 2
+    assert measured.ttft_seconds is not None
+    assert (measured.ttft_seconds.count, measured.ttft_seconds.mean, measured.ttft_seconds.most) == (2, 1.5, 2)
+    assert measured.itl_seconds is not None
+    assert (measured.itl_seconds.count, measured.itl_seconds.mean) == (4, 2)
+    assert measured.e2e_seconds is not None
+    assert measured.e2e_seconds.p50 == pytest.approx(5.5)
 
 
 def test_pieces_of_several_tokens_are_told_apart_from_tokens() -> None:
     """Three pieces of four tokens each, as an engine that speculates sends them."""
-    found = figures(observed(answer(0, 1, 2, 3, tokens=12), window=(0, 4)), Slo())
-    assert found.itl_seconds is not None
-    assert found.itl_seconds.mean == 1
-    assert found.tpot_seconds is not None
-    assert found.tpot_seconds.mean == pytest.approx(2 / 11)
-    assert found.output_tokens_per_second == pytest.approx(12 / 4)
+    measured = figures(observed(answer(0, 1, 2, 3, tokens=12), window=(0, 4)), Slo())
+    assert measured.itl_seconds is not None
+    assert measured.itl_seconds.mean == 1
+    assert measured.tpot_seconds is not None
+    assert measured.tpot_seconds.mean == pytest.approx(2 / 11)
+    assert measured.output_tokens_per_second == pytest.approx(12 / 4)
 
 
 def test_goodput_is_of_requests_that_keep_every_part_of_the_objective() -> None:
-    seen = observed(answer(0, 1, 2), answer(0, 3, 4), answer(0, 1, 4), answer(0, 1), window=(0, 4))
-    rate = figures(seen, Slo()).requests_per_second
+    observation = observed(answer(0, 1, 2), answer(0, 3, 4), answer(0, 1, 4), answer(0, 1), window=(0, 4))
+    rate = figures(observation, Slo()).requests_per_second
     assert rate is not None
     for slo, share in (
         (Slo(ttft_seconds=2), 3 / 4),
         (Slo(tpot_seconds=2), 3 / 4),
         (Slo(ttft_seconds=2, tpot_seconds=2), 2 / 4),
     ):
-        assert figures(seen, slo).goodput_requests_per_second == pytest.approx(rate * share)
+        assert figures(observation, slo).goodput_requests_per_second == pytest.approx(rate * share)
 
 
 def _line(model: str, kind: str) -> Roofline:
-    known, accelerator = families.find_model(model), catalog.accelerator_type(kind)
-    assert known is not None
+    family, accelerator = families.find_model(model), catalog.accelerator_type(kind)
+    assert family is not None
     assert accelerator is not None
-    return Roofline(model=known, accelerator=accelerator, devices=accelerator.devices)
+    return Roofline(model=family, accelerator=accelerator, devices=accelerator.devices)
 
 
 def test_the_published_475552_tokens_a_second_would_be_most_of_four_chips_before_attention() -> None:
@@ -117,19 +117,19 @@ def test_a_measured_grid_of_e2b_on_one_chip_is_far_from_its_peak() -> None:
 def test_an_engine_of_which_no_profile_is_known_is_taken_at_its_word(
     engine: dict[str, str], streams: int, context: int, service: Service | None
 ) -> None:
-    found = feasible(Point(concurrency=streams, context_tokens=context, output_tokens=10), None, engine)
-    assert (None if found is None else found.service) == service
+    feasibility = feasible(Point(concurrency=streams, context_tokens=context, output_tokens=10), None, engine)
+    assert (None if feasibility is None else feasibility.service) == service
 
 
 @pytest.mark.parametrize("context", [1, 4, 8, 9, 300])
 def test_prompts_have_their_length_and_none_is_another_ones_beginning(context: int) -> None:
-    made = prompts(context, seed=7)
-    texts = [f"[{made.own(number)}{made.rest}]" for number in range(1, 200)]
+    drawn = prompts(context, seed=7)
+    texts = [f"[{drawn.own(number)}{drawn.rest}]" for number in range(1, 200)]
     tokens = [json.loads(text) for text in texts]
     assert {len(each) for each in tokens} == {context}
     assert len({tuple(each[:16]) for each in tokens}) == len(tokens)
     assert len(set(map(len, texts))) == 1
-    assert prompts(context, seed=8).own(1) != made.own(1) or context < 8
+    assert prompts(context, seed=8).own(1) != drawn.own(1) or context < 8
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_prompts_have_the_ids_of_one_length_that_a_vocabulary_has_most_of(
 ) -> None:
     ids = ids_within(vocabulary)
     assert (ids.first, ids.last) == (first, last)
-    made = prompts(300, seed=7, vocabulary=vocabulary)
-    tokens = json.loads(f"[{made.own(1)}{made.rest}]")
+    texts = prompts(300, seed=7, vocabulary=vocabulary)
+    tokens = json.loads(f"[{texts.own(1)}{texts.rest}]")
     assert all(first <= token <= last for token in tokens)
-    assert len({len(f"{made.own(number)}{made.rest}") for number in range(50)}) == 1
+    assert len({len(f"{texts.own(number)}{texts.rest}") for number in range(50)}) == 1
 
 
 def test_numbers_double_within_a_span_and_come_in_order_once() -> None:
@@ -172,10 +172,10 @@ def test_sizes_of_one_generation_are_compared_whatever_their_names_look_like() -
 
 
 def test_a_device_of_two_on_a_chip_has_half_of_its_peaks() -> None:
-    known, chip = families.find_model("google/gemma-4-E2B-it"), catalog.accelerator_type("tpu7x-4")
-    assert known is not None
+    family, chip = families.find_model("google/gemma-4-E2B-it"), catalog.accelerator_type("tpu7x-4")
+    assert family is not None
     assert chip is not None
-    whole = Roofline(model=known, accelerator=chip, devices=chip.devices)
-    device = Roofline(model=known, accelerator=chip, devices=1)
+    whole = Roofline(model=family, accelerator=chip, devices=chip.devices)
+    device = Roofline(model=family, accelerator=chip, devices=1)
     rates = Figures(requests=1, requests_failed=0, input_tokens_per_second=1000.0, output_tokens_per_second=100.0)
     assert device.peak_share(rates) == pytest.approx(8 * (whole.peak_share(rates) or 0.0))

@@ -25,25 +25,25 @@ placement: {provisioning: [spot]}
 
 
 def test_both_buckets_are_found_in_the_script(tmp_path: Path) -> None:
-    found = _read_back(_resolved(tmp_path, PROFILE))
-    assert found.model == {"id": "google/gemma-4-E2B-it", "mirror": "gs://bucket/gemma"}
-    assert found.serving["xla_cache_bucket"] == "gs://bucket/xla/deep"
-    assert "args" not in found.serving
-    assert list(found.serving["volumes"] or ()) == ["/var/lib/tpudeploy/hf", "/var/lib/tpudeploy/xla"]  # type: ignore[arg-type]  # a mapping
+    server = _read_back(_resolved(tmp_path, PROFILE))
+    assert server.model == {"id": "google/gemma-4-E2B-it", "mirror": "gs://bucket/gemma"}
+    assert server.serving["xla_cache_bucket"] == "gs://bucket/xla/deep"
+    assert "args" not in server.serving
+    assert list(server.serving["volumes"] or ()) == ["/var/lib/tpudeploy/hf", "/var/lib/tpudeploy/xla"]  # type: ignore[arg-type]  # a mapping
 
 
 def test_without_buckets_none_is_written(tmp_path: Path) -> None:
     plain = PROFILE.replace(', mirror: "gs://bucket/gemma"', "").replace(
         "  xla_cache_bucket: gs://bucket/xla/deep\n", ""
     )
-    found = _read_back(_resolved(tmp_path, plain))
-    assert found.model == {"id": "google/gemma-4-E2B-it"}
-    assert "xla_cache_bucket" not in found.serving
+    server = _read_back(_resolved(tmp_path, plain))
+    assert server.model == {"id": "google/gemma-4-E2B-it"}
+    assert "xla_cache_bucket" not in server.serving
 
 
 def test_a_name_of_ones_own_stays_the_name_of_a_mirrored_model(tmp_path: Path) -> None:
-    named = PROFILE.replace("  max_model_len", "  args: {served-model-name: mine}\n  max_model_len")
-    words = _resolved(tmp_path, named).container.serve
+    with_name = PROFILE.replace("  max_model_len", "  args: {served-model-name: mine}\n  max_model_len")
+    words = _resolved(tmp_path, with_name).container.serve
     assert words.count("--served-model-name") == 1
     assert words[words.index("--served-model-name") + 1] == "mine"
 
@@ -76,7 +76,7 @@ def _resolved(folder: Path, profile: str) -> Deployment:
     return resolve(parse(str(file), FileReader(), environment={}), assets.templates(), project="p")
 
 
-def _read_back(of: Deployment) -> ScriptServer:
-    found = read_script(str(of.startup_script))
-    assert found is not None
-    return found
+def _read_back(deployment: Deployment) -> ScriptServer:
+    server = read_script(str(deployment.startup_script))
+    assert server is not None
+    return server

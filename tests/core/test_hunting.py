@@ -119,9 +119,9 @@ def test_zones_open_as_often_as_the_setting_says(reopening: Reopening) -> None:
 
 
 def test_policies_see_the_same_world_whoever_looks_first() -> None:
-    kept, fresh = (world(KINDS["2 h"], 5, 0) for _ in range(2))
+    stored, fresh = (world(KINDS["2 h"], 5, 0) for _ in range(2))
     those = tuple(policies(NAMES, (4,), (FLEX, SPOT)).values())
-    assert [policy(kept) for policy in those] == [policy(fresh) for policy in those[::-1]][::-1]
+    assert [policy(stored) for policy in those] == [policy(fresh) for policy in those[::-1]][::-1]
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ def test_a_setting_without_shared_gaps_is_the_same_world_however_zones_would_reo
 )
 def test_the_table_says_which_goals_are_not_met(is_lured: bool, ours: float, sweep: float, missed: list[str]) -> None:
     worlds = [10.0 * (i + 1) for i in range(50)]
-    found = not_met(Kind(setting=KINDS["2 h"], is_lured=is_lured), worlds, ours, sweep)
-    assert [str(goal).removeprefix(f"here: {row(8)}: ").partition(";")[0] for goal in found] == missed
-    assert all("The interval does not include it." in str(goal) for goal in found)
+    unmet = not_met(Kind(setting=KINDS["2 h"], is_lured=is_lured), worlds, ours, sweep)
+    assert [str(goal).removeprefix(f"here: {row(8)}: ").partition(";")[0] for goal in unmet] == missed
+    assert all("The interval does not include it." in str(goal) for goal in unmet)
 
 
 def test_an_interval_holds_what_the_worlds_cannot_tell() -> None:

@@ -21,9 +21,9 @@ MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_
 @pytest.fixture
 def budget(tmp_path: Path) -> HbmBudget:
     (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
-    found = sized(Profile.load(tmp_path / "gemma.yaml")).budget
-    assert isinstance(found, HbmBudget)
-    return found
+    budget = sized(Profile.load(tmp_path / "gemma.yaml")).budget
+    assert isinstance(budget, HbmBudget)
+    return budget
 
 
 def _at(detail: str, took: float | None) -> BootReport:
@@ -56,15 +56,17 @@ def test_a_start_that_runs_twice_as_fast_has_half_as_long_to_compile(budget: Hbm
 def test_time_that_passes_before_the_first_graph_shortens_what_is_left_and_never_below_what_follows(
     budget: HbmBudget,
 ) -> None:
-    left = [stage(_at("Starting the container", took), budget, now=1000.0).left_seconds for took in (0, 30, 500)]
+    seconds_left = [
+        stage(_at("Starting the container", took), budget, now=1000.0).left_seconds for took in (0, 30, 500)
+    ]
     plan = budget.start
     rest = plan.cold_seconds - plan.process_seconds
-    assert left == pytest.approx([plan.cold_seconds, plan.cold_seconds - 30, rest])
+    assert seconds_left == pytest.approx([plan.cold_seconds, plan.cold_seconds - 30, rest])
 
 
 def test_more_graphs_than_were_planned_are_counted_without_an_end(budget: HbmBudget) -> None:
-    found = stage(_at("Compiling graph 250", 400), budget, now=1000.0)
-    assert progress(found, "").startswith("compiling 250, about ")
+    current = stage(_at("Compiling graph 250", 400), budget, now=1000.0)
+    assert progress(current, "").startswith("compiling 250, about ")
 
 
 @pytest.mark.parametrize(
@@ -88,21 +90,21 @@ def test_more_graphs_than_were_planned_are_counted_without_an_end(budget: HbmBud
     ],
 )
 def test_each_stage_has_its_words(budget: HbmBudget, phase: BootPhase, detail: str, words: str) -> None:
-    found = stage(BootReport(phase=phase, detail=detail, started=900.0), budget, now=1000.0)
-    assert progress(found, detail).startswith(words)
+    current = stage(BootReport(phase=phase, detail=detail, started=900.0), budget, now=1000.0)
+    assert progress(current, detail).startswith(words)
 
 
 def test_the_layers_of_the_image_are_told_in_per_cent(budget: HbmBudget) -> None:
-    found = stage(BootReport(phase=BootPhase.IMAGE, detail="Pulling the image", pulled=40), budget, now=1000.0)
-    answer = progress(found, "Pulling the image")
+    current = stage(BootReport(phase=BootPhase.IMAGE, detail="Pulling the image", pulled=40), budget, now=1000.0)
+    answer = progress(current, "Pulling the image")
     assert answer.startswith("Pulling the image (40 % of the image's layers), at least ")
 
 
 def test_when_an_earlier_container_was_started_says_nothing_of_the_next(budget: HbmBudget) -> None:
-    found = stage(BootReport(phase=BootPhase.IMAGE, detail="Pulling the image", started=10.0), budget, now=1000.0)
-    assert found.left_seconds == budget.start.cold_seconds
+    progress = stage(BootReport(phase=BootPhase.IMAGE, detail="Pulling the image", started=10.0), budget, now=1000.0)
+    assert progress.left_seconds == budget.start.cold_seconds
 
 
 def test_without_a_plan_nothing_is_foretold() -> None:
-    found = stage(_at("Compiling graph 7", 100), Unsized(because="the model is not known"), now=1000.0)
-    assert progress(found, "") == "compiling 7"
+    current = stage(_at("Compiling graph 7", 100), Unsized(because="the model is not known"), now=1000.0)
+    assert progress(current, "") == "compiling 7"

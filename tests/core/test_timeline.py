@@ -22,31 +22,31 @@ serving 480
 
 
 def test_the_longest_way_leaves_out_what_ran_beside_it() -> None:
-    found = timeline("gemma[0]", "slice", SIDE_BY_SIDE, None)
-    assert found is not None
-    assert [phase.name for phase in found.critical] == ["docker", "image", "imports", "weights"]
-    assert found.is_whole
+    boot = timeline("gemma[0]", "slice", SIDE_BY_SIDE, None)
+    assert boot is not None
+    assert [phase.name for phase in boot.critical] == ["docker", "image", "imports", "weights"]
+    assert boot.is_whole
 
 
 def test_the_machines_own_account_tells_the_same_of_what_it_gathered() -> None:
-    found = timeline("gemma[0]", "slice", "", _report(ACCOUNT))
-    assert found is not None
-    assert {p.name: (p.began, p.seconds) for p in found.reading.phases} == {
+    boot = timeline("gemma[0]", "slice", "", _report(ACCOUNT))
+    assert boot is not None
+    assert {p.name: (p.began, p.seconds) for p in boot.reading.phases} == {
         "docker": (0, 5),
         "secrets": (5, 1),
         "mirror": (5, 60),
         "image": (5, 300),
         "container": (305, 75),
     }
-    assert [phase.name for phase in found.critical] == ["docker", "image", "container"]
-    assert not found.is_whole
+    assert [phase.name for phase in boot.critical] == ["docker", "image", "container"]
+    assert not boot.is_whole
 
 
 def test_a_part_that_never_ended_is_shown_as_unfinished() -> None:
-    found = timeline("gemma[0]", "slice", "", _report("booted 100\ndocker 100\nimage 103\n"))
-    assert found is not None
-    assert {p.name: p.seconds for p in found.reading.phases} == {"docker": 3, "image": None}
-    assert not found.reading.is_serving
+    boot = timeline("gemma[0]", "slice", "", _report("booted 100\ndocker 100\nimage 103\n"))
+    assert boot is not None
+    assert {p.name: p.seconds for p in boot.reading.phases} == {"docker": 3, "image": None}
+    assert not boot.reading.is_serving
 
 
 def test_words_that_are_none_of_ours_draw_nothing() -> None:

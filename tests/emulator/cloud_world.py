@@ -56,20 +56,20 @@ class World:
         spec = {"parent": where, "nodeId": settings.pop("node_id", name), "node": node}
         body = {"tpu": {"nodeSpec": [spec]}, "provisioningModel": "SPOT"} | settings
         calls = self.alpha.projects().locations().queuedResources()
-        made: dict[str, Any] = calls.create(
+        operation: dict[str, Any] = calls.create(
             parent=where, queuedResourceId=name, requestId=request_id, body=body
         ).execute(num_retries=0)
-        return made
+        return operation
 
     def delete(self, name: str = "a", zone: str = ZONE, **how: Any) -> dict[str, Any]:
         calls = self.alpha.projects().locations().queuedResources()
-        made: dict[str, Any] = calls.delete(name=qr(name, zone), **how).execute(num_retries=0)
-        return made
+        operation: dict[str, Any] = calls.delete(name=qr(name, zone), **how).execute(num_retries=0)
+        return operation
 
     def get(self, name: str = "a", zone: str = ZONE) -> dict[str, Any]:
         calls = self.alpha.projects().locations().queuedResources()
-        found: dict[str, Any] = calls.get(name=qr(name, zone)).execute(num_retries=0)
-        return found
+        request: dict[str, Any] = calls.get(name=qr(name, zone)).execute(num_retries=0)
+        return request
 
     def state(self, name: str = "a", zone: str = ZONE) -> str:
         """`ABSENT` for a 404."""
@@ -85,8 +85,8 @@ class World:
 
     def operation(self, begun: Mapping[str, Any]) -> dict[str, Any]:
         calls = self.alpha.projects().locations().operations()
-        found: dict[str, Any] = calls.get(name=begun["name"]).execute(num_retries=0)
-        return found
+        operation: dict[str, Any] = calls.get(name=begun["name"]).execute(num_retries=0)
+        return operation
 
     def grow(self, name: str = "a", zone: str = ZONE, *, until: str = "ACTIVE", most: float = 3600.0) -> None:
         """Let time pass, a second at a time, until the slice is in this state."""
@@ -151,5 +151,5 @@ def refused(http: int, status: str, text: str = "") -> Iterator[None]:
 
 
 def _error(raised: HttpError) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(raised.content)["error"]
-    return found
+    error: dict[str, Any] = json.loads(raised.content)["error"]
+    return error

@@ -105,13 +105,13 @@ class ComputeWorld(World):
 
     def until(self, status: str, name: str = "a", zone: str = ZONE, *, most: float = 3600.0) -> list[str]:
         """Let time pass, a second at a time, until the instance has this status; return those on the way."""
-        ends, seen = self.clock.now() + most, [self.status(name, zone)]
-        while seen[-1] != status:
-            assert self.clock.now() < ends, f"{name} is {seen[-1]}, not {status}, after {most} s"
+        ends, statuses = self.clock.now() + most, [self.status(name, zone)]
+        while statuses[-1] != status:
+            assert self.clock.now() < ends, f"{name} is {statuses[-1]}, not {status}, after {most} s"
             self.clock.sleep(1.0)
-            if (now := self.status(name, zone)) != seen[-1]:
-                seen.append(now)
-        return seen
+            if (now := self.status(name, zone)) != statuses[-1]:
+                statuses.append(now)
+        return statuses
 
 
 def world(*trouble: Mapping[str, Any], **settings: Any) -> AbstractContextManager[ComputeWorld]:

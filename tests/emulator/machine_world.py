@@ -68,16 +68,16 @@ class World:
             note_unsupported=self.unsupported.append,
             secret=lambda resource: self.secrets.get(resource, (404, f"Secret [{resource}] not found.")),
         )
-        made = Machine(facts, Behaviour(**behaviour))
-        self.machines.append(made)
-        return made
+        machine = Machine(facts, Behaviour(**behaviour))
+        self.machines.append(machine)
+        return machine
 
     def boot(self, script: str, **behaviour: Any) -> Machine:
         """Booted, and as far as it gets without time."""
-        made = self.machine(script, **behaviour)
-        made.boot()
-        made.settle()
-        return made
+        machine = self.machine(script, **behaviour)
+        machine.boot()
+        machine.settle()
+        return machine
 
     def pass_time(self, seconds: float, steps: int = 1) -> None:
         for _ in range(steps):

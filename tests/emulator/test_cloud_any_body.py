@@ -51,8 +51,8 @@ TREES = st.recursive(
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[World]:
-    with world() as made:
-        yield made
+    with world() as w:
+        yield w
 
 
 def mutated(tree: Any, path: list[int], value: Any) -> Any:

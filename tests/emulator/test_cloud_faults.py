@@ -263,9 +263,9 @@ def test_an_unlisted_slice_and_its_node_can_be_had_by_name_alone() -> None:
         w.create()
         w.grow()
         assert w.node().name.endswith("/nodes/a")
-        assert [of.list(parent=where).execute() for of in listed] == [{"queuedResources": []}, {"nodes": []}]
+        assert [calls.list(parent=where).execute() for calls in listed] == [{"queuedResources": []}, {"nodes": []}]
         w.clock.sleep(70)
-        assert [len(next(iter(of.list(parent=where).execute().values()))) for of in listed] == [1, 1]
+        assert [len(next(iter(calls.list(parent=where).execute().values()))) for calls in listed] == [1, 1]
 
 
 def test_a_hidden_slice_exists_but_every_look_says_404() -> None:
@@ -312,15 +312,15 @@ def test_a_provisioning_loop_shows_and_hides_its_node_until_it_is_given_up() -> 
     with world({"fault": "provisioning-loop", "every": 60, "for": 600}) as w:
         w.create()
         w.grow(until="PROVISIONING")
-        seen = set()
+        states = set()
         for _ in range(8):
             w.clock.sleep(60)
             assert w.state() == "PROVISIONING"
             try:
-                seen.add(w.node().state.name)
+                states.add(w.node().state.name)
             except exceptions.NotFound:
-                seen.add("absent")
-        assert seen == {"CREATING", "absent"}
+                states.add("absent")
+        assert states == {"CREATING", "absent"}
         w.grow(until="SUSPENDED")
 
 
@@ -456,7 +456,7 @@ def test_error_ids_are_the_same_for_the_same_scenario() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "text"),
+    ("scenario", "text"),
     [
         ({"troubel": []}, "did you mean `trouble`?"),
         ({"trouble": [{"fault": "stokout"}]}, "did you mean `stockout`?"),
@@ -468,10 +468,10 @@ def test_error_ids_are_the_same_for_the_same_scenario() -> None:
         ({"trouble": 3}, "not iterable"),
     ],
 )
-def test_a_scenario_that_cannot_be_played_says_why(written: dict[str, object], text: str) -> None:
+def test_a_scenario_that_cannot_be_played_says_why(scenario: dict[str, object], text: str) -> None:
     with (
         pytest.raises(ScenarioInvalid, match=re.escape(text)),
-        emulator.running(clock=VirtualClock(), scenario=written),
+        emulator.running(clock=VirtualClock(), scenario=scenario),
     ):
         raise AssertionError("it ran")
 

@@ -15,11 +15,11 @@ PARENT = f"projects/p/locations/{ZONE}"
 def test_a_request_passes_every_state_on_its_way_up_and_never_skips_one() -> None:
     with world() as w:
         w.create()
-        seen = [w.state()]
+        states = [w.state()]
         for _ in range(10):
             w.clock.sleep(1)
-            seen.append(w.state())
-        assert list(dict.fromkeys(seen)) == ["CREATING", "WAITING_FOR_RESOURCES", "PROVISIONING", "ACTIVE"]
+            states.append(w.state())
+        assert list(dict.fromkeys(states)) == ["CREATING", "WAITING_FOR_RESOURCES", "PROVISIONING", "ACTIVE"]
 
 
 def test_the_create_operation_ends_when_the_request_is_queued_not_when_it_is_granted() -> None:
@@ -260,8 +260,10 @@ def test_the_same_life_on_v2_with_the_typed_client_waiting_for_its_operations() 
     with world() as w:
         node = tpu_v2.Node(accelerator_type="v6e-8", runtime_version="v2-alpha-tpuv6e")
         spec = tpu_v2.QueuedResource.Tpu.NodeSpec(parent=PARENT, node_id="a", node=node)
-        wanted = tpu_v2.QueuedResource(tpu={"node_spec": [spec]}, spot={})
-        begun = w.typed.create_queued_resource(parent=PARENT, queued_resource=wanted, queued_resource_id="a", timeout=5)
+        queued_resource = tpu_v2.QueuedResource(tpu={"node_spec": [spec]}, spot={})
+        begun = w.typed.create_queued_resource(
+            parent=PARENT, queued_resource=queued_resource, queued_resource_id="a", timeout=5
+        )
         w.clock.sleep(1)
         assert finished(begun).name == qr()
         w.grow()
@@ -275,7 +277,9 @@ def test_the_same_life_on_v2_with_the_typed_client_waiting_for_its_operations() 
 
 
 def _report(w: World) -> dict[str, str]:
-    found = w.typed.get_guest_attributes(request={"name": f"{PARENT}/nodes/a", "query_path": "tpudeploy/"}, timeout=5)
-    (written,) = [item.value for item in found.guest_attributes[0].query_value.items if item.key == "report"]
-    report: dict[str, str] = json.loads(written)
+    response = w.typed.get_guest_attributes(
+        request={"name": f"{PARENT}/nodes/a", "query_path": "tpudeploy/"}, timeout=5
+    )
+    (stored_report,) = [item.value for item in response.guest_attributes[0].query_value.items if item.key == "report"]
+    report: dict[str, str] = json.loads(stored_report)
     return report

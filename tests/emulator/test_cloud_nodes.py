@@ -30,8 +30,8 @@ def patch(w: World, mask: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def report(w: World, path: str = "tpudeploy/") -> dict[str, str]:
-    found = w.typed.get_guest_attributes(request={"name": NAME, "query_path": path}, timeout=5)
-    attributes = {item.key: item.value for item in found.guest_attributes[0].query_value.items}
+    response = w.typed.get_guest_attributes(request={"name": NAME, "query_path": path}, timeout=5)
+    attributes = {item.key: item.value for item in response.guest_attributes[0].query_value.items}
     return {key: str(value) for key, value in json.loads(attributes["report"]).items()} if attributes else {}
 
 
@@ -99,11 +99,11 @@ def test_a_patch_that_a_preemption_overtakes_fails_in_its_operation() -> None:
 def test_a_simulated_node_says_how_far_its_boot_has_come() -> None:
     with world(timings={"queued": 1, "waiting": 1, "provisioning": 1, "node_ready": 0, "boot": 100}) as w:
         grown(w, node={"metadata": {"tpudeploy-spec": "f00"}})
-        seen = []
+        states = []
         for _ in range(11):
-            seen.append(report(w)["phase"])
+            states.append(report(w)["phase"])
             w.clock.sleep(10)
-        assert list(dict.fromkeys(seen)) == ["booted", "docker", "image", "secrets", "starting", "serving"]
+        assert list(dict.fromkeys(states)) == ["booted", "docker", "image", "secrets", "starting", "serving"]
         assert report(w)["spec"] == "f00"
         assert "emulator" in report(w)["answer"]
 

@@ -87,7 +87,7 @@ def eventually(claim: Callable[[], bool]) -> bool:
 
 def processes_of(home: Path) -> list[str]:
     """Command lines of every process that speaks of our folder, or has it as its working folder."""
-    found = []
+    lines = []
     for folder in Path("/proc").iterdir():
         try:
             line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
@@ -95,8 +95,8 @@ def processes_of(home: Path) -> list[str]:
         except (OSError, ValueError):
             continue
         if str(home / "tmpdir") in f"{line} {where}":
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
 def has_ended(pid: int) -> bool:

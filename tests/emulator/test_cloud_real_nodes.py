@@ -20,8 +20,8 @@ say spec "$(curl -s -H 'Metadata-Flavor: Google' \\
 
 def report(w: World) -> dict[str, str]:
     request = {"name": f"projects/p/locations/{ZONE}/nodes/a", "query_path": "tpudeploy/"}
-    found = w.typed.get_guest_attributes(request=request, timeout=5)
-    return {item.key: item.value for item in found.guest_attributes[0].query_value.items}
+    response = w.typed.get_guest_attributes(request=request, timeout=5)
+    return {item.key: item.value for item in response.guest_attributes[0].query_value.items}
 
 
 def up(w: World) -> dict[str, Any]:

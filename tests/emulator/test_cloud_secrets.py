@@ -22,10 +22,10 @@ def read(w: World, secret: str) -> str:
         cache_discovery=False,
     )
     try:
-        found = client.projects().secrets().versions().access(name=secret).execute()
+        response = client.projects().secrets().versions().access(name=secret).execute()
     finally:
         client.close()
-    return b64decode(found["payload"]["data"]).decode()
+    return b64decode(response["payload"]["data"]).decode()
 
 
 def test_a_scenario_s_secret_is_read() -> None:

@@ -24,19 +24,19 @@ class World:
     def __init__(self, host: str, clock: VirtualClock, bucket: Bucket, emulator: Any) -> None:
         self.host, self.clock, self.bucket, self.emulator = host, clock, bucket, emulator
 
-    def put(self, content: bytes | str = b"{}", name: str = "a/b.json", **given: Any) -> int:
+    def put(self, content: bytes | str = b"{}", name: str = "a/b.json", **options: Any) -> int:
         blob = self.bucket.blob(name)
-        blob.metadata = given.pop("metadata", None)
-        blob.upload_from_string(content, content_type="application/json", **given, **ONCE)
+        blob.metadata = options.pop("metadata", None)
+        blob.upload_from_string(content, content_type="application/json", **options, **ONCE)
         return int(blob.generation)
 
-    def get(self, name: str = "a/b.json", **given: Any) -> tuple[bytes, int]:
+    def get(self, name: str = "a/b.json", **options: Any) -> tuple[bytes, int]:
         blob = self.bucket.blob(name)
-        content = blob.download_as_bytes(**given, **ONCE)
+        content = blob.download_as_bytes(**options, **ONCE)
         return content, int(blob.generation)
 
-    def delete(self, name: str = "a/b.json", **given: Any) -> None:
-        self.bucket.blob(name).delete(**given, **ONCE)
+    def delete(self, name: str = "a/b.json", **options: Any) -> None:
+        self.bucket.blob(name).delete(**options, **ONCE)
 
 
 @contextmanager
@@ -66,18 +66,18 @@ def test_what_was_uploaded_is_what_is_downloaded(content: bytes) -> None:
     with world() as w:
         generation = w.put(content, metadata={"who": "me"})
         assert w.get() == (content, generation)
-        found = w.bucket.get_blob("a/b.json", **ONCE)
-        assert (found.generation, found.metadata, found.size) == (generation, {"who": "me"}, len(content))
+        blob = w.bucket.get_blob("a/b.json", **ONCE)
+        assert (blob.generation, blob.metadata, blob.size) == (generation, {"who": "me"}, len(content))
 
 
 def test_generations_only_grow_even_where_no_time_passes_and_after_a_delete() -> None:
     with world() as w:
-        seen = [w.put(), w.put()]
+        generations = [w.put(), w.put()]
         w.delete()
-        seen.append(w.put())
+        generations.append(w.put())
         w.clock.sleep(1)
-        seen.append(w.put())
-        assert seen == sorted(set(seen))
+        generations.append(w.put())
+        assert generations == sorted(set(generations))
 
 
 def test_a_create_is_refused_where_there_is_one_and_a_write_where_it_moved() -> None:
@@ -102,9 +102,9 @@ def test_a_read_and_a_delete_hold_to_their_conditions() -> None:
             with pytest.raises(exceptions.PreconditionFailed):
                 deed(if_generation_match=first + 1)
         w.delete(if_generation_match=first)
-        for gone in (w.get, w.delete):
+        for call in (w.get, w.delete):
             with pytest.raises(exceptions.NotFound, match=r"No such object: bucket/a/b\.json"):
-                gone(if_generation_match=first)
+                call(if_generation_match=first)
 
 
 def test_what_has_not_changed_is_not_sent_again() -> None:
@@ -133,15 +133,15 @@ def test_a_list_goes_by_name_under_a_prefix_page_by_page() -> None:
 
 def test_with_versioning_what_was_replaced_or_deleted_can_still_be_had() -> None:
     with world(versioned_buckets=["bucket"]) as w:
-        made = [w.put(b"1"), w.put(b"2")]
+        generations = [w.put(b"1"), w.put(b"2")]
         w.delete()
-        made.append(w.put(b"3"))
+        generations.append(w.put(b"3"))
         w.put(name="b")
         client = w.bucket.client
-        found = [b.generation for b in client.list_blobs("bucket", prefix="a/", versions=True, page_size=2, **ONCE)]
-        assert found == made
-        assert [b.generation for b in client.list_blobs("bucket", prefix="a/", **ONCE)] == made[-1:]
-        old = w.bucket.blob("a/b.json", generation=made[1]).download_as_bytes(**ONCE)
+        listed = [b.generation for b in client.list_blobs("bucket", prefix="a/", versions=True, page_size=2, **ONCE)]
+        assert listed == generations
+        assert [b.generation for b in client.list_blobs("bucket", prefix="a/", **ONCE)] == generations[-1:]
+        old = w.bucket.blob("a/b.json", generation=generations[1]).download_as_bytes(**ONCE)
         assert old == b"2"
 
 
@@ -206,7 +206,7 @@ INSERT = "storage.objects.insert"
 
 
 @pytest.mark.parametrize(
-    ("fault", "raised", "done"),
+    ("fault", "raised", "is_done"),
     [
         ({"fault": "unavailable"}, exceptions.ServiceUnavailable, False),
         ({"fault": "backend-error"}, exceptions.InternalServerError, False),
@@ -220,13 +220,13 @@ INSERT = "storage.objects.insert"
     ids=lambda value: value["fault"] if isinstance(value, dict) else "",
 )
 def test_trouble_strikes_one_call_before_or_after_it_was_carried_out(
-    fault: dict[str, Any], raised: type[Exception], *, done: bool
+    fault: dict[str, Any], raised: type[Exception], *, is_done: bool
 ) -> None:
     with world({**fault, "method": INSERT, "call": 2}) as w:
         w.put(b"1")
         with pytest.raises(raised):
             w.put(b"2")
-        assert w.get()[0] == (b"2" if done else b"1")
+        assert w.get()[0] == (b"2" if is_done else b"1")
         w.put(b"3")
 
 

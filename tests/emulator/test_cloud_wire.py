@@ -69,10 +69,10 @@ def test_fields_of_the_alpha_are_unknown_to_v2(settings: dict[str, Any]) -> None
 def test_v2_does_not_show_what_only_the_alpha_can_say() -> None:
     with world() as w:
         w.create(runDuration={"maxRunDuration": "60s"}, node={"bootDiskConfig": {"diskSizeGb": "200"}})
-        shown = w.beta.projects().locations().queuedResources().get(name=qr()).execute()
+        response = w.beta.projects().locations().queuedResources().get(name=qr()).execute()
         assert "runDuration" in w.get()
-        assert "runDuration" not in shown
-        assert "bootDiskConfig" not in shown["tpu"]["nodeSpec"][0]["node"]
+        assert "runDuration" not in response
+        assert "bootDiskConfig" not in response["tpu"]["nodeSpec"][0]["node"]
 
 
 def test_the_typed_client_reads_operations_of_the_alpha() -> None:
@@ -116,8 +116,8 @@ def test_the_typed_client_sends_enums_as_numbers() -> None:
             accelerator_config=tpu_v2.AcceleratorConfig(type_=tpu_v2.AcceleratorConfig.Type.V6E, topology="1x1"),
         )
         spec = tpu_v2.QueuedResource.Tpu.NodeSpec(parent=PARENT, node_id="a", node=node)
-        wanted = tpu_v2.QueuedResource(tpu={"node_spec": [spec]})
-        w.typed.create_queued_resource(parent=PARENT, queued_resource=wanted, queued_resource_id="a", timeout=5)
+        request = tpu_v2.QueuedResource(tpu={"node_spec": [spec]})
+        w.typed.create_queued_resource(parent=PARENT, queued_resource=request, queued_resource_id="a", timeout=5)
         w.grow()
         assert w.node().accelerator_type == "v6e-1"
 
@@ -290,9 +290,9 @@ def test_operations_are_listed_cancelled_and_forgotten() -> None:
         assert [row["name"] for row in calls.list(name=PARENT).execute()["operations"]] == [name]
         assert name.startswith(f"{PARENT}/operations/operation-")
         calls.cancel(name=name).execute()
-        shown = calls.get(name=name).execute()
-        assert shown["metadata"]["cancelRequested"]
-        assert (shown["metadata"]["verb"], shown["metadata"]["target"]) == ("create", qr())
+        response = calls.get(name=name).execute()
+        assert response["metadata"]["cancelRequested"]
+        assert (response["metadata"]["verb"], response["metadata"]["target"]) == ("create", qr())
         calls.delete(name=name).execute()
         with refused(404, "NOT_FOUND"):
             calls.get(name=name).execute()
@@ -362,7 +362,7 @@ def test_what_is_no_json_or_no_path_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "shown"),
+    ("fields", "keys"),
     [
         ("queuedResources(name,state/state),nextPageToken", {"name", "state"}),
         ("queuedResources/createTime", {"createTime"}),
@@ -371,12 +371,12 @@ def test_what_is_no_json_or_no_path_is_refused() -> None:
         ("*", {"name", "createTime", "state", "tpu", "provisioningModel"}),
     ],
 )
-def test_a_partial_response_has_what_its_fields_name(fields: str, shown: set[str]) -> None:
+def test_a_partial_response_has_what_its_fields_name(fields: str, keys: set[str]) -> None:
     with world() as w:
         w.create()
         calls = w.alpha.projects().locations().queuedResources()
-        (found,) = calls.list(parent=PARENT, fields=fields).execute()["queuedResources"]
-        assert set(found) == shown
+        (response,) = calls.list(parent=PARENT, fields=fields).execute()["queuedResources"]
+        assert set(response) == keys
 
 
 def test_of_a_partial_response_nothing_else_is_shown_below_a_name() -> None:

@@ -15,9 +15,9 @@ def test_an_insert_s_operation_is_open_until_the_machine_runs() -> None:
         operation = w.insert()
         assert (operation["status"], operation["operationType"]) == ("PENDING", "insert")
         assert w.until("RUNNING") == ["ABSENT", "PROVISIONING", "STAGING", "RUNNING"]
-        done = w.done(operation)
-        assert (done["status"], done["progress"], "error" in done) == ("DONE", 100, False)
-        assert w.call("get")["id"] == done["targetId"]
+        finished = w.done(operation)
+        assert (finished["status"], finished["progress"], "error" in finished) == ("DONE", 100, False)
+        assert w.call("get")["id"] == finished["targetId"]
         assert w.emulator.live() == {"us-east5-b": {"a": "RUNNING"}}
         assert w.emulator.billed() == ("a",)
 
@@ -74,13 +74,13 @@ def test_operations_are_found_by_the_caller_s_request_id_and_by_their_target() -
         operation = w.insert(request_id=ID)
         w.insert("b")
 
-        def found(expression: str) -> list[str]:
+        def names_for(expression: str) -> list[str]:
             call = w.compute.zoneOperations().list(project="p", zone="us-east5-b", filter=expression)
             return [row["name"] for row in call.execute().get("items", ())]
 
-        assert found(f"clientOperationId={ID}") == [operation["name"]]
-        assert found(f'(targetLink="{operation["targetLink"]}")') == [operation["name"]]
-        assert found("operationType=delete") == []
+        assert names_for(f"clientOperationId={ID}") == [operation["name"]]
+        assert names_for(f'(targetLink="{operation["targetLink"]}")') == [operation["name"]]
+        assert names_for("operationType=delete") == []
         with refused(404, "notFound"):
             w.done({**operation, "name": "operation-other"})
 
@@ -103,15 +103,15 @@ def test_a_part_is_replaced_by_who_knows_its_fingerprint(method: str) -> None:
     with world() as w:
         w.insert()
         w.until("RUNNING")
-        known = {key: _fingerprint(w, field)}
-        operations = [w.call(method, body={**change, **known}), w.call(method, body={**change, **known})]
+        fingerprints = {key: _fingerprint(w, field)}
+        operations = [w.call(method, body={**change, **fingerprints}), w.call(method, body={**change, **fingerprints})]
         w.clock.sleep(10)
         assert "error" not in w.done(operations[0])
         assert w.error(operations[1])["code"] == "CONDITION_NOT_MET"
-        shown = w.call("get")[field]
-        assert shown == change["labels"] if field == "labels" else shown["items"] == change["items"]
+        value = w.call("get")[field]
+        assert value == change["labels"] if field == "labels" else value["items"] == change["items"]
         with refused(412, "conditionNotMet", "ingerprint"):
-            w.call(method, body={**change, **known})
+            w.call(method, body={**change, **fingerprints})
         with refused(412, "conditionNotMet"):
             w.call(method, body=change)
 

@@ -52,8 +52,8 @@ def test_a_request_that_lapses_vanishes_with_or_without_an_error(has_error: bool
         assert w.status() == "PENDING"
         w.clock.sleep(1)
         assert w.status() == "ABSENT"
-        done = w.done(operation)
-        assert (done["status"], "error" in done) == ("DONE", has_error)
+        finished = w.done(operation)
+        assert (finished["status"], "error" in finished) == ("DONE", has_error)
         assert w.emulator.live() == {}
 
 

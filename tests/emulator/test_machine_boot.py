@@ -14,9 +14,9 @@ from tpudeploy.emulator.clock import RealClock
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.stop()
+    fresh = World(tmp_path)
+    yield fresh
+    fresh.stop()
 
 
 def test_a_script_serves_and_reports_through_guest_attributes(world: World) -> None:

@@ -23,15 +23,15 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="loo
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path / "world")
-    made.folder.mkdir()
-    yield made
-    made.stop()
+    fresh = World(tmp_path / "world")
+    fresh.folder.mkdir()
+    yield fresh
+    fresh.stop()
 
 
 def record(world: World) -> dict[str, object]:
-    found: dict[str, object] = json.loads((world.root / ".emulator/containers/vllm.json").read_text())
-    return found
+    state: dict[str, object] = json.loads((world.root / ".emulator/containers/vllm.json").read_text())
+    return state
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -40,21 +40,21 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def processes_in(folder: Path) -> list[str]:
     """Whoever has its working directory there: the script's session, its shims, the stand-ins."""
-    found = []
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if process.joinpath("cwd").readlink().is_relative_to(folder):
-                found.append(process.joinpath("cmdline").read_text().replace("\0", " "))
+                processes.append(process.joinpath("cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
-    return found
+    return processes
 
 
 def wait_until_empty(folder: Path) -> list[str]:
     end = time.monotonic() + 10
-    while (left := processes_in(folder)) and time.monotonic() < end:
+    while (remaining := processes_in(folder)) and time.monotonic() < end:
         time.sleep(0.01)
-    return left
+    return remaining
 
 
 def test_nothing_outside_the_root_changes(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,10 +143,14 @@ def test_a_containers_name_cannot_lead_out_of_the_root(world: World, tmp_path: P
 def test_what_is_served_is_read_from_the_command_whatever_stands_around_it(steps: list[str], words: list[str]) -> None:
     serve = ["vllm", "serve", *words]
     plain, wrapped = find_serve(serve), find_serve(["/bin/bash", "-c", "…", "bash", str(len(steps)), *steps, *serve])
-    written = find_serve(["/bin/bash", "-c", f"pip install x && exec {shlex.join(serve)}"])
+    wrapped_with_setup = find_serve(["/bin/bash", "-c", f"pip install x && exec {shlex.join(serve)}"])
 
-    assert [found and found.words for found in (plain, wrapped)] == [tuple(words)] * 2
-    assert [found and found.has_setup for found in (plain, wrapped, written)] == [False, bool(steps), True]
+    assert [command and command.words for command in (plain, wrapped)] == [tuple(words)] * 2
+    assert [command and command.has_setup for command in (plain, wrapped, wrapped_with_setup)] == [
+        False,
+        bool(steps),
+        True,
+    ]
 
 
 @needs_proc

@@ -13,9 +13,9 @@ PRIVATE = "us-east5-docker.pkg.dev/demo/images/vllm:1"
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.stop()
+    fresh = World(tmp_path)
+    yield fresh
+    fresh.stop()
 
 
 @pytest.mark.parametrize(

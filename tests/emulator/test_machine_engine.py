@@ -35,9 +35,9 @@ PATIENCE = 20.0  # real seconds: engines do not run on the node's clock
 def world(tmp_path: Path) -> Iterator[World]:
     engine = tmp_path / "engine.py"
     engine.write_text(ENGINE, encoding="utf-8")
-    made = World(tmp_path, engine=(sys.executable, str(engine)))
-    yield made
-    made.stop()
+    fresh = World(tmp_path, engine=(sys.executable, str(engine)))
+    yield fresh
+    fresh.stop()
 
 
 def ordered(*words: str, has_avx512: bool = True, volumes: Sequence[str] = (), **environment: str) -> Order:
@@ -53,26 +53,26 @@ def ordered(*words: str, has_avx512: bool = True, volumes: Sequence[str] = (), *
 
 
 def test_an_engine_gets_the_containers_words_on_the_nodes_address() -> None:
-    made = ordered("m", "--port", "9", "--host=0.0.0.0", "--max-model-len", "1024", "--enforce-eager", KEY="value")
-    assert made.words == (
+    engine = ordered("m", "--port", "9", "--host=0.0.0.0", "--max-model-len", "1024", "--enforce-eager", KEY="value")
+    assert engine.words == (
         *("vllm", "serve", "m", "--max-model-len", "1024", "--enforce-eager"),
         *("--host", "127.0.0.2", "--port", "8000"),
     )
-    assert (made.environment, made.notes) == ({"KEY": "value"}, ())
+    assert (engine.environment, engine.notes) == ({"KEY": "value"}, ())
 
 
 def test_paths_of_the_container_become_those_of_the_nodes_disk() -> None:
     volumes = ("/node/var/weights:/weights", "/node/var/hf:/root/.cache/huggingface:ro", "/elsewhere:/other")
-    made = ordered(
+    engine = ordered(
         "/weights",
         "--chat-template=/weights/c.jinja",
         "/other/x",
         volumes=volumes,
         HF_HOME="/root/.cache/huggingface/h",
     )
-    assert made.words[2:5] == ("/node/var/weights", "--chat-template=/node/var/weights/c.jinja", "/other/x")
-    assert made.environment == {"HF_HOME": "/node/var/hf/h"}
-    assert made.notes == (
+    assert engine.words[2:5] == ("/node/var/weights", "--chat-template=/node/var/weights/c.jinja", "/other/x")
+    assert engine.environment == {"HF_HOME": "/node/var/hf/h"}
+    assert engine.notes == (
         "/weights is loaded from its place on the node's disk, which the engine's API gives as its model",
     )
 
@@ -91,23 +91,23 @@ def test_paths_of_the_container_become_those_of_the_nodes_disk() -> None:
     ],
 )
 def test_what_a_cpu_cannot_do_is_dropped_and_said(words: Sequence[str], note: str) -> None:
-    made = ordered("m", *words, "--seed", "1", has_avx512=False)
-    assert made.words[2:5] == ("m", "--seed", "1")
-    assert made.notes == (note,)
+    engine = ordered("m", *words, "--seed", "1", has_avx512=False)
+    assert engine.words[2:5] == ("m", "--seed", "1")
+    assert engine.notes == (note,)
 
 
 @pytest.mark.parametrize(
     "words", [("--tensor-parallel-size", "1"), ("--kv-cache-dtype", "bfloat16"), ("--no-such", "x")]
 )
 def test_everything_else_is_the_engines_to_accept_or_refuse(words: Sequence[str]) -> None:
-    made = ordered("m", *words, has_avx512=False)
-    assert (made.words[3:5], made.notes) == (tuple(words), ())
+    engine = ordered("m", *words, has_avx512=False)
+    assert (engine.words[3:5], engine.notes) == (tuple(words), ())
 
 
 def test_variables_of_a_tpu_build_are_dropped_and_said() -> None:
-    made = ordered("m", VLLM_TPU_BUCKET_PADDING_GAP="512", HF_HOME="/x")
-    assert made.environment == {"HF_HOME": "/x"}
-    assert made.notes == ("dropped the variable VLLM_TPU_BUCKET_PADDING_GAP: only a TPU build reads it",)
+    engine = ordered("m", VLLM_TPU_BUCKET_PADDING_GAP="512", HF_HOME="/x")
+    assert engine.environment == {"HF_HOME": "/x"}
+    assert engine.notes == ("dropped the variable VLLM_TPU_BUCKET_PADDING_GAP: only a TPU build reads it",)
 
 
 def test_a_container_is_the_engine_and_its_log_is_the_engines(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,9 +176,9 @@ def _ended(world: World) -> tuple[list[str], int | None]:
 
 def _await(look: Any, is_enough: Any) -> Any:
     end = time.monotonic() + PATIENCE
-    while not is_enough(seen := look()) and time.monotonic() < end:
+    while not is_enough(value := look()) and time.monotonic() < end:
         time.sleep(0.02)
-    return seen
+    return value
 
 
 def _lives(pid: int) -> bool:

@@ -26,9 +26,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.stop()
+    fresh = World(tmp_path)
+    yield fresh
+    fresh.stop()
 
 
 def events(reply: Reply) -> list[str]:
@@ -118,7 +118,7 @@ def test_a_completion_takes_text_tokens_and_lists(served: Machine, prompt: objec
 def test_a_stream_says_the_same_word_by_word(served: Machine, path: str, body: dict[str, object], read: object) -> None:
     whole = ask(served, path, body).tree
     stream = ask(served, path, body | {"stream": True, "stream_options": {"include_usage": True}})
-    *chunks, usage, done = events(stream)
+    *chunks, usage, end = events(stream)
     choices = [json.loads(chunk)["choices"][0] for chunk in chunks]
 
     assert callable(read)
@@ -127,7 +127,7 @@ def test_a_stream_says_the_same_word_by_word(served: Machine, path: str, body: d
     assert [choice["finish_reason"] for choice in choices[:-1]] == [None] * (len(choices) - 1)
     assert choices[-1]["finish_reason"] == whole["choices"][0]["finish_reason"]
     assert json.loads(usage)["usage"] == whole["usage"]
-    assert done == "[DONE]"
+    assert end == "[DONE]"
     assert stream.headers["Content-Type"].startswith("text/event-stream")
 
 

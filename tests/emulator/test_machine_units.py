@@ -14,9 +14,9 @@ LOOP = "LOOP='echo begun; while :; do sleep 10; done'\n"
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.stop()
+    fresh = World(tmp_path)
+    yield fresh
+    fresh.stop()
 
 
 def test_a_unit_runs_beside_the_script_and_is_gone_at_a_reboot(world: World) -> None:

@@ -48,7 +48,7 @@ class Row:
     def call(self, w: World) -> dict[str, Any]:
         name, version = self.document.split(".")
         base = f"http://{w.emulator.host}/compute/v1/" if name == "compute" else f"http://{w.emulator.host}"
-        found: Any = build(
+        resource: Any = build(
             name,
             version,
             credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth has no types here
@@ -56,12 +56,12 @@ class Row:
             static_discovery=True,
             cache_discovery=False,
         )
-        client = found
+        client = resource
         *collections, method = self.path.split(".")
         for collection in collections:
-            found = getattr(found, collection)()
+            resource = getattr(resource, collection)()
         try:
-            answer: dict[str, Any] = getattr(found, method)(**self.arguments).execute(num_retries=0)
+            answer: dict[str, Any] = getattr(resource, method)(**self.arguments).execute(num_retries=0)
         finally:
             client.close()
         return answer
@@ -209,9 +209,9 @@ def test_a_limit_of_nothing_is_left_out_and_every_place_has_its_bucket_in_the_fu
         metrics = {m["metric"]: m for m in row.call(w)["metrics"]}
     region, zone = metrics["tpu.googleapis.com/tpu-v6e-preemptible"]["consumerQuotaLimits"]
     assert region["quotaBuckets"][0] == {"effectiveLimit": "16", "defaultLimit": "16"}
-    of = {b["dimensions"]["zone"]: b for b in zone["quotaBuckets"] if "dimensions" in b}
-    assert "effectiveLimit" not in of["us-east5-a"]
-    assert of["us-east5-b"]["effectiveLimit"] == "-1"
+    by_zone = {b["dimensions"]["zone"]: b for b in zone["quotaBuckets"] if "dimensions" in b}
+    assert "effectiveLimit" not in by_zone["us-east5-a"]
+    assert by_zone["us-east5-b"]["effectiveLimit"] == "-1"
 
 
 def test_permissions_that_are_denied_are_left_out() -> None:
@@ -281,8 +281,8 @@ def test_an_unknown_key_of_the_project_is_refused_with_the_one_that_was_meant() 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[World]:
-    with world() as made:
-        yield made
+    with world() as w:
+        yield w
 
 
 @settings(
@@ -296,8 +296,8 @@ def test_any_body_is_taken_or_refused(shared: World, body: Any) -> None:
         f"/v1/{ACCOUNT}:testIamPermissions",
         f"/v1/{SECRET}:testIamPermissions",
     ):
-        for sent in (body, {"permissions": body}):
-            http, output = _raw(shared, "POST", path, json.dumps(sent))
+        for request in (body, {"permissions": body}):
+            http, output = _raw(shared, "POST", path, json.dumps(request))
             assert http in (200, 400), output
 
 

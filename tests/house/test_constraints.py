@@ -16,14 +16,14 @@ TEXT = (ROOT / "constraints" / "pipeline.txt").read_text("utf-8")
 REFRESH = "run `make constraints`"
 
 
-def _held() -> dict[str, Version]:
+def _versions() -> dict[str, Version]:
     """Each package, with its version."""
     lines = re.findall(r"^([\w.-]+)==(\S+)", TEXT, re.MULTILINE)
     assert lines
     return {canonicalize_name(name): Version(version) for name, version in lines}
 
 
-def _wanted() -> list[Requirement]:
+def _requirements() -> list[Requirement]:
     tree = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     project = tree["project"]
     built_by = [*tree["dependency-groups"]["build"], *tree["build-system"]["requires"]]
@@ -31,30 +31,32 @@ def _wanted() -> list[Requirement]:
 
 
 def test_it_holds_what_the_project_asks_for() -> None:
-    held = _held()
-    for wanted in _wanted():
-        name = canonicalize_name(wanted.name)
-        assert name in held, f"{wanted} is missing: {REFRESH}"
-        assert wanted.specifier.contains(held[name]), f"{name} {held[name]} is not {wanted}: {REFRESH}"
+    versions = _versions()
+    for requirement in _requirements():
+        name = canonicalize_name(requirement.name)
+        assert name in versions, f"{requirement} is missing: {REFRESH}"
+        assert requirement.specifier.contains(versions[name]), (
+            f"{name} {versions[name]} is not {requirement}: {REFRESH}"
+        )
 
 
 def test_it_holds_what_that_asks_for_in_turn() -> None:
     """From a file with hashes that lacks one of them, pip installs nothing. Read from what is installed here."""
-    held = _held()
+    versions = _versions()
     seen: set[tuple[str, frozenset[str]]] = set()
-    left = [(r, frozenset(r.extras)) for r in _wanted()]
-    while left:
-        wanted, extras = left.pop()
-        name = canonicalize_name(wanted.name)
-        assert name in held, f"{wanted.name} is missing: {REFRESH}"
+    remaining = [(r, frozenset(r.extras)) for r in _requirements()]
+    while remaining:
+        requirement, extras = remaining.pop()
+        name = canonicalize_name(requirement.name)
+        assert name in versions, f"{requirement.name} is missing: {REFRESH}"
         if (name, extras) in seen:
             continue
         seen.add((name, extras))
         for line in metadata.requires(name) or ():
             needed = Requirement(line)
             if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in (extras or {""})):
-                left.append((needed, frozenset(needed.extras)))
-    assert len(seen) > len(_wanted())
+                remaining.append((needed, frozenset(needed.extras)))
+    assert len(seen) > len(_requirements())
 
 
 def test_each_has_hashes_and_none_says_where_it_comes_from() -> None:

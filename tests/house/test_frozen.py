@@ -71,8 +71,8 @@ class Spoken:
 
 @pytest.fixture(params=[Ours, Theirs])
 def kind(request: pytest.FixtureRequest) -> type[Any]:
-    of: type[Any] = request.param
-    return of
+    cls: type[Any] = request.param
+    return cls
 
 
 def test_it_is_shown_and_taken_apart_as_a_dataclass_is(kind: type[Any]) -> None:
@@ -109,10 +109,10 @@ def test_a_default_is_made_anew_for_each(kind: type[Any]) -> None:
     assert one.labels is not other.labels
 
 
-@pytest.mark.parametrize("given", [{"at": 1}, {"at": 1, "name": "a", "nmae": "b"}])
-def test_what_is_missing_or_unknown_is_named(given: Mapping[str, Any], kind: type[Any]) -> None:
-    with pytest.raises(TypeError, match="nmae" if "nmae" in given else "name"):
-        kind(**given)
+@pytest.mark.parametrize("arguments", [{"at": 1}, {"at": 1, "name": "a", "nmae": "b"}])
+def test_what_is_missing_or_unknown_is_named(arguments: Mapping[str, Any], kind: type[Any]) -> None:
+    with pytest.raises(TypeError, match="nmae" if "nmae" in arguments else "name"):
+        kind(**arguments)
 
 
 def test_names_are_needed(kind: type[Any]) -> None:
@@ -159,13 +159,13 @@ class Many(Base):
 
 def test_a_class_of_which_many_are_made_goes_on_as_before() -> None:
     """It has an `__init__` of its own by then."""
-    made = [Many(at=number, name=str(number)) for number in range(200)]
+    many = [Many(at=number, name=str(number)) for number in range(200)]
     assert vars(Many)["__init__"] is not vars(Requested)["__init__"]
-    assert made[3] == Many(at=3, name="3", count=1, labels={})
-    assert made[150] == Many(name="150", at=150)
-    assert made[151].labels is not made[152].labels
-    assert replace(made[199], count=7).count == 7
-    assert repr(made[180]) == "Many(at=180, name='180', count=1, labels={})"
+    assert many[3] == Many(at=3, name="3", count=1, labels={})
+    assert many[150] == Many(name="150", at=150)
+    assert many[151].labels is not many[152].labels
+    assert replace(many[199], count=7).count == 7
+    assert repr(many[180]) == "Many(at=180, name='180', count=1, labels={})"
     with pytest.raises(TypeError):
         Many(at=1)  # type: ignore[call-arg]  # that is what is tested
     with pytest.raises(TypeError):

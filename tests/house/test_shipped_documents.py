@@ -37,8 +37,8 @@ def blocks(*kinds: str) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_block_says_what_it_is(name: str) -> None:
-    for found in _BLOCK.finditer((ROOT / name).read_text(encoding="utf-8")):
-        assert found["language"] in KINDS, found[0]
+    for block in _BLOCK.finditer((ROOT / name).read_text(encoding="utf-8")):
+        assert block["language"] in KINDS, block[0]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -106,8 +106,8 @@ def test_the_tree_in_architecture_names_every_folder_of_the_package() -> None:
 
 def test_the_plan_that_readme_shows_names_lines_that_say_so() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = re.findall(r"\+ [a-z._]+\.([a-z_]+) += (\S+)  \((profiles/\S+):(\d+)\)", text)
-    assert shown
-    for key, value, file, line in shown:
-        written = (ROOT / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
-        assert written.split("#")[0].split() == [f"{key}:", value.strip('"')]
+    changes = re.findall(r"\+ [a-z._]+\.([a-z_]+) += (\S+)  \((profiles/\S+):(\d+)\)", text)
+    assert changes
+    for key, value, file, line in changes:
+        source_line = (ROOT / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+        assert source_line.split("#")[0].split() == [f"{key}:", value.strip('"')]

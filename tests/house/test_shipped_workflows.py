@@ -51,11 +51,11 @@ def test_each_file_is_what_its_published_schema_says(schema: str, files: list[Pa
 
 
 def _jobs() -> list[Any]:
-    found = [
+    matches = [
         pytest.param(job, id=f"{path.stem}-{name}") for path in WORKFLOWS for name, job in _tree(path)["jobs"].items()
     ]
-    assert found
-    return found
+    assert matches
+    return matches
 
 
 @pytest.mark.parametrize("job", _jobs())
@@ -78,8 +78,8 @@ def test_a_job_ends_keeps_no_token_in_its_checkout_and_gets_what_it_needs(job: A
     assert ("environment" in job) == (does in {"plan", "apply", "resume"})
     # The key that approves goes to jobs of protected environments that need it, and to no other.
     assert ("approval-key" in steps["tpudeploy/tpudeploy"]["with"]) == (does in {"plan", "apply"})
-    known = _tree(ACTION)["inputs"]
-    assert set(steps["tpudeploy/tpudeploy"]["with"]) <= set(known)
+    inputs = _tree(ACTION)["inputs"]
+    assert set(steps["tpudeploy/tpudeploy"]["with"]) <= set(inputs)
 
 
 def test_no_workflow_runs_for_strangers_with_our_credentials() -> None:
@@ -182,8 +182,8 @@ def test_no_text_of_others_becomes_a_part_of_a_script(script: str) -> None:
 def test_every_command_in_them_is_one_that_we_understand(script: str) -> None:
     for line in re.findall(r"tpudeploy (?:ci|validate) [^;>\n]*", script):
         words = shlex.split(line)[1:]
-        known = {"$COMMAND": "plan", "$TIMEOUT": "45m", "${found[@]}": "gemma.yaml"}
-        filled = [known.get(word, word) for word in words if word != "${words[@]}"]
+        variables = {"$COMMAND": "plan", "$TIMEOUT": "45m", "${found[@]}": "gemma.yaml"}
+        filled = [variables.get(word, word) for word in words if word != "${words[@]}"]
         assert parse(two_dashes(filled)) is not None
 
 
@@ -191,19 +191,19 @@ def _step(command: str, folder: Path, environment: dict[str, str]) -> subprocess
     """The action's own step, in a shell as GitHub starts it."""
     (step,) = (s for s in _tree(ACTION)["runs"]["steps"] if s.get("id") == "run")
     (folder / "output").touch()
-    given = {"BACKEND": "", "ACCEPT": "", "LABEL": "", "AUTHOR": "github-actions[bot]", "TIMEOUT": "45m"}
-    given |= {
+    variables = {"BACKEND": "", "ACCEPT": "", "LABEL": "", "AUTHOR": "github-actions[bot]", "TIMEOUT": "45m"}
+    variables |= {
         "TPUDEPLOY_APPROVAL_KEY": APPROVAL_KEY,
         "COMMAND": command,
         "PROFILES": "deploy/**/*.yaml",
         "RUNNER_TEMP": str(folder),
         "HOME": str(folder),
     }
-    given |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    variables |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     return subprocess.Popen(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
         cwd=folder,
-        env={**given, **environment, "GITHUB_OUTPUT": str(folder / "output")},
+        env={**variables, **environment, "GITHUB_OUTPUT": str(folder / "output")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -238,8 +238,8 @@ def test_the_action_runs_each_of_its_commands(tmp_path: Path, forge: GitHubApi) 
         assert _run("resume", tmp_path, around)[0] == 0
         assert _run("drift", tmp_path, around)[0] == 0
         assert not emulator.live()
-    known = set(re.findall(r"steps\.run\.outputs\.([a-z-]+)", ACTION.read_text("utf-8")))
-    assert {"changes", "fingerprint", "exit-code", "failure-reason", "drift", "json-plan-path"} <= known
+    step_outputs = set(re.findall(r"steps\.run\.outputs\.([a-z-]+)", ACTION.read_text("utf-8")))
+    assert {"changes", "fingerprint", "exit-code", "failure-reason", "drift", "json-plan-path"} <= step_outputs
 
 
 def test_a_cancelled_job_saves_what_it_began_within_the_seconds_that_it_has(tmp_path: Path) -> None:

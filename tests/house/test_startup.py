@@ -115,8 +115,8 @@ def test_validate_of_a_good_profile_needs_neither_templates_nor_guesses(work: Pa
 
 def test_only_the_whole_profile_builds_a_validator(work: Path) -> None:
     profile = work / PROFILE
-    written = yaml.safe_load(profile.read_text(encoding="utf-8"))
-    assert not {"lifecycle", "health"} & written.keys(), "the sections that are not written are what this is about"
+    document = yaml.safe_load(profile.read_text(encoding="utf-8"))
+    assert not {"lifecycle", "health"} & document.keys(), "the sections that are not written are what this is about"
     assert imported("validate", PROFILE, cwd=work, code=BUILT) == {"ProfileSpec"}
 
 

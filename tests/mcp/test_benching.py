@@ -25,16 +25,16 @@ def test_a_deployment_is_measured_and_the_run_is_kept_as_the_command_line_tells_
         assert begun["does"] == "bench"
         ended = agent.ended()
         (listed,) = agent.document("runs")["runs"]
-        kept = agent.document("run", run_id=listed["id"])
+        stored = agent.document("run", run_id=listed["id"])
         read = json.loads(agent.read(f"tpudeploy://runs/{listed['id']}"))
         all_read = json.loads(agent.read("tpudeploy://runs"))
         with pytest.raises(Exception, match="There is no run `other`"):
             agent.read("tpudeploy://runs/other")
     assert ended["state"] == "succeeded"
-    points = [(c["point"]["context_tokens"], c["point"]["concurrency"], c["status"]) for c in kept["cells"]]
+    points = [(c["point"]["context_tokens"], c["point"]["concurrency"], c["status"]) for c in stored["cells"]]
     assert sorted(points)[2:] == [(4096, 1, "skipped_len"), (4096, 2, "skipped_len")]
     assert len(points) == len([e for e in ended["events"] if e["type"] == "cell"]) == 4
-    assert kept == ended["result"] == read == json.loads(serving.run("bench", "show", listed["id"], "--json").out)
+    assert stored == ended["result"] == read == json.loads(serving.run("bench", "show", listed["id"], "--json").out)
     assert all_read == json.loads(serving.run("bench", "list", "--json").out)
 
 

@@ -68,8 +68,8 @@ def test_what_can_end_something_says_so(cli: Open) -> None:
 
 def test_no_tool_takes_a_secret_or_a_persons_yes(cli: Open) -> None:
     with connected(cli()) as agent:
-        taken = {name for tool in agent.tools() for name in tool["inputSchema"]["properties"]}
-    assert taken == set(TAKEN.split())
+        names = {name for tool in agent.tools() for name in tool["inputSchema"]["properties"]}
+    assert names == set(TAKEN.split())
 
 
 def test_every_tool_has_one_row() -> None:
@@ -89,7 +89,7 @@ def test_every_tool_refuses_an_argument_that_it_does_not_have(cli: Open) -> None
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "meant"),
+    ("tool", "arguments", "hint"),
     [
         ("plan", {"profile": ["gemma.yaml"]}, "Did you mean `profiles` instead of `profile`?"),
         ("size", {"profile": "gemma.yaml", "sweeps": True}, "Did you mean `sweep` instead of `sweeps`?"),
@@ -97,12 +97,12 @@ def test_every_tool_refuses_an_argument_that_it_does_not_have(cli: Open) -> None
     ],
 )
 def test_an_unknown_argument_is_refused_with_the_nearest_name(
-    cli: Open, tool: str, arguments: dict[str, object], meant: str
+    cli: Open, tool: str, arguments: dict[str, object], hint: str
 ) -> None:
     at = cli()
     at.write()
     with connected(at) as agent:
-        assert meant in agent.call(tool, **arguments).text
+        assert hint in agent.call(tool, **arguments).text
 
 
 def test_a_plan_with_settings_that_the_tool_would_drop_is_not_made(cli: Open) -> None:

@@ -30,13 +30,13 @@ def test_it_is_proposed_approved_carried_out_and_brought_back(serving: CommandLi
         begun = agent.document("ab", ab_id=proposed["ab_id"])
         assert (begun["does"], begun["ab_id"]) == ("ab", proposed["ab_id"])
         ended = agent.ended()
-        shown = agent.document("ab_result", ab_id=proposed["ab_id"])
+        document = agent.document("ab_result", ab_id=proposed["ab_id"])
     (question,) = agent.questions
     assert "6 restarts: nothing serves for about" in question
     assert ended["state"] == "succeeded", ended
     assert [event["side"] for event in ended["events"] if event["type"] == "turn"] == ["A", "B", "A", "B", "A"]
-    assert ended["result"] == shown == json.loads(serving.run("compare", proposed["ab_id"], "-json").out)
-    assert shown["left"] == 0
+    assert ended["result"] == document == json.loads(serving.run("compare", proposed["ab_id"], "-json").out)
+    assert document["left"] == 0
     assert is_as_written(serving)
 
 

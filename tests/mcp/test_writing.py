@@ -182,12 +182,12 @@ def test_what_is_cancelled_is_saved_and_another_apply_goes_on_with_it(cli: Open)
         agent.document("cancel")
         cancelled = agent.ended()
         assert (cancelled["state"], cancelled["error"]["exit_code"]) == ("cancelled", 130)
-        (left,) = at.slices
-        assert any(left in event.get("message", "") for event in cancelled["events"])
+        (remaining,) = at.slices
+        assert any(remaining in event.get("message", "") for event in cancelled["events"])
         agent.gate.open()
         agent.document("apply", plan_id=planned(agent))
         assert agent.ended()["state"] == "succeeded"
-    assert list(at.slices) == [left]
+    assert list(at.slices) == [remaining]
 
 
 def test_a_server_that_ends_leaves_what_another_goes_on_with(cli: Open) -> None:
@@ -197,9 +197,9 @@ def test_a_server_that_ends_leaves_what_another_goes_on_with(cli: Open) -> None:
         agent.gate.shut()
         agent.document("apply", plan_id=planned(agent))
         agent.hears("requested")
-    (left,) = at.slices
+    (remaining,) = at.slices
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
-    assert list(at.slices) == [left]
+    assert list(at.slices) == [remaining]
 
 
 def test_what_fails_ends_as_the_command_line_does(cli: Open) -> None:

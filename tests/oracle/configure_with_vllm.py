@@ -101,9 +101,9 @@ def in_own_process(answer: Callable[[], str | None]) -> str | None:
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as source:
-        written = source.read()
+        text = source.read()
     os.waitpid(child, 0)
-    return json.loads(written) if written else "the process died"
+    return json.loads(text) if text else "the process died"
 
 
 def main() -> None:

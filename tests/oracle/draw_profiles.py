@@ -121,19 +121,19 @@ def errors_of(case: Case) -> tuple[Diagnostic, ...]:
     """What `validate` refuses."""
     try:
         profile = parse("p.yaml", MemoryReader({"p.yaml": text_of(case).encode()}), environment={})
-        found = check([loading.deployment(profile, project=None, script=False)])
+        diagnostics = check([loading.deployment(profile, project=None, script=False)])
     except ProfileInvalid as refusal:
-        found = refusal.diagnostics
-    return tuple(d for d in found if d.severity is Severity.ERROR)
+        diagnostics = refusal.diagnostics
+    return tuple(d for d in diagnostics if d.severity is Severity.ERROR)
 
 
 def words_of(case: Case) -> tuple[str, ...] | None:
     """The words as they would be passed; None where no command line can say the value."""
     serving, arguments = case.settings()
-    named = {flags.find(FLAG_OF_KEY["serving", key]): value for key, value in serving.items()}
-    named |= {flags.find(name): value for name, value in arguments.items()}
+    values = {flags.find(FLAG_OF_KEY["serving", key]): value for key, value in serving.items()}
+    values |= {flags.find(name): value for name, value in arguments.items()}
     words: list[str] = []
-    for flag, value in named.items():
+    for flag, value in values.items():
         assert flag is not None
         try:
             words += flags.express(flags.with_any_choice(flag), value)
@@ -208,18 +208,18 @@ def main() -> int:
     parser.add_argument("-seed", type=int, default=1)
     parser.add_argument("-every", action="store_true", help="every sample of every flag, once, instead of a draw")
     parser.add_argument("-all", action="store_true", help="print what one side alone refuses for a known reason, too")
-    given = parser.parse_args()
+    options = parser.parse_args()
     python = os.environ.get("VLLM_PYTHON")
     if not python:
         sys.exit("Set VLLM_PYTHON to a Python that has vLLM: its CPU build is enough.")
-    if given.every:
+    if options.every:
         tried = answers(every_case(), None, python)
     else:
-        tried = answers(random_cases(random.Random(given.seed)), given.n, python)
+        tried = answers(random_cases(random.Random(options.seed)), options.n, python)
     counts = Counter(map(kind_of, tried))
     for answer in tried:
         kind = kind_of(answer)
-        if kind.isupper() or kind.startswith("FALSE") or (given.all and "alone" in kind):
+        if kind.isupper() or kind.startswith("FALSE") or (options.all and "alone" in kind):
             print(described(answer))
     for kind, count in counts.most_common():
         print(f"{count:6,} {kind}")

@@ -93,13 +93,13 @@ def style(action: argparse.Action, value_type: str) -> str:
 def value_type(action: argparse.Action, name: str) -> str:
     if action.nargs == 0:
         return "bool"
-    found = BY_HAND.get(name) or TYPES[unwrapped(action.type)]  # type: ignore[arg-type] # never a registry name here
+    value_type = BY_HAND.get(name) or TYPES[unwrapped(action.type)]  # type: ignore[arg-type] # never a registry name here
     hints: set[Any] = get_type_hints(HINTS.get(action.dest, str))
-    if found == "json":
+    if value_type == "json":
         return "array" if any(getattr(hint, "__origin__", hint) is list for hint in hints) else "object"
-    if found == "text-or-object" and action.nargs is None and str not in hints:
+    if value_type == "text-or-object" and action.nargs is None and str not in hints:
         return "object"  # the parser lets any text pass, the configuration behind it does not
-    return found
+    return value_type
 
 
 def rows(parser: argparse.ArgumentParser) -> Iterator[str]:

@@ -174,14 +174,14 @@ def dictionary(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
 
 
 def sequence(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
-    kept = {key: schema[key] for key in ("type", "min_length", "max_length") if key in schema}
-    return {**kept, "items_schema": simplified(schema.get("items_schema", ANY), definitions)}
+    limits = {key: schema[key] for key in ("type", "min_length", "max_length") if key in schema}
+    return {**limits, "items_schema": simplified(schema.get("items_schema", ANY), definitions)}
 
 
 def tuple_of(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
     items = [simplified(item, definitions) for item in schema["items_schema"]]
-    kept = {"variadic_item_index": schema["variadic_item_index"]} if "variadic_item_index" in schema else {}
-    return {"type": "tuple", "items_schema": items, **kept}
+    variadic = {"variadic_item_index": schema["variadic_item_index"]} if "variadic_item_index" in schema else {}
+    return {"type": "tuple", "items_schema": items, **variadic}
 
 
 def record(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:

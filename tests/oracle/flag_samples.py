@@ -82,19 +82,19 @@ _MOST_DEEP = 3
 
 def samples(flag: Flag) -> list[Any]:
     """Return every value to try for the flag, without repetition."""
-    found: list[Any] = [*_BY_FLAG.get(flag.name, ())]
+    samples: list[Any] = [*_BY_FLAG.get(flag.name, ())]
     schema = values.schema(flag.name)
     if schema is not None:
-        found += of_schema(schema, flag.name)
+        samples += of_schema(schema, flag.name)
     if flag.choices:
-        found += words(flag.choices)
+        samples += words(flag.choices)
     elif flag.style is Style.TOGGLE:
-        found += [True, False, "yes", 1]
+        samples += [True, False, "yes", 1]
     elif flag.style is Style.SWITCH:
-        found += [True, 3, "yes"]
+        samples += [True, 3, "yes"]
     elif schema is None or flag.value_type not in (ValueType.TEXT, ValueType.KEYWORD):
-        found += _BY_TYPE[flag.value_type]
-    return list({repr(value): value for value in found}.values())
+        samples += _BY_TYPE[flag.value_type]
+    return list({repr(value): value for value in samples}.values())
 
 
 def words(expected: Sequence[Any]) -> list[Any]:

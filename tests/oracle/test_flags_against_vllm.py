@@ -101,23 +101,23 @@ def read(flag: Flag, value: Any) -> Any:
     return read_word(flag, value)
 
 
-def as_vllm_says_none(meant: Any) -> Any:
+def as_vllm_says_none(value: Any) -> Any:
     """Of an option that may be absent, vLLM reads the words `` and `None` as absent."""
-    if isinstance(meant, list):
-        return [as_vllm_says_none(item) for item in meant]
-    return None if meant in ("", "None") else meant
+    if isinstance(value, list):
+        return [as_vllm_says_none(item) for item in value]
+    return None if value in ("", "None") else value
 
 
 def agrees(flag: Flag, value: Any, answer: dict[str, Any]) -> bool:
     key = flag.name.replace("-", "_")
-    seen = answer.get("read")
-    if seen is None or not set(seen) <= {key, "seed"} or (key != "seed" and seen.get("seed") != 7):
+    values = answer.get("read")
+    if values is None or not set(values) <= {key, "seed"} or (key != "seed" and values.get("seed") != 7):
         return False  # refused, or the words reached another option
-    meant, found = read(flag, value), seen.get(key, answer["unset"].get(key))
-    if found == meant:
-        return isinstance(found, bool) == isinstance(meant, bool)
-    is_set = isinstance(meant, list) and found == sorted(set(meant))
-    return is_set or bool(found == as_vllm_says_none(meant))
+    ours, theirs = read(flag, value), values.get(key, answer["unset"].get(key))
+    if theirs == ours:
+        return isinstance(theirs, bool) == isinstance(ours, bool)
+    is_set = isinstance(ours, list) and theirs == sorted(set(ours))
+    return is_set or bool(theirs == as_vllm_says_none(ours))
 
 
 def expressible(samples: Iterable[Any], among: Iterable[Flag]) -> Iterator[tuple[Flag, Any, tuple[str, ...]]]:
@@ -150,10 +150,10 @@ def disagreements(cases: Iterable[tuple[Flag, Any, tuple[str, ...]]]) -> list[ob
     ids=["flags", "values", "variables"],
 )
 def test_the_table_is_what_the_real_vllm_says(script: str, table: ModuleType, tmp_path: Path) -> None:
-    written = tmp_path / "table.py"
-    subprocess.run([VLLM_PYTHON, str(HERE / script), str(written)], cwd=HERE, check=True)
+    table_file = tmp_path / "table.py"
+    subprocess.run([VLLM_PYTHON, str(HERE / script), str(table_file)], cwd=HERE, check=True)
 
-    assert written.read_text(encoding="utf-8") == Path(str(table.__file__)).read_text(encoding="utf-8")
+    assert table_file.read_text(encoding="utf-8") == Path(str(table.__file__)).read_text(encoding="utf-8")
 
 
 def test_vllm_reads_every_flag_as_it_was_meant_or_we_refused_it() -> None:

@@ -71,9 +71,9 @@ class Chain:
     def _run(self, *words: str, code: int) -> tuple[str, str]:
         self.capture.readouterr()
         ended = main([*words, "--chdir", str(self.folder)])
-        written = self.capture.readouterr()
-        assert ended == code, written.out + written.err
-        return written.out, written.err
+        output = self.capture.readouterr()
+        assert ended == code, output.out + output.err
+        return output.out, output.err
 
 
 @pytest.fixture

@@ -67,17 +67,17 @@ class Metadata(_Handler):
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         before, wait = query.get("last_etag"), float(query.get("timeout_sec", "0"))
         ends = time.monotonic() + (wait if "wait_for_change" in query else 0.0)
-        while (found := self._tagged(url.path))[1] == before and time.monotonic() < ends:
+        while (tagged := self._tagged(url.path))[1] == before and time.monotonic() < ends:
             time.sleep(0.05)
-        value, tag = found
+        value, tag = tagged
         self.answer(404) if value is None else self.answer(200, value, ETag=tag)
 
     def do_PUT(self) -> None:
         name = self.path.removeprefix(GUEST)
         value = self.rfile.read(int(self.headers["Content-Length"])).decode()
         self.world.attributes.write(name, value)
-        lost = name not in self.world.attributes.values
-        self.world.note("attribute", name=name, value=value, lost=lost)
+        is_lost = name not in self.world.attributes.values
+        self.world.note("attribute", name=name, value=value, lost=is_lost)
         self.answer(200)
 
     def _tagged(self, path: str) -> tuple[str | None, str]:
@@ -106,8 +106,8 @@ def main(folder: Path) -> None:
         Path("/run/docker.sock"), note=lambda verb, name: world.note("docker", verb=verb, name=name)
     ) as engine:
         for port, handler in ((80, Metadata), (8000, Vllm)):
-            made = type(handler.__name__, (handler,), {"world": world, "engine": engine})
-            threading.Thread(target=ThreadingHTTPServer(("0.0.0.0", port), made).serve_forever).start()
+            handler_class = type(handler.__name__, (handler,), {"world": world, "engine": engine})
+            threading.Thread(target=ThreadingHTTPServer(("0.0.0.0", port), handler_class).serve_forever).start()
         world.note("ready")
         threading.Event().wait()
 

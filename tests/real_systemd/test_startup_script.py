@@ -51,9 +51,9 @@ def test_a_boot_serves_with_a_handful_of_reports_of_which_none_is_lost(boot: Boo
     assert "Hello." in report["answer"]
     assert machine.docker() == ["pull docker.io/vllm/vllm-tpu", "create first", "start first"]
     machine.waits_until_quiet()
-    written = machine.events("attribute")
-    assert len(written) <= 10 * max(1.0, (time.time() - began) / 60)
-    assert not [event for event in written if event["lost"]]
+    attributes = machine.events("attribute")
+    assert len(attributes) <= 10 * max(1.0, (time.time() - began) / 60)
+    assert not [event for event in attributes if event["lost"]]
     assert [report["phase"] for report in machine.reports()[-2:]] == ["serving", "serving"]
     assert machine.run("systemctl", "is-active", "google-startup-scripts").stdout == "inactive\n"
     assert machine.run("systemctl", "is-active", "tpudeploy-watcher").stdout == "active\n"

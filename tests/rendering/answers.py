@@ -114,5 +114,5 @@ def _curl(call: shims.Command, status: int, text: str) -> tuple[int, bytes]:
     options = dict(zip(call.words, call.words[1:], strict=False))
     if options.get("-o", os.devnull) != os.devnull:
         Path(call.folder, options["-o"]).write_text(text)
-    shown = "" if "-o" in options else text
-    return 0, (shown + options.get("-w", "").replace("\\n", "\n").replace("%{http_code}", str(status))).encode()
+    output = "" if "-o" in options else text
+    return 0, (output + options.get("-w", "").replace("\\n", "\n").replace("%{http_code}", str(status))).encode()

@@ -13,8 +13,10 @@ from tpudeploy.domain.deployment import Container, Deployment, SecretRef
 from tpudeploy.node import render
 
 
-def script(of: Deployment | Container, spec: str = "abc123") -> str:
-    return render.startup_script(of if isinstance(of, Deployment) else deployment(of), assets.templates(), spec)
+def script(target: Deployment | Container, spec: str = "abc123") -> str:
+    return render.startup_script(
+        target if isinstance(target, Deployment) else deployment(target), assets.templates(), spec
+    )
 
 
 def payload(value: str) -> str:
@@ -29,10 +31,10 @@ def with_secrets(*refs: SecretRef) -> Container:
     return container(secrets=refs or (HF_TOKEN,))
 
 
-def cause_of_failure(bench: Bench, of: Deployment | Container, *rules: Rule) -> str:
+def cause_of_failure(bench: Bench, target: Deployment | Container, *rules: Rule) -> str:
     """Boot, expecting failure; the cause that the machine reports."""
     bench.rules.extend(rules)
-    result = bench.run(script(of))
+    result = bench.run(script(target))
     assert result.returncode != 0, result.stdout + result.stderr
     assert bench.attributes()["phase"][-1] == "failed"
     return bench.attributes()["detail"][-1]

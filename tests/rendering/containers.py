@@ -28,14 +28,14 @@ def container(**changes: object) -> Container:
 
 
 def deployment(holds: Container = CONTAINER, *, prompt: str = "Say hello.", timeout: float = 60.0) -> Deployment:
-    found = accelerator_type("v6e-1")
-    assert found is not None
+    kind = accelerator_type("v6e-1")
+    assert kind is not None
     return Deployment(
         name="gemma4",
         replicas=1,
         project="my-project",
         model_id="google/gemma-4-E2B-it",
-        accelerator=found,
+        accelerator=kind,
         runtimes={Backend.QUEUED_RESOURCE: "v2-alpha-tpuv6e"},
         boot_disk_gib=200,
         max_parallel_requests=1,

@@ -66,15 +66,15 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json(200, VERSION)
         if path.endswith("/info"):
             return self._json(200, {"OSType": "linux"})
-        of = _CONTAINER.search(path)
-        if of is not None and of["name"] in engine.containers:
-            is_running = engine.containers[of["name"]].is_running
-            state = {"Id": of["name"], "State": {"Running": is_running, "ExitCode": 0}, "Config": {"Tty": True}}
-            return self._json(200, state) if of["what"] == "json" else self._answer(200, LOG, "text/plain")
+        match = _CONTAINER.search(path)
+        if match is not None and match["name"] in engine.containers:
+            is_running = engine.containers[match["name"]].is_running
+            state = {"Id": match["name"], "State": {"Running": is_running, "ExitCode": 0}, "Config": {"Tty": True}}
+            return self._json(200, state) if match["what"] == "json" else self._answer(200, LOG, "text/plain")
         image = _IMAGE.search(path)
         if image is not None and image["name"] in engine.images:
             return self._json(200, {"Id": "sha256:1", "RepoDigests": []})
-        if of is not None or image is not None:
+        if match is not None or image is not None:
             return self._json(404, {"message": "No such object"})
         return self._unknown()
 
@@ -89,18 +89,18 @@ class _Handler(BaseHTTPRequestHandler):
             engine.note("pull", query["fromImage"])
             return self._answer(200, json.dumps({"status": "Pull complete", "id": "1"}).encode(), "application/json")
         if parts.path.endswith("/containers/create"):
-            made = Created(query["name"], json.loads(body))
-            engine.created.append(made)
-            engine.containers[made.name] = made
-            engine.note("create", made.name)
-            return self._json(201, {"Id": made.name, "Warnings": []})
-        of = _CONTAINER.search(parts.path)
-        if of is not None and of["what"] == "wait":
+            created = Created(query["name"], json.loads(body))
+            engine.created.append(created)
+            engine.containers[created.name] = created
+            engine.note("create", created.name)
+            return self._json(201, {"Id": created.name, "Warnings": []})
+        match = _CONTAINER.search(parts.path)
+        if match is not None and match["what"] == "wait":
             return self._json(200, {"StatusCode": 0})
-        if of is not None and of["what"] == "start":
-            made = engine.containers[of["name"]]
-            made.started_at, made.is_running = time.monotonic(), True
-            engine.note("start", made.name)
+        if match is not None and match["what"] == "start":
+            created = engine.containers[match["name"]]
+            created.started_at, created.is_running = time.monotonic(), True
+            engine.note("start", created.name)
             return self._answer(204, b"", "text/plain")
         return self._unknown()
 

@@ -15,14 +15,14 @@ HEALTHY_AFTER: Rule = ("curl", "/health", [(0, ""), (503, ""), (200, "")])
 
 def test_ends_well_once_a_prompt_was_completed(bench: Bench) -> None:
     bench.rules.append(HEALTHY_AFTER)
-    done = bench.run(script(container()))
-    assert (done.returncode, done.stderr) == (0, "")
+    boot = bench.run(script(container()))
+    assert (boot.returncode, boot.stderr) == (0, "")
     result = bench.attributes()
     assert list(dict(bench.moves())) == ["booted", "docker", "image", "starting", "serving"]
     assert result["phase"] == ["booted", "serving"]
     assert result["spec"] == ["abc123"]
     assert result["answer"] == [CHAT]
-    assert (bench.root / "var/log/tpudeploy/startup.log").read_text() == done.stdout
+    assert (bench.root / "var/log/tpudeploy/startup.log").read_text() == boot.stdout
 
 
 def test_docker_gets_the_container_with_host_paths_under_the_root(bench: Bench) -> None:

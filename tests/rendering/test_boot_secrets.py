@@ -47,11 +47,11 @@ def test_tracing_shows_no_secret(bench: Bench) -> None:
     traced = script(with_secrets()).replace("set -Eeuo pipefail", "set -xEeuo pipefail")
     result = bench.run(traced)
     assert result.returncode == 0
-    shown = result.stdout + result.stderr
-    assert "+" in shown
-    assert CANARY not in shown
-    assert "ya29.bench" not in shown
-    assert payload(CANARY).split('"data": "')[1][:12] not in shown
+    output = result.stdout + result.stderr
+    assert "+" in output
+    assert CANARY not in output
+    assert "ya29.bench" not in output
+    assert payload(CANARY).split('"data": "')[1][:12] not in output
 
 
 def test_no_file_holds_a_secret(bench: Bench) -> None:

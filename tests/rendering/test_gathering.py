@@ -51,8 +51,10 @@ def test_an_image_that_is_here_is_not_pulled_and_the_secrets_are_read_all_the_sa
 
 def test_a_pull_tells_how_many_of_the_layers_are_here(bench: Bench) -> None:
     begun = "".join(f"{n}: Pulling fs layer\n" for n in range(9))
-    done = "".join(f"{n}: Waiting\n{n}: Download complete\n{n}: Pull complete\n" for n in range(9))
-    bench.rules.append(("docker", "pull", [(0, f"v1: Pulling from x/y\nb: Already exists\n{begun}{done}Status: ok\n")]))
+    layers = "".join(f"{n}: Waiting\n{n}: Download complete\n{n}: Pull complete\n" for n in range(9))
+    bench.rules.append(
+        ("docker", "pull", [(0, f"v1: Pulling from x/y\nb: Already exists\n{begun}{layers}Status: ok\n")])
+    )
     assert bench.run(script(container())).returncode == 0
     assert bench.attributes()["pulled"] == ["100"], "the boot was over before another report was due"
 
@@ -92,15 +94,15 @@ def test_each_part_says_how_long_it_took(bench: Bench) -> None:
 
 def _running(folder: Path) -> list[str]:
     """The shims of this bench that still run."""
-    found = []
+    lines = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = process.joinpath("cmdline").read_text().split("\0")
         except OSError:
             continue
         if str(folder) in words:
-            found.append(" ".join(words))
-    return found
+            lines.append(" ".join(words))
+    return lines
 
 
 def test_each_start_leaves_its_timeline_beside_the_log_and_the_last_in_a_guest_attribute(bench: Bench) -> None:
@@ -112,6 +114,6 @@ def test_each_start_leaves_its_timeline_beside_the_log_and_the_last_in_a_guest_a
     noted = [line.split()[0] for line in first.splitlines()]
     assert noted == ["booted", "docker", "image", "image", "starting", "serving"]
     assert [timeline.splitlines()[-1].split()[0] for timeline in failed] in (["starting"], ["starting"] * 2)
-    kept = (bench.root / "var/log/tpudeploy/starts.log").read_text().splitlines()
+    starts = (bench.root / "var/log/tpudeploy/starts.log").read_text().splitlines()
     # The change failed, and then the server before it, which was tried again.
-    assert [line.split()[1] for line in kept] == ["abc123", "other", "abc123"]
+    assert [line.split()[1] for line in starts] == ["abc123", "other", "abc123"]

@@ -61,9 +61,9 @@ def test_a_disk_that_takes_no_more_does_not_keep_a_server_from_coming_up(bench: 
 def test_what_is_kept_holds_no_secret(bench: Bench) -> None:
     bench.rules += [("curl", "secretmanager", [(200, payload("hf-canary-8a41"))]), ("docker", "logs", [(0, "x")])]
     assert bench.run(script(with_secrets(), spec="a")).returncode == 0
-    kept = bench.root / "var/lib/tpudeploy/boot"
-    assert (kept / "served.sh").exists()
-    assert not [file for file in kept.iterdir() if "hf-canary-8a41" in file.read_text()]
+    folder = bench.root / "var/lib/tpudeploy/boot"
+    assert (folder / "served.sh").exists()
+    assert not [file for file in folder.iterdir() if "hf-canary-8a41" in file.read_text()]
 
 
 OLDER = """\
@@ -75,9 +75,9 @@ printf serving | attribute phase
 
 
 def test_a_script_of_before_that_serves_again_is_not_spoken_for_by_a_newer_report(bench: Bench) -> None:
-    kept = bench.root / "var/lib/tpudeploy/boot"
-    kept.mkdir(parents=True)
-    (kept / "served.sh").write_text(OLDER)
+    folder = bench.root / "var/lib/tpudeploy/boot"
+    folder.mkdir(parents=True)
+    (folder / "served.sh").write_text(OLDER)
     bench.rules.append(GONE)
     assert bench.run(script(container(name="bad"), spec="b")).returncode == 0
     last = [call for call in bench.calls("curl") if "guest-attributes" in call.line][-3:]

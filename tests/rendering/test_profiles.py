@@ -36,17 +36,17 @@ def resolved(name: str) -> Deployment:
 
 def as_vllm_reads(words: list[str] | tuple[str, ...]) -> dict[str, object]:
     """Flags by name: `_` is `-`, numbers and JSON by value, a flag alone is true."""
-    found: dict[str, object] = {"": words[:3]}
+    arguments: dict[str, object] = {"": words[:3]}
     flag = ""
     for word in words[3:]:
         if word.startswith("--"):
             flag = word.replace("_", "-")
-            assert flag not in found
-            found[flag] = True
+            assert flag not in arguments
+            arguments[flag] = True
         else:
-            assert found[flag] is True
-            found[flag] = json.loads(word) if word[0] in "{0123456789" else word
-    return found
+            assert arguments[flag] is True
+            arguments[flag] = json.loads(word) if word[0] in "{0123456789" else word
+    return arguments
 
 
 def test_the_published_container_is_reproduced_exactly() -> None:

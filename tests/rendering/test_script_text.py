@@ -22,8 +22,8 @@ NASTY = (
 )  # fmt: skip
 
 
-def script(of: Container, prompt: str = "Say hello.") -> str:
-    return render.startup_script(deployment(of, prompt=prompt), TEMPLATES, "abc123")
+def script(container_: Container, prompt: str = "Say hello.") -> str:
+    return render.startup_script(deployment(container_, prompt=prompt), TEMPLATES, "abc123")
 
 
 def complaints(text: str) -> str:
@@ -71,17 +71,17 @@ def test_a_script_that_google_would_refuse_names_what_to_shorten() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bent", "named"),
+    ("bent", "reason"),
     [
         (container(serve=("vllm", "serve", "m", "--chat-template", "é" * 70_000)), "serving.args.chat_template"),
         (container(environment={"A": "x" * 131_072}), "serving.env.A"),
         (container(setup=("x" * 131_072,)), "serving.setup[0]"),
     ],
 )
-def test_a_word_that_linux_would_refuse_is_named(bent: Container, named: str) -> None:
+def test_a_word_that_linux_would_refuse_is_named(bent: Container, reason: str) -> None:
     with pytest.raises(errors.ConfigError, match="131,071") as caught:
         script(bent)
-    assert f"`{named}`" in caught.value.message
+    assert f"`{reason}`" in caught.value.message
 
 
 def test_sizes_are_counted_as_google_counts_them() -> None:

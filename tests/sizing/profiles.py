@@ -48,11 +48,13 @@ def deployment(settings: Mapping[str, Any] | None = None, config: Mapping[str, A
     return resolve_without_script(profile, project=None, config_json=None if config is None else json.dumps(config))
 
 
-def found(settings: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None) -> list[Diagnostic]:
+def diagnostics_of(
+    settings: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None
+) -> list[Diagnostic]:
     return list(check([deployment(settings, config)]))
 
 
 def budget(settings: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None) -> HbmBudget:
-    of = deployment(settings, config).budget
-    assert isinstance(of, HbmBudget), of
-    return of
+    sized_budget = deployment(settings, config).budget
+    assert isinstance(sized_budget, HbmBudget), sized_budget
+    return sized_budget

@@ -12,7 +12,7 @@ from tpudeploy.sizing.advice import budget_with, longest
 def test_the_longest_length_is_the_largest_of_all(tokens: int) -> None:
     plain = sized("E2B", "v6e-1")
     room = plain.weights_bytes_per_chip + tokens * plain.kv_bytes_per_token_per_chip
-    found = sized("E2B", "v6e-1", utilization=room / plain.hbm_bytes_per_chip)
-    others = [budget_with(found, max_model_len=length) for length in range(16, 16_385, 16)]
+    smaller = sized("E2B", "v6e-1", utilization=room / plain.hbm_bytes_per_chip)
+    others = [budget_with(smaller, max_model_len=length) for length in range(16, 16_385, 16)]
     lengths = [other.engine.max_model_len for other in others if other is not None and other.fits]
-    assert longest(found) == max(lengths)
+    assert longest(smaller) == max(lengths)

@@ -93,16 +93,16 @@ def test_parameters_of_the_large_gemmas_are_those_of_the_real_classes(name: str,
 
 
 def test_a_config_as_the_newest_transformers_write_it_is_the_catalogues_own_model() -> None:
-    written = families.from_text("google/gemma-4-26B-A4B-it", json.dumps(GEMMA_26B))
-    assert written == model("26B-A4B")
+    published = families.from_text("google/gemma-4-26B-A4B-it", json.dumps(GEMMA_26B))
+    assert published == model("26B-A4B")
 
 
-@pytest.mark.parametrize(("head_dim", "held"), [(64, 64), (96, 128), (128, 128), (160, 256)])
-def test_heads_are_held_as_the_kernels_want_them(head_dim: int, held: int) -> None:
+@pytest.mark.parametrize(("head_dim", "padded"), [(64, 64), (96, 128), (128, 128), (160, 256)])
+def test_heads_are_held_as_the_kernels_want_them(head_dim: int, padded: int) -> None:
     config = {**MIXTRAL, "architectures": ["LlamaForCausalLM"], "head_dim": head_dim}
-    found = budget({"model.id": "somebody/llama", "tpu.type": "v6e-8", ARGS: {}}, config)
+    sized = budget({"model.id": "somebody/llama", "tpu.type": "v6e-8", ARGS: {}}, config)
     # A chip of eight has four heads of queries and of outputs, and one of keys and of values, in 32 layers.
-    assert found.weights["attention"] == 32 * 4_096 * (2 * 4 + 2) * held * 2
+    assert sized.weights["attention"] == 32 * 4_096 * (2 * 4 + 2) * padded * 2
 
 
 def test_a_config_of_gemma_3_without_layer_types_is_read_by_its_pattern() -> None:
@@ -112,10 +112,10 @@ def test_a_config_of_gemma_3_without_layer_types_is_read_by_its_pattern() -> Non
 
 
 def test_a_mixture_of_experts_is_sized_from_its_config() -> None:
-    found = budget({"model.id": "mistralai/Mixtral-8x7B-v0.1", "tpu.type": "v6e-8", ARGS: {}}, MIXTRAL)
-    assert parameters(found.model) == 46_702_792_704
-    assert found.fits
-    assert any("torchax" in text for text in found.estimates)
+    sized = budget({"model.id": "mistralai/Mixtral-8x7B-v0.1", "tpu.type": "v6e-8", ARGS: {}}, MIXTRAL)
+    assert parameters(sized.model) == 46_702_792_704
+    assert sized.fits
+    assert any("torchax" in text for text in sized.estimates)
 
 
 ARGS = "serving.args"
@@ -134,9 +134,9 @@ ARGS = "serving.args"
     ],
 )
 def test_what_is_not_covered_says_why(change: Mapping[str, Any], word: str) -> None:
-    found = deployment({"model.id": "a/b"}, {**MIXTRAL, **change}).budget
-    assert isinstance(found, Unsized)
-    assert word in found.because
+    sized = deployment({"model.id": "a/b"}, {**MIXTRAL, **change}).budget
+    assert isinstance(sized, Unsized)
+    assert word in sized.because
 
 
 def test_layers_of_another_kind_are_not_guessed_at() -> None:
@@ -154,6 +154,6 @@ def test_a_text_that_is_not_a_config_is_refused_with_words(text: str) -> None:
 def test_every_family_lists_models_that_it_can_read() -> None:
     for family in families.FAMILIES:
         for name in family.models:
-            found = families.find_model(name)
-            assert found is not None
-            assert found.source
+            model = families.find_model(name)
+            assert model is not None
+            assert model.source

@@ -71,13 +71,13 @@ ODD: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("settings", ODD, ids=str)
 def test_a_setting_that_means_nothing_is_a_reason_and_no_crash(settings: dict[str, Any]) -> None:
-    found = deployment(settings).budget
-    assert isinstance(found, Unsized)
-    assert found.because
+    sized = deployment(settings).budget
+    assert isinstance(sized, Unsized)
+    assert sized.because
 
 
 @pytest.mark.parametrize("name", ["max_model_len", "max_num_seqs", "max_num_batched_tokens", "block_size"])
-@pytest.mark.parametrize("of", [lambda n: n, lambda n: 2**31 - 1 - n])
-def test_the_largest_and_the_smallest_settings_are_sized(name: str, of: Callable[[int], int]) -> None:
+@pytest.mark.parametrize("settings_of", [lambda n: n, lambda n: 2**31 - 1 - n])
+def test_the_largest_and_the_smallest_settings_are_sized(name: str, settings_of: Callable[[int], int]) -> None:
     for offset in (1, 2, 3):
-        assert isinstance(deployment({f"serving.{name}": of(offset)}).budget, HbmBudget)
+        assert isinstance(deployment({f"serving.{name}": settings_of(offset)}).budget, HbmBudget)

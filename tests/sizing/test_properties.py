@@ -52,31 +52,31 @@ def drawn_case(draw: st.DrawFn) -> Asked:
     return model, kind, engine
 
 
-def sized(of: Asked, **changes: Any) -> HbmBudget:
-    model, kind, engine = of
-    found = compute_budget(model, kind, replace(engine, **changes))
-    assume(isinstance(found, HbmBudget))
-    assert isinstance(found, HbmBudget)
-    return found
+def sized(case: Asked, **changes: Any) -> HbmBudget:
+    model, kind, engine = case
+    budget = compute_budget(model, kind, replace(engine, **changes))
+    assume(isinstance(budget, HbmBudget))
+    assert isinstance(budget, HbmBudget)
+    return budget
 
 
 @STEADY
-@given(of=drawn_case(), share=UTILIZATIONS)
-def test_more_utilization_never_means_fewer_blocks(of: Asked, share: float) -> None:
-    low, high = sorted((of[2].utilization, share))
-    assert sized(of, utilization=low).num_blocks <= sized(of, utilization=high).num_blocks
+@given(case=drawn_case(), share=UTILIZATIONS)
+def test_more_utilization_never_means_fewer_blocks(case: Asked, share: float) -> None:
+    low, high = sorted((case[2].utilization, share))
+    assert sized(case, utilization=low).num_blocks <= sized(case, utilization=high).num_blocks
 
 
 @STEADY
-@given(of=drawn_case(), block=st.sampled_from([8, 16, 32, 64, 128]))
-def test_a_longer_block_never_means_more_blocks(of: Asked, block: int) -> None:
-    assert sized(of, block_size=2 * block).num_blocks <= sized(of, block_size=block).num_blocks
+@given(case=drawn_case(), block=st.sampled_from([8, 16, 32, 64, 128]))
+def test_a_longer_block_never_means_more_blocks(case: Asked, block: int) -> None:
+    assert sized(case, block_size=2 * block).num_blocks <= sized(case, block_size=block).num_blocks
 
 
 @STEADY
-@given(of=drawn_case())
-def test_twice_the_copies_hold_twice_the_tokens_to_a_block_a_rank(of: Asked) -> None:
-    model, kind, engine = of
+@given(case=drawn_case())
+def test_twice_the_copies_hold_twice_the_tokens_to_a_block_a_rank(case: Asked) -> None:
+    model, kind, engine = case
     assume(engine.data_parallel * 2 * engine.tensor_parallel <= 8)
     once = sized((model, kind, engine))
     whole = catalog.accelerator_type("v6e-8" if kind.generation == "v6e" else "v5litepod-8")
@@ -86,37 +86,37 @@ def test_twice_the_copies_hold_twice_the_tokens_to_a_block_a_rank(of: Asked) -> 
 
 
 @STEADY
-@given(of=drawn_case())
-def test_a_chips_parts_are_the_whole_chip(of: Asked) -> None:
-    found = sized(of)
-    parts = found.weights_bytes_per_chip + found.kv_bytes_per_chip + found.program_bytes_per_chip
-    assert parts + found.free_bytes_per_chip == found.hbm_bytes_per_chip
-    assert found.num_blocks >= 0
-    assert found.block_size & (found.block_size - 1) == 0
+@given(case=drawn_case())
+def test_a_chips_parts_are_the_whole_chip(case: Asked) -> None:
+    budget = sized(case)
+    parts = budget.weights_bytes_per_chip + budget.kv_bytes_per_chip + budget.program_bytes_per_chip
+    assert parts + budget.free_bytes_per_chip == budget.hbm_bytes_per_chip
+    assert budget.num_blocks >= 0
+    assert budget.block_size & (budget.block_size - 1) == 0
 
 
 @STEADY
-@given(of=drawn_case())
-def test_more_chips_for_one_copy_never_mean_heavier_chips(of: Asked) -> None:
-    model, kind, engine = of
+@given(case=drawn_case())
+def test_more_chips_for_one_copy_never_mean_heavier_chips(case: Asked) -> None:
+    model, kind, engine = case
     assume(engine.tensor_parallel > 1)
     assume(model.experts is None)  # expert widths are padded a shard, which can grow the sum
-    spread, half = sized(of), sized((model, kind, engine), tensor_parallel=engine.tensor_parallel // 2)
+    spread, half = sized(case), sized((model, kind, engine), tensor_parallel=engine.tensor_parallel // 2)
     assert spread.weights_bytes_per_chip <= half.weights_bytes_per_chip
 
 
 @STEADY
-@given(of=drawn_case())
-def test_the_longest_length_fits_and_serves_one_user(of: Asked) -> None:
-    assume(of[2].max_model_len >= 16)
-    found = sized(of)
-    length = longest(found)
+@given(case=drawn_case())
+def test_the_longest_length_fits_and_serves_one_user(case: Asked) -> None:
+    assume(case[2].max_model_len >= 16)
+    budget = sized(case)
+    length = longest(budget)
     if length:
-        best = sized(of, max_model_len=length)
+        best = sized(case, max_model_len=length)
         assert best.fits
         assert can_serve(best, users=1, context=length - 1, output=1).service is Service.FITS
     else:
-        assert not sized(of, max_model_len=16).fits
+        assert not sized(case, max_model_len=16).fits
 
 
 @STEADY
@@ -133,7 +133,7 @@ def test_the_checks_of_fit_and_the_sizing_agree(
     kind = catalog.accelerator_type(slice_type)
     assert kind is not None
     assume(kind.chips % data == 0)
-    found = deployment(
+    budget = deployment(
         {
             "model.id": name,
             "tpu.type": slice_type,
@@ -142,5 +142,5 @@ def test_the_checks_of_fit_and_the_sizing_agree(
             "serving.max_model_len": length,
         }
     )
-    passes = not OF_FIT & {diagnostic.code for diagnostic in check([found])}
-    assert passes is (isinstance(found.budget, HbmBudget) and found.budget.fits)
+    passes = not OF_FIT & {diagnostic.code for diagnostic in check([budget])}
+    assert passes is (isinstance(budget.budget, HbmBudget) and budget.budget.fits)

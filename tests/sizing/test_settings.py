@@ -23,8 +23,8 @@ def test_what_is_not_written_is_vllms_own_default() -> None:
 
 
 def test_a_model_that_sees_images_whole_gets_a_step_for_the_largest() -> None:
-    of = {"model.id": "google/gemma-4-31B-it", "tpu.type": "v6e-8", "serving.max_num_batched_tokens": None}
-    assert budget(of).engine.max_num_batched_tokens == 2_496
+    settings = {"model.id": "google/gemma-4-31B-it", "tpu.type": "v6e-8", "serving.max_num_batched_tokens": None}
+    assert budget(settings).engine.max_num_batched_tokens == 2_496
 
 
 def test_every_chip_is_used_by_one_copy_unless_copies_are_asked_for() -> None:
@@ -51,9 +51,9 @@ def test_ngram_speculation_turns_asynchronous_scheduling_off() -> None:
 
 
 def test_blocks_that_are_overridden_are_taken_as_written() -> None:
-    found = budget({f"{ARGS}.num_gpu_blocks_override": 1_000})
-    assert found.num_blocks == 1_000
-    assert any("num_gpu_blocks_override" in text for text in found.estimates)
+    sized = budget({f"{ARGS}.num_gpu_blocks_override": 1_000})
+    assert sized.num_blocks == 1_000
+    assert any("num_gpu_blocks_override" in text for text in sized.estimates)
 
 
 def test_variables_of_the_engine_change_the_buckets() -> None:
@@ -75,8 +75,8 @@ def test_a_vision_tower_on_every_chip_takes_more_of_each() -> None:
 
 
 def test_a_model_without_a_vision_tower_is_not_doubted_for_one() -> None:
-    found = budget({"model.id": "google/gemma-4-12B-it", "tpu.type": "v6e-4"})
-    assert not any("tower" in text for text in found.estimates)
+    sized = budget({"model.id": "google/gemma-4-12B-it", "tpu.type": "v6e-4"})
+    assert not any("tower" in text for text in sized.estimates)
 
 
 def test_float32_doubles_weights_and_cache() -> None:
@@ -107,10 +107,10 @@ def test_load_format_and_fast_prefill_change_nothing() -> None:
     ],
 )
 def test_what_the_arithmetic_does_not_know_is_said(settings: dict[str, Any], word: str) -> None:
-    found = deployment(settings).budget
-    assert isinstance(found, Unsized)
-    assert word in found.because
-    assert not found.is_impossible
+    sized = deployment(settings).budget
+    assert isinstance(sized, Unsized)
+    assert word in sized.because
+    assert not sized.is_impossible
 
 
 @pytest.mark.parametrize(

@@ -36,14 +36,14 @@ def test_what_fails_says_why() -> None:
 
 
 def test_a_utilization_that_leaves_no_room_for_programs_is_not_recommended() -> None:
-    found = sweep(sized("E2B", "v5litepod-1"), usd_per_chip_hour=None)
-    assert all(option.budget.engine.utilization < 0.95 for option in found.best)
-    assert any("programs" in failure.because for failure in found.failures)
+    rows = sweep(sized("E2B", "v5litepod-1"), usd_per_chip_hour=None)
+    assert all(option.budget.engine.utilization < 0.95 for option in rows.best)
+    assert any("programs" in failure.because for failure in rows.failures)
 
 
 def test_every_setting_is_either_counted_or_told() -> None:
-    found = sweep(sized("E2B", "v6e-1"), usd_per_chip_hour=None)
-    assert found.tried == (1 + 3 + 4) * 2 * 4 * 5
+    rows = sweep(sized("E2B", "v6e-1"), usd_per_chip_hour=None)
+    assert rows.tried == (1 + 3 + 4) * 2 * 4 * 5
 
 
 def test_the_best_come_with_the_most_tokens_first() -> None:

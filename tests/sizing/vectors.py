@@ -15,9 +15,9 @@ GIB = 1024**3
 
 def model(name: str) -> LanguageModel:
     """`E2B` is google/gemma-4-E2B-it; anything else is a hub id."""
-    found = families.find_model(f"google/gemma-4-{name}-it") or families.find_model(name)
-    assert found is not None, name
-    return found
+    model = families.find_model(f"google/gemma-4-{name}-it") or families.find_model(name)
+    assert model is not None, name
+    return model
 
 
 def budget_of(name: str, slice_type: str, **settings: Any) -> HbmBudget | Unsized:
@@ -34,9 +34,9 @@ def budget_of(name: str, slice_type: str, **settings: Any) -> HbmBudget | Unsize
 
 
 def sized(name: str, slice_type: str, **settings: Any) -> HbmBudget:
-    found = budget_of(name, slice_type, **settings)
-    assert isinstance(found, HbmBudget), found
-    return found
+    budget = budget_of(name, slice_type, **settings)
+    assert isinstance(budget, HbmBudget), budget
+    return budget
 
 
 def ngram(tokens: int) -> Speculation:

@@ -16,11 +16,11 @@ APPLY = ("apply", "-auto-approve", "gemma.yaml")
 
 def hunt(*zones: str, models: str = "spot", requests: int = 4, more: str = "", top: str = "") -> str:
     """A profile; `more` are further keys of `placement`, `top` of the profile."""
-    wanted = PROFILE.replace("[us-east5-a, us-east5-b, europe-west4-a]", f"[{', '.join(zones)}]")
-    wanted = wanted.replace("[spot]", f"[{models}]").replace(
+    profile = PROFILE.replace("[us-east5-a, us-east5-b, europe-west4-a]", f"[{', '.join(zones)}]")
+    profile = profile.replace("[spot]", f"[{models}]").replace(
         "max_parallel_requests: 1", f"max_parallel_requests: {requests}"
     )
-    return f"{wanted}  max_run_duration: 4h\n{more and f'  {more}'}\n{top}\n"
+    return f"{profile}  max_run_duration: 4h\n{more and f'  {more}'}\n{top}\n"
 
 
 def heard(result: Result, kind: str) -> Iterator[dict[str, Any]]:

@@ -327,10 +327,10 @@ def test_a_slice_that_never_goes_ends_the_run_in_the_end_and_is_named(cli: Open,
         else "gemma serves, but the slices that it replaced are not deleted yet"
     )
     assert message in result.err
-    (left,) = [
+    (remaining,) = [
         attempt["name"] for attempt in at.state()["records"][0]["attempts"] if attempt["life"]["state"] == "releasing"
     ]
-    assert left in result.err.rpartition("Error:")[2]
+    assert remaining in result.err.rpartition("Error:")[2]
 
 
 def test_who_does_not_stay_to_watch_asks_in_one_place_and_gives_back_the_others(cli: Open) -> None:
@@ -347,8 +347,8 @@ def test_fewer_parallel_requests_than_before_give_the_youngest_back(cli: Open) -
     assert at.run("apply", "-auto-approve", "-timeout", "2m", at.write(_parallel(3))).code == 12
     first = at.requested_zones()[0]
     assert at.run("apply", "-auto-approve", "-timeout", "5m", at.write(_parallel(1))).code == 12
-    (left,) = at.emulator.live()
-    assert left == first
+    (remaining,) = at.emulator.live()
+    assert remaining == first
 
 
 def _parallel(requests: int) -> str:

@@ -201,8 +201,8 @@ def test_drift_tells_a_server_that_does_otherwise_apart_and_undoes_nothing(cli: 
     assert "-refresh-only` records them" not in result.out, "nothing could write it down"
     assert at.run("plan", profile, "-detailed-exitcode").code == 0, "no plan would undo it"
     assert at.run("plan", profile, "-refresh-only", "-detailed-exitcode").code == 0
-    found = json.loads(at.run("drift", profile, "-json").out)["goals"][0]["drift"]
-    assert [(d["address"], d["kind"]) for d in found] == [("gemma[1]", "not in effect")]
+    drift = json.loads(at.run("drift", profile, "-json").out)["goals"][0]["drift"]
+    assert [(d["address"], d["kind"]) for d in drift] == [("gemma[1]", "not in effect")]
 
 
 def test_drift_is_against_what_was_applied_not_what_the_profile_says_by_now(cli: Open) -> None:

@@ -32,9 +32,9 @@ CONTEXTS = "4,8,16,32,64,128,256,512,1024,4096,8192,16384"
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    made = World(tmp_path_factory.mktemp("served"))
-    yield made
-    made.stop()
+    served = World(tmp_path_factory.mktemp("served"))
+    yield served
+    served.stop()
 
 
 @pytest.fixture(scope="module")
@@ -275,9 +275,11 @@ def test_a_last_piece_that_only_says_why_it_ends_is_no_token(bench: Bench) -> No
     usage = 'data: {"choices":[],"usage":{"prompt_tokens":16,"completion_tokens":3}}\n\n'
     reply = http(f"{piece * 3}{last}{usage}data: [DONE]\n\n")
     with answering({"/v1/models": http('{"data": [{"id": "m"}]}'), "/v1/completions": reply}) as url:
-        of = only(measured(bench, "--url", url, "--concurrency", "1", "--context", "16", "--output", "3"))["figures"]
-    assert (of["prompt_tokens_mean"], of["output_tokens_mean"]) == (16, 3)
-    assert of["itl_seconds"]["count"] == 2 * of["requests"]
+        measured_figures = only(
+            measured(bench, "--url", url, "--concurrency", "1", "--context", "16", "--output", "3")
+        )["figures"]
+    assert (measured_figures["prompt_tokens_mean"], measured_figures["output_tokens_mean"]) == (16, 3)
+    assert measured_figures["itl_seconds"]["count"] == 2 * measured_figures["requests"]
 
 
 def test_an_endpoint_that_wants_a_key_gets_the_one_in_the_environment(

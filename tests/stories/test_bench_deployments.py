@@ -51,7 +51,7 @@ def serving(
     return CommandLine(folder=folder, clock=clock, emulator=emulator, capture=capfd)
 
 
-def kept(at: CommandLine) -> Mapping[str, Any]:
+def stored_run(at: CommandLine) -> Mapping[str, Any]:
     """The only run there is."""
     (file,) = (at.folder / ".tpudeploy" / "runs").glob("*.json")
     tree: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -61,32 +61,41 @@ def kept(at: CommandLine) -> Mapping[str, Any]:
 def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(serving: CommandLine) -> None:
     result = serving.run("bench", "gemma.yaml", *SWEEP)
     assert result.code == 0, result.all
-    run = kept(serving)
+    run = stored_run(serving)
     (attempt,) = serving.state()["records"][0]["attempts"]
-    of = run["subject"]
-    assert (of["deployment"], of["model"], of["image"]) == ("gemma", "google/gemma-4-E2B-it", "vllm/vllm-tpu:v0.32.0")
-    assert re.fullmatch("sha256:[0-9a-f]{64}", of["image_digest"])
-    assert re.fullmatch("[0-9a-f]{40}", of["model_revision"])
-    assert (of["accelerator_type"], of["chips"], of["zone"], of["provisioning"]) == ("v6e-1", 1, "us-east5-a", "spot")
-    assert of["usd_per_hour"] == pytest.approx(1.4033)
-    assert of["spec_fingerprint"] == attempt["boot"]["server"]
-    assert len(of["profile_fingerprint"]) == 16
-    assert (of["engine"]["version"], of["engine"]["max_model_len"]) == ("0.32.0", "4096")
-    found = {(c["point"]["context_tokens"], c["point"]["concurrency"]): c for c in run["cells"]}
-    assert {found[4096, streams]["status"] for streams in (1, 2, 8)} == {"skipped_len"}
-    queued = found[16, 8]
+    subject = run["subject"]
+    assert (subject["deployment"], subject["model"], subject["image"]) == (
+        "gemma",
+        "google/gemma-4-E2B-it",
+        "vllm/vllm-tpu:v0.32.0",
+    )
+    assert re.fullmatch("sha256:[0-9a-f]{64}", subject["image_digest"])
+    assert re.fullmatch("[0-9a-f]{40}", subject["model_revision"])
+    assert (subject["accelerator_type"], subject["chips"], subject["zone"], subject["provisioning"]) == (
+        "v6e-1",
+        1,
+        "us-east5-a",
+        "spot",
+    )
+    assert subject["usd_per_hour"] == pytest.approx(1.4033)
+    assert subject["spec_fingerprint"] == attempt["boot"]["server"]
+    assert len(subject["profile_fingerprint"]) == 16
+    assert (subject["engine"]["version"], subject["engine"]["max_model_len"]) == ("0.32.0", "4096")
+    cells = {(c["point"]["context_tokens"], c["point"]["concurrency"]): c for c in run["cells"]}
+    assert {cells[4096, streams]["status"] for streams in (1, 2, 8)} == {"skipped_len"}
+    queued = cells[16, 8]
     assert queued["at_once"] == 4
     assert "4 of 8 run at once, by max_num_seqs 4; the rest queue" in queued["reasons"]
     assert queued["status"] in {"oversubscribed", "roofline_suspect", "client_bound"}
     assert queued["figures"]["requests"] > 0
-    assert of["is_emulated"] is True
+    assert subject["is_emulated"] is True
     assert "On the emulator: no figure here says anything about a TPU." in result.out
 
 
 def test_what_would_only_queue_can_be_left_out_and_is_named(serving: CommandLine) -> None:
     result = serving.run("bench", "gemma.yaml", *SWEEP, "--skip-oversubscribed")
     assert result.code == 0, result.all
-    (queued,) = (c for c in kept(serving)["cells"] if c["status"] == "oversubscribed")
+    (queued,) = (c for c in stored_run(serving)["cells"] if c["status"] == "oversubscribed")
     assert (queued["point"]["concurrency"], queued["figures"]) == (8, None)
     assert queued["reasons"] == ["4 of 8 run at once, by max_num_seqs 4; the rest queue"]
 
@@ -112,20 +121,20 @@ def test_a_bounded_run_keeps_what_it_has_and_goes_on_later(
 ) -> None:
     result = serving.run("bench", "gemma.yaml", *SWEEP, *bound)
     assert result.code == 0, result.all
-    run = kept(serving)
+    run = stored_run(serving)
     assert run["ended"] == ended
     assert len(run["cells"]) < 6
     assert f"cells are left: --resume {run['id']} continues." in result.out
     again = serving.run("bench", "gemma.yaml", "--resume", run["id"][:15])
     assert again.code == 0, again.all
-    whole = kept(serving)
+    whole = stored_run(serving)
     assert (whole["id"], whole["ended"], len(whole["cells"])) == (run["id"], "complete", 6)
     assert whole["cells"][: len(run["cells"])] == run["cells"]
 
 
 def test_a_run_goes_on_with_nothing_else_than_what_it_began_with(serving: CommandLine) -> None:
     assert serving.run("bench", "gemma.yaml", *SWEEP, "--duration", "0").code == 0
-    run = kept(serving)
+    run = stored_run(serving)
     url = run["subject"]["url"]
     result = serving.run("bench", "--url", url, "--resume", run["id"])
     assert result.code == 1
@@ -133,27 +142,27 @@ def test_a_run_goes_on_with_nothing_else_than_what_it_began_with(serving: Comman
 
 
 def test_ctrl_c_keeps_what_ran_and_says_how_to_go_on(serving: CommandLine) -> None:
-    done, seconds = _ended_by(serving, signal.SIGINT)
-    assert done.returncode == 130, done.stderr
+    ended, seconds = _ended_by(serving, signal.SIGINT)
+    assert ended.returncode == 130, ended.stderr
     assert seconds < 5
-    run = kept(serving)
+    run = stored_run(serving)
     assert run["ended"] == "interrupted"
-    assert f"Interrupted. {len(run['cells'])} of 12 cells are kept. [TPU0130]" in done.stderr
-    assert f"--resume {run['id']}" in done.stderr
+    assert f"Interrupted. {len(run['cells'])} of 12 cells are kept. [TPU0130]" in ended.stderr
+    assert f"--resume {run['id']}" in ended.stderr
     assert serving.run("bench", "show", run["id"]).code == 0
 
 
 def test_a_killed_run_keeps_every_cell_that_had_ended_and_runs_the_others_later(serving: CommandLine) -> None:
-    done, _ = _ended_by(serving, signal.SIGKILL)
-    assert done.returncode == -signal.SIGKILL
-    run = kept(serving)
+    ended, _ = _ended_by(serving, signal.SIGKILL)
+    assert ended.returncode == -signal.SIGKILL
+    run = stored_run(serving)
     assert run["ended"] == "not yet"
-    answer = [line for line in done.stderr.splitlines() if re.match(r" +\d+/12 ", line)]
+    answer = [line for line in ended.stderr.splitlines() if re.match(r" +\d+/12 ", line)]
     assert len(answer) <= len(run["cells"]) <= len(answer) + 1
     result = serving.run("bench", "show", run["id"])
     assert "Under way, or killed" in result.out
     assert serving.run("bench", "gemma.yaml", "--resume", run["id"]).code == 0
-    whole = kept(serving)
+    whole = stored_run(serving)
     assert (whole["ended"], len(whole["cells"])) == ("complete", 12)
     assert whole["cells"][: len(run["cells"])] == run["cells"]
 

@@ -58,7 +58,7 @@ GUIDELLM: Mapping[str, Any] = {
             "metrics": {
                 "request_totals": {"successful": 40, "errored": 0, "incomplete": 3, "total": 43},
                 "requests_per_second": _distribution(streams / 4),
-                "request_concurrency": _distribution(held),
+                "request_concurrency": _distribution(concurrency),
                 "request_latency": _distribution(4.0),
                 "prompt_token_count": _distribution(128),
                 "output_token_count": _distribution(64),
@@ -67,7 +67,7 @@ GUIDELLM: Mapping[str, Any] = {
                 "inter_token_latency_ms": _distribution(55),
             },
         }
-        for streams, held in ((64, 63.0), (2048, 1046.0))
+        for streams, concurrency in ((64, 63.0), (2048, 1046.0))
     ],
 }
 AIPERF = {
@@ -202,9 +202,9 @@ def test_lengths_that_a_result_does_not_say_are_unknown_and_not_0(bench: Bench, 
     silent = {name: value for name, value in AIPERF.items() if not name.endswith("_sequence_length")}
     run = imported(bench, tmp_path, silent)
     assert run["cells"][0]["point"] == {"concurrency": 16, "context_tokens": None, "output_tokens": None}
-    shown = bench("show", run["id"]).out
-    assert "requests/s, answers of unknown length" in shown
-    assert shown.splitlines()[4].split() == ["?"], "the column of prompts whose length nobody knows"
+    text = bench("show", run["id"]).out
+    assert "requests/s, answers of unknown length" in text
+    assert text.splitlines()[4].split() == ["?"], "the column of prompts whose length nobody knows"
     failed = imported(bench, tmp_path, VLLM | {"completed": 0, "total_input_tokens": 0, "total_output_tokens": 0})
     assert failed["cells"][0]["point"] == {"concurrency": 8, "context_tokens": None, "output_tokens": None}
 

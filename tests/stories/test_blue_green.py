@@ -284,10 +284,10 @@ def test_an_endpoint_is_withdrawn_before_its_slice_begins_to_leave(cli: Open) ->
     at = cli()
     profile = _deployed(at, BLUE + "replicas: 2\n")
     file = at.folder / "endpoints" / "gemma.json"
-    seen: list[bool] = []
-    at.clock.on_advance.append(lambda: seen.append(file.exists() and set(at.slices.values()) != {"ACTIVE"}))
+    answers: list[bool] = []
+    at.clock.on_advance.append(lambda: answers.append(file.exists() and set(at.slices.values()) != {"ACTIVE"}))
     assert at.run("destroy", "-auto-approve", profile).code == 0
-    assert not any(seen)
+    assert not any(answers)
 
 
 def test_how_long_clients_hold_an_endpoint_is_a_setting(cli: Open) -> None:
@@ -303,8 +303,8 @@ def test_with_the_state_in_a_bucket_clients_find_the_endpoint_there(cli: Open) -
     at, place = cli(), ("--backend", "gs://states/team")
 
     def endpoint() -> dict[str, object]:
-        (found,) = at.emulator._cloud.objects.under("states", "team/endpoints/gemma.json")
-        tree: dict[str, object] = json.loads(found.content)
+        (endpoint,) = at.emulator._cloud.objects.under("states", "team/endpoints/gemma.json")
+        tree: dict[str, object] = json.loads(endpoint.content)
         return tree
 
     profile = at.write(BLUE)

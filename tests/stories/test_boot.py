@@ -208,7 +208,7 @@ def test_a_slice_that_is_lost_while_it_serves_shows_in_status_and_plan_and_apply
     at = cli(trouble=[{"fault": fault, "after": 3600, "times": 1}])
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
-    (lost,) = at.slices
+    (slice_,) = at.slices
     at.clock.sleep(2 * 3600)
 
     assert "gemma[0] serving" not in at.run("status", profile).words
@@ -218,7 +218,7 @@ def test_a_slice_that_is_lost_while_it_serves_shows_in_status_and_plan_and_apply
     assert "will be created" in planned.out
     brought = at.run("apply", "-auto-approve", profile)
     assert brought.code == 0, brought.all
-    assert lost not in at.slices
+    assert slice_ not in at.slices
     assert list(at.slices.values()) == ["ACTIVE"]
 
 

@@ -148,9 +148,9 @@ def test_a_node_that_reports_nothing_may_still_run_the_previous_server(cli: Open
     assert _resets(at) == 0
 
 
-@pytest.mark.parametrize("lost", ["lost-reply", "failed-reply"])
-def test_a_lost_reply_restarts_the_container_once(cli: Open, lost: str) -> None:
-    at = cli(nodes="real", trouble=[{"fault": lost, "method": "nodes.patch", "times": 1}])
+@pytest.mark.parametrize("call", ["lost-reply", "failed-reply"])
+def test_a_lost_reply_restarts_the_container_once(cli: Open, call: str) -> None:
+    at = cli(nodes="real", trouble=[{"fault": call, "method": "nodes.patch", "times": 1}])
     profile = _served(at)
     at.write(SHORTER)
     changed = at.run("apply", "-auto-approve", profile)

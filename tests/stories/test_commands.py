@@ -26,12 +26,12 @@ def test_init_lists_writes_and_never_overwrites(cli: Open) -> None:
     listed = at.run("init", "-from", "list")
     assert listed.out.split() == sorted(assets.profiles())
     assert at.run("init").code == 0
-    written = at.folder / "gemma4-e2b-v6e1.yaml"
-    written.write_text("mine", encoding="utf-8")
+    profile = at.folder / "gemma4-e2b-v6e1.yaml"
+    profile.write_text("mine", encoding="utf-8")
     again = at.run("init")
     assert again.code == 1
     assert "is not overwritten" in again.err
-    assert written.read_text(encoding="utf-8") == "mine"
+    assert profile.read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize("name", sorted(assets.profiles()))
@@ -170,13 +170,13 @@ def test_status_tells_each_phase_as_it_comes(cli: Open) -> None:
     at = cli(boot={"boot_seconds": 600}, trouble=[{"fault": "hidden", "seconds": 70}])
     profile = at.write()
     assert at.run("apply", "-auto-approve", "-timeout", "1s", profile).code == 12
-    seen: dict[tuple[str, str, str], None] = {}
+    options: dict[tuple[str, str, str], None] = {}
     for _ in range(60):
         tree = json.loads(at.run("status", profile, "-json").out)
         (replica,) = tree["deployments"][0]["replicas"]
-        seen[replica["state"], replica["cloud"], replica["boot"]] = None
+        options[replica["state"], replica["cloud"], replica["boot"]] = None
         at.clock.sleep(15)
-    assert list(seen) == [
+    assert list(options) == [
         ("hidden", "not found", ""),
         ("waiting", "PROVISIONING", ""),
         ("waiting", "ACTIVE, node CREATING", ""),

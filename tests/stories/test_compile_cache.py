@@ -134,9 +134,9 @@ def test_old_objects_go_when_there_are_many_and_nobody_elses(cli: Open) -> None:
     upload(at, "xla/precious.tar", b"mine")
     at.clock.sleep(40 * 86_400)
     _start(at, KEPT)
-    left = objects(at)
-    assert len([name for name in left if "tpudeploy-xla-" in name]) == 20
-    assert left["xla/precious.tar"] == b"mine"
+    remaining = objects(at)
+    assert len([name for name in remaining if "tpudeploy-xla-" in name]) == 20
+    assert remaining["xla/precious.tar"] == b"mine"
 
 
 def test_a_cache_in_no_volume_is_refused_with_the_reason(cli: Open) -> None:
@@ -163,8 +163,8 @@ def _programs(content: bytes) -> list[str]:
 
 def _without_one(content: bytes) -> bytes:
     """The same archive without its first program."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=io.BytesIO(content)) as archive, tarfile.open(fileobj=made, mode="w") as bent:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive, tarfile.open(fileobj=buffer, mode="w") as bent:
         for member in archive.getmembers()[1:]:
             bent.addfile(member, archive.extractfile(member))
-    return made.getvalue()
+    return buffer.getvalue()

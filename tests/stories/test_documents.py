@@ -131,9 +131,9 @@ def test_every_command_answers_with_a_document_of_its_schema(cli: Open) -> None:
     for kind, code, words in SERVING:
         result = at.run(*words, "-json")
         assert result.code == code, f"{words}\n{result.all}"
-        found = document(result)
-        assert found["format"] == f"tpudeploy.{kind}/{2 if kind == 'state' else 1}", words
-        strict(at, kind).validate(found)
+        tree = document(result)
+        assert tree["format"] == f"tpudeploy.{kind}/{2 if kind == 'state' else 1}", words
+        strict(at, kind).validate(tree)
     printed = json.loads(at.run("schema", "profile", "-json").out)
     assert printed["$schema"]
 
@@ -145,18 +145,20 @@ def test_what_stops_a_command_is_a_document_with_its_exit_code(cli: Open) -> Non
     error = strict(at, "error")
     for code, words in STOPPED:
         result = at.run(*words, "-json")
-        found = document(result)
-        error.validate(found)
-        assert (result.code, found["exit_code"]) == (code, code), words
-        assert found["message"] in result.err or found["diagnostics"], words
+        tree = document(result)
+        error.validate(tree)
+        assert (result.code, tree["exit_code"]) == (code, code), words
+        assert tree["message"] in result.err or tree["diagnostics"], words
     assert document(at.run("plan", "broken.yaml", "-json"))["diagnostics"][0]["location"]["file"].endswith(
         "broken.yaml"
     )
 
 
 def test_no_command_is_without_a_document() -> None:
-    named = {words[0] for _, _, words in SERVING} | {words[0] for _, words in STOPPED} | {"apply", "destroy", "schema"}
-    assert named >= set(COMMANDS)
+    commands = (
+        {words[0] for _, _, words in SERVING} | {words[0] for _, words in STOPPED} | {"apply", "destroy", "schema"}
+    )
+    assert commands >= set(COMMANDS)
 
 
 def test_the_variable_asks_for_documents_as_the_flag_does(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,11 +172,11 @@ def test_a_bug_of_ours_is_a_document_too(cli: Open, monkeypatch: pytest.MonkeyPa
     at = cli()
     monkeypatch.setattr("tpudeploy.workspace.Workspace.open", lambda *_, **__: 1 / 0)
     result = at.run("status", "-json")
-    found = document(result)
-    strict(at, "error").validate(found)
-    assert (result.code, found["exit_code"], found["code"]) == (70, 70, "TPU0070")
-    assert "ZeroDivisionError" in found["message"]
-    assert "tpudeploy-bug-" in found["hint"]
+    tree = document(result)
+    strict(at, "error").validate(tree)
+    assert (result.code, tree["exit_code"], tree["code"]) == (70, 70, "TPU0070")
+    assert "ZeroDivisionError" in tree["message"]
+    assert "tpudeploy-bug-" in tree["hint"]
 
 
 def test_what_gc_would_remove_and_why_it_did_not_are_one_document(cli: Open) -> None:
@@ -182,10 +184,10 @@ def test_what_gc_would_remove_and_why_it_did_not_are_one_document(cli: Open) -> 
     assert at.run("apply", "-auto-approve", at.write(), "-wait", "accepted").code == 0
     (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
     refused = at.run("gc", "-json", "-foreign")
-    found = document(refused)
-    strict(at, "gc").validate(found)
-    assert (refused.code, found["report"], found["error"]["code"]) == (1, None, "TPU3003")
-    assert [stray["goes"] for stray in found["strays"]] == [True]
+    tree = document(refused)
+    strict(at, "gc").validate(tree)
+    assert (refused.code, tree["report"], tree["error"]["code"]) == (1, None, "TPU3003")
+    assert [stray["goes"] for stray in tree["strays"]] == [True]
     removed = document(at.run("gc", "-json", "-foreign", "-auto-approve"))
     strict(at, "gc").validate(removed)
     assert removed["report"]["outcomes"]
@@ -249,10 +251,10 @@ def test_what_a_pipeline_applied_is_a_document_with_its_report(pipeline: Both) -
     assert at.run("ci", "plan", "gemma.yaml").code == 0
     here.on_push()
     result = at.run("ci", "apply", "gemma.yaml", "-json")
-    found = document(result)
-    strict(at, "ci").validate(found)
+    tree = document(result)
+    strict(at, "ci").validate(tree)
     assert result.code == 0
-    assert [outcome["error"] for outcome in found["report"]["outcomes"]] == [None]
+    assert [outcome["error"] for outcome in tree["report"]["outcomes"]] == [None]
 
 
 def test_output_takes_a_profile_or_a_name_and_prints_all_or_one(cli: Open) -> None:

@@ -35,8 +35,8 @@ def _node_spec(at: CommandLine) -> Mapping[str, Any]:
 def _set(at: CommandLine, key: str, **values: str | None) -> None:
     """Somebody changes the node by other means."""
     node = _node(at)
-    known: Mapping[str, str | None] = {**node.spec.get(key, {}), **values}
-    node.spec = {**node.spec, key: {k: v for k, v in known.items() if v is not None}}
+    values_by_key: Mapping[str, str | None] = {**node.spec.get(key, {}), **values}
+    node.spec = {**node.spec, key: {k: v for k, v in values_by_key.items() if v is not None}}
 
 
 def test_what_nobody_touched_has_no_drift(cli: Open) -> None:
@@ -129,10 +129,10 @@ def test_a_machine_that_runs_another_server_is_restarted_into_ours(cli: Open) ->
 def test_a_machine_that_was_booted_otherwise_and_looks_as_it_did_is_found_by_drift(cli: Open) -> None:
     at = cli()
     profile = _deployed(at)
-    kept = dict(_node(at).spec["metadata"])
+    metadata = dict(_node(at).spec["metadata"])
     _set(at, "metadata", **{"tpudeploy-spec": "0123456789abcdef"})
     _node(at).hosts[0].reboot()
-    _node(at).spec = {**_node(at).spec, "metadata": kept}
+    _node(at).spec = {**_node(at).spec, "metadata": metadata}
     assert at.run("plan", profile, DETAILED).code == 0, "a plan asks no machine whose metadata is as it was left"
     assert "~ server =" in at.run("drift", profile).words
     assert at.run("apply", "-refresh-only", "-auto-approve", profile).code == 0

@@ -13,8 +13,8 @@ from workflow import Both
 DRIFT = ("ci", "drift", "gemma.yaml")
 
 
-def _deployed(of: Both) -> tuple[CommandLine, list[dict[str, Any]]]:
-    at, here = of
+def _deployed(both: Both) -> tuple[CommandLine, list[dict[str, Any]]]:
+    at, here = both
     here.on_schedule()
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     return at, here.api.issues

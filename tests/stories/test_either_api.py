@@ -54,8 +54,8 @@ def test_of_two_grants_one_is_kept_and_the_other_is_gone(cli: Open) -> None:
     at = cli()
     profile = applied(at, AUTO)
     assert apis_asked(at) == set(BY_API)
-    (kept,) = at.slices
-    assert current_slice(at) == kept
+    (slice_,) = at.slices
+    assert current_slice(at) == slice_
     assert len(at.state()["records"][0]["attempts"]) == 1
     drift = at.run("drift", profile)
     assert drift.code == 0, drift.all

@@ -107,11 +107,11 @@ def test_recommend_takes_no_emulated_run_as_evidence_unless_it_is_asked_to(at: C
     assert output.code == 0, output.all
     assert f"not run {own} on v6e-4: it was measured on the emulator, where no model runs" in output.err
     assert "knows memory, not speed" in output.err
-    taken = recommend(at, "--emulated")
-    assert f"(run {own}, emulator)" in taken.err
-    assert "On the emulator: no figure here" in taken.err
-    assert taken.out.startswith(f"# From run {own}, measured on the emulator")
-    assert yaml.safe_load(taken.out)["tpu"]["type"] == "v6e-4"
+    recommendation = recommend(at, "--emulated")
+    assert f"(run {own}, emulator)" in recommendation.err
+    assert "On the emulator: no figure here" in recommendation.err
+    assert recommendation.out.startswith(f"# From run {own}, measured on the emulator")
+    assert yaml.safe_load(recommendation.out)["tpu"]["type"] == "v6e-4"
     choice = json.loads(recommend(at, "--emulated", "--json").out)["choices"][0]
     assert (choice["run"], choice["is_emulated"]) == (own, True)
 

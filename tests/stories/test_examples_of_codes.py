@@ -123,9 +123,9 @@ def test_no_two_errors_have_the_same_code() -> None:
 
 def test_every_code_of_ours_has_a_cause_an_example_and_a_command(cli: Open) -> None:
     at = cli()
-    known = {code for codes in groups().values() for code in codes if code.startswith("TPU")}
-    assert known >= {cls.code for cls in every_error()}
-    for code in known:
+    check_codes = {code for codes in groups().values() for code in codes if code.startswith("TPU")}
+    assert check_codes >= {cls.code for cls in every_error()}
+    for code in check_codes:
         page = at.run("explain", code).out
         parts = re.fullmatch(rf"{code}  (.+)\n\nCause: (.+)\n\nExample:\n  .*", page, re.DOTALL)
         assert parts is not None, code

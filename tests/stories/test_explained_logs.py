@@ -21,8 +21,8 @@ ENGINE = "(EngineCore pid=187) ERROR 11-22 10:03:20 [core.py:1349] "
 def explained(cli: Open, log: str, profile: str | None = None) -> str:
     at: CommandLine = cli()
     (at.folder / "boot.log").write_text(log, "utf-8")
-    named = [] if profile is None else [at.write(profile)]
-    result = at.run("logs", *named, "--file", "boot.log", "--explain", "-json")
+    profiles = [] if profile is None else [at.write(profile)]
+    result = at.run("logs", *profiles, "--file", "boot.log", "--explain", "-json")
     (reading,) = json.loads(result.out)["logs"]
     remedy: str = reading["cause"]["remedy"]
     return remedy

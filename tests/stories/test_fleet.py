@@ -178,8 +178,8 @@ def test_a_plan_of_a_fleet_sees_the_one_that_is_gone(cli: Open) -> None:
     person = cli(**QUICK)
     fleet(person, *(f"d{number:02}" for number in range(12)))
     assert person.run("apply", "fleet", "-auto-approve").code == 0
-    gone = next(name for name in person.slices if name.startswith("d07-"))
-    person.delete_by_hand(gone)
+    preempted = next(name for name in person.slices if name.startswith("d07-"))
+    person.delete_by_hand(preempted)
     person.clock.sleep(600)
     result = person.run("plan", "fleet", "-detailed-exitcode")
     assert result.code == 2
@@ -293,12 +293,12 @@ def test_one_in_a_zone_that_does_not_answer_stops_no_other(cli: Open) -> None:
     fleet(person, "one", "two", "three")
     fleet(person, "four", "five", "six", **{"[us-east5-a, us-east5-b, ": "[us-east5-b, "})
     assert person.run("apply", "fleet", "-auto-approve").code == 0
-    zones = {zone: list(found) for zone, found in person.emulator.live().items() if found}
+    zones = {zone: list(slices) for zone, slices in person.emulator.live().items() if slices}
     assert len(zones) > 1, zones
     person.emulator.script({"fault": "unavailable", "zone": "us-east5-b"})
     result = person.run("destroy", "fleet", "-auto-approve")
     assert result.code == 1, result.all
-    assert {name for found in person.emulator.live().values() for name in found} == set(zones["us-east5-b"])
+    assert {name for slices in person.emulator.live().values() for name in slices} == set(zones["us-east5-b"])
 
 
 SIX = ("one", "two", "three", "four", "five", "six")

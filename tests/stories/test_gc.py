@@ -23,8 +23,8 @@ def deployed(at: CommandLine, text: str = PROFILE, name: str = "gemma.yaml") -> 
     """A profile that serves; the one slice it has."""
     before = set(at.slices)
     assert at.run("apply", "-auto-approve", at.write(text, name)).code == 0
-    (made,) = set(at.slices) - before
-    return made
+    (created,) = set(at.slices) - before
+    return created
 
 
 def state_file(at: CommandLine, name: str = "gemma") -> Path:
@@ -268,12 +268,12 @@ def test_a_run_that_holds_the_lock_is_not_raced_and_the_others_are_cleared(cli: 
 def test_what_has_come_to_be_needed_while_the_question_stood_stays(cli: Open) -> None:
     at = cli()
     name = deployed(at)
-    kept = state_file(at).rename(at.folder / "kept.json")
+    aside = state_file(at).rename(at.folder / "kept.json")
     heard: list[str] = []
     with Workspace.open(at.folder, clock=at.clock) as workspace:
         orphans = workspace.gc(foreign=True)
         assert [stray.resource.ref.name for stray in orphans.going] == [name]
-        kept.rename(state_file(at))
+        aside.rename(state_file(at))
         report = workspace.collect(orphans, on_event=lambda event: heard.append(repr(event)))
     assert report.error is None
     assert report.outcomes == ()
@@ -375,15 +375,15 @@ def test_json_is_one_document_of_what_was_found_and_the_report(cli: Open) -> Non
     state_file(at).unlink()
     result = at.run("gc", "-foreign", "-auto-approve", "-json")
     assert result.code == 0, result.all
-    found = json.loads(result.out)
-    report = found["report"]
-    assert (found["format"], found["projects"], found["unreachable"]) == ("tpudeploy.gc/1", ["emulated"], [])
-    (stray,) = found["strays"]
+    tree = json.loads(result.out)
+    report = tree["report"]
+    assert (tree["format"], tree["projects"], tree["unreachable"]) == ("tpudeploy.gc/1", ["emulated"], [])
+    (stray,) = tree["strays"]
     assert stray["name"] == name
     assert stray["claim"] == "no state"
     assert (stray["goes"], stray["state"], stray["chips"]) == (True, "ACTIVE", 1)
     assert stray["usd_per_hour"] == pytest.approx(1.4033)
-    assert "metadata" not in str(found)
+    assert "metadata" not in str(tree)
     assert report["format"] == "tpudeploy.report/1"
     assert report["outcomes"] == [
         {"address": f"emulated/us-east5-a/{name}", "action": "destroy", "error": None, "underway": False}

@@ -94,11 +94,11 @@ def test_a_profile_of_each_type_has_places_prices_and_a_size(cli: Open, slice_ty
 def test_without_a_recorded_limit_nothing_is_said_to_fit(cli: Open) -> None:
     at = cli()
     profile = at.write(V5P)
-    shown = at.run("size", profile)
-    assert "may fit" in shown.words
-    assert "at most" in shown.words
-    assert "the HBM limit that the runtime reports for v5p is not recorded" in shown.words
-    assert "fits" not in shown.words.replace("figures", "")
+    result = at.run("size", profile)
+    assert "may fit" in result.words
+    assert "at most" in result.words
+    assert "the HBM limit that the runtime reports for v5p is not recorded" in result.words
+    assert "fits" not in result.words.replace("figures", "")
     plan = at.run("plan", profile)
     assert plan.code == 0, plan.all
     assert "and at most" in plan.words
@@ -266,8 +266,8 @@ def test_auto_asks_the_apis_that_have_the_slice_alone(cli: Open) -> None:
 def test_the_quota_of_v5p_counts_cores_and_is_shown_in_chips(cli: Open) -> None:
     at = cli(quota=[{"class": "on-demand", "region": "us-east5", "limit": 4}])
     profile = at.write(f"{V5P}  zones: [us-east5-a]\n")
-    shown = json.loads(at.run("zones", "-json", profile).out)
-    (pair,) = shown["tables"][0]["pairs"]
+    tree = json.loads(at.run("zones", "-json", profile).out)
+    (pair,) = tree["tables"][0]["pairs"]
     assert pair["quota"]["region_limit"] == 4
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all

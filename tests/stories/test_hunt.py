@@ -142,8 +142,8 @@ def test_a_zone_that_does_not_answer_keeps_its_place_in_the_outlook(cli: Open) -
 
 def _replicas(at: CommandLine, profile: str) -> Sequence[Mapping[str, Any]]:
     tree = json.loads(at.run("status", "-json", profile).out)
-    found: Sequence[Mapping[str, Any]] = tree["deployments"][0]["replicas"]
-    return found
+    replicas: Sequence[Mapping[str, Any]] = tree["deployments"][0]["replicas"]
+    return replicas
 
 
 def _events(out: str) -> Sequence[Mapping[str, Any]]:

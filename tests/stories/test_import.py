@@ -41,7 +41,7 @@ def hand_made(at: CommandLine, *, zone: str = "us-east5-a", name: str = HAND_MAD
     at.clock.sleep(600)
 
 
-def remembered(at: CommandLine) -> list[str]:
+def state_names(at: CommandLine) -> list[str]:
     return [attempt["name"] for record in at.state()["records"] for attempt in record["attempts"]]
 
 
@@ -54,7 +54,7 @@ def test_it_can_be_named_as_terraform_names_it_and_the_plan_restarts_it_in_place
     assert result.code == 0, result.all
     assert f"Imported to gemma[0]: {HAND_MADE} (us-east5-a, spot): $1.40/h, ACTIVE." in result.out
     assert "it will be restarted in place" in result.out
-    assert remembered(at) == [HAND_MADE]
+    assert state_names(at) == [HAND_MADE]
     planned = at.run("plan", "-detailed-exitcode", "gemma.yaml")
     assert planned.code == 2
     assert "gemma[0] will be restarted in place" in planned.out
@@ -182,8 +182,8 @@ def test_what_is_remembered_or_an_index_that_is_taken_is_refused(cli: Open) -> N
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     (name,) = at.slices
     hand_made(at)
-    taken = at.run("import", "gemma[0]", HAND_MADE)
-    assert (taken.code, f"gemma[0] already has a slice: {name}" in taken.words) == (1, True)
+    imported = at.run("import", "gemma[0]", HAND_MADE)
+    assert (imported.code, f"gemma[0] already has a slice: {name}" in imported.words) == (1, True)
     at.write(PROFILE.replace("name: gemma", "name: chat"), "chat.yaml")
     result = at.run("import", "chat[0]", name, "-foreign")
     assert (result.code, f"{name} is already tracked as gemma[0]" in result.words) == (1, True)

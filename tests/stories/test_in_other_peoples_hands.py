@@ -68,7 +68,7 @@ def sampled(request: pytest.FixtureRequest) -> Sampled:
     return lambda payloads, turn: [p for n, p in enumerate(payloads) if is_whole or n % 20 == turn % 20]
 
 
-def _written(folder: Path) -> Iterator[tuple[str, str]]:
+def _files(folder: Path) -> Iterator[tuple[str, str]]:
     """Every file below a folder that was written there, links and what was planted apart."""
     for path in sorted(folder.rglob("*")):
         if (
@@ -106,7 +106,7 @@ def test_a_hostile_profile_carries_nothing_out_through_any_command(
         if _is_carried_out(result.all.replace(f"nope-{CANARY}", "")):
             carried.append((payload.name, result.all))
     assert not carried
-    assert not [name for name, text in _written(at.folder) if name != str(at.folder / P) and _is_carried_out(text)]
+    assert not [name for name, text in _files(at.folder) if name != str(at.folder / P) and _is_carried_out(text)]
 
 
 def test_every_command_that_reads_profiles_is_attacked() -> None:
@@ -193,8 +193,8 @@ def test_a_refusal_does_not_say_whether_a_variable_is_set(
         monkeypatch.setenv("REGION_NOTE", value)
     at.write(PROFILE.replace("v6e-1", '"${env:REGION_NOTE:-v6e-1}"'), P)
     refused = at.run("validate", "--untrusted", "--format", "json", P)
-    (found,) = json.loads(refused.out)["profiles"][0]["diagnostics"]
-    assert (found["code"], found["message"]) == (
+    (diagnostic,) = json.loads(refused.out)["profiles"][0]["diagnostics"]
+    assert (diagnostic["code"], diagnostic["message"]) == (
         "TPU1113",
         "This profile is untrusted and may not read the environment variable REGION_NOTE",
     )
@@ -244,11 +244,11 @@ def test_a_link_that_is_put_in_place_after_the_look_is_not_followed(
     look = os.path.realpath
 
     def looks_and_swaps(path: Any, **how: Any) -> Any:
-        found = look(path, **how)
+        facts = look(path, **how)
         if str(path).endswith("base.yaml") and not base.is_symlink():
             base.unlink()
             base.symlink_to(outside / "keys.yaml")
-        return found
+        return facts
 
     monkeypatch.setattr(os.path, "realpath", looks_and_swaps)
     with pytest.raises(ProfileInvalid) as refused:
@@ -302,15 +302,13 @@ def test_a_file_outside_the_project_is_named_and_not_read_out(cli: Open, outside
 
 
 @pytest.mark.parametrize("value", ["ghp_" + "a1B2" * 9, "prefix" + "ghp_" + "a1B2" * 9, "hf_" + "aB3" * 11])
-@pytest.mark.parametrize(
-    "written", ["x${env:INNOCUOUS}", "${env:INNOCUOUS}x", "${env:INNOCUOUS:-}", "$$${env:INNOCUOUS}"]
-)
+@pytest.mark.parametrize("text", ["x${env:INNOCUOUS}", "${env:INNOCUOUS}x", "${env:INNOCUOUS:-}", "$$${env:INNOCUOUS}"])
 def test_a_credential_in_a_variable_is_seen_in_the_middle_of_a_word(
-    cli: Open, monkeypatch: pytest.MonkeyPatch, value: str, written: str
+    cli: Open, monkeypatch: pytest.MonkeyPatch, value: str, text: str
 ) -> None:
     at = cli()
     monkeypatch.setenv("INNOCUOUS", value)
-    at.write(PROFILE.replace("16384", f'16384\n  env: {{B: "{written}"}}'), P)
+    at.write(PROFILE.replace("16384", f'16384\n  env: {{B: "{text}"}}'), P)
     refused = at.run("validate", P)
     assert refused.code == 1
     assert "[TPU1030]" in refused.err
@@ -374,11 +372,11 @@ NEEDED: Mapping[str, Any] = {
 def _arguments(tool: Mapping[str, Any], **hostile: Any) -> dict[str, Any]:
     """What a tool must be given, the profile among it, and a hostile value in one place."""
     schema = tool["inputSchema"]
-    given = {key: NEEDED[key] for key in schema.get("required", ()) if key in NEEDED}
-    known = schema["properties"]
-    given |= {"profile": P} if "profile" in known else {}
-    given |= {"profiles": [P]} if "profiles" in known else {}
-    return {**given, **hostile}
+    arguments = {key: NEEDED[key] for key in schema.get("required", ()) if key in NEEDED}
+    properties = schema["properties"]
+    arguments |= {"profile": P} if "profile" in properties else {}
+    arguments |= {"profiles": [P]} if "profiles" in properties else {}
+    return {**arguments, **hostile}
 
 
 @pytest.mark.exhaustive
@@ -397,7 +395,7 @@ def test_a_hostile_profile_carries_nothing_out_to_an_agent(
                 answered = agent.call(tool["name"], **_arguments(tool))
                 assert not _is_carried_out(_without(payload, answered.text)), (tool["name"], payload.name)
         assert not [output for output in agent.heard if _is_carried_out(output.replace(f"nope-{CANARY}", ""))]
-    assert not [name for name, text in _written(at.folder) if name != str(at.folder / P) and _is_carried_out(text)]
+    assert not [name for name, text in _files(at.folder) if name != str(at.folder / P) and _is_carried_out(text)]
 
 
 def _without(payload: Payload, text: str) -> str:
@@ -434,19 +432,19 @@ def test_a_hostile_agent_gets_nothing_by_any_argument_of_any_tool(
             assert CANARY not in str(refused.value)
         assert len(agent.heard) > 400
         assert not [output for output in agent.heard if _is_carried_out(output)]
-    assert not [name for name, text in _written(at.folder) if _is_carried_out(text)]
+    assert not [name for name, text in _files(at.folder) if _is_carried_out(text)]
 
 
 def _texts(tool: Mapping[str, Any]) -> list[str]:
     """The arguments of a tool that take text, or a list of texts."""
-    known: Mapping[str, Any] = tool["inputSchema"]["properties"]
-    return [key for key, schema in known.items() if '"string"' in json.dumps(schema)]
+    properties: Mapping[str, Any] = tool["inputSchema"]["properties"]
+    return [key for key, schema in properties.items() if '"string"' in json.dumps(schema)]
 
 
 def _attack(agent: Agent, tool: Mapping[str, Any], key: str, value: str) -> None:
     is_list = '"array"' in json.dumps(tool["inputSchema"]["properties"][key])
-    for given in ([value], [P, value]) if is_list else (value,):
-        agent.call(tool["name"], **_arguments(tool, **{key: given}))
+    for argument in ([value], [P, value]) if is_list else (value,):
+        agent.call(tool["name"], **_arguments(tool, **{key: argument}))
 
 
 def test_an_agent_reads_no_variable_by_an_ab_that_it_proposes(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,10 +33,10 @@ def test_every_request_that_is_left_is_named_with_its_end_and_its_price(cli: Ope
     at.write(MANY)
     result = interrupted(at, 600, "apply", "-auto-approve", "gemma.yaml")
     assert result.code == 130
-    left = sorted(at.slices)
-    assert len(left) == 3
+    remaining = sorted(at.slices)
+    assert len(remaining) == 3
     (line,) = (line for line in result.err.splitlines() if "Still outstanding" in line)
-    for name in left:
+    for name in remaining:
         assert f"{name} (" in line
     assert line.startswith("gemma: Still outstanding: ")
     assert line.count("lapses in 110 min; if granted, $1.40/h") >= 1
@@ -111,9 +111,9 @@ def test_a_library_is_stopped_from_its_own_callback_and_its_signals_stay_its_own
         with pytest.raises(Interrupted) as caught:
             workspace.apply(plan, on_event=hear)
     assert caught.value.exit_code == 130
-    *_, warned, left = answer
+    *_, warned, last = answer
     assert isinstance(warned, events.Warned)
     assert "Still outstanding: gemma-" in warned.message
-    assert isinstance(left, events.ChangeLeft)
+    assert isinstance(last, events.ChangeLeft)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)] == handlers
     assert len(at.requested_zones()) == 1

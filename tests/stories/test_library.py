@@ -145,8 +145,8 @@ def test_a_result_prints_as_its_command_and_is_the_document_of_json(
     with place.workspace() as workspace:
         state = str(workspace.state_pull("gemma"))
         (place.folder / "state.json").write_text(state, encoding="utf-8")
-        named = {"RUN": workspace.benchmark_runs().runs[0].id, "STATE": state}
-        words, args = ([named.get(each, each) for each in some] for some in (row.words, row.args))
+        ids = {"RUN": workspace.benchmark_runs().runs[0].id, "STATE": state}
+        words, args = ([ids.get(each, each) for each in some] for some in (row.words, row.args))
         result = getattr(workspace, name)(*args, **row.options)
     printed = command(place, capfd, *words)
     document = json.loads(command(place, capfd, *words, "--json").out)
@@ -208,7 +208,7 @@ def test_a_run_prints_its_summary_as_apply_and_destroy_do(cli: Open) -> None:
     assert at.run("destroy", G, "-auto-approve").code == 0
     with td.Workspace.open(at.folder, clock=at.clock) as workspace:
         report = workspace.apply(workspace.plan(profile))
-        gone = workspace.destroy(profile)
+        destroyed = workspace.destroy(profile)
     summary, output = str(report).splitlines()
     assert summary == "Done! Resources: 1 added, 0 changed, 0 destroyed."
     assert summary in printed
@@ -216,7 +216,7 @@ def test_a_run_prints_its_summary_as_apply_and_destroy_do(cli: Open) -> None:
     assert "\ngemma[0] endpoint = " in printed
     assert repr(report) == f"<Report: {summary}>"
     assert summary in report._repr_html_()
-    assert str(gone) == "Done! Resources: 0 added, 0 changed, 1 destroyed."
+    assert str(destroyed) == "Done! Resources: 0 added, 0 changed, 1 destroyed."
 
 
 def test_an_error_prints_as_the_command_prints_it(place: Place, capfd: pytest.CaptureFixture[str]) -> None:

@@ -74,8 +74,8 @@ def test_ctrl_c_leaves_the_lines_and_the_error(cloud: Emulator, folder: Path) ->
     with person("apply", "-auto-approve", "gemma.yaml", folder=folder, environment=environment) as somebody:
         assert somebody.waits_for("  queued").types(INTERRUPT).stays_to_the_end() == 130
     assert not re.search("\033\\[\\d*m", somebody.read)
-    *_, last, error, hint, end = shown = Screen(80).shows(somebody.read)
-    assert any(line.startswith("Interrupted: no new step starts") for line in shown)
+    *_, last, error, hint, end = rows = Screen(80).shows(somebody.read)
+    assert any(line.startswith("Interrupted: no new step starts") for line in rows)
     assert last.startswith("gemma: Still outstanding: ")
     assert error.startswith("Error: Interrupted.")
     assert (hint[:2], end) == ("  ", "")
@@ -132,11 +132,11 @@ class Window:
 @contextmanager
 def window(columns: int = 100, lines: int = 24) -> Iterator[Window]:
     ours, theirs = pty.openpty()
-    made = Window(columns, lines, theirs, ours)
+    window = Window(columns, lines, theirs, ours)
     try:
-        yield made
+        yield window
     finally:
-        made.close()
+        window.close()
 
 
 def _places(*states: PlaceState, at: float, zone: str = "us-east5") -> tuple[PlaceStatus, ...]:

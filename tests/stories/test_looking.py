@@ -26,7 +26,7 @@ def test_a_create_operation_that_failed_is_no_word_on_a_slice_that_lives(
     assert applied.code == 0, applied.all
     assert "Refused" not in applied.err
     assert at.requested_zones() == [A]
-    assert _kept(at)
+    assert _is_stored(at)
 
 
 @pytest.mark.parametrize("fault", ["unavailable", "backend-error", "slow", "connection-refused", "lost-reply"])
@@ -37,7 +37,7 @@ def test_looks_that_fail_now_and_then_cost_time_and_nothing_else(cli: Open, faul
     applied = at.run("apply", "-auto-approve", "-timeout", "1h", at.write())
     assert applied.code == 0, applied.all
     assert at.requested_zones() == [A]
-    assert _kept(at)
+    assert _is_stored(at)
 
 
 @pytest.mark.parametrize("fault", ["unavailable", "slow", "connection-refused", "iam-denied", "location-denied"])
@@ -51,11 +51,11 @@ def test_a_cloud_that_answers_no_look_any_more_leaves_a_serving_slice_alone(cli:
     ends: list[int] = []
     while 0 not in ends and len(ends) < 20:
         ends.append(at.run("apply", "-auto-approve", "-timeout", "1h", profile).code)
-        assert _kept(at)
+        assert _is_stored(at)
         at.clock.sleep(60)
     assert ends[-1] == 0
     assert "gemma[0]  serving" in at.run("status", profile).out
 
 
-def _kept(at: CommandLine) -> bool:
+def _is_stored(at: CommandLine) -> bool:
     return list(at.slices.values()) == ["ACTIVE"] and not any(r.method == "DELETE" for r in at.emulator.requests)

@@ -23,9 +23,9 @@ def test_taken_back_while_it_is_provisioned_the_spare_keeps_its_place_and_all_ot
 
 
 def test_a_zone_that_takes_a_slice_back_while_it_boots_is_not_asked_again_for_hours(cli: Open) -> None:
-    taken = {"fault": "preempt", "zone": WEST, "after": 60, "attempt": 1}
+    preemption = {"fault": "preempt", "zone": WEST, "after": 60, "attempt": 1}
     full = {"fault": "stockout", "zone": "us-*", "times": 3}
-    at = cli(trouble=[taken, full], boot={"boot_seconds": 300})
+    at = cli(trouble=[preemption, full], boot={"boot_seconds": 300})
     at.write(hunt(A, B, CENTRAL, WEST))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all

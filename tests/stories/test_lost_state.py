@@ -114,7 +114,7 @@ def test_another_server_than_the_profile_wants_is_restarted_and_keeps_the_chips(
         (("us-east5-a, us-east5-b, ", ""), '["us-east5-a"] -> ["europe-west4-a"] # forces replacement'),
         (("[spot]", "[on-demand]"), '["spot"] -> ["on-demand"] # forces replacement'),
     ],
-    ids=lambda given: str(given[0] if isinstance(given, tuple) else "")[:10],
+    ids=lambda value: str(value[0] if isinstance(value, tuple) else "")[:10],
 )
 def test_another_slice_than_the_profile_wants_is_replaced(cli: Open, change: tuple[str, str], attribute: str) -> None:
     at = cli()
@@ -353,14 +353,14 @@ def test_a_machine_that_runs_another_server_than_its_metadata_says_is_restarted(
     """A run that was ended between telling the node and booting it anew."""
     at = cli()
     bereft(at)
-    wanted = at.write(PROFILE.replace("16384", "8192"))
-    request = json.loads(at.run("render", wanted, "request").out)
+    changed = at.write(PROFILE.replace("16384", "8192"))
+    request = json.loads(at.run("render", changed, "request").out)
     result = request["tpu"]["nodeSpec"][0]["node"]["metadata"]
     (node,) = at.emulator._cloud.nodes.values()
     node.spec = {**node.spec, "metadata": result}
-    assert "gemma[0] will be restarted in place" in at.run("plan", "-adopt", wanted).out
-    assert at.run("apply", "-adopt", "-auto-approve", wanted).code == 0
-    assert at.run("plan", "-detailed-exitcode", wanted).code == 0
+    assert "gemma[0] will be restarted in place" in at.run("plan", "-adopt", changed).out
+    assert at.run("apply", "-adopt", "-auto-approve", changed).code == 0
+    assert at.run("plan", "-detailed-exitcode", changed).code == 0
 
 
 def test_what_google_fills_in_by_itself_is_no_difference(cli: Open) -> None:

@@ -82,8 +82,8 @@ def test_a_lost_state_does_not_trust_a_place_anew_whose_landings_failed(cli: Ope
     at.write(hunt(A, B, requests=1))
     assert at.run(*APPLY).code == 0
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
-    for kept in (at.folder / ".tpudeploy" / "state").rglob("gemma.json"):
-        kept.unlink()
+    for path in (at.folder / ".tpudeploy" / "state").rglob("gemma.json"):
+        path.unlink()
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
     assert at.requested_zones() == [A, B, B]

@@ -80,7 +80,7 @@ def _served(at: CommandLine) -> Iterator[tuple[Result, str]]:
     yield at.run(*APPLY), "change_done"
 
 
-def _left(at: CommandLine) -> Iterator[tuple[Result, str]]:
+def _steps(at: CommandLine) -> Iterator[tuple[Result, str]]:
     yield at.run(*APPLY, "-wait", "accepted"), "change_left"
 
 
@@ -120,7 +120,7 @@ def _watched_until_it_fails(at: CommandLine) -> Iterator[tuple[Result, str]]:
 
 
 @pytest.mark.parametrize(
-    "course", [_served, _left, _out_of_time, _crashed, _interrupted, _watched_until_it_fails], ids=lambda c: c.__name__
+    "course", [_served, _steps, _out_of_time, _crashed, _interrupted, _watched_until_it_fails], ids=lambda c: c.__name__
 )
 def test_every_start_has_exactly_one_end(
     cli: Open, course: Callable[[CommandLine], Iterator[tuple[Result, str]]]
@@ -146,11 +146,11 @@ def test_a_lock_that_another_run_holds_is_told_in_fields(cli: Open) -> None:
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
         result = at.run(*APPLY)
     assert result.code == 10
-    (held,) = (line for line in lines(result) if line["type"] == "lock_held")
-    assert (held["address"], held["who"], held["operation"]) == ("gemma", "alice@laptop", "apply")
-    assert held["pid"] == process.pid
-    assert held["id"]
-    strict(at, "events").validate(held)
+    (lock_line,) = (line for line in lines(result) if line["type"] == "lock_held")
+    assert (lock_line["address"], lock_line["who"], lock_line["operation"]) == ("gemma", "alice@laptop", "apply")
+    assert lock_line["pid"] == process.pid
+    assert lock_line["id"]
+    strict(at, "events").validate(lock_line)
 
 
 def test_a_lock_that_is_waited_for_is_told_once_with_its_holder(cli: Open) -> None:

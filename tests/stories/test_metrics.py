@@ -56,28 +56,28 @@ def test_a_server_with_nothing_to_do_is_well(cli: Open) -> None:
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
 def test_a_server_under_load_says_what_is_wrong_and_what_to_do(cli: Open, nodes: str) -> None:
     at = serving(cli, nodes, **BUSY)
-    found = rows(at, "gemma.yaml")
-    assert {name for name, row in found.items() if row["grade"] == "warn"} == {
+    table = rows(at, "gemma.yaml")
+    assert {name for name, row in table.items() if row["grade"] == "warn"} == {
         "requests_waiting",
         "kv_cache_used",
         "preemptions",
         "requests_rejected",
         "requests_finished",
     }
-    assert found["requests_waiting"]["value"] == {"capacity": 12, "deferred": 0}
-    assert found["kv_cache_used"]["value"] == 0.93
-    assert all(row["hint"] for row in found.values() if row["grade"] == "warn")
+    assert table["requests_waiting"]["value"] == {"capacity": 12, "deferred": 0}
+    assert table["kv_cache_used"]["value"] == 0.93
+    assert all(row["hint"] for row in table.values() if row["grade"] == "warn")
 
 
 def test_latencies_are_buckets_and_never_figures_to_compare_by(cli: Open) -> None:
     at = serving(cli)
     assert at.run("query", "gemma.yaml", "How are you?").code == 0
-    found = rows(at, "gemma.yaml")
-    assert found["ttft"]["grade"] == found["itl"]["grade"] == "coarse"
-    assert found["ttft"]["says"] == "server-side histogram, coarse"
-    assert found["ttft"]["value"]["count"] >= 2
-    assert found["generation_tokens"]["value"] > 0
-    assert found["process_memory"]["value"] > 0
+    table = rows(at, "gemma.yaml")
+    assert table["ttft"]["grade"] == table["itl"]["grade"] == "coarse"
+    assert table["ttft"]["says"] == "server-side histogram, coarse"
+    assert table["ttft"]["value"]["count"] >= 2
+    assert table["generation_tokens"]["value"] > 0
+    assert table["process_memory"]["value"] > 0
 
 
 def test_the_screen_reads_well() -> None:
@@ -179,22 +179,22 @@ python_info{version="3.12"} 1.0
 
 
 def test_ranks_are_counted_together_and_the_fullest_cache_counts() -> None:
-    found = figures(TWO_RANKS)
-    assert (found.running, found.kv_cache_used, found.preemptions) == (7.0, 0.9, 3.0)
-    assert found.first_token is not None
-    assert (found.first_token.count, found.first_token.within(0.5), found.first_token.within(0.95)) == (
+    two_ranks = figures(TWO_RANKS)
+    assert (two_ranks.running, two_ranks.kv_cache_used, two_ranks.preemptions) == (7.0, 0.9, 3.0)
+    assert two_ranks.first_token is not None
+    assert (two_ranks.first_token.count, two_ranks.first_token.within(0.5), two_ranks.first_token.within(0.95)) == (
         10.0,
         0.5,
         float("inf"),
     )
 
 
-def _one(of: Figures, name: str) -> Reading:
-    return next(reading for reading in readings(of) if reading.name == name)
+def _one(measured: Figures, name: str) -> Reading:
+    return next(reading for reading in readings(measured) if reading.name == name)
 
 
 @pytest.mark.parametrize(
-    ("of", "name", "grade", "words"),
+    ("measured", "name", "grade", "words"),
     [
         (Figures(kv_cache_used=0.85), "kv_cache_used", Grade.OK, "below 85%"),
         (Figures(kv_cache_used=0.86), "kv_cache_used", Grade.WARN, "nearly full"),
@@ -208,8 +208,8 @@ def _one(of: Figures, name: str) -> Reading:
         (Figures(prefix_queried_tokens=0, prefix_hit_tokens=0), "prefix_cache_hits", Grade.PLAIN, "off"),
     ],
 )
-def test_a_figure_is_judged_by_its_threshold(of: Figures, name: str, grade: Grade, words: str) -> None:
-    found = _one(of, name)
-    assert found.grade is grade
-    assert words in found.says
-    assert bool(found.hint) == (grade is Grade.WARN and "a KV transfer" not in found.says)
+def test_a_figure_is_judged_by_its_threshold(measured: Figures, name: str, grade: Grade, words: str) -> None:
+    reading = _one(measured, name)
+    assert reading.grade is grade
+    assert words in reading.says
+    assert bool(reading.hint) == (grade is Grade.WARN and "a KV transfer" not in reading.says)

@@ -92,7 +92,7 @@ def test_after_a_reboot_only_what_changed_is_fetched(cli: Open) -> None:
 
 def _fetching(at: CommandLine) -> list[int]:
     """Seconds that the mirror took, at each start."""
-    return [int(found) for found in re.findall(r"mirror: done in (\d+) s", log(at))]
+    return [int(seconds) for seconds in re.findall(r"mirror: done in (\d+) s", log(at))]
 
 
 def _desk(cli: Open, **scenario: object) -> CommandLine:

@@ -123,8 +123,8 @@ def test_a_target_whose_file_is_not_valid_is_an_error(cli: Open) -> None:
     person = cli(**QUICK)
     fleet(person, "one")
     broken(person, BROKEN["a file that is not there"][0])
-    named = person.run("plan", "fleet", "-target", "four")
-    assert (named.code, "gone.json" in named.err) == (1, True), named.all
+    result = person.run("plan", "fleet", "-target", "four")
+    assert (result.code, "gone.json" in result.err) == (1, True), result.all
     broken(person, BROKEN["no YAML"][0])
     unnamed = person.run("plan", "fleet", "-target", "four")
     assert unnamed.code == 1
@@ -226,8 +226,8 @@ def test_drift_shows_what_changed_in_the_others(cli: Open, fault: str) -> None:
     person = cli(**QUICK)
     fleet(person, "one", "two", "four")
     assert person.run("apply", "fleet", "-auto-approve").code == 0
-    gone = next(name for name in person.slices if name.startswith("one-"))
-    person.emulator.preempt(gone)
+    slice_ = next(name for name in person.slices if name.startswith("one-"))
+    person.emulator.preempt(slice_)
     person.clock.sleep(60)
     hide(person, fault)
     result = person.run("drift", "fleet")

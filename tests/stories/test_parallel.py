@@ -75,8 +75,8 @@ def test_told_that_it_asks_too_often_the_project_asks_nothing_for_a_minute_and_g
     assert requests[2] == requests[0]
     assert requests[3] >= requests[2] + 60
     assert len(requests) == 4 * replicas + 1
-    seen = [event["at"] for event in heard(result, "phase_changed")]
-    assert len([moment for moment in seen if moment < requests[3]]) == 4  # received and queued, in A and in B
+    times = [event["at"] for event in heard(result, "phase_changed")]
+    assert len([moment for moment in times if moment < requests[3]]) == 4  # received and queued, in A and in B
     holds(at, slices=replicas)
 
 
@@ -134,8 +134,8 @@ def test_a_quota_that_was_full_has_room_the_moment_a_husk_of_ours_is_gone(cli: O
     assert applied.code == 0, applied.all
     events = [(event["zone"], event["at"]) for event in heard(applied, "requested")]
     assert [zone for zone, _ in events] == [A, B, B]
-    gone = [event["at"] for event in heard(applied, "gone")]
-    assert gone == [events[2][1]], "B was refused for five minutes, and is asked in the look that finds the husk gone"
+    times = [event["at"] for event in heard(applied, "gone")]
+    assert times == [events[2][1]], "B was refused for five minutes, and is asked in the look that finds the husk gone"
     holds(at)
 
 
@@ -148,8 +148,8 @@ def test_while_a_husk_of_ours_holds_a_quota_nothing_is_asked_against_it_however_
     assert applied.code == 0, applied.all
     events = [(event["zone"], event["at"]) for event in heard(applied, "requested")]
     assert [zone for zone, _ in events[:3]] == [A, B, B]
-    (gone,) = (event["at"] for event in heard(applied, "gone"))
-    assert [at for _, at in events[2:] if at < gone] == [], "the refusal of B was to stand for five minutes"
+    (ended_at,) = (event["at"] for event in heard(applied, "gone"))
+    assert [at for _, at in events[2:] if at < ended_at] == [], "the refusal of B was to stand for five minutes"
     holds(at)
 
 
@@ -182,8 +182,8 @@ def test_words_that_nobody_knows_are_tried_three_times_everywhere_and_then_a_per
 
 @pytest.mark.parametrize("hidden", [0, 70])
 def test_replies_lost_in_the_middle_of_a_fan_out_cost_no_second_request_anywhere(cli: Open, hidden: int) -> None:
-    lost = {"fault": "lost-reply", "call": "3-6"}
-    at = cli(trouble=[lost, {"fault": "hidden", "call": "3-6", "seconds": hidden}], timings={"waiting": 70})
+    fault = {"fault": "lost-reply", "call": "3-6"}
+    at = cli(trouble=[fault, {"fault": "hidden", "call": "3-6", "seconds": hidden}], timings={"waiting": 70})
     at.write(hunt(A, B, WEST, TOKYO, CHILE, CENTRAL, CENTRAL_B, CENTRAL_C, requests=8))
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all

@@ -68,9 +68,9 @@ def test_the_first_apply_holds_the_image_and_the_model_and_shows_both_names(cli:
     assert code == 2
     assert not (at.folder / "tpudeploy.lock.json").exists(), "a plan writes nothing"
     result = applied(at)
-    held = lock(at)
-    digest, commit = held["images"]["vllm/vllm-tpu:nightly"], held["models"][MODEL]
-    assert held["format"] == "tpudeploy.lock/1"
+    pins = lock(at)
+    digest, commit = pins["images"]["vllm/vllm-tpu:nightly"], pins["models"][MODEL]
+    assert pins["format"] == "tpudeploy.lock/1"
     for text in (before, " ".join(result.split())):
         assert f'+ serving.image = "vllm/vllm-tpu:nightly" ({at.folder}/gemma.yaml:8)' in text
         assert f'+ serving.image_digest = "{digest}"' in text
@@ -86,13 +86,13 @@ def test_a_tag_that_moves_changes_neither_what_runs_nor_what_is_added_next_week(
     at = cli(project=DAILY)
     at.write(NIGHTLY)
     applied(at)
-    held, (first,) = lock(at), scripts(at)
+    pins, (first,) = lock(at), scripts(at)
     at.clock.sleep(7 * DAY)
     assert planned(at)[0] == 0
     at.write(NIGHTLY + "replicas: 2\n")
     applied(at)
     assert scripts(at) == [first, first]
-    assert lock(at) == held
+    assert lock(at) == pins
     assert len(look_ups(at)) == 2, "of both once, and never again"
 
 
@@ -113,14 +113,14 @@ def test_a_lock_file_that_nobody_committed_is_written_again_from_what_runs(cli: 
     at = cli(project=DAILY)
     at.write(NIGHTLY)
     applied(at)
-    held = lock(at)
+    pins = lock(at)
     (at.folder / "tpudeploy.lock.json").unlink()
     at.clock.sleep(7 * DAY)
     assert planned(at)[0] == 0
     at.write(NIGHTLY.replace("16384", "8192"))
     result = applied(at)
     assert "serving.image_digest" not in result.partition("Pinned")[0], "the image stays what it was"
-    assert lock(at) == held
+    assert lock(at) == pins
 
 
 @pytest.mark.parametrize("fault", ["unavailable", "connection-refused", "iam-denied"])
@@ -220,9 +220,9 @@ def test_a_saved_plan_applies_the_image_that_it_showed(cli: Open) -> None:
     assert at.run("plan", "-out", "it.plan", "gemma.yaml").code == 0
     at.clock.sleep(DAY)
     assert at.run("apply", "it.plan").code == 0
-    shown = json.loads((at.folder / "it.plan").read_text("utf-8"))["resource_changes"][0]["change"]["after"]
-    assert lock(at)["images"]["vllm/vllm-tpu:nightly"] == shown["serving"]["image_digest"]
-    assert shown["serving"]["image_digest"] in scripts(at)[0]
+    after = json.loads((at.folder / "it.plan").read_text("utf-8"))["resource_changes"][0]["change"]["after"]
+    assert lock(at)["images"]["vllm/vllm-tpu:nightly"] == after["serving"]["image_digest"]
+    assert after["serving"]["image_digest"] in scripts(at)[0]
 
 
 def test_what_works_offline_reads_the_lock_file_and_asks_nobody(cli: Open) -> None:
@@ -280,19 +280,19 @@ def test_what_is_not_known_and_whose_profile_is_gone_stays_in_the_file(cli: Open
     at.write(NIGHTLY)
     hold(at, images={"other:tag": DIGEST}, models={}, adapters={"a/lora": {"commit": COMMIT}})
     applied(at)
-    held = lock(at)
-    assert held["images"]["other:tag"] == DIGEST
-    assert held["adapters"] == {"a/lora": {"commit": COMMIT}}
-    assert list(held["images"]) == ["other:tag", "vllm/vllm-tpu:nightly"]
+    pins = lock(at)
+    assert pins["images"]["other:tag"] == DIGEST
+    assert pins["adapters"] == {"a/lora": {"commit": COMMIT}}
+    assert list(pins["images"]) == ["other:tag", "vllm/vllm-tpu:nightly"]
 
 
 def test_destroying_neither_asks_nor_changes_a_pin(cli: Open) -> None:
     at = cli(project=DAILY)
     at.write(NIGHTLY)
     applied(at)
-    held, before = lock(at), len(look_ups(at))
+    pins, before = lock(at), len(look_ups(at))
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
-    assert lock(at) == held
+    assert lock(at) == pins
     assert len(look_ups(at)) == before
 
 
@@ -310,8 +310,8 @@ def test_writing_out_what_was_pinned_restarts_nothing(cli: Open) -> None:
     at = cli(nodes="real")
     at.write(NIGHTLY)
     applied(at)
-    held, slices = lock(at), dict(at.slices)
-    digest, commit = held["images"]["vllm/vllm-tpu:nightly"], held["models"][MODEL]
+    pins, slices = lock(at), dict(at.slices)
+    digest, commit = pins["images"]["vllm/vllm-tpu:nightly"], pins["models"][MODEL]
     in_full = NIGHTLY.replace("vllm-tpu:nightly", f"vllm-tpu@{digest}").replace(MODEL, f"{MODEL}\n  revision: {commit}")
     at.write(in_full)
     code, output = planned(at)
@@ -328,8 +328,8 @@ def test_a_profile_written_from_a_pinned_slice_restarts_nothing(cli: Open) -> No
     at.write(NIGHTLY)
     applied(at)
     (name,) = at.slices
-    for gone in (".tpudeploy/state/gemma.json", "gemma.yaml"):
-        (at.folder / gone).unlink()
+    for file in (".tpudeploy/state/gemma.json", "gemma.yaml"):
+        (at.folder / file).unlink()
     result = at.run("import", "gemma[0]", name, "-generate", "-foreign")
     assert result.code == 0, result.all
     assert "@sha256:" in (at.folder / "gemma.yaml").read_text("utf-8")
@@ -400,8 +400,8 @@ def test_doctor_looks_for_what_is_pinned(cli: Open) -> None:
     at = cli(project={"images": [f"vllm/vllm-tpu@{DIGEST}"]})
     at.write(NIGHTLY)
     hold(at)
-    found = f"image vllm/vllm-tpu:nightly is there (pinned to {DIGEST[:19]})."
-    assert found in at.run("doctor", "gemma.yaml").words
+    line = f"image vllm/vllm-tpu:nightly is there (pinned to {DIGEST[:19]})."
+    assert line in at.run("doctor", "gemma.yaml").words
     result = cli(project={"images": ["vllm/vllm-tpu:nightly"]}).run("doctor", "gemma.yaml")
     assert f"What vllm/vllm-tpu:nightly is pinned to ({DIGEST}) is not there" in result.words
     assert "`tpudeploy plan --pin` looks up what it is now." in result.words
@@ -422,17 +422,17 @@ def test_of_two_that_pin_one_name_at_once_the_first_counts(tmp_path: Path) -> No
     name, other = Name(kind=Kind.IMAGE, text="a:b"), Name(kind=Kind.MODEL, text="a/b")
 
     def adding(*pins: Pin) -> Any:
-        return lambda held: with_pins(held, new(held, pins))
+        return lambda current: with_pins(current, new(current, pins))
 
-    def overtaken(held: Pins) -> Pins:
+    def overtaken(current: Pins) -> Pins:
         assert not (tmp_path / "tpudeploy.lock.json").exists()
-        return with_pins(held, [Pin(name=name, to=DIGEST)])
+        return with_pins(current, [Pin(name=name, to=DIGEST)])
 
     first.update(overtaken)
     second.update(adding(Pin(name=name, to=f"sha256:{'0' * 64}"), Pin(name=other, to=COMMIT)))
-    held = first.read()
-    assert held.target_of(name) == DIGEST
-    assert held.target_of(other) == COMMIT
+    current = first.read()
+    assert current.target_of(name) == DIGEST
+    assert current.target_of(other) == COMMIT
 
 
 def test_plan_pin_looks_anew_shows_what_moved_and_whom_it_would_restart(cli: Open) -> None:
@@ -447,7 +447,7 @@ def test_plan_pin_looks_anew_shows_what_moved_and_whom_it_would_restart(cli: Ope
     at.clock.sleep(DAY)
     result = at.run("plan", "-pin", "-detailed-exitcode", "gemma.yaml", "other.yaml")
     now = lock(at)
-    was, to = (held["images"]["vllm/vllm-tpu:nightly"] for held in (old, now))
+    was, to = (pins["images"]["vllm/vllm-tpu:nightly"] for pins in (old, now))
     assert was != to
     assert result.code == 2
     assert f"Pinned vllm/vllm-tpu:nightly to {to}, was {was} (tpudeploy.lock.json)" in result.err
@@ -494,11 +494,11 @@ def test_plan_pin_writes_before_anything_stands_and_apply_uses_it(cli: Open) -> 
     result = at.run("plan", "-pin", "-json", "gemma.yaml")
     assert json.loads(result.out)["type"] == "plan"
     assert result.err.count("Pinned ") == 2
-    held = lock(at)
+    pins = lock(at)
     at.clock.sleep(DAY)
     applied(at)
-    assert lock(at) == held
-    assert held["images"]["vllm/vllm-tpu:nightly"] in scripts(at)[0]
+    assert lock(at) == pins
+    assert pins["images"]["vllm/vllm-tpu:nightly"] in scripts(at)[0]
 
 
 @pytest.mark.parametrize("option", ["-destroy", "-refresh-only"])

@@ -22,17 +22,17 @@ HUGE = "".join(f"    variable_{n:04}: '{'x' * 60}'\n" for n in range(2000))
 PLAN, APPLY = ("ci", "plan", "gemma.yaml"), ("ci", "apply", "gemma.yaml")
 
 
-def _merged(of: Both) -> None:
+def _merged(both: Both) -> None:
     """Planned on a pull request, and merged."""
-    at, here = of
+    at, here = both
     here.on_pull_request()
     planned = at.run(*PLAN)
     assert planned.code == 0, planned.all
     here.on_push()
 
 
-def _deployed(of: Both, text: str = PROFILE) -> None:
-    at, _ = of
+def _deployed(both: Both, text: str = PROFILE) -> None:
+    at, _ = both
     at.write(text)
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
 

@@ -88,16 +88,16 @@ def test_a_machine_without_a_fault_in_its_log_is_reported_only_in_a_persons_word
     assert unknown.code == 1
     assert "names no fault of the machine" in unknown.err
     assert at.run("report-host", "gemma[1]", "-dry-run").code == 1
-    said = ("-behavior", "silent-data-corruption", "-description", "Sums differ from run to run.")
-    shown = at.run("report-host", "gemma[0]", *said, "-dry-run", "--json")
-    assert shown.code == 0, shown.all
-    document = json.loads(shown.out)
-    assert (document["behavior"], document["is_accepted"], document["is_deleted"]) == (said[1], False, False)
-    assert document["description"] == said[3]
+    arguments = ("-behavior", "silent-data-corruption", "-description", "Sums differ from run to run.")
+    preview = at.run("report-host", "gemma[0]", *arguments, "-dry-run", "--json")
+    assert preview.code == 0, preview.all
+    document = json.loads(preview.out)
+    assert (document["behavior"], document["is_accepted"], document["is_deleted"]) == (arguments[1], False, False)
+    assert document["description"] == arguments[3]
     assert (
         document
         == Workspace.open(at.folder, clock=at.clock)
-        .report_host("gemma[0]", behavior=said[1], description=said[3], dry_run=True)
+        .report_host("gemma[0]", behavior=arguments[1], description=arguments[3], dry_run=True)
         .to_dict()
     )
     assert len(at.slices) == 1

@@ -30,15 +30,15 @@ def tokens(at: CommandLine, *settings: str) -> int:
     words = [word for setting in settings for word in ("--set", setting)]
     tree = json.loads(at.run("size", "gemma.yaml", "-json", *words).out)
     assert tree["fits"] is True
-    held: int = tree["kv_cache_tokens"]
-    return held
+    tokens: int = tree["kv_cache_tokens"]
+    return tokens
 
 
 def advised(hint: str) -> dict[str, int]:
     """Return the tokens that each setting of a hint is said to hold."""
     ways = hint.partition("More would hold: ")[2].rstrip(".").split("; ")
     return {
-        setting: int(held.split()[0].replace(",", "")) for setting, _, held in (way.partition(": ") for way in ways)
+        setting: int(tokens.split()[0].replace(",", "")) for setting, _, tokens in (way.partition(": ") for way in ways)
     }
 
 
@@ -83,8 +83,8 @@ def test_a_queue_before_free_places_is_told_of_the_step(cli: Open) -> None:
 
 
 def test_preemptions_are_told_how_many_requests_the_cache_holds(cli: Open) -> None:
-    done = {"prompt_tokens": 2_700_000, "generation_tokens": 300_000, "request_success.stop": 300}
-    at, rows = measured(cli, {**FULL, "num_preemptions": 12, **done})
+    counters = {"prompt_tokens": 2_700_000, "generation_tokens": 300_000, "request_success.stop": 300}
+    at, rows = measured(cli, {**FULL, "num_preemptions": 12, **counters})
     hint = rows["preemptions"]["hint"]
     match = re.search(r"took ([\d,]+) tokens on average.*max_num_seqs: (\d+) ", hint)
     assert match is not None, hint

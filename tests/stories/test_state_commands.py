@@ -45,13 +45,13 @@ def test_list_names_every_address_that_is_remembered_and_show_tells_all_of_one(a
     assert 'asked_at = "2026-' in result.words
     assert "serving.max_model_len = 16384" in result.words
     assert at.run("state", "show", "other").out.count("slice ") == 2
-    shown = json.loads(at.run("state", "show", "-json", "gemma[0]").out)
-    assert (shown["format"], shown["serial"]) == ("tpudeploy.state-show/1", at.state()["serial"])
-    (attempt,), (kept,) = shown["resources"][0]["attempts"], at.state()["records"][0]["attempts"]
+    tree = json.loads(at.run("state", "show", "-json", "gemma[0]").out)
+    assert (tree["format"], tree["serial"]) == ("tpudeploy.state-show/1", at.state()["serial"])
+    (attempt,), (stored,) = tree["resources"][0]["attempts"], at.state()["records"][0]["attempts"]
     for key in ("name", "zone", "asked_at", "operation", "spec"):
-        assert attempt[key] == kept[key]
-    assert (attempt["served"], attempt["granted_at"]) == (True, kept["life"]["granted_at"])
-    assert (kept["life"]["state"], attempt["booted"]) == ("serving", kept["boot"]["server"])
+        assert attempt[key] == stored[key]
+    assert (attempt["served"], attempt["granted_at"]) == (True, stored["life"]["granted_at"])
+    assert (stored["life"]["state"], attempt["booted"]) == ("serving", stored["boot"]["server"])
 
 
 def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(cli: Open) -> None:
@@ -138,7 +138,7 @@ def test_looking_sends_nothing_to_google(at: CommandLine) -> None:
 
 def test_a_slice_is_forgotten_only_after_a_yes_and_runs_on(at: CommandLine) -> None:
     (name,) = at.slices
-    sent = changing(at)
+    requests = changing(at)
     refused = at.run("state", "rm", "gemma[0]")
     assert refused.code == 1
     assert "Approval needs an interactive terminal" in refused.err
@@ -150,7 +150,7 @@ def test_a_slice_is_forgotten_only_after_a_yes_and_runs_on(at: CommandLine) -> N
     assert result.code == 0
     assert "Removed 1 slice of gemma from the state. gemma has no state any more" in result.words
     assert at.run("state", "list").out == ""
-    assert changing(at) == sent
+    assert changing(at) == requests
     assert at.slices == {name: "ACTIVE"}
     assert at.run("gc", "-auto-approve").code == 0
     assert at.slices == {name: "ACTIVE"}
@@ -162,9 +162,9 @@ def test_what_was_forgotten_can_be_remembered_again(at: CommandLine) -> None:
     before = at.run("state", "pull").out
     serial = at.state()["serial"]
     assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
-    kept = at.run("state", "pull", "-serial", str(serial), "gemma").out
-    assert kept == before
-    at.write(kept, "kept.json")
+    pulled = at.run("state", "pull", "-serial", str(serial), "gemma").out
+    assert pulled == before
+    at.write(pulled, "kept.json")
     assert at.run("state", "push", "kept.json").code == 0
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
@@ -421,8 +421,8 @@ def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
 def test_whoever_edits_the_state_waits_for_the_lock_too(at: CommandLine) -> None:
     with Workspace.open(at.folder, clock=at.clock) as hers:
         lease = hers.adapters.states.lock("gemma", "apply")
-        kept = at.write(at.run("state", "pull").out, "kept.json")
-        for words in (("rm", "-auto-approve", "gemma"), ("mv", "gemma", "chat"), ("push", kept)):
+        pulled = at.write(at.run("state", "pull").out, "kept.json")
+        for words in (("rm", "-auto-approve", "gemma"), ("mv", "gemma", "chat"), ("push", pulled)):
             assert at.run("state", *words).code == 10
             waited = at.run("state", *words, "-lock-timeout", "5s")
             assert (waited.code, waited.err.count("Waiting for the lock")) == (10, 3)
@@ -432,7 +432,7 @@ def test_whoever_edits_the_state_waits_for_the_lock_too(at: CommandLine) -> None
 
 def test_what_was_changed_can_be_read_by_programs(at: CommandLine) -> None:
     (name,) = at.slices
-    kept = at.write(at.run("state", "pull").out, "kept.json")
+    pulled = at.write(at.run("state", "pull").out, "kept.json")
 
     def state_document(*words: str) -> dict[str, object]:
         message = at.run("state", *words, "-json")
@@ -441,12 +441,12 @@ def test_what_was_changed_can_be_read_by_programs(at: CommandLine) -> None:
         assert tree.pop("format") == "tpudeploy.state-change/1"
         return tree
 
-    gone: dict[str, object] = {"type": "rm", "changes": [{"deployment": "gemma", "forgotten": [name]}]}
-    assert state_document("rm", "-dry-run", "gemma") == {**gone, "is_dry_run": True}
-    assert state_document("rm", "-auto-approve", "gemma") == {**gone, "is_dry_run": False}
-    put: dict[str, object] = {"type": "push", "deployment": "gemma", "forgotten": []}
-    assert state_document("push", kept) == {**put, "is_changed": True}
-    assert state_document("push", kept) == {**put, "is_changed": False}
+    removal: dict[str, object] = {"type": "rm", "changes": [{"deployment": "gemma", "forgotten": [name]}]}
+    assert state_document("rm", "-dry-run", "gemma") == {**removal, "is_dry_run": True}
+    assert state_document("rm", "-auto-approve", "gemma") == {**removal, "is_dry_run": False}
+    push: dict[str, object] = {"type": "push", "deployment": "gemma", "forgotten": []}
+    assert state_document("push", pulled) == {**push, "is_changed": True}
+    assert state_document("push", pulled) == {**push, "is_changed": False}
     assert state_document("mv", "gemma", "chat") == {"type": "mv", "source": "gemma", "target": "chat"}
 
 
@@ -454,8 +454,8 @@ def test_what_was_changed_can_be_read_by_programs(at: CommandLine) -> None:
 def test_the_screens_read_well(at: CommandLine) -> None:
     def holds(name: str, *words: str) -> None:
         message = at.run(*words)
-        shown = f"$ tpudeploy {' '.join(words)}\n{message.out}{message.err}[exit {message.code}]\n"
-        assert_golden(f"screens/{name}", re.sub(r"operation-[0-9a-f-]+", "OPERATION", shown), folder=at.folder)
+        transcript = f"$ tpudeploy {' '.join(words)}\n{message.out}{message.err}[exit {message.code}]\n"
+        assert_golden(f"screens/{name}", re.sub(r"operation-[0-9a-f-]+", "OPERATION", transcript), folder=at.folder)
 
     holds("state-show", "state", "show", "gemma[0]")
     holds("state-mv", "state", "mv", "gemma", "chat")

@@ -28,7 +28,7 @@ INSERT = "storage.objects.insert"
 
 
 def objects(at: CommandLine) -> dict[str, bytes]:
-    return {found.name: found.content for found in at.emulator._cloud.objects.under("states", "")}
+    return {blob.name: blob.content for blob in at.emulator._cloud.objects.under("states", "")}
 
 
 def neighbour(at: CommandLine, tmp_path: Path) -> CommandLine:
@@ -39,7 +39,7 @@ def neighbour(at: CommandLine, tmp_path: Path) -> CommandLine:
     return replace(at, folder=folder)
 
 
-def taken(at: CommandLine, name: str = "gemma") -> tuple[Workspace, Lease]:
+def take_lease(at: CommandLine, name: str = "gemma") -> tuple[Workspace, Lease]:
     """A run of ada's, in the middle of a step."""
     workspace = Workspace.open(at.folder, backend=PLACE, clock=at.clock)
     return workspace, workspace.adapters.states.lock(name, "apply")
@@ -105,7 +105,7 @@ def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(
     at.write()
     monkeypatch.setenv("USER", "ada")
     monkeypatch.setenv("CI_JOB_URL", "https://gitlab.example/jobs/7")
-    workspace, lease = taken(at)
+    workspace, lease = take_lease(at)
     at.clock.sleep(90)
     result = at.run(*APPLY, *BACKEND)
     assert result.code == 10
@@ -123,7 +123,7 @@ def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(
 def test_the_lock_of_a_run_that_died_is_freed_by_who_cannot_wait(cli: Open) -> None:
     at = cli()
     at.write()
-    _, lease = taken(at)
+    _, lease = take_lease(at)
     at.clock.sleep(60)
     result = at.run(*APPLY, *BACKEND)
     assert result.code == 10
@@ -133,15 +133,15 @@ def test_the_lock_of_a_run_that_died_is_freed_by_who_cannot_wait(cli: Open) -> N
     assert wrong.code == 1
     assert "There is no lock with the id 0123" in wrong.words
     assert at.run(*APPLY, *BACKEND).code == 10
-    freed = at.run("force-unlock", "-force", lease.info.id, *BACKEND)
-    assert (freed.code, freed.out) == (0, "Released the lock of gemma.\n")
+    unlocked = at.run("force-unlock", "-force", lease.info.id, *BACKEND)
+    assert (unlocked.code, unlocked.out) == (0, "Released the lock of gemma.\n")
     assert at.run(*APPLY, *BACKEND).code == 0
 
 
 def test_a_lock_that_is_released_is_a_document(cli: Open) -> None:
     at = cli()
     at.write()
-    _, lease = taken(at)
+    _, lease = take_lease(at)
     strict(at, "unlock").validate(json.loads(at.run("force-unlock", "-force", lease.info.id, "-json", *BACKEND).out))
 
 
@@ -149,7 +149,7 @@ def test_a_lock_that_was_left_behind_is_named_by_plan_and_status_with_the_comman
     at = cli()
     at.write()
     assert at.run(*APPLY, *BACKEND).code == 0
-    _, lease = taken(at)
+    _, lease = take_lease(at)
     for words in (("plan", "gemma.yaml"), ("status", "gemma.yaml"), ("status",)):
         result = at.run(*words, *BACKEND)
         assert result.code == 0
@@ -168,7 +168,7 @@ def test_the_lock_of_a_run_that_died_keeps_nobody_out_for_longer_than_its_lease(
     at = cli()
     at.write()
     monkeypatch.setenv("USER", "ada")
-    taken(at)
+    take_lease(at)
     at.clock.sleep(1800)  # the next run of a schedule
     result = at.run(*APPLY, *BACKEND)
     assert result.code == 0, result.all
@@ -214,9 +214,9 @@ def test_a_state_that_cannot_be_uploaded_stops_the_run_and_is_kept_here(cli: Ope
     at.write()
     result = at.run(*APPLY, *BACKEND)
     assert result.code == 1
-    kept = at.folder / ".tpudeploy" / "errored" / "gemma.json"
-    assert f"tpudeploy state push {kept}" in result.err.replace("\n", " ")
-    assert json.loads(kept.read_text(encoding="utf-8"))["deployment"] == "gemma"
+    errored = at.folder / ".tpudeploy" / "errored" / "gemma.json"
+    assert f"tpudeploy state push {errored}" in result.err.replace("\n", " ")
+    assert json.loads(errored.read_text(encoding="utf-8"))["deployment"] == "gemma"
     assert not at.requested_zones()
     at.emulator._cloud.troubles.clear()
     assert at.run(*APPLY, *BACKEND).code == 0
@@ -229,9 +229,9 @@ def test_what_was_kept_here_is_pushed_with_the_words_that_were_said_and_a_later_
     at.write()
     result = at.run(*APPLY, *BACKEND)
     assert result.code == 1
-    kept = json.loads((at.folder / ".tpudeploy/errored/gemma.json").read_text(encoding="utf-8"))
+    errored = json.loads((at.folder / ".tpudeploy/errored/gemma.json").read_text(encoding="utf-8"))
     there = json.loads(objects(at)["team/state/gemma.json"])
-    assert kept["serial"] == there["serial"] + 1
+    assert errored["serial"] == there["serial"] + 1
     command = result.words.partition("To write it to the backend, run: tpudeploy ")[2].split()[:5]
     assert command[:2] == ["state", "push"]
     assert command[3:] == list(BACKEND)
@@ -239,7 +239,7 @@ def test_what_was_kept_here_is_pushed_with_the_words_that_were_said_and_a_later_
     assert (still.code, "state push" in still.err) == (1, True)
     at.emulator._cloud.troubles.clear()
     assert at.run(*command).code == 0
-    assert json.loads(objects(at)["team/state/gemma.json"]) == kept
+    assert json.loads(objects(at)["team/state/gemma.json"]) == errored
     assert at.run(*APPLY, *BACKEND).code == 0
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml", *BACKEND).code == 0
     assert len(at.slices) == 1
@@ -302,8 +302,8 @@ def test_a_backend_that_cannot_be_is_a_plain_error(cli: Open) -> None:
 def test_a_state_that_cannot_be_read_is_left_as_it_is(cli: Open, content: bytes, command: tuple[str, ...]) -> None:
     at = cli()
     at.write()
-    put = at.emulator._cloud.objects.insert
-    put("states", StoredObject(name="team/state/gemma.json", content=content), Conditions())
+    insert = at.emulator._cloud.objects.insert
+    insert("states", StoredObject(name="team/state/gemma.json", content=content), Conditions())
     result = at.run(*command, *BACKEND)
     assert result.code == 1
     assert "gs://states/team/state/gemma.json" in result.words
@@ -314,7 +314,7 @@ def test_the_zone_log_and_the_lock_are_read_from_the_bucket(cli: Open, monkeypat
     at = cli()
     at.write()
     monkeypatch.setenv("USER", "ada")
-    workspace, lease = taken(at)
+    workspace, lease = take_lease(at)
     workspace.adapters.states.record(
         HistoryEntry(
             at=at.clock.now() - 60,
@@ -355,7 +355,7 @@ def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_nex
     """It was written when its lock had been taken over: there was no earlier version that could have ended it."""
     at = cli()
     at.write()
-    late, _ = taken(at)
+    late, _ = take_lease(at)
     at.clock.sleep(LEASE_SECONDS + 1)
     answer, is_written = at.emulator._server.answer, False
 

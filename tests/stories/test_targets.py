@@ -71,9 +71,9 @@ def test_a_replacement_can_be_saved_and_applied(cli: Open) -> None:
 def test_of_several_replicas_only_the_named_one_is_replaced(cli: Open) -> None:
     at = cli()
     profile = _deployed(at, TWO)
-    kept, old = _slice_of(at, 0), _slice_of(at, 1)
+    first, old = _slice_of(at, 0), _slice_of(at, 1)
     assert at.run("apply", "-auto-approve", "-replace", "gemma[1]", profile).code == 0
-    assert kept in at.slices
+    assert first in at.slices
     assert old not in at.slices
     assert len(at.slices) == 2
 
@@ -132,12 +132,12 @@ def test_a_yes_for_the_whole_covers_a_part_and_outlives_it(cli: Open) -> None:
 def test_one_replica_can_be_destroyed_and_the_endpoint_of_the_first_stays(cli: Open) -> None:
     at = cli()
     profile = _deployed(at, TWO)
-    kept = _slice_of(at, 0)
+    first = _slice_of(at, 0)
     before = at.run("output", "gemma").out
     planned = at.run("plan", "-destroy", "-target", "gemma[1]", profile)
     assert "Plan: 0 to add, 0 to change, 1 to destroy." in planned.out
     assert at.run("destroy", "-auto-approve", "-target", "gemma[1]", profile).code == 0
-    assert list(at.slices) == [kept]
+    assert list(at.slices) == [first]
     assert at.run("output", "gemma").out == before
 
 

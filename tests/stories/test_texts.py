@@ -127,9 +127,9 @@ def test_what_is_left_over_reads_well(cli: Open) -> None:
     assert at.run("apply", "-auto-approve", "-wait", "accepted", third).code == 0
     _holds(at, "gc-nothing", "gc")
     (at.folder / ".tpudeploy" / "state" / "other.json").unlink()
-    kept = at.folder / ".tpudeploy" / "state" / "third.json"
-    state = {**json.loads(kept.read_text("utf-8")), "records": []}
-    kept.write_text(json.dumps(state), "utf-8")
+    state_file = at.folder / ".tpudeploy" / "state" / "third.json"
+    state = {**json.loads(state_file.read_text("utf-8")), "records": []}
+    state_file.write_text(json.dumps(state), "utf-8")
     at.emulator.script({"fault": "unreachable", "zones": "europe-west4-a", "times": 2})
     _holds(at, "gc", "gc", "-auto-approve")
     _holds(at, "gc-foreign", "gc", "-foreign", "-auto-approve")

@@ -41,9 +41,9 @@ def test_the_transcript_in_readme_is_what_is_printed(cli: Open) -> None:
     node.spec = {**node.spec, "labels": {**node.spec["labels"], "team": "ads"}}
     answer += [_transcript(at, "drift gemma.yaml"), _transcript(at, "plan gemma.yaml --set tpu.type=v6e-4")]
     text = README.read_text(encoding="utf-8")
-    shown = lasting("".join(answer), at.folder).rstrip() + "\n"
-    hold(README, _BLOCK.sub(lambda _: shown, text, count=1))
-    assert shown in README.read_text(encoding="utf-8")
+    transcript = lasting("".join(answer), at.folder).rstrip() + "\n"
+    hold(README, _BLOCK.sub(lambda _: transcript, text, count=1))
+    assert transcript in README.read_text(encoding="utf-8")
 
 
 def _transcript(at: CommandLine, line: str) -> str:

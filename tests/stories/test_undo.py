@@ -184,8 +184,8 @@ def test_a_report_that_is_lost_for_a_while_resets_nothing(cli: Open, when: float
     profile = _serve(at)
     endpoint, began = _endpoint(at), at.clock.now()
     at.write(BAD)
-    lost = began + when, began + when + 60
-    at.clock.on_advance.append(lambda: _set(at, guest_attributes=not lost[0] <= at.clock.now() < lost[1]))
+    window = began + when, began + when + 60
+    at.clock.on_advance.append(lambda: _set(at, guest_attributes=not window[0] <= at.clock.now() < window[1]))
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
     assert "The previous server serves on the same chips" in changed.err
@@ -232,8 +232,8 @@ def test_status_says_that_a_change_is_being_undone_and_what_came_of_it(cli: Open
     at, profile, _ = _killed(cli, DURING_THE_UNDO)
     failed = "change failed: a setup step exited 1"
     assert f"{failed}; the previous server starts again" in at.run("status", profile).words
-    shown = json.loads(at.run("status", profile, "-json").out)["deployments"][0]["replicas"][0]
-    assert shown["undo"].startswith("a setup step exited 1")
+    replica = json.loads(at.run("status", profile, "-json").out)["deployments"][0]["replicas"][0]
+    assert replica["undo"].startswith("a setup step exited 1")
     _set(at, undo_fails=undo_fails)
     at.clock.sleep(2 * BOOT)
     came = "did not start again" if undo_fails else "serves again"
@@ -267,9 +267,9 @@ def _endpoint(at: CommandLine) -> str | None:
 
 def _watch(at: CommandLine, claim: Callable[[], bool]) -> list[bool]:
     """Whether `claim` holds, whenever time passes from here on."""
-    held: list[bool] = []
-    at.clock.on_advance.append(lambda: held.append(claim()))
-    return held
+    holds: list[bool] = []
+    at.clock.on_advance.append(lambda: holds.append(claim()))
+    return holds
 
 
 def _host(at: CommandLine) -> Any:

@@ -81,17 +81,17 @@ def _of_the_real_boot(tmp_path: Path, **changes: str) -> ReplicaVerification:
 
 
 def test_a_real_boots_log_attests_eleven_settings_and_the_version_that_it_was_not(tmp_path: Path) -> None:
-    of = _of_the_real_boot(tmp_path)
-    verdicts = {s.name: s.verdict for s in of.settings}
-    assert [s.name for s in of.broken] == ["version"]
-    held = {name for name, verdict in verdicts.items() if verdict is Verdict.HOLDS}
-    assert held >= {"model", "max_model_len", "tensor_parallel_size", "kv_cache_dtype", "num_blocks", "graphs"}
-    assert held >= {"hbm_utilization", "block_size", "enable_prefix_caching", "speculation", "kv_cache_tokens"}
+    verifications = _of_the_real_boot(tmp_path)
+    verdicts = {s.name: s.verdict for s in verifications.settings}
+    assert [s.name for s in verifications.broken] == ["version"]
+    in_effect = {name for name, verdict in verdicts.items() if verdict is Verdict.HOLDS}
+    assert in_effect >= {"model", "max_model_len", "tensor_parallel_size", "kv_cache_dtype", "num_blocks", "graphs"}
+    assert in_effect >= {"hbm_utilization", "block_size", "enable_prefix_caching", "speculation", "kv_cache_tokens"}
 
 
 def test_a_real_boots_cache_in_bfloat16_is_no_fp8(tmp_path: Path) -> None:
-    of = _of_the_real_boot(tmp_path, **{"serving.kv_cache_dtype": "fp8"})
-    assert "kv_cache_dtype" in {s.name for s in of.broken}
+    verifications = _of_the_real_boot(tmp_path, **{"serving.kv_cache_dtype": "fp8"})
+    assert "kv_cache_dtype" in {s.name for s in verifications.broken}
 
 
 E4B = PROFILE.replace("gemma-4-E2B-it", "gemma-4-E4B-it").replace("16384", "16384\n  kv_cache_dtype: fp8")
@@ -102,24 +102,24 @@ def _by_bytes(tmp_path: Path, text: str, bytes_per_token: int) -> VerifiedSettin
     (tmp_path / "gemma.yaml").write_text(text, encoding="utf-8")
     log = {"kv_cache_bytes": str(bytes_per_token * 100_000), "kv_cache_tokens": "100000"}
     answer = EngineReport(cache={"kv_cache_dtype": "fp8"}, log=log)
-    found = verify_settings(sized(Profile.load(tmp_path / "gemma.yaml")), answer, address="gemma[0]")
-    return next(s for s in found.settings if s.name == "kv_cache_dtype")
+    verification = verify_settings(sized(Profile.load(tmp_path / "gemma.yaml")), answer, address="gemma[0]")
+    return next(s for s in verification.settings if s.name == "kv_cache_dtype")
 
 
 def test_a_cache_whose_bytes_are_not_those_of_its_type_is_not_in_effect_whatever_its_flags_say(tmp_path: Path) -> None:
-    found = _by_bytes(tmp_path, E4B, 57_344)  # bytes a token of E4B: 57,344 in bfloat16, 28,672 in fp8
-    assert found.verdict is Verdict.DIFFERS
-    assert (found.value, dict(found.effective)) == ("bfloat16", {"bytes": "bfloat16", "metrics": "fp8"})
+    verification = _by_bytes(tmp_path, E4B, 57_344)  # bytes a token of E4B: 57,344 in bfloat16, 28,672 in fp8
+    assert verification.verdict is Verdict.DIFFERS
+    assert (verification.value, dict(verification.effective)) == ("bfloat16", {"bytes": "bfloat16", "metrics": "fp8"})
 
 
 def test_bytes_that_are_those_of_the_type_are_a_witness_of_their_own(tmp_path: Path) -> None:
-    found = _by_bytes(tmp_path, E4B, 28_672)
-    assert (found.verdict, set(found.effective)) == (Verdict.HOLDS, {"bytes", "metrics"})
+    verification = _by_bytes(tmp_path, E4B, 28_672)
+    assert (verification.verdict, set(verification.effective)) == (Verdict.HOLDS, {"bytes", "metrics"})
 
 
 def test_where_packing_makes_all_types_equal_the_bytes_tell_nothing(tmp_path: Path) -> None:
-    found = _by_bytes(tmp_path, E4B.replace("E4B", "E2B"), 18_432)
-    assert (found.verdict, set(found.effective)) == (Verdict.HOLDS, {"metrics"})
+    verification = _by_bytes(tmp_path, E4B.replace("E4B", "E2B"), 18_432)
+    assert (verification.verdict, set(verification.effective)) == (Verdict.HOLDS, {"metrics"})
 
 
 def test_a_log_tells_how_long_was_compiled_and_what_the_cache_gave(tmp_path: Path) -> None:
@@ -159,9 +159,9 @@ def test_ranks_that_are_each_told_to_be_alone_are_counted_and_no_alarm(tmp_path:
             "TPU KV cache size: 1,000 tokens, Maximum",
         )
     ]
-    found = _of_four_ranks(tmp_path, "\n".join([*lines, "INFO:     Application startup complete."]))
-    output = {s.name: s for s in found.settings}
-    assert found.broken == ()
+    verification = _of_four_ranks(tmp_path, "\n".join([*lines, "INFO:     Application startup complete."]))
+    output = {s.name: s for s in verification.settings}
+    assert verification.broken == ()
     assert (output["data_parallel_size"].value, output["data_parallel_size"].verdict) == ("4", Verdict.HOLDS)
     assert output["graphs"].value == "1", "each rank compiles its own"
     assert output["kv_cache_tokens"].value == "", "one rank's is not the deployment's"

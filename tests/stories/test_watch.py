@@ -22,11 +22,11 @@ A, B = "us-east5-a", "us-east5-b"
 def _watched(at: CommandLine, seconds: float, *deeds: tuple[float, Callable[[], object]]) -> Result:
     """`apply --watch`, stopped by Ctrl-C after so long; each deed is done at its moment of that time."""
     began = at.clock.now()
-    left = sorted(deeds, key=lambda deed: deed[0])
+    remaining = sorted(deeds, key=lambda deed: deed[0])
 
     def on_advance() -> None:
-        while left and at.clock.now() >= began + left[0][0]:
-            left.pop(0)[1]()
+        while remaining and at.clock.now() >= began + remaining[0][0]:
+            remaining.pop(0)[1]()
         if at.clock.now() >= began + seconds:
             raise KeyboardInterrupt
 

@@ -21,8 +21,8 @@ def problem(at: CommandLine, *settings: str) -> dict[str, Any]:
     """Return the one reason why the weights, or a request, do not fit."""
     result = at.run("validate", "gemma.yaml", "-format", "json", *_sets(*settings))
     (profile,) = json.loads(result.out)["profiles"]
-    (found,) = [each for each in profile["diagnostics"] if each["code"] in {"TPU2101", "TPU2102", "TPU2103"}]
-    tree: dict[str, Any] = found
+    (diagnostic,) = [each for each in profile["diagnostics"] if each["code"] in {"TPU2101", "TPU2102", "TPU2103"}]
+    tree: dict[str, Any] = diagnostic
     return tree
 
 
@@ -37,7 +37,7 @@ def _sets(*settings: str) -> list[str]:
 
 def ways(hint: str) -> list[tuple[list[str], int]]:
     """Return each way of a hint as settings for `--set`, with the tokens that it promises."""
-    found = re.findall(r"((?:\w[\w.]*: [\w.-]+(?: with |, )?)+) is enough: ([\d,]+) tokens", hint)
+    offers = re.findall(r"((?:\w[\w.]*: [\w.-]+(?: with |, )?)+) is enough: ([\d,]+) tokens", hint)
     return [
         (
             [
@@ -46,7 +46,7 @@ def ways(hint: str) -> list[tuple[list[str], int]]:
             ],
             int(tokens.replace(",", "")),
         )
-        for settings, tokens in found
+        for settings, tokens in offers
     ]
 
 
@@ -81,9 +81,9 @@ CASES = {
 @pytest.mark.parametrize("case", list(CASES))
 def test_each_way_that_is_named_does_and_holds_what_it_promises(at: CommandLine, case: str) -> None:
     settings, first_keys = CASES[case]
-    found = ways(problem(at, *settings)["hint"])
-    assert [changes[0].split("=")[0] for changes, _ in found] == first_keys
-    for changes, tokens in found:
+    offers = ways(problem(at, *settings)["hint"])
+    assert [changes[0].split("=")[0] for changes, _ in offers] == first_keys
+    for changes, tokens in offers:
         tree = size(at, *settings, *changes)
         assert tree["fits"] is True, tree["diagnostics"]
         assert tree["kv_cache_tokens"] == tokens
@@ -116,5 +116,5 @@ def test_no_slice_holds_it_is_said_only_where_none_does(at: CommandLine) -> None
     }
     (at.folder / "big.json").write_text(json.dumps(big), "utf-8")
     at.write(PROFILE.replace("id: google/gemma-4-E2B-it", "id: acme/big\n  config: big.json"))
-    found = problem(at, "tpu.type=v6e-8")
-    assert "No single-host slice fits it: on tpu7x-4 the weights alone take" in found["hint"]
+    diagnostic = problem(at, "tpu.type=v6e-8")
+    assert "No single-host slice fits it: on tpu7x-4 the weights alone take" in diagnostic["hint"]

@@ -21,12 +21,12 @@ PART = st.builds(Part, text=st.text(alphabet="ab模\n", max_size=4000), title=st
 @STEADY
 @given(parts=st.lists(PART, max_size=8), limit=st.integers(min_value=500, max_value=6000))
 def test_a_text_is_whole_or_short_enough_and_says_so(parts: list[Part], limit: int) -> None:
-    made = fit(parts, limit)
-    assert len(made.text.encode()) <= limit
+    fitted = fit(parts, limit)
+    assert len(fitted.text.encode()) <= limit
     whole = "\n\n".join(part.text for part in parts if part.text)
-    assert made.is_whole == (len(whole.encode()) <= limit)
-    assert (made.text == whole) == made.is_whole
-    assert ("truncated" in made.text) != made.is_whole
+    assert fitted.is_whole == (len(whole.encode()) <= limit)
+    assert (fitted.text == whole) == fitted.is_whole
+    assert ("truncated" in fitted.text) != fitted.is_whole
 
 
 def test_the_longest_part_goes_and_the_others_stay() -> None:
@@ -36,17 +36,17 @@ def test_the_longest_part_goes_and_the_others_stay() -> None:
         Part(text="c" * 9, can_go=True),
     ]
     parts[1] = Part(text="a" * 4000, title="a", can_go=True)
-    made = fit(parts, 1000)
-    assert "_Left out: a._" in made.text
-    assert "b" * 400 in made.text
-    assert "c" * 9 in made.text
+    fitted = fit(parts, 1000)
+    assert "_Left out: a._" in fitted.text
+    assert "b" * 400 in fitted.text
+    assert "c" * 9 in fitted.text
 
 
 def test_a_table_is_cut_between_rows() -> None:
-    made = fit([Part(text="\n".join(["| a |", "|---|", *(f"| row {n} |" for n in range(500))]))], 1000)
-    rows = [line for line in made.text.splitlines() if line.startswith("|")]
+    fitted = fit([Part(text="\n".join(["| a |", "|---|", *(f"| row {n} |" for n in range(500))]))], 1000)
+    rows = [line for line in fitted.text.splitlines() if line.startswith("|")]
     assert all(re.fullmatch(r"\| (a|row \d+) \||\|---\|", row) for row in rows)
-    assert "… (truncated)" in made.text
+    assert "… (truncated)" in fitted.text
 
 
 @STEADY
@@ -61,10 +61,10 @@ def test_nothing_gets_out_of_a_fence(text: str) -> None:
 @STEADY
 @given(text=TEXT)
 def test_no_text_makes_a_cell_a_line_or_a_mention(text: str) -> None:
-    for made in (code(text), prose(text)):
-        assert "\n" not in made
-        assert "\r" not in made
-        assert not re.search(r"(?<!\\)\|", made)
+    for rendered in (code(text), prose(text)):
+        assert "\n" not in rendered
+        assert "\r" not in rendered
+        assert not re.search(r"(?<!\\)\|", rendered)
     assert "<" not in re.sub(r"`[^`]*`", "", prose(text))
     assert not re.search(r"@\w", re.sub(r"`[^`]*`", "", prose(text)))
 

@@ -46,34 +46,34 @@ SHORTER = VerifiedSetting(
 )
 
 
-def _made(cls: Callable[..., events.Event], **facts: Any) -> events.Event:
+def _example(cls: Callable[..., events.Event], **facts: Any) -> events.Event:
     return cls(at=0.0, address="gemma[0]", **facts)
 
 
 EVENTS: tuple[events.Event, ...] = (
-    _made(events.ChangeStarted, action=Action.CREATE),
-    _made(events.Requested, **NAMED, accelerator_type="v6e-1"),
-    _made(events.NotGranted, **NAMED, kind="stockout", message="no capacity", blocked_seconds=300),
-    _made(events.NotGranted, **NAMED, kind="preempted", message="taken", blocked_seconds=0),
-    _made(events.NotGranted, **NAMED, kind="preempted", message="taken", blocked_seconds=7200, landed=True),
-    _made(events.Reclaimed, **NAMED),
-    _made(events.PhaseChanged, **NAMED, phase=Phase.QUEUED, detail="ACCEPTED", elapsed=61),
-    _made(events.Outlook, places=PLACES),
-    _made(events.Waiting, why="ACCEPTED", elapsed=3600, places=PLACES),
-    _made(events.LockHeld, **HELD),
-    _made(events.LockHeld, **HELD | dict.fromkeys(("pid", "created", "heartbeat"))),
-    _made(events.Retrying, message="the service is unavailable", seconds=4),
-    _made(events.LockWaiting, message="The state of gemma is locked by ada", seconds=4),
-    _made(events.Draining, **NAMED, seconds=60),
-    _made(events.Released, **NAMED, reason="no longer wanted"),
-    _made(events.Gone, **NAMED, reason="gone"),
-    _made(events.Gone, **NAMED, reason="never appeared"),
-    _made(events.Adopted, **NAMED),
-    _made(events.Updated, **NAMED, what="node"),
-    _made(events.Updated, **NAMED, what="restart"),
-    _made(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
-    _made(events.Pinned, kind="image", name="vllm/vllm-tpu:nightly", to="sha256:01", before="sha256:00"),
-    _made(
+    _example(events.ChangeStarted, action=Action.CREATE),
+    _example(events.Requested, **NAMED, accelerator_type="v6e-1"),
+    _example(events.NotGranted, **NAMED, kind="stockout", message="no capacity", blocked_seconds=300),
+    _example(events.NotGranted, **NAMED, kind="preempted", message="taken", blocked_seconds=0),
+    _example(events.NotGranted, **NAMED, kind="preempted", message="taken", blocked_seconds=7200, landed=True),
+    _example(events.Reclaimed, **NAMED),
+    _example(events.PhaseChanged, **NAMED, phase=Phase.QUEUED, detail="ACCEPTED", elapsed=61),
+    _example(events.Outlook, places=PLACES),
+    _example(events.Waiting, why="ACCEPTED", elapsed=3600, places=PLACES),
+    _example(events.LockHeld, **HELD),
+    _example(events.LockHeld, **HELD | dict.fromkeys(("pid", "created", "heartbeat"))),
+    _example(events.Retrying, message="the service is unavailable", seconds=4),
+    _example(events.LockWaiting, message="The state of gemma is locked by ada", seconds=4),
+    _example(events.Draining, **NAMED, seconds=60),
+    _example(events.Released, **NAMED, reason="no longer wanted"),
+    _example(events.Gone, **NAMED, reason="gone"),
+    _example(events.Gone, **NAMED, reason="never appeared"),
+    _example(events.Adopted, **NAMED),
+    _example(events.Updated, **NAMED, what="node"),
+    _example(events.Updated, **NAMED, what="restart"),
+    _example(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
+    _example(events.Pinned, kind="image", name="vllm/vllm-tpu:nightly", to="sha256:01", before="sha256:00"),
+    _example(
         events.Verified,
         **NAMED,
         held=4,
@@ -83,11 +83,11 @@ EVENTS: tuple[events.Event, ...] = (
         tokens="1151744",
         silent={"log": "HTTP 403"},
     ),
-    _made(events.Verified, **NAMED, held=0, broken=(), off=(), blocks="", tokens="", silent={"api": "timed out"}),
-    _made(events.Warned, message="cannot be reached from here", hint="open the port"),
-    _made(events.ChangeDone, action=Action.CREATE, elapsed=200),
-    _made(events.ChangeLeft, action=Action.CREATE, elapsed=200),
-    _made(events.ChangeFailed, action=Action.CREATE, code="TPU6000", message="does not serve", hint="see the log"),
+    _example(events.Verified, **NAMED, held=0, broken=(), off=(), blocks="", tokens="", silent={"api": "timed out"}),
+    _example(events.Warned, message="cannot be reached from here", hint="open the port"),
+    _example(events.ChangeDone, action=Action.CREATE, elapsed=200),
+    _example(events.ChangeLeft, action=Action.CREATE, elapsed=200),
+    _example(events.ChangeFailed, action=Action.CREATE, code="TPU6000", message="does not serve", hint="see the log"),
 )
 
 
@@ -108,7 +108,7 @@ def test_an_event_has_its_words_for_people_and_its_facts_for_programs(event: eve
 
 @pytest.mark.parametrize("phase", [*Phase, *BootPhase])
 def test_every_phase_can_be_told(phase: Phase | BootPhase) -> None:
-    answer = line(_made(events.PhaseChanged, **NAMED, phase=phase, detail="", elapsed=5), PLAIN)
+    answer = line(_example(events.PhaseChanged, **NAMED, phase=phase, detail="", elapsed=5), PLAIN)
     assert answer.endswith("[5s elapsed]")
 
 
@@ -122,19 +122,19 @@ def test_a_duration_is_its_two_largest_units(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["\x1b]0;title\x07", "\x9b31m", "a\rb", "\x00", "\u2028", "\udcff"])
 def test_no_text_of_others_commands_the_terminal(text: str) -> None:
-    shown = words.plain(f"before {text} after\n\tnext")
-    assert shown.isprintable() is False  # its own line feed and tab stay
-    assert shown.replace("\n", "").replace("\t", "").isprintable()
-    assert shown.startswith("before ")
-    assert shown.endswith(" after\n\tnext")
+    line = words.plain(f"before {text} after\n\tnext")
+    assert line.isprintable() is False  # its own line feed and tab stay
+    assert line.replace("\n", "").replace("\t", "").isprintable()
+    assert line.startswith("before ")
+    assert line.endswith(" after\n\tnext")
     answer = describe_diagnostics([Diagnostic(code="TPU1", message=text, hint=text)])
     assert answer.replace("\n", "").isprintable()
 
 
-def _stray(**known: Any) -> Orphan:
+def _stray(**facts: Any) -> Orphan:
     """Something of a type that the catalogue does not know, and `known` over it."""
     ref = SliceRef(name="gemma-aaaaaaaa-0-0", project="p", zone=Zone("us-east5-a"))
-    found = CloudResource(
+    resource = CloudResource(
         ref=ref,
         mark=Mark(deployment="gemma", lineage="aaaaaaaa", replica=0),
         is_signed=True,
@@ -143,9 +143,9 @@ def _stray(**known: Any) -> Orphan:
         asked_at=None,
     )
     stray = Orphan(
-        resource=found, deployment="gemma", claim=Claim.LEFTOVER, goes=True, age=None, usd_per_hour=None, chips=None
+        resource=resource, deployment="gemma", claim=Claim.LEFTOVER, goes=True, age=None, usd_per_hour=None, chips=None
     )
-    return replace(stray, **known)
+    return replace(stray, **facts)
 
 
 def test_what_nobody_knows_of_a_leftover_is_said_to_be_unknown() -> None:
@@ -261,7 +261,7 @@ def test_no_text_of_a_person_breaks_a_report(name: str) -> None:
 
 
 def test_more_annotations_than_github_shows_are_counted_and_none_is_lost() -> None:
-    found = tuple(Diagnostic(code="TPU1201", message=f"problem {n}") for n in range(12))
-    *all_of_them, last = REPORTS["github"]([CheckedProfile(file="p.yaml", diagnostics=found)]).split("\n")
+    diagnostics = tuple(Diagnostic(code="TPU1201", message=f"problem {n}") for n in range(12))
+    *all_of_them, last = REPORTS["github"]([CheckedProfile(file="p.yaml", diagnostics=diagnostics)]).split("\n")
     assert [line.rpartition(" ")[2] for line in all_of_them] == [str(n) for n in range(12)]
     assert last == "::notice::12 errors; GitHub shows 10 of them, and the log of this step all."

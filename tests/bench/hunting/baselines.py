@@ -96,8 +96,8 @@ class _Person:
             return False
         while name in cloud.held:
             self._looks_after(min(cloud.next_turn(), enough))
-            held = cloud.held.get(name)
-            state = held.now.state if held is not None else ""
+            holding = cloud.held.get(name)
+            state = holding.now.state if holding is not None else ""
             if state == "ACTIVE" and self._lasts(name):
                 self._kept = name
                 return True
@@ -123,7 +123,7 @@ class _Person:
         self._looks_after(self._now + seconds)
 
     def outcome(self) -> Outcome:
-        return Outcome.of(self._cloud, now=self._now, usable_at=self._usable_at, kept=self._kept)
+        return Outcome.of(self._cloud, now=self._now, usable_at=self._usable_at, winner=self._kept)
 
     def _looks_after(self, moment: float) -> None:
         self._now = next_look(self._now, moment)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 
-from bench.hunting.courses import GONE, REFUSED, Turn, course, said
+from bench.hunting.courses import GONE, REFUSED, Turn, course, refusal_of
 from bench.hunting.setting import CHIPS, DELETING, MINUTE, Deletion
 from bench.hunting.worlds import Place, World
 
@@ -69,39 +69,43 @@ class Cloud:
         self.creates += 1
         place = self._places[zone, backend]
         if not place.has_quota:
-            return said("quota-zero", zone, model)
+            return refusal_of("quota-zero", zone, model)
         if self._is_over_quota(place):
-            return said("quota-exhausted", zone, model)
+            return refusal_of("quota-exhausted", zone, model)
         to_come = course(place, model, self._setting.refusals, now, lapses)
-        held = Held(name=name, place=place, model=model, course=to_come, now=Turn(now, "CREATING"))
-        self.held[name] = held
-        self._show(held)
-        self._await_next(held)
+        holding = Held(name=name, place=place, model=model, course=to_come, now=Turn(now, "CREATING"))
+        self.held[name] = holding
+        self._show(holding)
+        self._await_next(holding)
         self.pass_until(now)
         return None
 
     def release(self, now: float, name: str) -> None:
-        held = self.held.get(name)
-        if held is None:
+        holding = self.held.get(name)
+        if holding is None:
             return
-        if held.now.state in _STUBBORN:
-            self._ignore(held)
+        if holding.now.state in _STUBBORN:
+            self._ignore(holding)
             return
-        held.is_given_back = True
-        held.course = iter((Turn(now, "DELETING"), Turn(now + DELETING, GONE)))
-        self._await_next(held)
+        holding.is_given_back = True
+        holding.course = iter((Turn(now, "DELETING"), Turn(now + DELETING, GONE)))
+        self._await_next(holding)
         self.pass_until(now)
 
     def active_since(self, name: str) -> float:
         """When it became ACTIVE, in seconds; infinite for not yet."""
-        held = self.held.get(name)
-        return math.inf if held is None or held.active_at is None or held.now.state != "ACTIVE" else held.active_at
+        holding = self.held.get(name)
+        return (
+            math.inf
+            if holding is None or holding.active_at is None or holding.now.state != "ACTIVE"
+            else holding.active_at
+        )
 
-    def close(self, now: float, kept: str | None) -> None:
+    def close(self, now: float, winner: str | None) -> None:
         """Settle what still stands beside the one that is kept."""
-        for held in self.held.values():
-            if held.name != kept and held.active_at is not None and held.now.state == "ACTIVE":
-                self._end(held, now)
+        for holding in self.held.values():
+            if holding.name != winner and holding.active_at is not None and holding.now.state == "ACTIVE":
+                self._end(holding, now)
 
     def forget(self, name: str) -> None:
         """Nobody looks at this name any more."""
@@ -116,52 +120,52 @@ class Cloud:
 
     def pass_until(self, now: float) -> None:
         while self.next_turn() <= now:
-            held = heappop(self._agenda)[3]
-            before = held.now.state
-            held.now = turn = held.upcoming or held.now
-            if before == "ACTIVE" and held.active_at is not None:
-                self._end(held, turn.at)
+            holding = heappop(self._agenda)[3]
+            before = holding.now.state
+            holding.now = turn = holding.upcoming or holding.now
+            if before == "ACTIVE" and holding.active_at is not None:
+                self._end(holding, turn.at)
             if turn.state == "ACTIVE":
-                held.active_at = turn.at
-                if held.deletes_when_active:
-                    held.is_given_back = True
-                    held.course = iter((Turn(turn.at, "DELETING"), Turn(turn.at + DELETING, GONE)))
+                holding.active_at = turn.at
+                if holding.deletes_when_active:
+                    holding.is_given_back = True
+                    holding.course = iter((Turn(turn.at, "DELETING"), Turn(turn.at + DELETING, GONE)))
             if turn.state in {GONE, REFUSED}:
-                del self.held[held.name]
-            self._show(held)
-            self._await_next(held)
+                del self.held[holding.name]
+            self._show(holding)
+            self._await_next(holding)
 
-    def _ignore(self, held: Held) -> None:
+    def _ignore(self, holding: Held) -> None:
         deletion = self._setting.deletion
-        held.undeleted = deletion is Deletion.FAILS
-        held.deletes_when_active |= deletion is Deletion.LATE and held.now.state == "PROVISIONING"
-        self._show(held)
+        holding.undeleted = deletion is Deletion.FAILS
+        holding.deletes_when_active |= deletion is Deletion.LATE and holding.now.state == "PROVISIONING"
+        self._show(holding)
 
-    def _end(self, held: Held, at: float) -> None:
+    def _end(self, holding: Held, at: float) -> None:
         """What was ACTIVE is so no longer."""
-        assert held.active_at is not None
-        self.wasted += CHIPS * (at - held.active_at) / MINUTE
-        self.doubles += held.is_given_back
-        self.doomed += not held.is_given_back
+        assert holding.active_at is not None
+        self.wasted += CHIPS * (at - holding.active_at) / MINUTE
+        self.doubles += holding.is_given_back
+        self.doomed += not holding.is_given_back
 
-    def _await_next(self, held: Held) -> None:
-        held.upcoming = turn = next(held.course, None)
+    def _await_next(self, holding: Held) -> None:
+        holding.upcoming = turn = next(holding.course, None)
         if turn is not None:
-            heappush(self._agenda, (turn.at, next(self._numbers), turn, held))
+            heappush(self._agenda, (turn.at, next(self._numbers), turn, holding))
 
-    def _show(self, held: Held) -> None:
-        turn = held.now
+    def _show(self, holding: Held) -> None:
+        turn = holding.now
         if turn.state == GONE:
-            self.slices.pop(held.name, None)
+            self.slices.pop(holding.name, None)
             return
-        self.slices[held.name] = Slice(
-            name=held.name,
-            zone=held.place.zone,
+        self.slices[holding.name] = Slice(
+            name=holding.name,
+            zone=holding.place.zone,
             phase=Phase.REFUSED if turn.state == REFUSED else QUEUED_RESOURCE[turn.state],
             raw_state=turn.state,
             refusal=turn.refusal,
-            undeleted=said("delete-refused", held.place.zone, held.model) if held.undeleted else None,
-            provisioning=held.model,
+            undeleted=refusal_of("delete-refused", holding.place.zone, holding.model) if holding.undeleted else None,
+            provisioning=holding.model,
             metadata=self._metadata,
         )
 
@@ -171,5 +175,5 @@ class Cloud:
         if quota is None:
             return False
         pool = place.zone.region, place.backend
-        standing = sum((held.place.zone.region, held.place.backend) == pool for held in self.held.values())
+        standing = sum((holding.place.zone.region, holding.place.backend) == pool for holding in self.held.values())
         return (standing + 1) * CHIPS > quota

@@ -32,12 +32,12 @@ class Turn:
 def course(place: Place, model: Provisioning, refusals: Refusals, at: float, lapses: float) -> Iterator[Turn]:
     """Of a request made at `at` that lapses at `lapses` if nothing was granted. It starts out CREATING."""
     if model not in place.offers:
-        yield Turn(at + ANSWER, REFUSED, said("model-unsupported", place.zone, model))
+        yield Turn(at + ANSWER, REFUSED, refusal_of("model-unsupported", place.zone, model))
     elif fails_fast(model, refusals):
         answered = at + ANSWER
         window = place.grant(model, answered)
         if window is None or window.opens > answered:
-            yield Turn(answered, REFUSED, said("stockout", place.zone, model))
+            yield Turn(answered, REFUSED, refusal_of("stockout", place.zone, model))
         else:
             yield from _granted(place, window, model, answered)
     else:
@@ -49,7 +49,7 @@ def fails_fast(model: Provisioning, refusals: Refusals) -> bool:
 
 
 @cache
-def said(cause: str, zone: Zone, model: Provisioning) -> Refusal:
+def refusal_of(cause: str, zone: Zone, model: Provisioning) -> Refusal:
     """Google's words for it, as our table reads them."""
     facts = {
         "zone": zone,
@@ -71,7 +71,7 @@ def _waiting(place: Place, model: Provisioning, refusals: Refusals, at: float, l
     window = place.grant(model, at)
     granted = ends if window is None else max(window.opens, at)
     if window is None or granted >= ends:
-        yield Turn(ends, "FAILED", said(cause, place.zone, model))
+        yield Turn(ends, "FAILED", refusal_of(cause, place.zone, model))
     else:
         yield from _granted(place, window, model, granted)
 
@@ -81,7 +81,7 @@ def _granted(place: Place, window: Window, model: Provisioning, at: float) -> It
     lands, ends = at + window.provisioning, window.ends_at(model, at)
     if window.internal and lands <= ends:
         yield Turn(lands, "SUSPENDING")
-        yield Turn(lands + SUSPENDING, "FAILED", said("internal-error", place.zone, model))
+        yield Turn(lands + SUSPENDING, "FAILED", refusal_of("internal-error", place.zone, model))
         return
     if lands <= ends:
         yield Turn(lands, "ACTIVE")

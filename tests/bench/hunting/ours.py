@@ -101,7 +101,7 @@ class _Hunt:
                 assert due < math.inf, "nothing will ever happen, and nothing is waited for"
                 self._now = next_look(self._now, due if self._skips else self._now)
                 self._cloud.pass_until(self._now)
-        return Outcome.of(self._cloud, now=self._now, usable_at=self._usable_at, kept=self._kept)
+        return Outcome.of(self._cloud, now=self._now, usable_at=self._usable_at, winner=self._kept)
 
     def _tick(self) -> float | None:
         """Look, decide, act; seconds until that is due again, infinite until something changes, None at the end."""
@@ -117,8 +117,8 @@ class _Hunt:
             if not self._act(step):
                 return 0.0  # a refusal: what is left was decided without knowing it
         if all(isinstance(step, Done) for step in steps):
-            left = self._usable_at + LASTING - self._now
-            return left if left > 0 else None
+            remaining = self._usable_at + LASTING - self._now
+            return remaining if remaining > 0 else None
         if not any(isinstance(step, Done) for step in steps):
             self._kept, self._usable_at = None, math.inf
         if all(isinstance(step, Done | GiveUp) for step in steps):
@@ -146,13 +146,13 @@ class _Hunt:
                 return self._request(step)
             case Release():
                 attempt = self._attempt(step.name)
-                self._put(
+                self._store(
                     attempt.after(ReleaseBegan(releasing_at=self._now, reason=step.reason, is_spare=step.is_spare)),
                     step.refusal,
                 )
                 self._cloud.release(self._now, step.name)
             case Reclaim():
-                self._put(self._attempt(step.name).after(ReleaseWithdrawn()), None)
+                self._store(self._attempt(step.name).after(ReleaseWithdrawn()), None)
             case Forget():
                 self._drop(self._attempt(step.name), step.refusal)
                 self._cloud.forget(step.name)
@@ -178,7 +178,7 @@ class _Hunt:
             expires_at=lapses,
             boot=Boot(server=self._print),
         )
-        self._put(attempt, None)
+        self._store(attempt, None)
         self._state = replace(self._state, next_attempt=self._state.next_attempt + 1)
         self._creates[place.backend].spend()
         refusal = self._cloud.ask(
@@ -193,11 +193,11 @@ class _Hunt:
         return self._state.record(0)
 
     def _attempt(self, name: str) -> Attempt:
-        found = self._record.attempt(name)
-        assert found is not None
-        return found
+        attempt = self._record.attempt(name)
+        assert attempt is not None
+        return attempt
 
-    def _put(self, attempt: Attempt, refusal: Refusal | None) -> None:
+    def _store(self, attempt: Attempt, refusal: Refusal | None) -> None:
         self._save(self._record.with_attempt(attempt), attempt, refusal)
 
     def _drop(self, attempt: Attempt, refusal: Refusal | None) -> None:
@@ -205,9 +205,9 @@ class _Hunt:
 
     def _save(self, record: Record, attempt: Attempt, refusal: Refusal | None) -> None:
         if refusal is not None:
-            held = [a for a in record.attempts if a.name != attempt.name]
+            others = [a for a in record.attempts if a.name != attempt.name]
             refusals = add_refusal(
-                record.refusals, attempt, refusal, own_attempts=held, now=self._now, patience=PATIENCE
+                record.refusals, attempt, refusal, own_attempts=others, now=self._now, patience=PATIENCE
             )
             record = replace(record, refusals=refusals)
         self._state = self._state.with_record(record)
@@ -215,9 +215,9 @@ class _Hunt:
     def _due_by_itself(self) -> Iterator[float]:
         """When a slice serves, and when a deletion that did not take is due to be asked for again: no step tells these."""
         for attempt in self._record.attempts:
-            found = self._cloud.slices.get(attempt.name)
+            observed = self._cloud.slices.get(attempt.name)
             serves_at = self._cloud.active_since(attempt.name) + self._boot
             if self._now < serves_at < math.inf:
                 yield serves_at
-            if attempt.releasing_at is not None and found is not None and found.phase is not Phase.LEAVING:
+            if attempt.releasing_at is not None and observed is not None and observed.phase is not Phase.LEAVING:
                 yield attempt.releasing_at + PATIENCE.release_again

@@ -25,12 +25,12 @@ class Outcome:
     wasted: float = 0.0
 
     @classmethod
-    def of(cls, cloud: Cloud, *, now: float, usable_at: float, kept: str | None) -> Self:
-        cloud.close(now, kept)
+    def of(cls, cloud: Cloud, *, now: float, usable_at: float, winner: str | None) -> Self:
+        cloud.close(now, winner)
         return cls(
             usable_at=usable_at,
             creates=cloud.creates,
-            left=sum(name != kept for name in cloud.held),
+            left=sum(name != winner for name in cloud.held),
             doubles=cloud.doubles,
             doomed=cloud.doomed,
             wasted=cloud.wasted,

@@ -230,8 +230,8 @@ def broken(setting: Setting, rows: Mapping[str, Row]) -> Iterator[str]:
         ratio = _median(ours) / _median(rows[ORACLE])
         if not ratio <= most[0.5]:
             yield f"{name}: the median is {ratio:.2f} of the oracle's; promised: {most[0.5]}"
-        if left := sum(o.left for o in ours.outcomes):
-            yield f"{name}: {left} requests were left behind; promised: none"
+        if leftovers := sum(o.left for o in ours.outcomes):
+            yield f"{name}: {leftovers} requests were left behind; promised: none"
         doubles = fmean(o.doubles for o in ours.outcomes)
         if setting.gap >= DOUBLES_FROM and doubles >= DOUBLES:
             yield f"{name}: {doubles:.3f} double grants a deployment; promised: under {DOUBLES}"

@@ -102,11 +102,11 @@ class Place:
     def window(self, at: float) -> Window | None:
         """The first of our windows that is open then or opens later; None where none comes any more."""
         while not self._closes or self._closes[-1] <= at:
-            made = next(self._rest, None)
-            if made is None:
+            world = next(self._rest, None)
+            if world is None:
                 return None
-            self._made.append(made)
-            self._closes.append(made.closes)
+            self._made.append(world)
+            self._closes.append(world.closes)
         return self._made[bisect_right(self._closes, at)]
 
 
