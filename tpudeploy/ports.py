@@ -261,12 +261,12 @@ class Survey(Protocol):
         """Return why no fact of a project can be read (no credentials, no project), or None."""
         ...
 
-    def facts(self, project: str | None, *, refresh: bool = False) -> Facts:
-        """Return the facts about availability. With `refresh`, cached facts are read again."""
+    def facts(self, project: str | None, backends: Iterable[Backend], *, refresh: bool = False) -> Facts:
+        """Return the facts about availability at these APIs. With `refresh`, cached facts are read again."""
         ...
 
-    def quota(self, project: str | None) -> Facts:
-        """Return the quota and its use alone, which is faster than all facts."""
+    def quota(self, project: str | None, backends: Iterable[Backend]) -> Facts:
+        """Return the quota at these APIs and its use alone, which is faster than all facts."""
         ...
 
     def project_facts(self, deployment: Deployment) -> ProjectFacts:

@@ -74,6 +74,12 @@ ROWS = (
         arguments={"parent": TPU, "view": "FULL"},
         reply="ListConsumerQuotaMetricsResponse",
     ),
+    Row(
+        document="serviceusage.v1beta1",
+        path="services.consumerQuotaMetrics.list",
+        arguments={"parent": "projects/p/services/compute.googleapis.com", "view": "FULL"},
+        reply="ListConsumerQuotaMetricsResponse",
+    ),
     Row(document="serviceusage.v1", path="services.batchGet", arguments=BATCH, reply="BatchGetServicesResponse"),
     Row(
         document="cloudbilling.v1",
@@ -212,6 +218,17 @@ def test_a_limit_of_nothing_is_left_out_and_every_place_has_its_bucket_in_the_fu
     by_zone = {b["dimensions"]["zone"]: b for b in zone["quotaBuckets"] if "dimensions" in b}
     assert "effectiveLimit" not in by_zone["us-east5-a"]
     assert by_zone["us-east5-b"]["effectiveLimit"] == "-1"
+
+
+def test_compute_engine_s_quota_of_chips_is_by_region_and_family() -> None:
+    limit = {"class": "on-demand", "region": "us-east5", "limit": 8, "api": "compute"}
+    with world(quota=[limit, {**limit, "region": "*", "limit": 16}]) as w:
+        metrics = {m["metric"]: m for m in ROWS[1].call(w)["metrics"]}
+    (region,) = metrics["compute.googleapis.com/tpus_per_tpu_family"]["consumerQuotaLimits"]
+    assert region["unit"] == "1/{project}/{region}/{tpu_family}"
+    buckets = {tuple(b.get("dimensions", {}).values()): b.get("effectiveLimit") for b in region["quotaBuckets"]}
+    assert next(iter(buckets)) == ()
+    assert (buckets[()], buckets["CT6E",], buckets["us-east5", "CT6E"]) == (None, "16", "8")
 
 
 def test_permissions_that_are_denied_are_left_out() -> None:

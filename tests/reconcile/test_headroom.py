@@ -26,10 +26,11 @@ from reconcile.cases import (
     serving,
 )
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import Fill, Quota
 from tpudeploy.domain.deployment import Candidate
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
-from tpudeploy.domain.facts import UNLIMITED, Facts, Limit, Pool, Unknown, Use
+from tpudeploy.domain.facts import UNLIMITED, ApiFacts, Limit, Pool, Unknown, Use
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.slices import Scope
@@ -71,13 +72,15 @@ def problems(
     old: Attempt | None = None,
     refusals: Sequence[Refused] = (),
     chips: int = 8,
+    backend: Backend = Backend.QUEUED_RESOURCE,
     **fields: Any,
 ) -> list[Diagnostic]:
+    """Return the problems of a replacement, where `quotas` are those of one API."""
     target = deployment(places, chips=chips, **fields)
     state = State(
         deployment="gemma", lineage="", records=(record(old or serving(A), refusals=refusals), record(index=1))
     )
-    return list(headroom_problems(target, goal(change), state, quotas, NOW))
+    return list(headroom_problems(target, goal(change), state, {backend: quotas}, NOW))
 
 
 def obstacle(*args: Any, **fields: Any) -> str | None:
@@ -317,9 +320,9 @@ def test_an_unknown_use_counts_as_none() -> None:
 def test_the_table_of_a_generation() -> None:
     rows = (limit(8), limit(9, generation="v5e")), (use(1), use(2, generation="v5e"))
     unknown = Unknown(because="nobody asked")
-    facts = Facts(offers=unknown, limits=rows[0], uses=rows[1], prices=unknown)
+    facts = ApiFacts(offers=unknown, limits=rows[0], uses=rows[1])
     assert QuotaTable.from_facts(facts, "v6e") == table(limit(8), use(1))
-    nothing = Facts(offers=unknown, limits=unknown, uses=unknown, prices=unknown)
+    nothing = ApiFacts(offers=unknown, limits=unknown, uses=unknown)
     assert QuotaTable.from_facts(nothing, "v6e") == QuotaTable(limits=(), uses=None)
 
 
@@ -334,3 +337,6 @@ def test_a_replacement_at_the_other_api_has_a_quota_of_its_own() -> None:
     held = replace(refusal, backend=INSTANCES)
     old = serving(A, backend=INSTANCES)
     assert obstacle(replacement(old), full, refusals=[held], places=there, old=old) is not None
+    assert obstacle(replacement(old), full, places=there, old=old, backend=INSTANCES) is not None
+    assert obstacle(replacement(old), full, places=there, old=old) is None
+    assert obstacle(replacement(), full, backend=INSTANCES) is None

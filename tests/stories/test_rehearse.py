@@ -76,7 +76,8 @@ def test_what_cannot_be_read_is_not_seen_and_hides_nothing_else(cli: Open) -> No
     at = cli(nodes="simulated", trouble=[{"fault": "iam-denied", "method": "serviceusage.*"}])
     assert at.run("rehearse", "-auto-approve").code == 0
     seen = verdicts(at)
-    assert {fact for fact, verdict in seen.items() if verdict == "not-seen"} == {"quota-parent", "quota-metrics"}
+    not_seen = {fact for fact, verdict in seen.items() if verdict == "not-seen"}
+    assert not_seen == {"quota-parent", "quota-metrics", "instance-quota-metrics"}
     assert len(seen) == len(facts_of(Stage.READ))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from command_line import PROFILE, CommandLine, Open
+from command_line import INSTANCE, PROFILE, CommandLine, Open
 from goldens import assert_golden
 from pseudo_terminal import person
 
@@ -455,3 +455,104 @@ def test_it_only_reads(cli: Open) -> None:
 def test_a_type_that_no_zone_lists_is_said_to_be_so(cli: Open) -> None:
     at = cli(offers=dict.fromkeys(generation("v6e").zones, ()))
     assert "no known zone offers it" in at.run("zones").out
+
+
+# Compute Engine, which lists machine types and has a quota of its own.
+AUTO = INSTANCE.replace("gce-instance", "auto")
+QUEUE, MACHINE = "queued-resource", "gce-instance"
+
+
+def table_of(at: CommandLine, *words: str) -> tuple[dict[tuple[str, str], Any], Mapping[str, Any]]:
+    """Return what --json shows of each zone and API, and the readings by API."""
+    result = at.run("zones", "-json", *words)
+    assert result.code == 0, result.all
+    (table,) = json.loads(result.out)["tables"]
+    return {(p["zone"], p["backend"]): p for p in table["pairs"]}, table["readings_by_api"]
+
+
+def test_each_api_has_a_quota_of_its_own(cli: Open) -> None:
+    quota = [
+        {"class": "preemptible", "region": "us-east5", "limit": 0},
+        {"class": "preemptible", "region": "us-east5", "limit": 4, "api": "compute"},
+        {"class": "preemptible", "region": "europe-west4", "limit": 0, "api": "compute"},
+        {"class": "on-demand", "region": "europe-west4", "limit": 0, "api": "compute"},
+    ]
+    at = cli(quota=quota, page_most=2)  # the quotas of chips are on later pages
+    assert at.run("apply", "-auto-approve", at.write(INSTANCE)).code == 0
+    by_api, _ = table_of(at, at.write(AUTO), "-type", "v6e-4")
+    assert by_api[A, QUEUE]["quota"]["fill"] == "none"
+    used = {"fill": "short", "zone_limit": -1, "zone_used": 1, "region_limit": 4, "region_used": 1}
+    assert by_api[A, MACHINE]["quota"] == used
+    assert by_api[B, MACHINE]["quota"] == {**used, "zone_used": 0}
+    assert (by_api[C, QUEUE]["quota"]["fill"], by_api[C, MACHINE]["quota"]["fill"]) == ("enough", "none")
+    assert next(iter(by_api)) == (C, QUEUE)
+    assert "3 of 4" in at.run("zones", at.write(INSTANCE), "-type", "v6e-4").out
+    diagnosis = at.run("doctor", at.write(AUTO)).words
+    assert "1 of 3 pairs have 1 chip of quota left at the TPU API." in diagnosis
+    assert "2 of 3 pairs have 1 chip of quota left at Compute Engine." in diagnosis
+
+
+# A scenario, and why the quota of spot instances is then not known.
+UNKNOWN_QUOTAS: tuple[tuple[Mapping[str, Any], str], ...] = (
+    (
+        {"compute_engine": {"quota_metrics": {"preemptible": "preemptible_ct6e", "on-demand": ""}}},
+        "Service Usage lists no quota of v6e at Compute Engine by a name that is known.",
+    ),
+    # The quota of on-demand machines may stand in for one of 0.
+    ({"quota": [{"class": "preemptible", "region": "*", "limit": 0, "api": "compute"}]}, ""),
+    ({"trouble": [{"fault": "iam-denied", "method": "serviceusage.*"}]}, "roles/serviceusage.serviceUsageViewer"),
+    ({"project": {"apis_off": ["compute.googleapis.com"]}}, "compute.googleapis.com is not enabled"),
+)
+
+
+@pytest.mark.parametrize("row", UNKNOWN_QUOTAS, ids=["another spelling", "a limit of 0", "no permission", "API off"])
+def test_a_quota_of_instances_that_is_not_known_is_never_shown_as_0(
+    cli: Open, row: tuple[Mapping[str, Any], str]
+) -> None:
+    scenario, reason = row
+    at = cli(**scenario)
+    by_api, _ = table_of(at, at.write(INSTANCE))
+    assert by_api[A, MACHINE]["quota"]["region_limit"] is None
+    assert {pair["quota"]["fill"] for pair in by_api.values()} == {"unknown"}
+    assert {pair["standing"] for pair in by_api.values()} == {"open"}
+    assert reason in at.run("zones", "gemma.yaml").words
+    assert reason in at.run("doctor", "gemma.yaml").words
+
+
+def test_an_api_that_does_not_answer_leaves_the_quota_of_the_other_as_it_is(cli: Open) -> None:
+    at = cli(
+        project={"apis_off": ["compute.googleapis.com"]},
+        quota=[{"class": "preemptible", "region": "us-east5", "limit": 7}],
+    )
+    by_api, readings = table_of(at, at.write(AUTO))
+    assert by_api[A, QUEUE]["quota"]["region_limit"] == 7
+    assert by_api[A, MACHINE]["quota"]["fill"] == "unknown"
+    assert {api: own["quota"]["source"] for api, own in readings.items()} == {QUEUE: "live", MACHINE: "none"}
+    assert {api: own["hardware"]["source"] for api, own in readings.items()} == {QUEUE: "live", MACHINE: "table"}
+    text = at.run("zones", "gemma.yaml").words
+    assert "chips left of the smaller limit (the TPU API); not known (Compute Engine)" in text
+
+
+def test_a_zone_without_the_machine_is_closed_at_compute_engine_alone(cli: Open) -> None:
+    at = cli(compute_engine={"machines": {A: ["ct6e-standard-4t"]}})
+    by_api, _ = table_of(at, at.write(AUTO))
+    assert (by_api[A, QUEUE]["standing"], by_api[A, MACHINE]["closed_by"]) == ("open", "hardware")
+    assert by_api[B, MACHINE]["hardware"] == {**by_api[B, MACHINE]["hardware"], "yes": True, "source": "live"}
+    assert f"no v6e-1 at Compute Engine: {A}" in at.run("zones", "gemma.yaml").out
+    assert "3 of 3 zones list v6e-1." in at.run("doctor", "gemma.yaml").words
+    larger, _ = table_of(at, "gemma.yaml", "-type", "v6e-4")
+    assert larger[A, MACHINE]["standing"] == "open"
+
+
+def test_machine_types_are_kept_for_a_day_and_a_silent_zone_is_asked_again(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "unreachable", "method": "compute.machineTypes.*", "zones": A, "until": 600}])
+    profile = at.write(INSTANCE)
+    first, _ = table_of(at, profile)
+    assert (first[A, MACHINE]["hardware"]["source"], first[B, MACHINE]["hardware"]["source"]) == ("table", "live")
+    at.clock.sleep(HOUR)
+    again, _ = table_of(at, profile)
+    asked = reads(at, "/aggregated/machineTypes")
+    assert again[A, MACHINE]["hardware"]["source"] == "live"
+    at.clock.sleep(HOUR)
+    assert "machine types, read 1h ago" in at.run("zones", profile).out
+    assert reads(at, "/aggregated/machineTypes") == asked

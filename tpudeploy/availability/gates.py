@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 from tpudeploy.domain.availability import Answer, Fill, Gate, Pair, Price, Reading, Source, Standing, Zones
 from tpudeploy.domain.deployment import Deployment, Place, Provisioning
-from tpudeploy.domain.facts import POOLS, Facts, Offers, Prices, Unknown
+from tpudeploy.domain.facts import POOLS, ApiFacts, Facts, Offers, Prices, Unknown
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
@@ -73,17 +72,17 @@ def judge_zones(
 ) -> Zones:
     """Return every pair in question, the one to request first on top."""
     entries = () if isinstance(history, Unknown) else history
-    facts = _with_offers_of(query.type, facts)
     generation = catalog.generation(query.type.generation)
     judge = _Judge(
         query=query,
         facts=facts,
         generation=generation,
-        book=QuotaTable.from_facts(facts, generation.name),
+        quotas={backend: QuotaTable.from_facts(api, generation.name) for backend, api in facts.apis.items()},
         entries=entries,
         doubtful=doubtful_places_of_history(entries, query.type.name, now),
         now=now,
     )
+    by_api = {backend: judge.readings(backend) for backend in query.backends}
     return Zones(
         profile=query.profile,
         project=project,
@@ -92,23 +91,16 @@ def judge_zones(
         window=WINDOW,
         pairs=tuple(sorted(judge.pairs(), key=judge.rank)),
         readings={
-            Gate.HARDWARE: judge.reading(facts.offers, generation.zones_as_of),
+            Gate.HARDWARE: by_api[query.backends[0]][Gate.HARDWARE],
             Gate.MODEL: Reading(source=Source.TABLE, as_of=max(generation.flex_start_zones.values(), default="")),
-            Gate.QUOTA: judge.quota_reading(),
+            Gate.QUOTA: by_api[query.backends[0]][Gate.QUOTA],
             Gate.PRICE: judge.reading(facts.prices, generation.prices_as_of),
             Gate.LUCK: Reading(source=Source.NONE, unknown=history)
             if isinstance(history, Unknown)
             else Reading(source=Source.LOG),
         },
+        readings_by_api=by_api,
     )
-
-
-def _with_offers_of(slice_type: AcceleratorType, facts: Facts) -> Facts:
-    """Return the facts, with the offers unknown for a type that the TPU API, whose list is read, does not create."""
-    if Backend.QUEUED_RESOURCE in slice_type.backends:
-        return facts
-    because = f"The TPU API does not list {slice_type.name}, and tpudeploy does not read Compute Engine's types."
-    return replace(facts, offers=Unknown(because=because, hint="See `gcloud compute machine-types list`."))
 
 
 @frozen
@@ -116,7 +108,7 @@ class _Judge:
     query: Query
     facts: Facts
     generation: Generation
-    book: QuotaTable
+    quotas: Mapping[Backend, QuotaTable]
     entries: tuple[HistoryEntry, ...]
     doubtful: frozenset[Place]
     now: float
@@ -129,21 +121,23 @@ class _Judge:
                 yield self._pair(Place(zone, model, backend))
 
     def _places(self) -> tuple[Zone, ...]:
-        """Return the named zones, or those that list the type; in the catalogue's order, then by name."""
+        """Return the named zones, or those that list the type at an API; in the catalogue's order, then by name."""
         if self.query.zones is not None:
             return self.query.zones
         in_catalogue = tuple(map(Zone, self.generation.zones))
-        offers = self.facts.offers
-        if isinstance(offers, Unknown):
-            return in_catalogue
-        listed = {zone for zone, types in offers.types.items() if self.query.type.name in types}
-        listed |= {zone for zone in in_catalogue if zone in offers.silent}
+        listed: set[Zone] = set()
+        for backend in self.query.backends:
+            offers = self._api(backend).offers
+            if isinstance(offers, Unknown):
+                return in_catalogue
+            listed |= {zone for zone, types in offers.types.items() if self.query.type.name in types}
+            listed |= {zone for zone in in_catalogue if zone in offers.silent}
         return (*(z for z in in_catalogue if z in listed), *sorted(listed - set(in_catalogue)))
 
     def _pair(self, place: Place) -> Pair:
         zone, model, backend = place
         hardware, acceptance = self._hardware(place), self._model(place)
-        quota = self._book(backend).quota(zone, POOLS[model], chips=self.query.type.chips)
+        quota = self.quotas[backend].quota(zone, POOLS[model], chips=self.query.type.chips)
         price = self._price(zone, model)
         answers = {Gate.HARDWARE: hardware.yes, Gate.MODEL: acceptance.yes, Gate.PRICE: not price.is_too_dear}
         closed_by = next((gate for gate, answer in answers.items() if answer is False), None)
@@ -178,20 +172,19 @@ class _Judge:
             *preference(pair.price.usd_per_chip_hour, worth, is_listed=is_listed),
         )
 
-    def _book(self, backend: Backend) -> QuotaTable:
-        """Return the quota of an API. That of Compute Engine is apart from that of the TPU API, and is not read."""
-        return self.book if backend is Backend.QUEUED_RESOURCE else QuotaTable(limits=(), uses=None)
+    def _api(self, backend: Backend) -> ApiFacts:
+        return self.facts.apis[backend]
 
     def _hardware(self, place: Place) -> Answer:
-        """Return whether the zone has the type. A refusal outweighs a list: a zone can list a type and not serve it.
+        """Return whether the zone has the type at this API.
 
-        The list is that of the TPU API. Compute Engine has its machines in the same zones (see the catalogue).
+        A refusal outweighs a list: a zone can list a type and not serve it.
         """
         zone = place.zone
         logged = self._logged(NO_HARDWARE, (e for e in self.entries if (e.zone, e.backend) == (zone, place.backend)))
         if logged is not None and not logged.yes:
             return logged
-        offers = self.facts.offers
+        offers = self._api(place.backend).offers
         if not isinstance(offers, Unknown) and zone not in offers.silent:
             is_listed = self.query.type.name in offers.types.get(zone, ())
             return Answer(yes=is_listed, source=Source.LIVE, as_of=_day(offers.read_at))
@@ -253,22 +246,25 @@ class _Judge:
         age = max(self.now - facts.read_at, 0.0)
         return Reading(source=Source.LIVE, age=age, as_of=_day(facts.read_at), unknown=facts.stale)
 
-    def quota_reading(self) -> Reading:
-        if Backend.QUEUED_RESOURCE not in self.query.backends:
-            because = "tpudeploy does not read the quota of Compute Engine."
-            return Reading(source=Source.NONE, unknown=Unknown(because=because, hint="See the console."))
-        if isinstance(self.facts.limits, Unknown):
-            return Reading(source=Source.NONE, unknown=self.facts.limits)
-        if not self.book.limits:
+    def readings(self, backend: Backend) -> Mapping[Gate, Reading]:
+        """Return the sources of the gates that each API answers for itself."""
+        hardware = self.reading(self._api(backend).offers, self.generation.zones_as_of)
+        return {Gate.HARDWARE: hardware, Gate.QUOTA: self._quota_reading(backend)}
+
+    def _quota_reading(self, backend: Backend) -> Reading:
+        api = self._api(backend)
+        if isinstance(api.limits, Unknown):
+            return Reading(source=Source.NONE, unknown=api.limits)
+        if not self.quotas[backend].limits:
             tpu_api = self.generation.tpu_api
-            quota = "" if tpu_api is None else tpu_api.quota
-            because = f"The quota of {self.generation.name} at the TPU API has a name that is not known."
-            if quota:
-                because = f"Service Usage names no metric like `{quota}`."
+            because = (
+                f"Service Usage lists no quota of {self.generation.name} at {backend.api} by a name that is known."
+            )
+            if backend is Backend.QUEUED_RESOURCE and tpu_api is not None and tpu_api.quota:
+                because = f"Service Usage names no metric like `{tpu_api.quota}`."
             unknown = Unknown(because=because, hint="See the console's page of quotas.")
             return Reading(source=Source.NONE, unknown=unknown)
-        uses = self.facts.uses
-        return Reading(source=Source.LIVE, age=0.0, unknown=uses if isinstance(uses, Unknown) else None)
+        return Reading(source=Source.LIVE, age=0.0, unknown=api.uses if isinstance(api.uses, Unknown) else None)
 
 
 def _day(moment: float) -> str:

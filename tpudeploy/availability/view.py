@@ -19,7 +19,7 @@ _MINUTE, _DAY = 60, 86400
 _EMULATED = "On the emulator: hardware, quota and prices are simulated."
 _NARROWEST = 40
 _STATIC_SOURCES = {Gate.HARDWARE: "the catalogue's zones", Gate.PRICE: "the catalogue's prices"}
-_LIVE_SOURCES = {Gate.HARDWARE: "accelerator types", Gate.PRICE: "the billing catalogue"}
+_TYPES = {Backend.QUEUED_RESOURCE: "accelerator types", Backend.GCE_INSTANCE: "machine types"}
 
 
 def zones(tables: Iterable[Zones], paint: Paint, *, width: int | None, emulated: bool) -> str:
@@ -43,10 +43,11 @@ def _table(table: Zones, paint: Paint, width: int | None) -> Iterator[str]:
         for line in closed:
             yield from words.wrapped(line, width, indent="    ")
     yield ""
-    for gate, reading in table.readings.items():
-        text = f"{gate.ljust(8)}  {_gate_text(gate, reading, table)}"
+    for gate in table.readings:
+        text = f"{gate.ljust(8)}  {_gate_text(gate, table)}"
         yield from (paint.dim(line) for line in words.wrapped(text, width, indent=" " * 10))
-    for because, hint in dict.fromkeys(_unknowns(table.readings.values())):
+    every = [*table.readings.values(), *(each for own in table.readings_by_api.values() for each in own.values())]
+    for because, hint in dict.fromkeys(_unknowns(every)):
         yield from (paint.yellow(line) for line in words.wrapped(because, width, indent="  "))
         yield from words.advice(hint, width, indent="  ")
 
@@ -166,7 +167,8 @@ def _closed(table: Zones) -> Iterator[str]:
 def _closing_reason(pair: Pair, table: Zones) -> str:
     match pair.closed_by:
         case Gate.HARDWARE:
-            return f"no {table.type}{_source(pair.hardware)}"
+            is_one_api = len({p.backend for p in table.pairs}) == 1
+            return f"no {table.type}{'' if is_one_api else f' at {pair.backend.api}'}{_source(pair.hardware)}"
         case Gate.MODEL:
             return f"no {pair.provisioning}{_source(pair.model)}"
         case _:
@@ -180,37 +182,57 @@ def _source(word: Answer) -> str:
     return f", refused {word.as_of}" + (f" ({words.plain(word.because)})" if word.because else "")
 
 
-def _gate_text(gate: Gate, reading: Reading, table: Zones) -> str:
+def _gate_text(gate: Gate, table: Zones) -> str:
+    reading = table.readings[gate]
     match gate, reading.source:
+        case Gate.HARDWARE | Gate.QUOTA, _:
+            return _text_by_api(gate, table)
         case Gate.MODEL, _:
             published = f"published runs up to {reading.as_of}, and " if reading.as_of else ""
             return f"{published}the results of earlier requests; `?`: no record"
-        case Gate.QUOTA, Source.LIVE:
-            used = (
-                "chips left of the smaller limit" if reading.unknown is None else "the limit: current usage is unknown"
-            )
-            unread = "" if all(map(_is_of_tpu_api, table.pairs)) else "; that of Compute Engine is not read"
-            return f"read now, {used}; it only warns, capacity is the real gate{unread}"
         case Gate.LUCK, Source.LOG:
             count = sum(sum(pair.luck.counts.values()) for pair in table.pairs)
             days = f"the last {table.window / _DAY:.0f} days"
             counted = f"{count} requests of {days}, as they ended; a repeated refusal counts once in 10 min"
             return counted if count else f"no request in {days}"
         case Gate.PRICE, _:
-            return f"{_reading_text(gate, reading)}{_list_price_note(table)}"
+            return f"{_reading_text(gate, reading, 'the billing catalogue')}{_list_price_note(table)}"
     return _reading_text(gate, reading)
+
+
+def _text_by_api(gate: Gate, table: Zones) -> str:
+    """Return the sources of a gate that each API answers for itself."""
+    texts = {
+        backend: _quota_text(own[gate], backend)
+        if gate is Gate.QUOTA
+        else _reading_text(gate, own[gate], _TYPES[backend])
+        for backend, own in table.readings_by_api.items()
+    }
+    *_, only = texts.values()
+    text = only if len(texts) == 1 else "; ".join(f"{text} ({backend.api})" for backend, text in texts.items())
+    is_known = gate is Gate.QUOTA and any(own[gate].source is Source.LIVE for own in table.readings_by_api.values())
+    return f"{text}; it only warns, capacity is the real gate" if is_known else text
+
+
+def _quota_text(reading: Reading, backend: Backend) -> str:
+    if reading.source is not Source.LIVE:
+        return "not known"
+    # Compute Engine limits chips by region alone.
+    limit = "the smaller limit" if backend is Backend.QUEUED_RESOURCE else "the region's limit"
+    used = f"chips left of {limit}" if reading.unknown is None else "the limit: current usage is unknown"
+    return f"read now, {used}"
 
 
 def _is_of_tpu_api(pair: Pair) -> bool:
     return pair.backend is Backend.QUEUED_RESOURCE
 
 
-def _reading_text(gate: Gate, reading: Reading) -> str:
+def _reading_text(gate: Gate, reading: Reading, live_source: str = "") -> str:
     """Return what was read and how long ago, or the static table that replaces it."""
     if reading.source is not Source.LIVE:
         return f"{_STATIC_SOURCES[gate]} of {reading.as_of}" if reading.as_of else "not known"
     age = reading.age or 0.0
-    return f"{_LIVE_SOURCES[gate]}, read " + ("now" if age < _MINUTE else f"{words.ago(age)}; --refresh reads it again")
+    return f"{live_source}, read " + ("now" if age < _MINUTE else f"{words.ago(age)}; --refresh reads it again")
 
 
 def _list_price_note(table: Zones) -> str:

@@ -171,6 +171,7 @@ V6E = Generation(
             "flex-start": "PREEMPTIBLE-TPU-V6E-per-project-region",
             "on-demand": "TPUS-PER-TPU-FAMILY-per-project-region",
         },
+        quota_family="CT6E",
     ),
     gke_accelerator="tpu-v6e-slice",
 )

@@ -14,6 +14,11 @@ class Backend(StrEnum):
     QUEUED_RESOURCE = "queued-resource"
     GCE_INSTANCE = "gce-instance"
 
+    @property
+    def api(self) -> str:
+        """Return the name of the API in a sentence."""
+        return "the TPU API" if self is Backend.QUEUED_RESOURCE else "Compute Engine"
+
 
 class Support(StrEnum):
     """How far vLLM supports a generation, by the words of its own pages."""
@@ -85,12 +90,14 @@ class ComputeEngine:
 
     `image_family` is in the project IMAGE_PROJECT. `disk_type` is the type of the boot disk that its machines take.
     `quotas` are the quota ids at Cloud Quotas, by provisioning model, as far as they are known; they are apart from
-    those of the TPU API.
+    those of the TPU API. `quota_family` is the value of `tpu_family` in those that several generations share, or ""
+    where it is not known.
     """
 
     image_family: str
     disk_type: str
     quotas: Mapping[str, str]
+    quota_family: str = ""
 
 
 # The project with Google's images for instances with accelerators.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.accelerator import Backend
@@ -67,7 +68,8 @@ class Fill(StrEnum):
 class Quota:
     """The chips of one pool: the limits of a zone and of its region; both apply. None: unknown. -1: no limit.
 
-    `used` are the chips of all queued resources, including suspended ones and those of others.
+    `used` are the chips of all queued resources, including suspended ones and those of others, or of all instances
+    that have a machine.
     """
 
     fill: Fill
@@ -133,7 +135,10 @@ class Reading:
 
 @frozen
 class Zones:
-    """The availability of one slice type, in the order of requests. `profile` is "" where none was named."""
+    """The availability of one slice type, in the order of requests. `profile` is "" where none was named.
+
+    `readings_by_api` are those of the gates that each API answers for itself; `readings` has those of the first one.
+    """
 
     profile: str
     project: str | None
@@ -142,6 +147,7 @@ class Zones:
     window: float
     pairs: tuple[Pair, ...]
     readings: Mapping[Gate, Reading]
+    readings_by_api: Mapping[Backend, Mapping[Gate, Reading]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
         """Return one of the `tables` of `zones --json`."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
@@ -56,18 +57,21 @@ class Offers:
 
 @frozen
 class Limit:
-    """A quota in chips, or `UNLIMITED`. `place` is a zone or a region; "" means all without a limit of their own."""
+    """A quota in chips, `UNLIMITED`, or None where it is not known.
+
+    `place` is a zone or a region; "" means all without a limit of their own.
+    """
 
     generation: str
     pool: Pool
     zonal: bool
     place: str
-    chips: int
+    chips: int | None
 
 
 @frozen
 class Use:
-    """The chips of a quota that one queued resource uses, in every state until it is deleted."""
+    """The chips of a quota that one queued resource or instance uses."""
 
     name: str
     zone: Zone
@@ -96,10 +100,20 @@ class Prices:
 
 
 @frozen
-class Facts:
-    """All facts about the availability of slices. Each is read by itself: an unknown one hides no other."""
+class ApiFacts:
+    """What one API has for a project: the slice types by zone, the limits of its quota, and what uses it."""
 
     offers: Offers | Unknown
     limits: tuple[Limit, ...] | Unknown
     uses: tuple[Use, ...] | Unknown
+
+
+@frozen
+class Facts:
+    """All facts about the availability of slices. Each is read by itself: an unknown one hides no other.
+
+    `apis` are those that were read. Both bill by the same prices.
+    """
+
+    apis: Mapping[Backend, ApiFacts]
     prices: Prices | Unknown

@@ -40,6 +40,13 @@ def types_of_tpu_api(cloud: Cloud, zone: str) -> tuple[AcceleratorType, ...]:
     return tuple(t for t in offered_types(cloud, zone) if Backend.QUEUED_RESOURCE in t.backends)
 
 
+def machines(cloud: Cloud, zone: str) -> tuple[AcceleratorType, ...]:
+    """Return the types of one host: their machines are listed, also where GKE alone may create them."""
+    names = cloud.scenario.compute_engine.machines.get(zone)
+    types = (t for t in offered_types(cloud, zone) if t.hosts == 1)
+    return tuple(t for t in types if names is None or t.machine_type in names)
+
+
 def silent_zones(cloud: Cloud, call: Call) -> frozenset[str]:
     """Return the zones of this list that do not answer."""
     row = call.troubles.get("unreachable")

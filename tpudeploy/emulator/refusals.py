@@ -21,9 +21,14 @@ def immediate_refusal(call: Call, apis_off: Sequence[str]) -> wire.Status | None
     facts = _facts(call.project, call.zone, pattern["type"], pattern["model"], service=call.service)
     facts |= {"method": call.method, "name": call.resource_id}
     if f"{call.service}.googleapis.com" in apis_off:
-        return texts.status("api-off", facts)
+        return api_off(call.project, call.service)
     layer, status = _scripted(call.troubles, facts)
     return status if layer == "L1" else None
+
+
+def api_off(project: str, service: str) -> wire.Status:
+    """Return the refusal of an API that is not enabled; `service` is its name without the domain."""
+    return texts.status("api-off", _facts(project, "", "", "", service=service))
 
 
 def later_refusal(request: ChipRequest, troubles: Mapping[str, Trouble]) -> tuple[str, wire.Status | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity, errors_in
 from tpudeploy.domain.errors import CloudError, ConfigError, StateError, TpudeployError
@@ -48,7 +49,7 @@ from tpudeploy.sizing.checks import check
 
 _MOST_OTHER_STATES = 20  # that are read to find one that was renamed
 
-FactsOf = Callable[[str | None], Facts]
+FactsOf = Callable[[str | None, Iterable[Backend]], Facts]
 Diagnostics = Mapping[str, tuple[Diagnostic, ...]]  # by deployment
 
 
@@ -108,9 +109,9 @@ def plan(
     read, or slices that cannot be observed. A plan that a lifecycle rule forbids has an error in its diagnostics.
 
     `invalid` are the profiles that cannot be used, by deployment, or by file if the file does not say which deployment
-    it describes: each has a goal with its problems. `facts` returns the quota of a project, and is called only if a
-    slice and its replacement are to exist side by side. `sources` are asked by a plan that changes nothing: a server
-    with other settings than declared has drifted.
+    it describes: each has a goal with its problems. `facts` returns the quota of a project at some APIs, and is
+    called only if a slice and its replacement are to exist side by side. `sources` are asked by a plan that changes
+    nothing: a server with other settings than declared has drifted.
 
     Raise `errors.Fault` or `errors.Denied` if nothing can be observed, `errors.StateError` if no state can be read, and
     `errors.UsageError` for an address that does not exist.
@@ -320,11 +321,15 @@ def _headroom_diagnostics(
         for deployment, goal in zip(selection.deployments, goals, strict=True)
         if deployment.name in states and needs_headroom(goal)
     ]
-    facts_by_project = {project: facts(project) for project in dict.fromkeys(d.project for d, _ in pairs)}
+    keys = dict.fromkeys((deployment.project, deployment.backends) for deployment, _ in pairs)
+    facts_by_key = {(project, backends): facts(project, backends) for project, backends in keys}
     diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
     for deployment, goal in pairs:
-        book = QuotaTable.from_facts(facts_by_project[deployment.project], deployment.accelerator.generation)
-        diagnostics[goal.name] = tuple(headroom_problems(deployment, goal, states[goal.name], book, now))
+        apis = facts_by_key[deployment.project, deployment.backends].apis
+        quotas = {
+            backend: QuotaTable.from_facts(api, deployment.accelerator.generation) for backend, api in apis.items()
+        }
+        diagnostics[goal.name] = tuple(headroom_problems(deployment, goal, states[goal.name], quotas, now))
     return diagnostics
 
 

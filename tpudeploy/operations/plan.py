@@ -12,6 +12,7 @@ from tpudeploy.plans import Plan
 
 if TYPE_CHECKING:
     from tpudeploy.config.profile import Profile
+    from tpudeploy.domain.accelerator import Backend
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.domain.events import Event
     from tpudeploy.domain.facts import Facts
@@ -97,9 +98,9 @@ def plan(
     return Plan.from_domain(dataclasses.replace(new_plan, diagnostics=diagnostics), backend=adapters.backend)
 
 
-def _quota(adapters: Adapters, project: str | None) -> Facts:
+def _quota(adapters: Adapters, project: str | None, backends: Iterable[Backend]) -> Facts:
     """Return the quota of a project. Its reader is only imported if a plan asks for it, which is seldom."""
-    return adapters.survey.quota(project)
+    return adapters.survey.quota(project, backends)
 
 
 def _check_combination(used: set[str], *, refresh: bool) -> None:

@@ -71,15 +71,16 @@ def zones(
         queries = [(workspace.project_or_none(), query)]
     history = workspace.or_unknown(adapters.states.history)
     facts = {
-        project: adapters.survey.facts(project, refresh=refresh)
-        for project in dict.fromkeys(project for project, _ in queries)
+        (project, backends): adapters.survey.facts(project, backends, refresh=refresh)
+        for project, backends in dict.fromkeys((project, query.backends) for project, query in queries)
     }
     now = adapters.clock.now()
     return ZoneTables(
         emulated=adapters.is_emulated,
         diagnostics=tuple(problem for error in unusable for problem in error.problems),
         tables=tuple(
-            judge_zones(query, facts[project], history, project=project, now=now) for project, query in queries
+            judge_zones(query, facts[project, query.backends], history, project=project, now=now)
+            for project, query in queries
         ),
     )
 

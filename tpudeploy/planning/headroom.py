@@ -35,9 +35,12 @@ def needs_headroom(goal: Goal) -> bool:
 
 
 def headroom_problems(
-    deployment: Deployment, goal: Goal, state: State, quotas: QuotaTable, now: float
+    deployment: Deployment, goal: Goal, state: State, quotas: Mapping[Backend, QuotaTable], now: float
 ) -> Iterator[Diagnostic]:
-    """Return an error for each replacement that fits in none of its places before the old slice is gone."""
+    """Return an error for each replacement that fits in none of its places before the old slice is gone.
+
+    `quotas` are those of the APIs that were read; the quota of any other is not known.
+    """
     for change in filter(_is_beside, goal.changes):
         replacement = _Replacement(
             deployment=deployment, change=change, record=state.record(change.replica), quotas=quotas, now=now
@@ -90,7 +93,7 @@ class _Replacement:
     deployment: Deployment
     change: Change
     record: Record
-    quotas: QuotaTable
+    quotas: Mapping[Backend, QuotaTable]
     now: float
 
     def obstacle(self, place: Candidate) -> str:
@@ -104,17 +107,17 @@ class _Replacement:
     def _quota_obstacle(self, place: Candidate) -> str:
         """Return the quota that has room for the new slice only once the old one is gone.
 
-        The use is the sum of all queued resources that Google lists. There may be more, but not less.
+        The use is the sum of everything that Google lists at this API. There may be more, but not less.
         """
         pool, chips = POOLS[place.provisioning], self.deployment.accelerator.chips
         old = self.record.attempt(self.change.slice_name)
         # Nothing is replaced that uses the quota.
         if old is None or POOLS[old.provisioning] is not pool:
             return ""
-        # The known quotas are those of the TPU API. Compute Engine has others, which are not read.
-        if {old.backend, place.backend} != {Backend.QUEUED_RESOURCE}:
+        # The two APIs have quotas of their own, and neither is full for the other.
+        if old.backend is not place.backend or place.backend not in self.quotas:
             return ""
-        quota = self.quotas.quota(place.zone, pool, chips=chips)
+        quota = self.quotas[place.backend].quota(place.zone, pool, chips=chips)
         for name, limit, used, is_shared in (
             (str(place.zone), quota.zone_limit, quota.zone_used, old.zone == place.zone),
             (place.zone.region, quota.region_limit, quota.region_used, old.zone.region == place.zone.region),

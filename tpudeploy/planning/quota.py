@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from tpudeploy.domain.availability import Fill, Quota
-from tpudeploy.domain.facts import UNLIMITED, Facts, Limit, Pool, Unknown, Use
+from tpudeploy.domain.facts import UNLIMITED, ApiFacts, Limit, Pool, Unknown, Use
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 
 @frozen
 class QuotaTable:
-    """The limits and the uses of one generation. `uses` is None if they are unknown."""
+    """The limits and the uses of one generation at one API. `uses` is None if they are unknown."""
 
     limits: tuple[Limit, ...]
     uses: tuple[Use, ...] | None
 
     @classmethod
-    def from_facts(cls, facts: Facts, generation: str) -> QuotaTable:
+    def from_facts(cls, facts: ApiFacts, generation: str) -> QuotaTable:
         limits = () if isinstance(facts.limits, Unknown) else facts.limits
         uses = None if isinstance(facts.uses, Unknown) else facts.uses
         return cls(

@@ -112,6 +112,21 @@ FACTS: tuple[Fact, ...] = (
     ),
     _fact(
         Stage.READ,
+        "instance-quota-metrics",
+        "The quotas of v6e at Compute Engine are the metrics `preemptible_tpu_v6e` and, for the family CT6E, "
+        "`tpus_per_tpu_family` of compute.googleapis.com.",
+        "adapters/google/quotas.py",
+        "looks for both among the quota metrics.",
+    ),
+    _fact(
+        Stage.READ,
+        "machine-types",
+        "Every zone of the catalogue lists ct6e-standard-1t among its machine types.",
+        "adapters/google/offers.py",
+        "lists the machine type over all zones.",
+    ),
+    _fact(
+        Stage.READ,
         "prices",
         "The list prices of v6e in the catalogue are those of the billing catalogue.",
         "catalog/generations.py",
@@ -319,6 +334,20 @@ FACTS: tuple[Fact, ...] = (
         "What the catalogue marks as unverified of v5p, TPU7x and v4: machines, disks, quotas, models and prices.",
         "catalog/generations.py",
         "looks at v6e alone.",
+    ),
+    _fact(
+        Stage.ELSEWHERE,
+        "preemptible-fallback",
+        "Spot and flex-start instances use the quota of on-demand ones in a region whose preemptible quota is 0.",
+        "adapters/google/quotas.py",
+        "cannot see which quota a request uses. Such a limit counts as unknown, unless both are 0.",
+    ),
+    _fact(
+        Stage.ELSEWHERE,
+        "quota-of-stopped-instances",
+        "An instance without a machine uses no quota of chips.",
+        "adapters/google/quotas.py",
+        "would have to stop a slice. Such an instance is not counted, so that no request is forbidden by mistake.",
     ),
     _fact(
         Stage.ELSEWHERE,

@@ -1,22 +1,34 @@
-"""The slice types that each zone lists: `locations.list`, then `acceleratorTypes.list` in 16 zones at a time."""
+"""The slice types that each zone lists at each API.
+
+The TPU API lists them by zone: `locations.list`, then `acceleratorTypes.list` in 16 zones at a time. Compute Engine
+lists a machine type over all zones: `machineTypes.aggregatedList`, once for each machine of the catalogue.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from tpudeploy import catalog
+from tpudeploy.adapters.google.compute_engine.aggregated import list_all_zones
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.adapters.google.translate import translate_errors
 from tpudeploy.adapters.google.typed_reads import slice_types
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.facts import Offers, Unknown
 from tpudeploy.domain.names import ZONE, Zone
 
 _WIDE = 16
 
 
-def offers(connection: Connection, project: str, *, now: float) -> Offers:
-    """Return the types of every zone. Raise `errors.CloudError` if the zones cannot be listed."""
+def offers(connection: Connection, project: str, backend: Backend, *, now: float) -> Offers:
+    """Return the types of every zone at one API. Raise `errors.CloudError` if they cannot be listed."""
+    return _OFFERS[backend](connection, project, now)
+
+
+def _accelerator_types(connection: Connection, project: str, now: float) -> Offers:
     with translate_errors("list the zones"):
         zones = tuple(_zones(connection, project))
     with ThreadPoolExecutor(_WIDE) as pool:
@@ -28,6 +40,39 @@ def offers(connection: Connection, project: str, *, now: float) -> Offers:
         read_at=now,
         silent={zone: types.because for zone, types in answers.items() if isinstance(types, Unknown)},
     )
+
+
+def _machine_types(connection: Connection, project: str, now: float) -> Offers:
+    """Return the types of Compute Engine. A slice of several hosts is made of the machines that a zone lists."""
+    types_by_machine: dict[str, list[str]] = defaultdict(list)
+    for slice_type in catalog.accelerator_types():
+        if Backend.GCE_INSTANCE in slice_type.backends:
+            types_by_machine[slice_type.machine_type].append(slice_type.name)
+
+    def zones_of(machine: str) -> tuple[set[Zone], set[Zone]]:
+        rows, silent_zones = list_all_zones(
+            connection, "machineTypes", project=project, filter_=f'name = "{machine}"', fields="name"
+        )
+        return {zone for zone, _ in rows}, silent_zones
+
+    with translate_errors("list the machine types"), ThreadPoolExecutor(_WIDE) as pool:
+        answers = dict(zip(types_by_machine, pool.map(zones_of, types_by_machine), strict=True))
+    types: dict[Zone, set[str]] = defaultdict(set)
+    for machine, (zones, _) in answers.items():
+        for zone in zones:
+            types[zone].update(types_by_machine[machine])
+    silent = {zone for _, silent_zones in answers.values() for zone in silent_zones}
+    return Offers(
+        types={zone: tuple(sorted(names)) for zone, names in sorted(types.items())},
+        read_at=now,
+        silent={zone: f"Could not list the machine types of {zone}: it did not answer." for zone in sorted(silent)},
+    )
+
+
+_OFFERS: Mapping[Backend, Callable[[Connection, str, float], Offers]] = {
+    Backend.QUEUED_RESOURCE: _accelerator_types,
+    Backend.GCE_INSTANCE: _machine_types,
+}
 
 
 def _zones(connection: Connection, project: str) -> Iterator[Zone]:

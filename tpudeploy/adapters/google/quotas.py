@@ -1,43 +1,62 @@
-"""The quota limits of Cloud TPU in a project, from Service Usage, and their use, from the queued resources."""
+"""The quota limits of chips in a project, from Service Usage, and their use, from the slices that each API lists."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy import catalog
+from tpudeploy.adapters.google.compute_engine.aggregated import list_all_zones
+from tpudeploy.adapters.google.compute_engine.body import accelerator_type_of, provisioning_of
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
-from tpudeploy.domain.facts import UNLIMITED, Limit, Pool, Use
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.facts import POOLS, UNLIMITED, Limit, Pool, Use
 from tpudeploy.domain.names import Zone
 
 _CONFIG_TYPES = {each.tpu_api.config_type: each.name for each in GENERATIONS if each.tpu_api is not None}
 _PREEMPTIBLE = {"SPOT", "FLEX_START"}
 _AGENTIC = "TRAFFIC_SOURCE_AGENTIC"  # a second limit for the same place, which applies to another kind of caller
+_SERVICES = {Backend.QUEUED_RESOURCE: "tpu.googleapis.com", Backend.GCE_INSTANCE: "compute.googleapis.com"}
+# What is read of each metric: Compute Engine has hundreds, each with a bucket for every region.
+_LIMIT_FIELDS = "unit,trafficSource,quotaBuckets(dimensions,effectiveLimit)"
+_FIELDS = f"metrics(metric,consumerQuotaLimits({_LIMIT_FIELDS})),nextPageToken"
+# The end of a quota id of Compute Engine, whose beginning is the name of its metric.
+_ID_END = "-per-project-region"
+# Instances without a machine. Whether they use quota is unverified, and a use that is too high would forbid too much.
+_WITHOUT_MACHINE = frozenset({"PENDING", "STOPPED", "SUSPENDED", "TERMINATED"})
 
 
-def limits(connection: Connection, project: str) -> tuple[Limit, ...]:
-    """Return the limits of the generations in the catalogue, whose metrics are matched by pattern.
+def limits(connection: Connection, project: str, backend: Backend) -> tuple[Limit, ...]:
+    """Return the limits at one API of the generations in the catalogue, whose metrics are matched by pattern.
 
     A metric with another spelling yields no limit, which means unknown: neither zero nor unlimited. Google's documents
     write the parent with the project's number; that the service accepts the project's id is unverified.
     """
     calls = connection.collection("serviceusage", "v1beta1", "services", "consumerQuotaMetrics")
-    parent = f"projects/{project}/services/tpu.googleapis.com"
-    request = calls.list(parent=parent, view="FULL")
+    parent = f"projects/{project}/services/{_SERVICES[backend]}"
+    request = calls.list(parent=parent, view="FULL", fields=_FIELDS)
     metrics = (metric for page in pages(calls, request) for metric in page.get("metrics", ()))
-    return tuple(limit for metric in metrics for limit in _limits(metric))
+    if backend is Backend.QUEUED_RESOURCE:
+        return tuple(limit for metric in metrics for limit in _limits(metric))
+    return _with_fallback(tuple(limit for metric in metrics for limit in _instance_limits(metric)))
 
 
-def uses(connection: Connection, project: str) -> tuple[Use, ...]:
-    """Return the chips that every queued resource of the project uses, ours or not.
+def uses(connection: Connection, project: str, backend: Backend) -> tuple[Use, ...]:
+    """Return the chips that every queued resource, or instance, of the project uses, ours or not.
 
     Raise `errors.Fault` if a zone did not answer, because a partial sum would be wrong.
     """
+    return _USES[backend](connection, project)
+
+
+def _uses_of_queued_resources(connection: Connection, project: str) -> tuple[Use, ...]:
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
     total: list[Use] = []
     for page in pages(calls, calls.list(parent=f"projects/{project}/locations/-")):
@@ -45,6 +64,21 @@ def uses(connection: Connection, project: str) -> tuple[Use, ...]:
             raise errors.Fault(f"Could not list the chips in use: {', '.join(page['unreachable'])} did not answer.")
         total += [use for resource in page.get("queuedResources", ()) for use in _uses(resource)]
     return tuple(total)
+
+
+def _uses_of_instances(connection: Connection, project: str) -> tuple[Use, ...]:
+    """Every instance is read and filtered here: a filter that matches nothing would look like a quota without use."""
+    fields = "name,machineType,status,scheduling(provisioningModel)"
+    instances, silent_zones = list_all_zones(connection, "instances", project=project, fields=fields)
+    if silent_zones:
+        raise errors.Fault(f"Could not list the chips in use: {', '.join(sorted(silent_zones))} did not answer.")
+    return tuple(use for zone, instance in instances for use in _uses_of_instance(zone, instance))
+
+
+_USES: Mapping[Backend, Callable[[Connection, str], tuple[Use, ...]]] = {
+    Backend.QUEUED_RESOURCE: _uses_of_queued_resources,
+    Backend.GCE_INSTANCE: _uses_of_instances,
+}
 
 
 def _limits(metric: Mapping[str, Any]) -> Iterator[Limit]:
@@ -60,9 +94,7 @@ def _limits(metric: Mapping[str, Any]) -> Iterator[Limit]:
             continue
         for bucket in limit.get("quotaBuckets", ()):
             place = str(bucket.get("dimensions", {}).get("zone" if zonal else "region", ""))
-            # A bucket without `effectiveLimit` has a limit of 0, because the JSON leaves out numbers that are 0.
-            limit_in_units = int(bucket.get("effectiveLimit", 0))
-            chips = UNLIMITED if limit_in_units == UNLIMITED else limit_in_units // units
+            chips = _chips_of_bucket(bucket, units)
             yield Limit(generation=generation, pool=pool, zonal=zonal, place=place, chips=chips)
 
 
@@ -71,10 +103,77 @@ def _matching_pools(metric: str) -> Iterator[tuple[str, Pool]]:
     for generation in GENERATIONS:
         if generation.tpu_api is None or not generation.tpu_api.quota:
             continue
-        own = re.escape(generation.tpu_api.quota).replace(r"\-", "[-_]")
-        match = re.fullmatch(rf"(?:.*/)?{own}(?P<preemptible>[-_]preemptible)?", metric, re.IGNORECASE)
+        match = re.fullmatch(
+            rf"{_spellings(generation.tpu_api.quota)}(?P<preemptible>[-_]preemptible)?", metric, re.IGNORECASE
+        )
         if match is not None:
             yield generation.name, Pool.PREEMPTIBLE if match["preemptible"] else Pool.ON_DEMAND
+
+
+def _instance_limits(metric: Mapping[str, Any]) -> Iterator[Limit]:
+    """Yield the limits of a metric of Compute Engine, whose quotas of chips are by region, or by region and family."""
+    for generation, pool, family in _matching_instance_pools(str(metric.get("metric", ""))):
+        for limit in metric.get("consumerQuotaLimits", ()):
+            unit = str(limit.get("unit", ""))
+            is_of_unknown_family = "{tpu_family}" in unit and not family
+            if "{region}" not in unit or is_of_unknown_family or limit.get("trafficSource") == _AGENTIC:
+                continue
+            yield Limit(generation=generation, pool=pool, zonal=True, place="", chips=UNLIMITED)
+            for region, chips in _chips_by_region(limit.get("quotaBuckets", ()), family).items():
+                yield Limit(generation=generation, pool=pool, zonal=False, place=region, chips=chips)
+
+
+def _matching_instance_pools(metric: str) -> Iterator[tuple[str, Pool, str]]:
+    """Yield generation, pool and family of a metric such as `compute.googleapis.com/preemptible_tpu_v6e`."""
+    for generation in GENERATIONS:
+        if generation.compute_engine is None:
+            continue
+        ids = {POOLS[Provisioning(model)]: id_ for model, id_ in generation.compute_engine.quotas.items()}
+        for pool, id_ in ids.items():
+            if re.fullmatch(_spellings(id_.removesuffix(_ID_END)), metric, re.IGNORECASE):
+                yield generation.name, pool, generation.compute_engine.quota_family
+
+
+def _spellings(name: str) -> str:
+    """Return the pattern of a metric's name, with or without its service, with dashes or underscores."""
+    return "(?:.*/)?" + "[-_]".join(map(re.escape, name.split("-")))
+
+
+def _chips_by_region(buckets: Iterable[Mapping[str, Any]], family: str) -> Mapping[str, int]:
+    """Return the limits by region, "" for all others. The last bucket that applies is the most specific one."""
+    chips: dict[str, int] = {}
+    for bucket in buckets:
+        dimensions = dict(bucket.get("dimensions", {}))
+        region = str(dimensions.pop("region", ""))
+        # A bucket of another family, or with a dimension that is not known here, is about something else.
+        if dimensions in ({}, {"tpu_family": family}):
+            chips[region] = _chips_of_bucket(bucket)
+    return chips
+
+
+def _with_fallback(all_limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    """Return the limits of Compute Engine, where a preemptible limit of 0 is only believed if on-demand has 0 too.
+
+    Without preemptible quota, spot and flex-start use that of the family (unverified): what is left is then not known.
+    """
+    on_demand = {
+        (limit.generation, limit.place): limit.chips
+        for limit in all_limits
+        if limit.pool is Pool.ON_DEMAND and not limit.zonal
+    }
+
+    def believed(limit: Limit) -> Limit:
+        other = on_demand.get((limit.generation, limit.place), on_demand.get((limit.generation, "")))
+        is_doubtful = limit.pool is Pool.PREEMPTIBLE and limit.chips == 0 and other != 0
+        return replace(limit, chips=None) if is_doubtful else limit
+
+    return tuple(map(believed, all_limits))
+
+
+def _chips_of_bucket(bucket: Mapping[str, Any], units: int = 1) -> int:
+    # A bucket without `effectiveLimit` has a limit of 0, because the JSON leaves out numbers that are 0.
+    limit_in_units = int(bucket.get("effectiveLimit", 0))
+    return UNLIMITED if limit_in_units == UNLIMITED else limit_in_units // units
 
 
 def quota_units_per_chip(generation: str) -> int:
@@ -93,6 +192,14 @@ def _uses(resource: Mapping[str, Any]) -> Iterator[Use]:
         if generation:
             count = int(several.get("nodeCount", 1))
             yield Use(name=name, zone=Zone(zone), generation=generation, pool=pool, chips=chips * count)
+
+
+def _uses_of_instance(zone: Zone, instance: Mapping[str, Any]) -> Iterator[Use]:
+    kind = catalog.accelerator_type(accelerator_type_of(instance))
+    if kind is not None and instance.get("status") not in _WITHOUT_MACHINE:
+        pool = POOLS[provisioning_of(instance)]
+        chips = kind.chips // kind.hosts
+        yield Use(name=str(instance["name"]), zone=zone, generation=kind.generation, pool=pool, chips=chips)
 
 
 def _chips(node: Mapping[str, Any]) -> tuple[str, int]:

@@ -8,6 +8,7 @@ from tpudeploy.adapters.google import billing, lists, quotas, typed_reads
 from tpudeploy.adapters.google.access import permissions
 from tpudeploy.adapters.google.compute_engine.images import image_of_family
 from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.offers import offers
 from tpudeploy.adapters.google.safe_read import pages, safe_read
 from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
 from tpudeploy.catalog.access import PERMISSIONS
@@ -121,12 +122,32 @@ def _quota_parent(connection: Connection, project: str) -> Finding:
 
 
 def _quota_metrics(connection: Connection, project: str) -> Finding:
-    pools = {limit.pool for limit in quotas.limits(connection, project) if limit.generation == V6E.name}
+    return _pools("quota-metrics", connection, project, Backend.QUEUED_RESOURCE)
+
+
+def _instance_quota_metrics(connection: Connection, project: str) -> Finding:
+    return _pools("instance-quota-metrics", connection, project, Backend.GCE_INSTANCE)
+
+
+def _pools(fact: str, connection: Connection, project: str, backend: Backend) -> Finding:
+    pools = {limit.pool for limit in quotas.limits(connection, project, backend) if limit.generation == V6E.name}
     lacking = [pool.value for pool in Pool if pool not in pools]
     observation = (
         f"No metric of the {' and the '.join(lacking)} pool is named like that." if lacking else "Both are there."
     )
-    return compare("quota-metrics", is_as_believed=not lacking, observation=observation)
+    return compare(fact, is_as_believed=not lacking, observation=observation)
+
+
+def _machine_types(connection: Connection, project: str) -> Finding:
+    listed = offers(connection, project, Backend.GCE_INSTANCE, now=0.0)
+    lacking = [name for name in V6E.zones if V6E.types[0].name not in listed.types.get(Zone(name), ())]
+    silent = sorted(listed.silent)
+    observation = f"Not in {', '.join(lacking)}." if lacking else f"All {len(V6E.zones)} zones list it."
+    return compare(
+        "machine-types",
+        is_as_believed=not lacking,
+        observation=f"{observation} No answer from {', '.join(silent)}." if silent else observation,
+    )
 
 
 def _prices(connection: Connection, project: str) -> Finding:
@@ -234,6 +255,8 @@ _READS: Mapping[str, Callable[[Connection, str], Finding]] = {
     "runtime-version": _runtime_version,
     "quota-parent": _quota_parent,
     "quota-metrics": _quota_metrics,
+    "instance-quota-metrics": _instance_quota_metrics,
+    "machine-types": _machine_types,
     "prices": _prices,
     "machine-memory": _machine_memory,
     "image-family": _image_family,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +20,7 @@ from tpudeploy.adapters.state import disk
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.errors import StateError
-from tpudeploy.domain.facts import Facts, Limit, Offers, Prices, Rate, Unknown, Use
+from tpudeploy.domain.facts import ApiFacts, Facts, Limit, Offers, Prices, Rate, Unknown, Use
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.project_facts import Image, ProjectFacts
 from tpudeploy.ports import Clock
@@ -29,6 +29,11 @@ _DAY = 86400.0
 _THREADS = 16
 _PARTS = 3
 _REAL = "googleapis.com"
+# The name of the cached list of each API, what is read for it, and the role that lets a user see it.
+_HARDWARE: Mapping[Backend, tuple[str, str, str]] = {
+    Backend.QUEUED_RESOURCE: ("offers", "list the zones", "roles/tpu.viewer"),
+    Backend.GCE_INSTANCE: ("machines", "list the machine types", "roles/compute.viewer"),
+}
 R = TypeVar("R", Offers, Prices)
 
 
@@ -40,25 +45,27 @@ class GoogleSurvey:
         self._clock = clock
         self._cache = Cache(folder, source=connection.emulator_host or _REAL)
 
-    def facts(self, project: str | None, *, refresh: bool = False) -> Facts:
+    def facts(self, project: str | None, backends: Iterable[Backend], *, refresh: bool = False) -> Facts:
         unavailable = self.lacking(project)
-        connection, in_project = self._connection, project or ""
-        with ThreadPoolExecutor() as pool:
-            hardware = pool.submit(self._offers, in_project, unavailable, refresh=refresh)
-            prices = pool.submit(self._prices, unavailable, refresh=refresh)
-            if unavailable is not None:
-                return Facts(offers=hardware.result(), limits=unavailable, uses=unavailable, prices=prices.result())
-            limits = pool.submit(_limits, connection, in_project)
-            uses = pool.submit(_uses, connection, in_project)
-            return Facts(offers=hardware.result(), limits=limits.result(), uses=uses.result(), prices=prices.result())
+        with ThreadPoolExecutor() as parts, ThreadPoolExecutor(_THREADS) as pool:
+            prices = parts.submit(self._prices, unavailable, refresh=refresh)
+            apis = {
+                backend: parts.submit(self._api_facts, project or "", backend, pool, unavailable, refresh=refresh)
+                for backend in backends
+            }
+            return Facts(apis={backend: future.result() for backend, future in apis.items()}, prices=prices.result())
 
-    def quota(self, project: str | None) -> Facts:
+    def quota(self, project: str | None, backends: Iterable[Backend]) -> Facts:
         unavailable = self.lacking(project)
         skipped = Unknown(because="It was not requested.")
-        if unavailable is not None or project is None:
-            return Facts(offers=skipped, limits=unavailable or skipped, uses=unavailable or skipped, prices=skipped)
-        limits, uses = _limits(self._connection, project), _uses(self._connection, project)
-        return Facts(offers=skipped, limits=limits, uses=uses, prices=skipped)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            reader = SafeReader(pool, unavailable)
+            quota = {backend: _quota(self._connection, project or "", backend, reader) for backend in backends}
+            apis = {
+                backend: ApiFacts(offers=skipped, limits=limits.result(), uses=uses.result())
+                for backend, (limits, uses) in quota.items()
+            }
+        return Facts(apis=apis, prices=skipped)
 
     def project_facts(self, deployment: Deployment) -> ProjectFacts:
         unavailable = self.lacking(deployment.project)
@@ -83,18 +90,34 @@ class GoogleSurvey:
         hint = "Set placement.project, or GOOGLE_CLOUD_PROJECT."
         return None if project else Unknown(because="No project is named.", hint=hint, needs_person=True)
 
-    def _offers(self, project: str, unavailable: Unknown | None, *, refresh: bool) -> Offers | Unknown:
+    def _api_facts(
+        self,
+        project: str,
+        backend: Backend,
+        pool: ThreadPoolExecutor,
+        unavailable: Unknown | None,
+        *,
+        refresh: bool,
+    ) -> ApiFacts:
+        limits, uses = _quota(self._connection, project, backend, SafeReader(pool, unavailable))
+        hardware = self._offers(project, backend, unavailable, refresh=refresh)
+        return ApiFacts(offers=hardware, limits=limits.result(), uses=uses.result())
+
+    def _offers(
+        self, project: str, backend: Backend, unavailable: Unknown | None, *, refresh: bool
+    ) -> Offers | Unknown:
         def read() -> Offers:
-            current = offers(self._connection, project, now=self._clock.now())
+            current = offers(self._connection, project, backend, now=self._clock.now())
             if not current.silent:  # an incomplete answer is not cached
                 self._cache.store(name, _dump_offers(current))
             return current
 
-        name = f"offers-{project.replace(':', '_')}"
+        kind, action, role = _HARDWARE[backend]
+        name = f"{kind}-{project.replace(':', '_')}"
         cached = self._cache.get(name, _load_offers) if project else None
         if cached is not None and not refresh and self._is_fresh(cached):
             return cached
-        offers_now = safe_read("list the zones", read, role="roles/tpu.viewer") if unavailable is None else unavailable
+        offers_now = safe_read(action, read, role=role) if unavailable is None else unavailable
         return _or_stale(cached, offers_now)
 
     def _prices(self, unavailable: Unknown | None, *, refresh: bool) -> Prices | Unknown:
@@ -138,13 +161,21 @@ def _runtimes(
     return {zone: pool.submit(read, zone) for zone in zones}
 
 
-def _limits(connection: Connection, project: str) -> tuple[Limit, ...] | Unknown:
-    role = "roles/serviceusage.serviceUsageViewer"
-    return safe_read("read the quota", lambda: quotas.limits(connection, project), role=role)
-
-
-def _uses(connection: Connection, project: str) -> tuple[Use, ...] | Unknown:
-    return safe_read("list what is held", lambda: quotas.uses(connection, project), role="roles/tpu.viewer")
+def _quota(
+    connection: Connection, project: str, backend: Backend, reader: SafeReader
+) -> tuple[Future[tuple[Limit, ...] | Unknown], Future[tuple[Use, ...] | Unknown]]:
+    """Read the limits at one API, and their use, in parallel."""
+    limits = reader.read(
+        f"read the quota of {backend.api}",
+        lambda: quotas.limits(connection, project, backend),
+        role="roles/serviceusage.serviceUsageViewer",
+    )
+    uses = reader.read(
+        f"list what uses the quota of {backend.api}",
+        lambda: quotas.uses(connection, project, backend),
+        role=_HARDWARE[backend][2],
+    )
+    return limits, uses
 
 
 def _dump_offers(value: Offers) -> dict[str, Any]:

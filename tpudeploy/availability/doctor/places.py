@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tpudeploy.availability.diagnosis import Finding
 from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, some_or_all, unknown, warn
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.availability import Fill, Gate, Source, Standing
+from tpudeploy.domain.availability import Fill, Gate, Pair, Source, Standing
 from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.names import Zone
 
 _SEE = "`tpudeploy zones PROFILE` shows each."
+_MORE_QUOTA = {
+    Backend.QUEUED_RESOURCE: "Ask for more on the console's quota page of tpu.googleapis.com: a zone's and its "
+    "region's limit both count.",
+    Backend.GCE_INSTANCE: "Ask for more on the console's quota page of compute.googleapis.com.",
+}
+
+
+def _pairs_by_zone(case: Case) -> Mapping[Zone, list[Pair]]:
+    pairs: dict[Zone, list[Pair]] = {}
+    for pair in case.zones.pairs:
+        pairs.setdefault(pair.zone, []).append(pair)
+    return pairs
+
+
+def _any_api(answers: list[bool | None]) -> bool | None:
+    """Return whether one API has it; None where that is not known of any, and denied by none."""
+    if any(answers):
+        return True
+    return None if None in answers else False
 
 
 def hardware(case: Case) -> Iterator[Finding]:
-    answers = [answer.yes for answer in {p.zone: p.hardware for p in case.zones.pairs}.values()]
+    answers = [_any_api([p.hardware.yes for p in pairs]) for pairs in _pairs_by_zone(case).values()]
     listing = answers.count(True)
-    reading, kind = case.zones.readings[Gate.HARDWARE], case.zones.type
+    readings, kind = [own[Gate.HARDWARE] for own in case.zones.readings_by_api.values()], case.zones.type
+    reading = next((each for each in readings if each.source is Source.LIVE), readings[0])
     if all(yes is False for yes in answers) and (answers or reading.source is Source.LIVE):
         where = f"No zone of {len(answers)}" if answers else "No zone"
         yield fail("hardware", f"{where} has {kind}.", _SEE)
@@ -55,20 +76,26 @@ def model(case: Case) -> Iterator[Finding]:
 
 
 def quota(case: Case) -> Iterator[Finding]:
-    """Check the quota, and warn at most: Google's figures are often wrong, and capacity is the real gate."""
-    fills = [p.quota.fill for p in case.zones.pairs if p.closed_by is None]
+    """Check the quota of each API, and warn at most: Google's figures are often wrong, and capacity decides."""
+    for backend in case.zones.readings_by_api:
+        yield from _quota_of(case, backend)
+
+
+def _quota_of(case: Case, backend: Backend) -> Iterator[Finding]:
+    fills = [p.quota.fill for p in case.zones.pairs if p.closed_by is None and p.backend is backend]
     enough, reported = fills.count(Fill.ENOUGH), len(fills) - fills.count(Fill.UNKNOWN)
-    reading = case.zones.readings[Gate.QUOTA]
+    reading = case.zones.readings_by_api[backend][Gate.QUOTA]
     chips = f"{case.zones.chips} chip{'s' if case.zones.chips > 1 else ''}"
-    hint = "Ask for more on the console's quota page of tpu.googleapis.com: a zone's and its region's limit both count."
+    where = f" at {backend.api}" if len(case.zones.readings_by_api) > 1 else ""
     if not reported:
-        yield unknown(case, "quota", reading.unknown or Unknown(because="No limit is known for these zones."))
+        because = f"No limit is known for these zones{where}."
+        yield unknown(case, "quota", reading.unknown or Unknown(because=because))
     elif not enough:
-        yield warn("quota", f"No pair has {chips} of quota left.", hint)
+        yield warn("quota", f"No pair has {chips} of quota left{where}.", _MORE_QUOTA[backend])
     elif enough < reported:
-        yield ok("quota", f"{enough} of {len(fills)} pairs have {chips} of quota left.")
+        yield ok("quota", f"{enough} of {len(fills)} pairs have {chips} of quota left{where}.")
     else:
-        yield ok("quota", "Every pair has quota left.")
+        yield ok("quota", f"Every pair has quota left{where}.")
 
 
 def price(case: Case) -> Iterator[Finding]:

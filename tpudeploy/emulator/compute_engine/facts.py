@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +15,8 @@ class ComputeEngineFacts:
       lapse_has_error: false          # the operation of a request that lapsed ends with an error
       remembers_request_id: 3600      # for how many seconds a repeated request id is answered with the first operation
       takes_host_reports: true        # a host under a TPU can be reported as faulty
+      quota_metrics: {preemptible: preemptible_tpu_ct6e}      # another spelling of a metric of chips; "" for none
+      machines: {us-east5-a: [ct6e-standard-4t]}      # what a zone has of its types, instead of the catalogue's word
       stopped_state: TERMINATED       # or STOPPED: the state of a machine that is gone while its instance stays
     """
 
@@ -22,3 +25,5 @@ class ComputeEngineFacts:
     remembers_request_id: float = 3600.0
     stopped_state: str = "TERMINATED"
     takes_host_reports: bool = True
+    quota_metrics: Mapping[str, str] = field(default_factory=dict)
+    machines: Mapping[str, Sequence[str]] = field(default_factory=dict)

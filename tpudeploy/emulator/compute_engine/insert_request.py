@@ -90,8 +90,7 @@ def _accelerator(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> Accelerat
     place, _, machine = body.get("machineType", "").rpartition("/")
     if call.zone not in listings.zones(cloud):
         raise texts.refuse("zone-unsupported", zone=call.zone)
-    offered = (t for t in listings.offered_types(cloud, call.zone) if t.hosts == 1)
-    type_ = next((t for t in offered if t.machine_type == machine), None)
+    type_ = next((t for t in listings.machines(cloud, call.zone) if t.machine_type == machine), None)
     if type_ is None or not place.endswith(f"zones/{call.zone}/machineTypes"):
         raise texts.refuse("type-unsupported", zone=call.zone, machine=machine)
     if Backend.GCE_INSTANCE not in type_.backends:

@@ -37,7 +37,7 @@ _LINK = re.compile(r"(?:https://\S+/compute/v1/)?projects/(?P<project>[^/]+)/glo
 
 def get_machine_type(cloud: Cloud, call: Call) -> dict[str, Any]:
     name = call.query["machineType"]
-    for type_ in _types(cloud, call.zone):
+    for type_ in listings.machines(cloud, call.zone):
         if type_.machine_type == name:
             return _machine_type(call.project, call.zone, type_)
     raise texts.refuse("not-found", name=f"projects/{call.project}/zones/{call.zone}/machineTypes/{name}")
@@ -46,7 +46,9 @@ def get_machine_type(cloud: Cloud, call: Call) -> dict[str, Any]:
 def list_machine_types(cloud: Cloud, call: Call) -> dict[str, Any]:
     """List them over all zones. A listed type can have no capacity."""
     zones = listings.zones(cloud)
-    rows = [(zone, _machine_type(call.project, zone, type_)) for zone in zones for type_ in _types(cloud, zone)]
+    rows = [
+        (zone, _machine_type(call.project, zone, type_)) for zone in zones for type_ in listings.machines(cloud, zone)
+    ]
     return aggregated(cloud, call, "compute#machineTypeAggregatedList", "machineTypes", rows)
 
 
@@ -82,11 +84,6 @@ def _newest(cloud: Cloud, family: str) -> str:
     """Return the name of the newest image, whose end shows that it is the emulator's."""
     built = cloud.clock.now() // _WEEK * _WEEK
     return f"{family}-v{time.strftime('%Y%m%d', time.gmtime(built))}-{EMULATED}"
-
-
-def _types(cloud: Cloud, zone: str) -> list[AcceleratorType]:
-    """Return the types of one host: their machines are listed, also where GKE alone may create them."""
-    return [t for t in listings.offered_types(cloud, zone) if t.hosts == 1]
 
 
 def _machine_type(project: str, zone: str, type_: AcceleratorType) -> dict[str, Any]:

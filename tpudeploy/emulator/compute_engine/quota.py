@@ -38,8 +38,13 @@ def metric(type_name: str, class_: str) -> str:
     For a generation without a known id it is a name by analogy too.
     """
     type_ = catalog.accelerator_type(type_name)
-    offer = None if type_ is None else catalog.generation(type_.generation).compute_engine
-    by_analogy = "" if type_ is None else f"PREEMPTIBLE-{type_.generation.upper()}-per-project-region"
+    return "" if type_ is None else metric_of(type_.generation, class_)
+
+
+def metric_of(generation: str, class_: str) -> str:
+    """Return the metric of a generation, as `metric` does."""
+    offer = catalog.generation(generation).compute_engine
+    by_analogy = f"PREEMPTIBLE-{generation.upper()}-per-project-region"
     id_ = "" if offer is None else offer.quotas.get("spot" if class_ == "preemptible" else "on-demand", by_analogy)
     return id_.removesuffix("-per-project-region").replace("-", "_")
 

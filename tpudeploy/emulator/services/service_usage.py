@@ -1,12 +1,13 @@
-"""Service Usage: which APIs are on, and the quota of Cloud TPU as `consumerQuotaMetrics` lists it."""
+"""Service Usage: which APIs are on, and the quota of Cloud TPU and Compute Engine by `consumerQuotaMetrics`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tpudeploy.emulator import listings, wire
+from tpudeploy.emulator import listings, refusals, wire
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.compute_engine import quota as compute_quota
 from tpudeploy.emulator.quota import units_per_chip
 from tpudeploy.emulator.scenario import Limit
 from tpudeploy.emulator.wire import Call, page
@@ -22,6 +23,14 @@ _METRICS = {
     ("v5p", "preemptible"): "tpu-v5p-preemptible",
     ("v5p", "on-demand"): "tpu-v5p",
 }
+# The value of `tpu_family` in Compute Engine's quotas of chips, "" for those without one. TPU7X is UNVERIFIED.
+_FAMILIES = {
+    ("v6e", "preemptible"): "",
+    ("v6e", "on-demand"): "CT6E",
+    ("v5p", "preemptible"): "",
+    ("v5p", "on-demand"): "",
+    ("tpu7x", "on-demand"): "TPU7X",
+}
 _SERVING = "tpu-v5s-litepod-serving-preemptible"  # another pool, which must not be mistaken for ours
 
 
@@ -34,7 +43,12 @@ def batch_get(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 
 def list_metrics(cloud: Cloud, call: Call) -> dict[str, Any]:
-    return page(call, "metrics", list(_metrics(cloud, call)), lambda metric: metric)
+    """Return a page of the metrics of a service. Raise Refusal for a service that is off (UNVERIFIED: it may list)."""
+    service = call.query["service"]
+    if service in cloud.scenario.project.apis_off:
+        raise wire.Refusal(refusals.api_off(call.project, service.partition(".")[0]))
+    metrics = _METRICS_OF.get(service, _no_metrics)
+    return page(call, "metrics", list(metrics(cloud, call)), lambda metric: metric)
 
 
 def _service(cloud: Cloud, name: str) -> dict[str, Any]:
@@ -43,6 +57,44 @@ def _service(cloud: Cloud, name: str) -> dict[str, Any]:
     parent = f"projects/{NUMBER}"
     config = {"name": service}
     return {"name": f"{parent}/services/{service}", "parent": parent, "config": config, "state": state}
+
+
+def _no_metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
+    del cloud, call
+    yield from ()
+
+
+def _instance_metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
+    """Yield some of Compute Engine's metrics: chips by region, or by region and `tpu_family`, and others among them."""
+    regions = tuple(sorted({zone.rpartition("-")[0] for zone in listings.zones(cloud)}))
+    full = call.query.get("view") == "FULL"
+    by_region = [_bucket(24), *(_bucket(24, {"region": region}) for region in regions if full)]
+    yield _metric(call, "cpus", [_limit(call, "cpus", "1/{project}/{region}", regions, by_region)])
+    # The quota of a family that is not ours, and of chips without a family.
+    shared: dict[str, list[dict[str, Any]]] = {}
+    for (generation, class_), family in _FAMILIES.items():
+        usual = compute_quota.metric_of(generation, class_).lower()
+        metric = cloud.scenario.compute_engine.quota_metrics.get(class_, usual)
+        if metric:
+            shared.setdefault(metric, []).extend(_regional_buckets(cloud, class_, regions, family, full=full))
+    for metric, buckets in shared.items():
+        has_family = any("tpu_family" in bucket.get("dimensions", {}) for bucket in buckets)
+        unit = "1/{project}/{region}/{tpu_family}" if has_family else "1/{project}/{region}"
+        # The least specific bucket is the first. That of a family without one of its own is 0.
+        first = [_bucket(0)] if has_family else []
+        ordered = sorted(buckets, key=lambda bucket: len(bucket.get("dimensions", {})))
+        yield _metric(call, metric, [_limit(call, metric, unit, regions, [*first, *ordered])])
+
+
+def _regional_buckets(
+    cloud: Cloud, class_: str, regions: tuple[str, ...], family: str, *, full: bool
+) -> list[dict[str, Any]]:
+    rows = [row for row in cloud.scenario.quota if row.api == "compute" and row.class_ == class_]
+    own = {"tpu_family": family} if family else {}
+    limited = tuple(sorted({row.place for row in rows} - {"*"}))
+    listed = tuple(sorted({*regions, *limited})) if full else limited
+    default = _bucket(_least(rows, "", 1), own) if own else _bucket(_least(rows, "", 1))
+    return [default, *(_bucket(_least(rows, region, 1), {"region": region, **own}) for region in listed)]
 
 
 def _metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
@@ -83,20 +135,27 @@ def _bucket(limit: int, dimensions: dict[str, str] | None = None) -> dict[str, A
 def _limit(
     call: Call, metric: str, unit: str, places: tuple[str, ...], buckets: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    body = {"name": f"{_name(call, metric)}/limits/{unit.replace('/', '%2F')}", "metric": _full(metric), "unit": unit}
+    name = f"{_name(call, metric)}/limits/{unit.replace('/', '%2F')}"
+    body = {"name": name, "metric": _full(call, metric), "unit": unit}
     located = {"supportedLocations": list(places)} if places else {}
     return {**body, "isPrecise": True, **located, "quotaBuckets": buckets}
 
 
 def _metric(call: Call, metric: str, limits: list[dict[str, Any]]) -> dict[str, Any]:
-    name, full = _name(call, metric), _full(metric)
+    name, full = _name(call, metric), _full(call, metric)
     return {"name": name, "metric": full, "displayName": metric, "unit": "1", "consumerQuotaLimits": limits}
 
 
 def _name(call: Call, metric: str) -> str:
     parent = f"projects/{NUMBER}/services/{call.query['service']}/consumerQuotaMetrics"
-    return f"{parent}/{_full(metric).replace('/', '%2F')}"
+    return f"{parent}/{_full(call, metric).replace('/', '%2F')}"
 
 
-def _full(metric: str) -> str:
-    return f"tpu.googleapis.com/{metric}"
+def _full(call: Call, metric: str) -> str:
+    return f"{call.query['service']}/{metric}"
+
+
+_METRICS_OF: Mapping[str, Callable[[Cloud, Call], Iterator[dict[str, Any]]]] = {
+    "tpu.googleapis.com": _metrics,
+    "compute.googleapis.com": _instance_metrics,
+}

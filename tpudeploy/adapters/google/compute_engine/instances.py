@@ -12,11 +12,11 @@ from typing import Any
 
 from tpudeploy.adapters.google.body import moment
 from tpudeploy.adapters.google.codes import Code
+from tpudeploy.adapters.google.compute_engine.aggregated import list_all_zones
 from tpudeploy.adapters.google.compute_engine.body import (
     accelerator_type_of,
     host_report,
     instance,
-    last_word,
     metadata_items,
     metadata_of,
     provisioning_of,
@@ -323,21 +323,11 @@ class ComputeEngine:
         One call lists all zones. If Google does not answer that, each zone is listed by itself, because a zone that
         is down may fail the whole list. Raise `errors.Fault` if no zone answers.
         """
-        calls = self._instances()
-        instances: list[tuple[Zone, Mapping[str, Any]]] = []
-        silent_zones: set[Zone] = set()
         try:
             with translate_errors(f"list the instances of {project}"):
-                request = calls.aggregatedList(project=project, filter=filter_, maxResults=_PAGE)
-                # The bundled document describes this parameter and does not declare it, so the client has none.
-                request.uri = f"{request.uri}&returnPartialSuccess=true"
-                for page in pages(calls, request, next_method="aggregatedList_next"):
-                    silent_zones |= {Zone(last_word(place)) for place in page.get("unreachables", ())}
-                    for place, scope in page.get("items", {}).items():
-                        zone = Zone(last_word(place))
-                        instances += [(zone, item) for item in scope.get("instances", ())]
-                        if scope.get("warning", {}).get("code") == "UNREACHABLE":
-                            silent_zones.add(zone)
+                instances, silent_zones = list_all_zones(
+                    self._connection, "instances", project=project, filter_=filter_
+                )
         except (Absent, Precondition, errors.Refused) as cause:
             raise errors.Fault(f"Could not list the instances of {project}: {cause}") from cause
         except errors.Fault as fault:
