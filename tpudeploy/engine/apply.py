@@ -38,13 +38,15 @@ def apply(
     timeout: float | None = None,
     keep: bool = False,
     may_reset: bool = False,
+    max_requests: int | None = None,
     on_begun: Callable[[], None] = lambda: None,
 ) -> Report:
     """Carry out `plan`. The error of one deployment is in its outcome and stops no other.
 
     With `keep`, the run continues after that and requests what is lost again, until the clock is stopped; `timeout`
     limits only the way there. With `may_reset`, a running node that does not pick up a change is rebooted; without it,
-    the run ends with `errors.ChangeNotAcknowledged`. A plan of one deployment raises `errors.StalePlan` before anything
+    the run ends with `errors.ChangeNotAcknowledged`. Each deployment requests at most `max_requests` slices; one that
+    has none then ends with `errors.CapacityTimeout`. A plan of one deployment raises `errors.StalePlan` before anything
     is done if the world no longer needs exactly these changes. In a plan of several, each deployment is checked by
     itself, and the others continue. A plan from a file holds as a whole, or `errors.StalePlan` is raised. `on_begun` is
     called once the plan holds and its approval is saved, before any request.
@@ -69,7 +71,9 @@ def apply(
         goal = _begin(world, goal, plan.source)
         notify_begun()
         verifier = Verifier(world, goal, sources)
-        return _Run(world, goal, until, deadline, keep=keep, may_reset=may_reset, verifier=verifier)
+        return _Run(
+            world, goal, until, deadline, keep=keep, may_reset=may_reset, max_requests=max_requests, verifier=verifier
+        )
 
     parts = [_Part(world, goal, begin) for goal in changing]
     goals_to_verify = [] if sources is None else [goal for goal in unchanged if goal.to_verify]
@@ -289,6 +293,7 @@ class _Run:
         *,
         keep: bool,
         may_reset: bool,
+        max_requests: int | None,
         verifier: Verifier,
     ) -> None:
         self.verifier = verifier
@@ -304,7 +309,15 @@ class _Run:
             world.emit(_started(world, change))
         self._publisher = EndpointPublisher(world, goal)
         self._convergence = Convergence(
-            world, goal, self._publisher, verifier, until=until, deadline=deadline, keep=keep, may_reset=may_reset
+            world,
+            goal,
+            self._publisher,
+            verifier,
+            until=until,
+            deadline=deadline,
+            keep=keep,
+            may_reset=may_reset,
+            max_requests=max_requests,
         )
 
     def step(self) -> float | None:

@@ -8,7 +8,7 @@ Why: decisions 14 and 23 in docs/decisions.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import inf
 
@@ -101,7 +101,7 @@ class Convergence:
     """The way of one deployment to `goal`, one tick at a time. Every step is saved, so any end can be resumed.
 
     With `keep`, it does not end when the goal is reached: what is lost is requested again. With `may_reset`, a node
-    that does not pick up a change is rebooted.
+    that does not pick up a change is rebooted. `max_requests` is how many slices it may request, None for any number.
     """
 
     def __init__(
@@ -115,9 +115,11 @@ class Convergence:
         deadline: float | None,
         keep: bool = False,
         may_reset: bool = False,
+        max_requests: int | None = None,
     ) -> None:
         self._world = world
         self._goal = goal
+        self._requests_left = max_requests
         self._publisher = publisher
         self._verifier = verifier
         self._until = until
@@ -153,6 +155,7 @@ class Convergence:
         self._last = tick
         self._verifier.verify_new(tick.state, tick.observed, tick.served_steps)
         self._raise_final_failure(tick)
+        self._raise_if_out_of_requests(tick)
         if tick.is_complete or _is_far_enough(goal, tick, self._until):
             # The time limit is for the way here. From here on a watched deployment is only observed.
             self._reached_at = world.clock.now()
@@ -172,6 +175,17 @@ class Convergence:
                 # One replica's failure ends the run. The requests of the others may still be granted: name them.
                 self._report_outstanding([a for a in tick.state.attempts if a.granted_at is None], _CONTINUE)
                 raise failure.error
+
+    def _raise_if_out_of_requests(self, tick: Tick) -> None:
+        """Raise `errors.CapacityTimeout` if there is no slice, and the run may not request another one.
+
+        While the lost one is being deleted, the run waits for it.
+        """
+        if self._goal.deployment is None or self._requests_left != 0 or tick.state.attempts:
+            return
+        refusals = [refusal for record in tick.state.records for refusal in record.refusals]
+        cause = f" {refusals[-1].message}" if refusals else ""
+        raise errors.CapacityTimeout(f"{self._goal.name} has no slice, and this run may request no other.{cause}")
 
     def _raise_timeout(self, tick: Tick) -> None:
         """Raise the error that ends a run whose time is up."""
@@ -240,6 +254,8 @@ class Convergence:
                     break
                 if not isinstance(step, Wait | Done | GiveUp):
                     world.clock.sleep(0.0)  # raises in an interrupted run, which begins nothing more
+                if isinstance(step, Request) and self._requests_left is not None:
+                    self._requests_left -= 1
                 executor.execute(step)
             self._progress.report_outlook(goal.deployment, session.state, observed, steps)
             return Tick(state=session.state, observed=observed, steps=steps, was_refused=executor.was_refused)
@@ -297,7 +313,21 @@ class Convergence:
         for record in state.records:
             if record.index >= replica_count and self._goal.covers(record.index):
                 steps += remove(record, context)
-        return tuple(steps)
+        return tuple(self._limit_requests(steps))
+
+    def _limit_requests(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """Yield the steps, with a wait in the place of each request that the run may not send.
+
+        A lost slice is forgotten in the same tick in which the next one would be requested.
+        """
+        requests_left = inf if self._requests_left is None else self._requests_left
+        for step in steps:
+            if isinstance(step, Request):
+                requests_left -= 1
+            if isinstance(step, Request) and requests_left < 0:
+                yield Wait(replica=step.replica, why="this run may request no other slice")
+            else:
+                yield step
 
     def _may_request(self, replica: int) -> bool:
         """Return whether the plan showed that another slice may be requested for this replica."""

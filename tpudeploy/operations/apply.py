@@ -30,11 +30,15 @@ def apply(
     timeout: float | None = None,
     watch: bool = False,
     reset: bool = False,
+    max_requests: int | None = None,
 ) -> Report:
     """Apply a plan; `timeout` is in seconds. Failures of single deployments are in the report.
 
     With `reset`, a running node that does not pick up a change within three minutes is rebooted; without, it keeps its
     server, and `errors.ChangeNotAcknowledged` is the outcome.
+
+    Each deployment requests at most `max_requests` slices, however many are refused or lost. One that has no slice then
+    has `errors.CapacityTimeout` as its outcome.
 
     With `watch`, the call continues once everything serves: preempted slices are requested again, until `stop` is
     called from another thread (then `errors.Interrupted` is raised) or a deployment fails for good.
@@ -66,6 +70,7 @@ def apply(
         timeout=timeout,
         keep=watch,
         may_reset=reset,
+        max_requests=max_requests,
         on_begun=lambda: hold(world, adapters.pins, pins),
     )
     return Report.from_domain(report)

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.adapters.google import rehearsal_reads, rehearsal_slice
 from tpudeploy.adapters.google.recorder import Recorder
+from tpudeploy.adapters.google.rehearsal_instance import RunningInstance
 from tpudeploy.adapters.google.rehearsal_requests import WaitingRequest
 from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state import disk
+from tpudeploy.adapters.state.holder import describe
 from tpudeploy.config.trust import looks_secret
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import Pair, Standing
 from tpudeploy.domain.deployment import Place, Provisioning
 from tpudeploy.domain.events import PhaseChanged
+from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.serialization import to_json
-from tpudeploy.domain.slices import BootPhase, Phase, SliceRef
+from tpudeploy.domain.slices import Phase, SliceRef
 from tpudeploy.domain.wait import Wait
-from tpudeploy.loading import Profile
+from tpudeploy.operations.rehearsal_use import NAME, SliceUse, profile, raise_interrupt
 from tpudeploy.rehearsal import view
-from tpudeploy.rehearsal.budget import DELETION, USE, WAITING, Step, step_at, steps
+from tpudeploy.rehearsal.budget import DELETION, LATENESS, USE, WAITING, Step, cost, step_at, steps
 from tpudeploy.rehearsal.facts import Stage, facts_of
 from tpudeploy.rehearsal.findings import Finding, Verdict, compare, not_seen
 from tpudeploy.rehearsal.redaction import Redaction
@@ -34,21 +37,25 @@ from tpudeploy.text.paint import Paint
 
 if TYPE_CHECKING:
     from tpudeploy.domain.events import Event
-    from tpudeploy.plans import Report
-    from tpudeploy.ports import TpuCloud
+    from tpudeploy.domain.state import Attempt
     from tpudeploy.workspace import Workspace
 
 _FORMAT = "tpudeploy.rehearsal-journal/1"
 _SHORTEST_SECRET = 6
-NAME = "rehearsal"
+_JOURNAL = "journal"
 _ANSWER = 300.0  # seconds: how long Google may take to accept a request
 _GRANT = 900.0  # seconds: how long a slice is waited for
 _POLL = 15.0
 _LAG = 60.0  # seconds: the most that passes between a grant and the observation of it
-# Of the time of a slice, the last parts are for the change in place and for the reset.
-_CHANGE, _RESET = 240.0, 360.0
-_PHASES = tuple(BootPhase)
-_CONTEXT, _CHANGED_CONTEXT = 4096, 2048
+# What each stage requests. The end of each of these runs is documented (rehearsal/budget.py).
+_REQUESTS: Mapping[Stage, tuple[Provisioning, Backend]] = {
+    Stage.QUEUE: (Provisioning.FLEX_START, Backend.QUEUED_RESOURCE),
+    Stage.INSERT: (Provisioning.FLEX_START, Backend.GCE_INSTANCE),
+    Stage.INSTANCE: (Provisioning.SPOT, Backend.GCE_INSTANCE),
+    Stage.SLICE: (Provisioning.FLEX_START, Backend.QUEUED_RESOURCE),
+}
+_SEEN_AT_THE_END = frozenset({"preemption", "instance-preemption", "instance-run-end", "slice-deletion"})
+_NO_END = "Google showed no end of the run, so that its cost is not bounded. It was deleted at once."
 
 
 def choose_steps(workspace: Workspace, ceiling: float) -> tuple[Step, ...]:
@@ -56,19 +63,17 @@ def choose_steps(workspace: Workspace, ceiling: float) -> tuple[Step, ...]:
     if not ceiling:
         return steps({}, ceiling)
     (table,) = workspace.zones(type="v6e-1")
-    demands = {
-        Stage.QUEUE: (Provisioning.FLEX_START, Backend.QUEUED_RESOURCE),
-        Stage.INSERT: (Provisioning.FLEX_START, Backend.GCE_INSTANCE),
-        Stage.SLICE: (Provisioning.SPOT, Backend.QUEUED_RESOURCE),
-    }
-    return steps({stage: _cheapest(table.pairs, *where) for stage, where in demands.items()}, ceiling)
+    return steps({stage: _cheapest(table.pairs, *request) for stage, request in _REQUESTS.items()}, ceiling)
 
 
 def _cheapest(pairs: tuple[Pair, ...], provisioning: Provisioning, backend: Backend) -> tuple[Place, float] | None:
-    """Return the cheapest place that can be asked, with its price in USD per hour of one chip."""
+    """Return the cheapest place with its price in USD per hour of one chip; one whose quota looks too small comes last.
+
+    A request there is refused and costs nothing.
+    """
     own_pairs = tuple(pair for pair in pairs if pair.backend is backend) or pairs
     prices = {
-        pair.zone: pair.price.usd_per_chip_hour
+        pair.zone: (pair.standing is Standing.DOUBTFUL, pair.price.usd_per_chip_hour)
         for pair in own_pairs
         if pair.provisioning is provisioning
         and pair.standing is not Standing.CLOSED
@@ -77,11 +82,14 @@ def _cheapest(pairs: tuple[Pair, ...], provisioning: Provisioning, backend: Back
     if not prices:
         return None
     zone = min(prices, key=lambda each: (prices[each], each))
-    return Place(zone, provisioning, backend), prices[zone]
+    return Place(zone, provisioning, backend), prices[zone][1]
 
 
 class RehearsalRun:
-    """Goes through the stages. `findings` are what was seen so far, `usd` what that cost at list price."""
+    """Goes through the stages. `findings` are what was seen so far, `usd` what that cost at list price.
+
+    Only one runs in a folder at a time: `go` and `clean_up` hold the lock of the journal until `close`.
+    """
 
     def __init__(
         self,
@@ -97,8 +105,9 @@ class RehearsalRun:
         self._folder = folder
         self._ceiling = ceiling
         self._on_event = on_event
-        self._journal = workspace.adapters.folder / STATES / "rehearsal" / "journal.json"
+        self._journal = workspace.adapters.folder / STATES / "rehearsal" / f"{_JOURNAL}.json"
         self._clock = workspace.adapters.clock
+        self._lease: Lease | None = None
         self._active: Step | None = None
         self._requested_at: float | None = None
         self._granted_at: float | None = None
@@ -112,8 +121,9 @@ class RehearsalRun:
     def go(self, chosen: tuple[Step, ...]) -> None:
         """Go through the stages that are allowed, and those facts of them that no earlier run has seen.
 
-        Raise `errors.Interrupted` if it is stopped, `errors.CloudError` if what it requested cannot be deleted. The
-        journal then has what a later run, or `clean_up`, must delete.
+        Raise `errors.StateLocked` if another rehearsal runs in this folder, `errors.Interrupted` if it is stopped,
+        `errors.CloudError` if what it requested cannot be deleted. The journal then has what a later run, or
+        `clean_up`, must delete.
         """
         self.clean_up()
         for step in chosen:
@@ -122,6 +132,8 @@ class RehearsalRun:
             # What an earlier run of the same rehearsal spent counts too.
             if step.usd and self.usd + step.usd > self._ceiling:
                 self._skip(step.stage, f"${self.usd:.2f} are spent, so this could exceed the ceiling.")
+            elif step.stage is Stage.SLICE and self._differs("instance-run-end"):
+                self._skip(step.stage, "Google did not end a run, so that the cost of another one is not bounded.")
             elif step.stage is Stage.READ:
                 self._read()
             else:
@@ -130,12 +142,16 @@ class RehearsalRun:
 
     def clean_up(self) -> None:
         """Take over what an earlier run saved, and delete what it requested. Raise as `go` does."""
+        self._lock()
         self._resume()
         if self._active is not None:
             self._give_back(self._active)
 
     def close(self) -> None:
-        """Free the lock of the rehearsal's state, and its connections."""
+        """Free the locks of the rehearsal, and its connections."""
+        if self._lease is not None:
+            self._own_workspace.adapters.states.unlock(self._lease)
+            self._lease = None
         if "_own_workspace" in self.__dict__:
             self._own_workspace.close()
 
@@ -145,6 +161,17 @@ class RehearsalRun:
         clean = self._redaction.text
         disk.replace(self._folder / "report.json", clean(json.dumps(document, indent=1, ensure_ascii=False)) + "\n")
         disk.replace(self._folder / "report.txt", clean(text) + "\n")
+
+    def _lock(self) -> None:
+        """Take the lock of the journal, which the kernel releases when this process ends."""
+        try:
+            self._lease = self._own_workspace.adapters.states.lock(_JOURNAL, "rehearse")
+        except errors.StateLocked as error:
+            raise errors.StateLocked(
+                f"Another rehearsal runs in this folder: {describe(error.holder)}.",
+                hint="Wait until it has ended. Two would count each other's costs wrongly.",
+                holder=error.holder,
+            ) from error
 
     def _read(self) -> None:
         connection = self._workspace.adapters.connection
@@ -158,11 +185,12 @@ class RehearsalRun:
 
     def _request(self, step: Step) -> None:
         """Request a slice at the step's place, look at it, and give it back."""
-        self._active, self._requested_at, self._granted_at = step, self._clock.now(), None
+        self._active, self._requested_at, self._granted_at, self._loss = step, self._clock.now(), None, ""
         self._save()
         look_at_deletion: Callable[[float], Finding] | None = None
+        look = self._use if step.stage in USE else self._look_while_waiting
         try:
-            look_at_deletion = self._use(step) if step.stage is Stage.SLICE else self._look_while_waiting(step)
+            look_at_deletion = look(step)
         except errors.Interrupted:
             raise  # the caller deletes what was requested, with a clock that is not stopped
         except errors.TpudeployError as error:
@@ -201,96 +229,76 @@ class RehearsalRun:
         if ref is None or not ref.was_granted:
             self._skip(step.stage, f"No slice was granted within {_GRANT / 60:.0f} minutes.")
             return None
+        granted_at = self._granted_at or self._clock.now()
+        use = SliceUse(
+            self._own_workspace,
+            step,
+            self._project,
+            ref,
+            ends=granted_at + USE[step.stage],
+            on_event=self._hear,
+        )
+        look = self._use_instance if step.stage is Stage.INSTANCE else self._use_queued_resource
+        return look(step, ref, use)
+
+    def _use_queued_resource(self, step: Step, ref: SliceRef, use: SliceUse) -> Callable[[float], Finding] | None:
+        """Look at a slice of the Cloud TPU API, and return the look at its deletion."""
         connection = self._own_workspace.adapters.connection
-        ends = (self._granted_at or self._clock.now()) + USE
-        for finding in rehearsal_slice.look(connection, ref):
+        self._note(rehearsal_slice.look_at_run(connection, ref))
+        if self._differs("slice-run"):
+            self._skip(step.stage, _NO_END)
+            return None
+        for finding in (*rehearsal_slice.look(connection, ref), *use.look()):
             self._note(finding)
-        self._look_at_port(step, ends)
-        cloud = self._own_workspace.adapters.world(self._hear).cloud
-        self._look_at_report(cloud, ref)
-        self._note(rehearsal_slice.look_at_rate(connection, ref))
-        self._look_at_log(ref)
-        self._look_at_change(step, cloud, ref, ends)
-        self._look_at_reset(cloud, ref, ends)
-        self._look_for_preemption()
+        if not self._loss:
+            self._note(rehearsal_slice.look_at_rate(connection, ref))
+        self._note_loss(step.stage)
+        self._look_for_preemption("preemption", ("SUSPEND", "PREEMPTED", "no node"))
         return lambda seconds: rehearsal_slice.look_at_deletion(connection, ref, seconds=seconds, most=DELETION)
 
-    def _look_at_port(self, step: Step, ends: float) -> None:
-        """Wait for a completion, and leave time for the change and the reset."""
-        error = self._converge(_profile(step, self._project), ends - _CHANGE - _RESET)
-        if error is None:
-            self._note(compare("port", is_as_believed=True, observation="A completion came back."))
-        else:
-            self._note(not_seen("port", error.message))
-
-    def _look_at_report(self, cloud: TpuCloud, ref: SliceRef) -> None:
-        report = cloud.report(ref)
-        observation = "No report arrived." if report is None else f"It reports {report.phase.value}."
-        self._note(compare("guest-attributes", is_as_believed=report is not None, observation=observation))
-
-    def _look_at_log(self, ref: SliceRef) -> None:
-        try:
-            lines = self._own_workspace.adapters.cloud_logs.lines(ref)
-        except errors.CloudError as error:
-            self._note(not_seen("boot-log", error.message))
-        else:
-            self._note(compare("boot-log", is_as_believed=bool(lines), observation=f"It has {len(lines)} lines."))
-
-    def _look_at_change(self, step: Step, cloud: TpuCloud, ref: SliceRef, ends: float) -> None:
-        """Change the profile in place. Only what the machine does not acknowledge says that it did not see it."""
-        before = cloud.report(ref)
-        error = self._converge(_profile(step, self._project, context=_CHANGED_CONTEXT), ends - _RESET)
-        after = cloud.report(ref)
-        is_acknowledged = before is not None and after is not None and after.change not in {"", before.change}
-        if error is not None and is_acknowledged:
-            text = "The machine took the change over; its server did not start in time."
-            self._note(compare("change-in-place", is_as_believed=True, observation=text))
-        elif error is None:
-            self._note(compare("change-in-place", is_as_believed=True, observation="The server was changed in place."))
-        elif isinstance(error, errors.ChangeNotAcknowledged):
-            self._note(compare("change-in-place", is_as_believed=False, observation=error.message))
-        else:
-            self._note(not_seen("change-in-place", error.message))
-
-    def _look_at_reset(self, cloud: TpuCloud, ref: SliceRef, ends: float) -> None:
-        """Reset the slice, and wait until the machine reports an earlier phase than before."""
-        before = cloud.report(ref)
-        if before is None or before.phase not in {BootPhase.STARTING, BootPhase.SERVING}:
-            self._note(not_seen("script-reruns", "The machine reports no start that could be repeated."))
+    def _use_instance(self, step: Step, ref: SliceRef, use: SliceUse) -> None:
+        """Look at an instance, and wait until Google ends its run."""
+        instance = RunningInstance(self._own_workspace.adapters.connection, ref, self._clock)
+        self._note(instance.look_at_run())
+        run_end = instance.run_end()
+        if run_end is None:
+            self._skip(step.stage, _NO_END)
             return
-        cloud.restart(ref)
-        while self._clock.now() < ends:
+        for finding in (*instance.look(), *use.look()):
+            self._note(finding)
+        while not self._loss and not instance.is_absent() and self._clock.now() < run_end + LATENESS:
             self._clock.sleep(_POLL)
-            report = cloud.report(ref)
-            if report is not None and _PHASES.index(report.phase) < _PHASES.index(before.phase):
-                observation = f"The machine reports {report.phase.value} again."
-                self._note(compare("script-reruns", is_as_believed=True, observation=observation))
-                return
-        self._note(not_seen("script-reruns", "The time was over before the machine reported another boot."))
+        is_early = self._clock.now() < run_end - _LAG
+        self._note_loss(step.stage)
+        self._look_for_preemption("instance-preemption", ("TERMINATED", "STOP", "gone"), is_early=is_early)
+        if is_early:
+            self._note(not_seen("instance-run-end", "Google took the instance back before."))
+        else:
+            self._note(instance.look_at_end(self._clock.now() - run_end))
 
-    def _look_for_preemption(self) -> None:
+    def _note_loss(self, stage: Stage) -> None:
+        """Note the reason for what could not be seen of a machine that Google took back."""
+        reason = f"Google took the slice back: {self._loss or 'it is gone'}."
+        for fact in facts_of(stage):
+            if not self._has_seen(fact.id) and fact.id not in _SEEN_AT_THE_END:
+                self._note(not_seen(fact.id, reason))
+
+    def _look_for_preemption(self, fact: str, words: tuple[str, ...], *, is_early: bool = True) -> None:
         """Note how Google showed that it took the slice back, if it did. Nothing of ours ends one before its time."""
-        if not self._loss:
-            self._note(not_seen("preemption", "None happened."))
+        if not is_early or not self._loss:
+            self._note(not_seen(fact, "None happened."))
             return
-        is_as_believed = any(word in self._loss for word in ("SUSPEND", "PREEMPTED", "no node"))
-        self._note(compare("preemption", is_as_believed=is_as_believed, observation=f"The slice was {self._loss}."))
-
-    def _converge(self, profile: Profile, ends: float) -> errors.TpudeployError | None:
-        """Apply a profile until it serves or the time is over, and return why it does not serve."""
-        timeout = ends - self._clock.now()
-        if timeout <= 0:
-            return errors.CloudError("The time was over.")
-        plan = self._own_workspace.plan([profile], on_event=self._hear)
-        report = self._own_workspace.apply(plan, wait=Wait.SERVING, timeout=timeout, on_event=self._hear)
-        _raise_interrupt(report)
-        return report.error
+        is_as_believed = any(word in self._loss for word in words)
+        self._note(compare(fact, is_as_believed=is_as_believed, observation=f"The slice was {self._loss}."))
 
     def _apply(self, step: Step, *, wait: Wait, timeout: float) -> SliceRef | None:
-        """Request the slice of a step and return it, or None where nothing was requested; then its facts are noted."""
-        plan = self._own_workspace.plan([_profile(step, self._project)], on_event=self._hear)
-        report = self._own_workspace.apply(plan, wait=wait, timeout=timeout, on_event=self._hear)
-        _raise_interrupt(report)
+        """Request the slice of a step and return it, or None where nothing was requested; then its facts are noted.
+
+        It is requested once: another request would be another run, which the ceiling does not count.
+        """
+        plan = self._own_workspace.plan([profile(step, self._project)], on_event=self._hear)
+        report = self._own_workspace.apply(plan, wait=wait, timeout=timeout, max_requests=1, on_event=self._hear)
+        raise_interrupt(report)
         state = self._own_workspace.adapters.states.read(NAME).state
         if state is not None and state.attempts:
             return state.attempts[0].ref
@@ -314,20 +322,35 @@ class RehearsalRun:
 
     def _give_back(self, step: Step) -> None:
         """Delete what a step requested, and add what it cost. Raise `errors.CloudError` if it cannot be deleted."""
-        profile = _profile(step, self._project)
         state = self._own_workspace.adapters.states.read(NAME).state
-        grants = [attempt.granted_at for attempt in (state.attempts if state else ()) if attempt.granted_at is not None]
-        plan = self._own_workspace.plan([profile], destroy=True, on_event=self._hear)
+        attempts = () if state is None else state.attempts
+        grants = [attempt.granted_at for attempt in attempts if attempt.granted_at is not None]
+        has_outlived_run = self._has_outlived_run(attempts)
+        plan = self._own_workspace.plan([profile(step, self._project)], destroy=True, on_event=self._hear)
         report = self._own_workspace.apply(plan, on_event=self._hear)
+        raise_interrupt(report)
         if report.error is not None:
-            raise report.error
+            hint = "Run `tpudeploy rehearse` again: it begins with what is left. Google ends each slice with its run."
+            raise errors.CloudError(report.error.message, hint=hint) from report.error
         if self._granted_at is not None:
             grants.append(self._granted_at)
         if grants:
-            self.usd += (self._clock.now() - min(grants)) * step.usd_per_hour / 3600
+            seconds = self._clock.now() - min(grants)
+            if not has_outlived_run:
+                # Google ended it at the end of its run, if no deletion did.
+                seconds = min(seconds, step.run_seconds + LATENESS)
+            self.usd += cost(step.usd_per_hour, seconds)
         self._active = self._granted_at = self._requested_at = None
         self._is_resumed = False
         self._save()
+
+    def _has_outlived_run(self, attempts: Iterable[Attempt]) -> bool:
+        """Return whether a slice is up although its run is over. Raise `errors.CloudError` if it cannot be observed."""
+        slices = self._own_workspace.adapters.world().cloud.slices(attempt.ref for attempt in attempts)
+        latest_end = self._clock.now() - LATENESS
+        return any(
+            slice_.phase is Phase.UP and slice_.ends_at is not None and slice_.ends_at < latest_end for slice_ in slices
+        )
 
     def _skip(self, stage: Stage, because: str) -> None:
         for fact in facts_of(stage):
@@ -346,8 +369,12 @@ class RehearsalRun:
     def _has_seen(self, fact: str) -> bool:
         return any(finding.fact == fact for finding in self.findings)
 
+    def _differs(self, fact: str) -> bool:
+        return any(finding.fact == fact and finding.verdict is Verdict.DIFFERS for finding in self.findings)
+
     def _note(self, finding: Finding) -> None:
-        self.findings = (*self.findings, finding)
+        # It replaces what was noted when the rest of its stage was skipped.
+        self.findings = (*(each for each in self.findings if each.fact != finding.fact), finding)
         self._save()
 
     def _save(self) -> None:
@@ -390,34 +417,3 @@ class RehearsalRun:
             self._active = step_at(Stage(active["stage"]), place, float(active["usd_per_hour"]), is_allowed=True)
             self._is_resumed = True
         self._granted_at, self._requested_at = journal["granted_at"], journal["requested_at"]
-
-
-def _raise_interrupt(report: Report) -> None:
-    """Raise `errors.Interrupted` where a run was stopped: it says nothing about Google."""
-    if isinstance(report.error, errors.Interrupted):
-        raise report.error
-
-
-def _profile(step: Step, project: str, *, context: int = _CONTEXT) -> Profile:
-    """Return the profile of the slice that a stage requests: the smallest, at one place."""
-    assert step.provisioning is not None
-    placement: dict[str, Any] = {
-        "project": project,
-        "zones": [str(step.zone)],
-        "provisioning": [str(step.provisioning)],
-        "backend": str(step.backend),
-        "max_parallel_requests": 1,
-        "valid_until": "30m",
-    }
-    if step.provisioning is Provisioning.FLEX_START:
-        placement["max_run_duration"] = "30m"
-    return Profile.from_mapping(
-        {
-            "version": 1,
-            "name": NAME,
-            "model": {"id": "google/gemma-4-E2B-it"},
-            "tpu": {"type": "v6e-1"},
-            "serving": {"image": "vllm/vllm-tpu:v0.32.0", "max_model_len": context},
-            "placement": placement,
-        }
-    )

@@ -18,7 +18,8 @@ class Stage(StrEnum):
     READ = "read"  # reads, which are free
     QUEUE = "queue"  # a queued resource that is deleted before it is granted
     INSERT = "insert"  # an instance that is deleted before it is granted
-    SLICE = "slice"  # one slice, for some minutes
+    INSTANCE = "instance"  # one instance, until Google ends its run
+    SLICE = "slice"  # one queued resource, for some minutes
     ELSEWHERE = "elsewhere"  # `look` says why a rehearsal cannot look at it
 
 
@@ -37,7 +38,8 @@ STAGES: Mapping[Stage, str] = {
     Stage.READ: "free reads",
     Stage.QUEUE: "a queued resource, deleted before it is granted",
     Stage.INSERT: "an instance of Compute Engine, deleted before it is granted",
-    Stage.SLICE: "one slice, given back after some minutes",
+    Stage.INSTANCE: "one instance of Compute Engine, until the end of its run",
+    Stage.SLICE: "one slice of the Cloud TPU API, given back after some minutes",
     Stage.ELSEWHERE: "not looked at",
 }
 
@@ -231,6 +233,104 @@ FACTS: tuple[Fact, ...] = (
         "deletes it and waits.",
     ),
     _fact(
+        Stage.INSTANCE,
+        "instance-run",
+        "Compute Engine shows at which moment it ends the run of an instance.",
+        "adapters/google/compute_engine/instances.py",
+        "reads it. Without it, the instance is deleted at once.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-listed",
+        "One aggregated list, filtered by our label, has a running instance.",
+        "adapters/google/compute_engine/instances.py",
+        "looks for it in that list.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-labels",
+        "Google adds no label of its own to an instance, or one that begins with `goog-`.",
+        "node/node_facts.py",
+        "compares the labels with those that were sent.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-attributes-absent",
+        "A namespace of guest attributes that was never written is not found (404).",
+        "adapters/google/reports.py",
+        "reads one.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-fingerprint",
+        "A change of labels with a fingerprint that is not current is refused with 412.",
+        "adapters/google/compute_engine/instances.py",
+        "sends the present labels with a wrong fingerprint.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-guest-attributes",
+        "An instance may write guest attributes, once `enable-guest-attributes` is set.",
+        "adapters/google/reports.py",
+        "waits for the boot report of the machine.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-chips",
+        "docker can be installed on Google's image, and libtpu starts a session there.",
+        "boot_log/signatures/chips.py",
+        "waits for a server that serves, or for the cause why it does not.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-port",
+        "The server's port is reached at the instance's external address, once a firewall rule opens it.",
+        "adapters/routes.py",
+        "waits for a completion at the endpoint.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-log",
+        "The first serial port has the output of the startup script.",
+        "adapters/google/compute_engine/instances.py",
+        "reads it.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-change-in-place",
+        "A machine sees a change of its instance's metadata without a reboot.",
+        "engine/execute.py",
+        "changes the profile in place, and waits for the watcher's report.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-script-reruns",
+        "The startup script runs again after a reset.",
+        "adapters/google/compute_engine/instances.py",
+        "resets the instance, and waits for another boot report.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-preemption",
+        "A preempted instance is deleted, or is TERMINATED.",
+        "adapters/google/states.py",
+        "reads the state if a preemption happens in that time. Nothing provokes one.",
+    ),
+    _fact(
+        Stage.INSTANCE,
+        "instance-run-end",
+        "Compute Engine deletes an instance within two minutes of the end of its run.",
+        "rehearsal/budget.py",
+        "waits for it. If the instance is still there, it is deleted, and no further slice is rented.",
+    ),
+    _fact(
+        Stage.SLICE,
+        "slice-run",
+        "Cloud TPU shows the run that a flex-start slice was requested for.",
+        "adapters/google/cloud_tpu.py",
+        "reads it. Without it, the slice is deleted at once.",
+    ),
+    _fact(
         Stage.SLICE,
         "node-in-v2",
         "v2 lists the node of a queued resource that was requested through v2alpha1.",
@@ -289,9 +389,9 @@ FACTS: tuple[Fact, ...] = (
     _fact(
         Stage.SLICE,
         "preemption",
-        "A preempted slice becomes SUSPENDED, and its node PREEMPTED or absent.",
+        "A slice that Google takes back becomes SUSPENDED, and its node PREEMPTED or absent.",
         "adapters/google/states.py",
-        "reads the states if a preemption happens in that time. Nothing provokes one.",
+        "reads the states if that happens in that time. Flex-start is not preempted, and nothing provokes it.",
     ),
     _fact(
         Stage.SLICE,
@@ -323,10 +423,10 @@ FACTS: tuple[Fact, ...] = (
     ),
     _fact(
         Stage.ELSEWHERE,
-        "chips-on-instances",
-        "Compute Engine's machines have the metadata keys of a TPU VM, and libtpu starts a session there.",
-        "boot_log/signatures/chips.py",
-        "rents its slice from the Cloud TPU API. A start that fails is named by its signature.",
+        "run-end",
+        "Cloud TPU ends a flex-start slice within two minutes of the end of its run.",
+        "rehearsal/budget.py",
+        "gives its slice back before that. It sees how Compute Engine keeps the same promise.",
     ),
     _fact(
         Stage.ELSEWHERE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tpudeploy.rehearsal.budget import DELETION, Step, worst_case
+from tpudeploy.rehearsal.budget import RUNS, Step, worst_case
 from tpudeploy.rehearsal.facts import FACTS, STAGES, Stage, facts_of
 from tpudeploy.rehearsal.findings import Finding, Verdict
 from tpudeploy.text.paint import Paint
@@ -14,7 +14,8 @@ _COST: Mapping[Stage, str] = {
     Stage.READ: "nothing",
     Stage.QUEUE: "nothing, or minutes of one chip if it is granted",
     Stage.INSERT: "nothing, or minutes of one chip if it is granted",
-    Stage.SLICE: "20 minutes of one chip",
+    Stage.INSTANCE: f"{RUNS[Stage.INSTANCE] / 60:.0f} minutes of one spot chip",
+    Stage.SLICE: f"at most {RUNS[Stage.SLICE] / 60:.0f} minutes of one flex-start chip",
     Stage.ELSEWHERE: "-",
 }
 _HEAD = """\
@@ -24,6 +25,11 @@ No part of tpudeploy has met a live project. It relies on these facts about Goog
 that relies on one copes either way. `tpudeploy rehearse --max-cost USD` looks at them on your project, in the order of
 what they cost, and leaves nothing. This page is made from the table in `tpudeploy/rehearsal/facts.py`.
 """
+_BOUND = (
+    "This holds even if this process is killed, or if Google ignores a deletion: each request says how long its slice",
+    "may run, and Google ends it then. An hour of the disk and of the external address of each machine is included.",
+    "Data that a machine sends to the internet and its logs are not included: some megabytes.",
+)
 _TITLES: Mapping[Verdict, str] = {
     Verdict.DIFFERS: "Different from what tpudeploy believes",
     Verdict.NOT_SEEN: "Not seen",
@@ -37,10 +43,7 @@ def proposal(steps: tuple[Step, ...], *, project: str, ceiling: float, paint: Pa
     lines += [_step_line(step) for step in steps]
     lines += ["", f"It costs at most ${worst_case(steps):.2f} at list price."]
     if any(step.is_allowed and step.usd for step in steps):
-        lines.append(
-            f"That includes {DELETION / 60:.0f} minutes for each deletion, during which a slice is still billed."
-        )
-        lines.append("If this process is killed, a slice is billed until you run `tpudeploy rehearse` again.")
+        lines += _BOUND
     return "\n".join(lines)
 
 
@@ -58,7 +61,7 @@ def report(findings: Iterable[Finding], *, usd: float, ceiling: float, paint: Pa
                 lines.append(f"    believed: {_FACTS[finding.fact].belief}")
     lines += ["", f"Spent at list price: ${usd:.2f}."]
     if usd > ceiling:
-        lines.append(f"That is above the ceiling of ${ceiling:.2f}: a slice was billed until Google had deleted it.")
+        lines.append(f"That is above the ceiling of ${ceiling:.2f}: Google did not end a slice at the end of its run.")
     return "\n".join(lines).strip("\n")
 
 
@@ -88,4 +91,6 @@ def _step_line(step: Step) -> str:
     where = "" if step.zone is None else f", {step.provisioning} in {step.zone}"
     if not step.is_allowed:
         return f"  -  {what}{where}: left out, it can cost ${step.usd:.2f}"
-    return f"  +  {what}{where}: at most ${step.usd:.2f}"
+    if not step.run_seconds:
+        return f"  +  {what}: at most ${step.usd:.2f}"
+    return f"  +  {what}{where}, at most {step.run_seconds / 60:.0f} minutes: at most ${step.usd:.2f}"

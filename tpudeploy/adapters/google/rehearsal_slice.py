@@ -26,6 +26,11 @@ def look(connection: Connection, ref: SliceRef) -> Iterator[Finding]:
     yield look_safely("node-labels", lambda: _node_labels(connection, ref))
 
 
+def look_at_run(connection: Connection, ref: SliceRef) -> Finding:
+    """Return whether Google shows for how long the slice runs at most."""
+    return look_safely("slice-run", lambda: _run(connection, ref))
+
+
 def look_at_rate(connection: Connection, ref: SliceRef) -> Finding:
     """Return whether as many reads of guest attributes as a run makes in a minute are answered."""
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "nodes")
@@ -60,12 +65,21 @@ def _node_in_v2(connection: Connection, ref: SliceRef) -> Finding:
     return compare("node-in-v2", is_as_believed=is_listed, observation="Listed." if is_listed else "Not listed.")
 
 
+def _run(connection: Connection, ref: SliceRef) -> Finding:
+    length = _queued_resource(connection, ref).get("runDuration", {}).get("maxRunDuration")
+    observation = f"It shows {length}." if length else "No length of its run is shown."
+    return compare("slice-run", is_as_believed=bool(length), observation=observation)
+
+
+def _queued_resource(connection: Connection, ref: SliceRef) -> dict[str, Any]:
+    calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
+    call = calls.get(name=f"{lists.parent_of(ref.project, ref.zone)}/queuedResources/{ref.name}")
+    resource: dict[str, Any] = call.execute(num_retries=0)
+    return resource
+
+
 def _node_labels(connection: Connection, ref: SliceRef) -> Finding:
-    resource: dict[str, Any] = (
-        connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
-        .get(name=f"{lists.parent_of(ref.project, ref.zone)}/queuedResources/{ref.name}")
-        .execute(num_retries=0)
-    )
+    resource = _queued_resource(connection, ref)
     requested = {key for spec in resource["tpu"]["nodeSpec"] for key in spec.get("node", {}).get("labels", {})}
     node = nodes.get(connection, ref)
     if node is None:

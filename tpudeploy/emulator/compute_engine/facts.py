@@ -17,6 +17,8 @@ class ComputeEngineFacts:
       takes_host_reports: true        # a host under a TPU can be reported as faulty
       quota_metrics: {preemptible: preemptible_tpu_ct6e}      # another spelling of a metric of chips; "" for none
       machines: {us-east5-a: [ct6e-standard-4t]}      # what a zone has of its types, instead of the catalogue's word
+      shows_run_end: true             # a running instance shows when its run ends
+      ends_runs: true                 # its run is ended then
       stopped_state: TERMINATED       # or STOPPED: the state of a machine that is gone while its instance stays
     """
 
@@ -27,3 +29,5 @@ class ComputeEngineFacts:
     takes_host_reports: bool = True
     quota_metrics: Mapping[str, str] = field(default_factory=dict)
     machines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    shows_run_end: bool = True
+    ends_runs: bool = True

@@ -235,7 +235,7 @@ def render(cloud: Cloud, instance: Instance) -> dict[str, Any]:
         if moment is not None:
             body[key] = wire.timestamp(moment)
     status: dict[str, Any] = {}
-    if instance.ends_at is not None:
+    if instance.ends_at is not None and cloud.scenario.compute_engine.shows_run_end:
         status["scheduling"] = {"terminationTimestamp": wire.timestamp(instance.ends_at)}
     if instance.maintenance is not None:
         status["upcomingMaintenance"] = instance.maintenance

@@ -107,7 +107,7 @@ def _run(cloud: Cloud, instance: Instance, at: float) -> None:
     _end_insert_of_success(cloud, instance, at)
     if instance.ends_at is None and (run := _run_seconds(instance)) is not None:
         instance.ends_at = at + run
-    if instance.ends_at is not None:
+    if instance.ends_at is not None and cloud.scenario.compute_engine.ends_runs:
         late = 0.0 if not instance.jitter.share else instance.jitter.vary(_LATE / 2, "end of the run")
         cloud.later(
             instance, max(at, instance.ends_at) + late, lambda now: stop(cloud, instance, now, _action(instance))
