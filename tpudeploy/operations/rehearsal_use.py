@@ -103,8 +103,8 @@ class SliceUse:
     def _change(self) -> Finding:
         """Change the profile in place. Only what the machine does not acknowledge says that it did not see it."""
         fact, before = f"{self._prefix}change-in-place", self._cloud.report(self._ref)
-        changed = profile(self._step, self._project, context=_CHANGED_CONTEXT)
-        error = self._converge(changed, self._ends - _RESET)
+        next_profile = profile(self._step, self._project, context=_CHANGED_CONTEXT)
+        error = self._converge(next_profile, self._ends - _RESET)
         after = self._cloud.report(self._ref)
         is_acknowledged = before is not None and after is not None and after.change not in {"", before.change}
         if error is None:
@@ -130,12 +130,12 @@ class SliceUse:
                 return compare(fact, is_as_believed=True, observation=observation)
         return not_seen(fact, "The time was over before the machine reported another boot.")
 
-    def _converge(self, wanted: Profile, ends: float) -> errors.TpudeployError | None:
+    def _converge(self, target: Profile, ends: float) -> errors.TpudeployError | None:
         """Apply a profile until it serves or the time is over, and return why it does not serve."""
         timeout = ends - self._clock.now()
         if timeout <= 0:
             return errors.CloudError("The time was over.")
-        plan = self._workspace.plan([wanted], on_event=self._on_event)
+        plan = self._workspace.plan([target], on_event=self._on_event)
         # A slice that is lost is not replaced: the ceiling counts one for each stage.
         report = self._workspace.apply(
             plan, wait=Wait.SERVING, timeout=timeout, max_requests=0, on_event=self._on_event
