@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.accuracy import Accuracy
     from tpudeploy.operations.alerts import AlertFile
     from tpudeploy.operations.bench import WrittenFiles
-    from tpudeploy.operations.benchmark_run import BenchmarkRun
-    from tpudeploy.operations.benchmark_runs import Runs
+    from tpudeploy.operations.benchmark_runs import BenchmarkRun, OperatingPoints, Runs
     from tpudeploy.operations.compare import Compared
     from tpudeploy.operations.details import MemoryLayout
     from tpudeploy.operations.doctor import Preconditions
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from tpudeploy.operations.import_slice import Imported
     from tpudeploy.operations.logs import LogReadings
     from tpudeploy.operations.metrics import MetricsReport
-    from tpudeploy.operations.operating_points import OperatingPoints
     from tpudeploy.operations.output import Outputs
     from tpudeploy.operations.query import Answer
     from tpudeploy.operations.recommend import Recommended
@@ -107,13 +105,13 @@ _HOMES = {
     "Accuracy": ("tpudeploy.operations.accuracy", "Accuracy"),
     "AlertFile": ("tpudeploy.operations.alerts", "AlertFile"),
     "Answer": ("tpudeploy.operations.query", "Answer"),
-    "BenchmarkRun": ("tpudeploy.operations.benchmark_run", "BenchmarkRun"),
+    "BenchmarkRun": ("tpudeploy.operations.benchmark_runs", "BenchmarkRun"),
     "Compared": ("tpudeploy.operations.compare", "Compared"),
     "Explanation": ("tpudeploy.operations.explain", "Explanation"),
     "LogReadings": ("tpudeploy.operations.logs", "LogReadings"),
     "MemoryLayout": ("tpudeploy.operations.details", "MemoryLayout"),
     "MetricsReport": ("tpudeploy.operations.metrics", "MetricsReport"),
-    "OperatingPoints": ("tpudeploy.operations.operating_points", "OperatingPoints"),
+    "OperatingPoints": ("tpudeploy.operations.benchmark_runs", "OperatingPoints"),
     "Orphans": ("tpudeploy.operations.gc", "Orphans"),
     "Outputs": ("tpudeploy.operations.output", "Outputs"),
     "Preconditions": ("tpudeploy.operations.doctor", "Preconditions"),

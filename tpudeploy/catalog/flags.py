@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 
 from tpudeploy.catalog import closest
 from tpudeploy.catalog._spelling import ValueType, spell
@@ -55,6 +55,7 @@ class Inexpressible(ValueError):
     """The flag cannot express this value; the message says what the flag takes."""
 
 
+@lru_cache(maxsize=1024)  # each rule looks up each flag of a profile
 def find(name: str) -> Flag | None:
     """Return the flag of a name or alias without leading dashes; `_` and `-` are the same."""
     row = _by_any_name().get(name.replace("_", "-"))

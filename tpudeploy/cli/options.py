@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off"}
-_MILLISECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s)")
+_MILLISECONDS = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s)"
 
 
 def flag(parser: argparse.ArgumentParser, name: str, help_: str, **more: Any) -> None:
@@ -161,7 +161,7 @@ def duration(text: str) -> float:
 
 def seconds(text: str) -> float:
     """Return seconds from a latency: 500ms, 0.5s, or a duration."""
-    match = _MILLISECONDS.fullmatch(text)
+    match = re.fullmatch(_MILLISECONDS, text)
     return float(match[1]) / (1000 if match[2] == "ms" else 1) if match else duration(text)
 
 

@@ -23,7 +23,7 @@ _OPENED_BY = {
     "structured-outputs-config": ("reasoning-parser-plugin", "reasoning-parser"),
     "reasoning-config": ("reasoning-parser-plugin", "reasoning-parser"),
 }
-_VERSION = re.compile(r"\s*(v?[0-9]+(\.[0-9]+)*([-._]?[a-z]+[-._]?[0-9]*){0,3}(\+[a-z0-9.]+)?)?\s*", re.IGNORECASE)
+_VERSION = r"(?i)\s*(v?[0-9]+(\.[0-9]+)*([-._]?[a-z]+[-._]?[0-9]*){0,3}(\+[a-z0-9.]+)?)?\s*"
 _MOST_LISTED = 16
 
 
@@ -38,7 +38,7 @@ def refusals(root: MapNode, path: Path, flag: Flag, entry: Entry, severity: Seve
     if flag.name == "tool-call-parser" and look.argument_value(root, "enable-auto-tool-choice") is not True:
         severity = Severity.WARNING  # the engine starts, and does not look it up
     value = plain(entry.value)
-    if flag.name == "show-hidden-metrics-for-version" and not _VERSION.fullmatch(str(value)):
+    if flag.name == "show-hidden-metrics-for-version" and not re.fullmatch(_VERSION, str(value)):
         message, hint = f"`--{flag.name}` must be a version, not {quoted(str(value))}", 'e.g. "0.31"'
         yield problem(codes.FLAG_VALUE, message, entry.value.at, path=path, hint=hint, severity=severity)
     field_refusals = list(values.refusals(flag, value))

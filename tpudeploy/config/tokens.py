@@ -23,11 +23,12 @@ TOKENS = {
     "a private key": _KEY_BLOCK,
 }
 _KINDS_OF_TOKENS = "|".join(f"({pattern})" for pattern in TOKENS.values())
-_ANY = re.compile(rf"(?<![A-Za-z0-9])(?:{_KINDS_OF_TOKENS})")
+_ANY = rf"(?<![A-Za-z0-9])(?:{_KINDS_OF_TOKENS})"
 # Matches inside a word too, except for words that end in `sk`: disk-, task-, risk-, desk-, mask-.
-_ANYWHERE = re.compile(rf"(?!(?<=[Dd]i|[Tt]a|[Rr]i|[Dd]e|[Mm]a)sk-)(?:{_KINDS_OF_TOKENS})")
+_ANYWHERE = rf"(?!(?<=[Dd]i|[Tt]a|[Rr]i|[Dd]e|[Mm]a)sk-)(?:{_KINDS_OF_TOKENS})"
 _KINDS = tuple(TOKENS)
-# Every token begins with one of these. Looking for them takes a tenth of the search, and most texts have none.
+# Every token begins with one of these. Looking for them takes a tenth of the search, and most texts have none, so that
+# most commands never compile the patterns above.
 _BEGINNINGS = (
     *("hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "AIza", "ya29.", "GOCSPX-", "sk-"),
     *("AKIA", "ASIA", "xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "eyJ", "-----BEGIN "),
@@ -38,7 +39,7 @@ def tokens_in(text: str, *, anywhere: bool = False) -> Iterator[tuple[str, int, 
     """Yield kind, start and end of each range that looks like a credential; `anywhere`: inside a word too."""
     if not _is_suspect(text):
         return
-    for match in (_ANYWHERE if anywhere else _ANY).finditer(text):
+    for match in re.finditer(_ANYWHERE if anywhere else _ANY, text):
         yield _KINDS[(match.lastindex or 1) - 1], match.start(), match.end()
 
 
@@ -46,7 +47,7 @@ def masked(text: str) -> str:
     """Return the text with each such range masked, character by character, so that columns and lines stay the same."""
     if not _is_suspect(text):
         return text
-    return _ANY.sub(lambda match: re.sub(r"[^\r\n\x85\u2028\u2029]", "*", match[0]), text)
+    return re.sub(_ANY, lambda match: re.sub(r"[^\r\n\x85\u2028\u2029]", "*", match[0]), text)
 
 
 def _is_suspect(text: str) -> bool:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from tpudeploy.operations.bench import bench as _bench
     from tpudeploy.operations.bench import bench_import as _bench_import
     from tpudeploy.operations.bench import bench_report as _bench_report
-    from tpudeploy.operations.benchmark_run import benchmark_run as _benchmark_run
+    from tpudeploy.operations.benchmark_runs import benchmark_run as _benchmark_run
     from tpudeploy.operations.benchmark_runs import benchmark_runs as _benchmark_runs
+    from tpudeploy.operations.benchmark_runs import operating_points as _operating_points
     from tpudeploy.operations.compare import compare as _compare
     from tpudeploy.operations.declaration import Operation
     from tpudeploy.operations.destroy import destroy as _destroy
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from tpudeploy.operations.import_slice import import_slice as _import_slice
     from tpudeploy.operations.logs import logs as _logs
     from tpudeploy.operations.metrics import metrics as _metrics
-    from tpudeploy.operations.operating_points import operating_points as _operating_points
     from tpudeploy.operations.output import output as _output
     from tpudeploy.operations.plan import plan as _plan
     from tpudeploy.operations.query import query as _query
@@ -112,6 +112,7 @@ _SHARED_MODULES: Mapping[str, str] = {
     **dict.fromkeys(("state_list", "state_show", "state_history", "state_pull"), "state"),
     **dict.fromkeys(("state_mv", "state_rm", "state_push"), "state_change"),
     **dict.fromkeys(("bench", "bench_import", "bench_report"), "bench"),
+    **dict.fromkeys(("benchmark_run", "benchmark_runs", "operating_points"), "benchmark_runs"),
     **dict.fromkeys(("ab", "ab_propose", "ab_result"), "ab"),
 }
 

@@ -115,7 +115,6 @@ class AbProposal(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.ab_test.view import proposal as view
 
-        del width
         return view(self.proposal, paint)
 
 

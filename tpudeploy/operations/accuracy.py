@@ -55,7 +55,6 @@ class Accuracy(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.accuracy import view
 
-        del width
         if self.before is None or self.verdict is None:
             return view.sheet(self.after)
         return view.verdict(self.verdict, self.before, self.after, paint)
@@ -63,7 +62,6 @@ class Accuracy(Result):
     def messages(self, paint: Paint) -> str:
         from tpudeploy.accuracy.verdict import LEAST_BASELINE
 
-        del paint
         if self.before is not None:
             return ""
         lines = [f"To compare another server with these answers: --against {self.after.id}"]

@@ -47,11 +47,9 @@ class AlertFile(Result):
         return document("alerts", {"text": {"type": "string", "description": about}, "remarks": tuple[str, ...]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return self.text.removesuffix("\n")
 
     def messages(self, paint: Paint) -> str:
-        del paint
         return "\n".join(self.remarks)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.operations.benchmark_run import BenchmarkRun
+from tpudeploy.operations.benchmark_runs import BenchmarkRun
 from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, profile
 from tpudeploy.results import Result, document, result
 
@@ -41,7 +41,6 @@ class WrittenFiles(Result):
         return document("files", {"files": tuple[str, ...]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return "\n".join(f"Wrote {path}" for path in self.files)
 
 

@@ -1,17 +1,62 @@
-"""List the benchmark runs of a project."""
+"""Show benchmark runs: one with all its cells, the list of a project, and the operating points of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.benchmark import Run
-from tpudeploy.operations.declaration import Access, Operation, flag
+from tpudeploy.domain.recommendation import OperatingPoint
+from tpudeploy.operations.declaration import Access, Argument, Operation, flag
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
+
+
+@result
+class BenchmarkRun(Result):
+    """One benchmark run with all its cells. The document is the run as it is stored, with its hash."""
+
+    FORMAT = "run"
+    IS_DOCUMENT = False
+    run: Run
+    path: Path  # of the file that keeps it
+
+    def to_dict(self) -> dict[str, Any]:
+        from tpudeploy.benchmark.runfile import dumps
+
+        keys: dict[str, Any] = json.loads(dumps(self.run))
+        return keys
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        from tpudeploy.schemas.documents import run
+
+        return run()
+
+    @classmethod
+    def promised_keys(cls) -> tuple[str, ...]:
+        return ("format", "id", "subject", "cells")
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.benchmark.view import result as view
+
+        return "\n" + view(self.run, paint, path=str(self.path), width=width)
+
+
+def benchmark_run(workspace: Workspace, run_id: str) -> BenchmarkRun:
+    """Show one benchmark with all its cells: the measurements, and why some cells were skipped.
+
+    `run_id` is an id or the beginning of one. Raise `errors.UsageError` for an unknown or ambiguous id.
+    """
+    runs = workspace.adapters.runs
+    run = runs.find(run_id)
+    return BenchmarkRun(run=run, path=runs.path(run))
 
 
 @result
@@ -40,7 +85,6 @@ class Runs(Result):
         from tpudeploy.benchmark.comparison_view import published
         from tpudeploy.benchmark.view import listed
 
-        del width
         return published(self.runs, paint) if self.are_published else listed(self.runs, paint)
 
 
@@ -56,11 +100,61 @@ def benchmark_runs(workspace: Workspace, *, published: bool = False) -> Runs:
     return Runs(runs=tuple(workspace.adapters.runs.all()))
 
 
-OPERATION = Operation(
-    run=benchmark_runs,
-    arguments=(flag("published", "List the published tables.", for_agents=False),),
-    results=(Runs,),
-    access=Access.OFFLINE,
-    title="List benchmarks",
-    tool="runs",
-)
+@result
+class OperatingPoints(Result):
+    """The operating points of a run, by the tokens of a prompt and of an answer."""
+
+    FORMAT = "operating"
+    run: Run
+    points: Mapping[tuple[int | None, int | None], Sequence[OperatingPoint]]
+
+    def values(self) -> dict[str, Any]:
+        from tpudeploy.domain.serialization import to_json
+
+        loads = [
+            {"context_tokens": context, "output_tokens": output, "points": [to_json(point) for point in points]}
+            for (context, output), points in self.points.items()
+        ]
+        return {"run": self.run.id, "emulated": self.run.subject.is_emulated, "loads": loads}
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        load = {"context_tokens": int | None, "output_tokens": int | None, "points": tuple[OperatingPoint, ...]}
+        return document("operating", {"emulated": bool, "run": str, "loads": [load]})
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.benchmark.operating_view import operating as view
+
+        return view(self.run, self.points, paint)
+
+
+def operating_points(workspace: Workspace, run_id: str) -> OperatingPoints:
+    """Show where a run is fastest, cheapest and balanced, for each load. Raise `errors.UsageError` for no such run."""
+    from tpudeploy.benchmark.operating import operating_points as points_of
+
+    run = workspace.find_run(run_id)
+    return OperatingPoints(run=run, points=points_of(run))
+
+
+_RUN_ID = Argument(name="run_id", is_required=True, positional=True, agents="its id, or a prefix of it")
+OPERATIONS: Mapping[str, Operation] = {
+    "benchmark_run": Operation(
+        run=benchmark_run,
+        arguments=(_RUN_ID,),
+        results=(BenchmarkRun,),
+        access=Access.OFFLINE,
+        title="Show a benchmark",
+        tool="run",
+    ),
+    "benchmark_runs": Operation(
+        run=benchmark_runs,
+        arguments=(flag("published", "List the published tables.", for_agents=False),),
+        results=(Runs,),
+        access=Access.OFFLINE,
+        title="List benchmarks",
+        tool="runs",
+    ),
+    "operating_points": Operation(
+        run=operating_points, arguments=(_RUN_ID,), results=(OperatingPoints,), access=Access.OFFLINE
+    ),
+}

@@ -46,7 +46,6 @@ class Compared(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.benchmark.comparison_view import comparison as view
 
-        del width
         return view(self.comparison, self.measure, paint)
 
 

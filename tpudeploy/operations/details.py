@@ -36,7 +36,6 @@ class MemoryLayout(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.verify.view import details as view
 
-        del width
         return "\n".join(view(details, paint) for details in self.details)
 
 

@@ -23,7 +23,6 @@ class Explanation(Result):
     text: str
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del width
         return f"{paint.bold(self.code)}  {self.text}"
 
 
@@ -48,7 +47,6 @@ class Codes(Result):
         return document("explanations", {"groups": [{"name": str, "codes": codes}]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del width
         blocks = []
         for name, titles in self.groups.items():
             column = max(map(len, titles))
@@ -66,7 +64,6 @@ def explain(workspace: Workspace | None, code: str | None = None) -> Explanation
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.operations.explanations import explain_text, groups
 
-    del workspace
     if code is None:
         titles = {name: {c: t.partition("\n")[0] for c, t in texts.items()} for name, texts in groups().items()}
         return Codes(groups=titles)

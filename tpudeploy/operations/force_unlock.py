@@ -21,7 +21,6 @@ class Unlocked(Result):
     id: str
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return f"Released the lock of {self.name}."
 
 

@@ -47,7 +47,6 @@ class Orphans(orphans.Orphans, Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.orphans.view import gc as view
 
-        del width
         return view(self, paint)
 
 

@@ -45,7 +45,6 @@ class Imported(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.reconcile.request_table import describe_request
 
-        del paint, width
         description = f"{describe_request(self.attempt, self.at)}, {self.raw_state}"
         lines = [f"Imported to {self.address}: {description}."]
         if not any(path.startswith("serving.") for path in self.attempt.spec):

@@ -89,7 +89,6 @@ class LogReadings(Result):
     def messages(self, paint: Paint) -> str:
         from tpudeploy.boot_log.reading import NoDraft
 
-        del paint
         if not isinstance(self.draft, NoDraft):
             return ""
         return "\n".join([f"No draft: {self.draft.because}", *([f"  {self.draft.hint}"] if self.draft.hint else [])])

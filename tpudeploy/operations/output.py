@@ -44,7 +44,6 @@ class Outputs(Result):
         return ("format", "name", "endpoint")
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return _lines(self.outputs) if self.key is None else str(self.outputs[self.key])
 
 
@@ -63,11 +62,9 @@ class AllOutputs(Result):
         return document("outputs", {"deployments": [{"name": str, **_KEYS}]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return "\n\n".join(f"# {name}\n{_lines(outputs)}" for name, outputs in self.deployments.items())
 
     def messages(self, paint: Paint) -> str:
-        del paint
         if self.deployments:
             return ""
         return "No deployment of this project has an endpoint. `tpudeploy apply` publishes one."

@@ -41,11 +41,9 @@ class Answer(Result):
         )
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return self.answer
 
     def messages(self, paint: Paint) -> str:
-        del paint
         rate, later_rate = self.tokens_per_second, self.tokens_per_second_after_first
         later_text = f" ({later_rate} after the first)" if later_rate else ""
         counts = (self.prompt_tokens, self.completion_tokens)

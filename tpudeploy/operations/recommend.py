@@ -45,7 +45,6 @@ class Recommended(Result):
         return document("recommendation", keys, Recommendation)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return "" if self.profile is None else self.profile.rstrip("\n")
 
     def messages(self, paint: Paint) -> str:

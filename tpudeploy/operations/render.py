@@ -30,7 +30,6 @@ class Rendered(Result):
     content: Any
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return self.text
 
 

@@ -43,7 +43,6 @@ class ReportedHost(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.text import words
 
-        del width
         head = f"{self.address}: {self.name} in {self._place}"
         if self.is_dry_run:
             return "\n".join([head, f"  {words.plain(self.description)}", "", *self._intentions()])

@@ -39,7 +39,6 @@ class States(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.views.state import slices_text
 
-        del width
         return slices_text(self.states, paint)
 
 

@@ -56,7 +56,6 @@ class Size(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.views import size as view
 
-        del width
         text = view.size(self.name, self.budget, paint)
         return text if self.sweep is None else f"{text}\n\n{view.sweep(self.sweep, paint)}"
 
@@ -73,7 +72,6 @@ def size(workspace: Workspace, profile: OneProfile, *, sweep: bool = False) -> S
 
     With `sweep`, try other slices too. Raise `errors.ConfigError` for `model.config`.
     """
-    del workspace
     return predict_size(profile, sweep=sweep)
 
 

@@ -32,7 +32,6 @@ class StateAddresses(Result):
         return document("state-list", {"resources": [{"address": str, "slices": tuple[str, ...]}]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return "\n".join(map(str, self.addresses))
 
 
@@ -62,7 +61,6 @@ class StateRecords(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.views.state import state_text
 
-        del paint, width
         return state_text(self.state, self.records)
 
 
@@ -102,11 +100,9 @@ class StateHistory(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.views.state import history
 
-        del paint, width
         return history(self.current, self.states)
 
     def messages(self, paint: Paint) -> str:
-        del paint
         if self.current is None or self.current.serial <= 1 or self.earlier:
             return ""
         return "Earlier states are not kept here: turn on the bucket's object versioning to keep them."
@@ -133,7 +129,6 @@ class StateFile(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.serialization.statefile import dumps
 
-        del paint, width
         return dumps(self.state).removesuffix("\n")
 
     @property

@@ -51,11 +51,9 @@ class StateMoved(StateChange):
         return {"type": "mv", "source": str(self.source), "target": str(self.target)}
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return f"Moved {self.source} to {self.target}."
 
     def messages(self, paint: Paint) -> str:
-        del paint
         if self.source.replica is not None:
             return ""
         target = self.target
@@ -79,13 +77,11 @@ class StatePushed(StateChange):
         return {"type": "push", "deployment": self.deployment, "is_changed": self.is_changed, "forgotten": names}
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return f"The state of {self.deployment} {'was written' if self.is_changed else 'is already the same'}."
 
     def messages(self, paint: Paint) -> str:
         from tpudeploy.reconcile.request_table import describe_request
 
-        del paint
         if not self.untracked:
             return ""
         attempts = "".join(f"\n  {describe_request(attempt, self.at)}" for attempt in self.untracked)
@@ -106,7 +102,6 @@ class StateRemoved(StateChange):
         return {"type": "rm", "changes": rows, "is_dry_run": self.is_dry_run}
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         if not self.is_dry_run:
             return "\n".join(_removed_text(state, len(self.changes[name])) for name, state in self.remaining.items())
         warning = "These slices will be removed from the state, not deleted. They continue to run and to be billed:"

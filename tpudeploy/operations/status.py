@@ -76,7 +76,6 @@ class Status(Result):
         from tpudeploy.verify.view import details
         from tpudeploy.views.status import status as view
 
-        del width
         texts = [view(self.deployments, paint, emulated=self.emulated)]
         texts += [f"\n{details(each, paint)}" for each in self.details or ()]
         if self.timelines is not None:

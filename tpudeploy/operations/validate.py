@@ -50,7 +50,6 @@ class Validation(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.domain.excerpt import describe_diagnostics
 
-        del width
         lines = []
         for each in self.profiles:
             lines += [describe_diagnostics(each.diagnostics, paint.styled)] if each.diagnostics else []

@@ -50,7 +50,6 @@ class Verified(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.verify.view import verify as view
 
-        del width
         return view(self.verification, paint)
 
 

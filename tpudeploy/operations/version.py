@@ -21,7 +21,6 @@ class Version(Result):
     vllm: str
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        del paint, width
         return f"tpudeploy {self.tpudeploy} (flags of vLLM {self.vllm})"
 
 
@@ -30,7 +29,6 @@ def version(workspace: Workspace | None) -> Version:
     from tpudeploy.catalog.flags import VLLM_VERSION
     from tpudeploy.version import VERSION
 
-    del workspace
     return Version(tpudeploy=VERSION, vllm=VLLM_VERSION)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tpudeploy.domain.benchmark import Run
     from tpudeploy.loading import Profile
-    from tpudeploy.operations.benchmark_run import BenchmarkRun
+    from tpudeploy.operations.benchmark_runs import BenchmarkRun
     from tpudeploy.workspace import Workspace
 
 _KEY = "VLLM_API_KEY"

@@ -1,14 +1,15 @@
-"""Store the plans that a server showed, so that exactly the shown plan can be applied by its id.
+"""Store what a server showed, so that exactly that can be carried out by its id: plans, and other entries.
 
 Why: decision 40 in docs/decisions.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
 
-from tpudeploy.cli.mcp.store import EntryStore
 from tpudeploy.domain.errors import Unapproved
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Plan
@@ -17,6 +18,38 @@ from tpudeploy.planning.approval import plan_print
 # Actions that interrupt no client: an update only releases leftovers of an earlier run, which do not serve. Any other
 # action, including future ones, needs approval.
 _HARMLESS = {Action.NO_OP, Action.CREATE, Action.UPDATE}
+_MAX_ENTRIES = 50  # entries that are kept; older ones are dropped
+
+
+class HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=HasId)
+
+
+class EntryStore(Generic[T]):
+    """A store of the latest entries by id. Several threads may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: dict[str, T] = {}
+        self._count = 0
+
+    def keep(self, make: Callable[[int], T]) -> T:
+        """Store and return the entry that `make` creates from its number, counted from 1."""
+        with self._lock:
+            self._count += 1
+            entry = make(self._count)
+            self._entries[entry.id] = entry
+            if len(self._entries) > _MAX_ENTRIES:
+                del self._entries[next(iter(self._entries))]
+            return entry
+
+    def get(self, id_: str) -> T | None:
+        with self._lock:
+            return self._entries.get(id_)
 
 
 @frozen

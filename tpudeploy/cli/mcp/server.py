@@ -9,10 +9,9 @@ from inspect import cleandoc
 from mcp.server.mcpserver import MCPServer
 
 from tpudeploy.cli.mcp import resources
-from tpudeploy.cli.mcp.answering import as_tool_result
 from tpudeploy.cli.mcp.operation_tool import HINTS
 from tpudeploy.cli.mcp.session import Session
-from tpudeploy.cli.mcp.strict import StrictTool
+from tpudeploy.cli.mcp.strict import StrictTool, as_tool_result
 from tpudeploy.cli.mcp.tools import READING, WRITING, Tool
 from tpudeploy.version import VERSION
 

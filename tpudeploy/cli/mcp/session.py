@@ -7,10 +7,9 @@ from typing import Any
 from mcp.server.mcpserver import Context
 
 from tpudeploy.ab_test.turns import Proposal
-from tpudeploy.cli.mcp.operations import Operations
-from tpudeploy.cli.mcp.plans import Plans
+from tpudeploy.cli.mcp.operation import Operations
+from tpudeploy.cli.mcp.plans import EntryStore, Plans
 from tpudeploy.cli.mcp.project import Project
-from tpudeploy.cli.mcp.store import EntryStore
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.operations.ab_test import Arms
 

@@ -1,17 +1,47 @@
-"""Define a tool that rejects unknown arguments, which would otherwise be ignored silently."""
+"""Define a tool that rejects unknown arguments, and answers with its document or with an error that says what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+import json
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import signature
+from typing import Annotated, Any, ParamSpec, Self
 
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import ToolAnnotations
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
 from tpudeploy.catalog import closest
-from tpudeploy.cli.mcp.answering import error_result
-from tpudeploy.domain.errors import UsageError
+from tpudeploy.cli.documents import Document
+from tpudeploy.cli.mcp.answers import Answer
+from tpudeploy.domain.errors import TpudeployError, UsageError
+from tpudeploy.views import jsonl
+
+P = ParamSpec("P")
+
+
+def as_tool_result(tool: Callable[P, Document], shape: type[Answer]) -> Callable[P, CallToolResult]:
+    """Return the tool with its document as JSON of that shape, and with our errors as tool errors."""
+
+    @wraps(tool)
+    def answer(*args: P.args, **kwargs: P.kwargs) -> CallToolResult:
+        try:
+            text = json.dumps(tool(*args, **kwargs), ensure_ascii=False)
+        except TpudeployError as error:
+            return error_result(error)
+        return CallToolResult(content=[TextContent(text=text)], structured_content=json.loads(text))
+
+    # The SDK makes the schemas of a tool from its signature.
+    annotation = Annotated[CallToolResult, shape]
+    answer.__signature__ = signature(tool, eval_str=True).replace(return_annotation=annotation)  # type: ignore[attr-defined]  # what `inspect` looks for
+    return answer
+
+
+def error_result(error: TpudeployError) -> CallToolResult:
+    """Return an error as text, and as the document that `--json` prints for it."""
+    tree = json.loads(jsonl.error(error))
+    return CallToolResult(content=[TextContent(text=str(error))], structured_content=tree, is_error=True)
 
 
 class StrictTool(Tool):

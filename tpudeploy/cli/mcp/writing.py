@@ -7,18 +7,25 @@ make another one; and the SDK asks a person through a parameter, `approval`, whi
 
 from __future__ import annotations
 
+import json
+from threading import Lock
 from typing import Annotated, Literal
 
 from mcp.server.mcpserver import ElicitationResult, Resolve
 from pydantic import Field
 
 from tpudeploy.cli import documents
-from tpudeploy.cli.mcp.applying import apply_in_background
 from tpudeploy.cli.mcp.consent import Consent, consent, consent_to_report, may_reset, require, require_yes
-from tpudeploy.cli.mcp.session import Call, session
+from tpudeploy.cli.mcp.operation import EmitEvent, Operation, Outcome
+from tpudeploy.cli.mcp.plans import StoredPlan
+from tpudeploy.cli.mcp.session import Call, Session, session
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.events import ChangeStarted, Event
 from tpudeploy.domain.plan import Mode
 from tpudeploy.operations import operation as row
+from tpudeploy.ports import Emit
+from tpudeploy.views import jsonl
+from tpudeploy.views.events import Repeats
 
 PlanId = Annotated[str, Field(description="the plan_id that the tool plan returned")]
 OperationId = Annotated[str | None, Field(description="of apply, destroy, bench or ab; none for the last")]
@@ -27,6 +34,7 @@ ReportApproval = Annotated[ElicitationResult[Consent], Resolve(consent_to_report
 _APPLY = row("apply")
 _REPORT_HOST = row("report_host")
 _LONGEST = 50.0  # seconds: clients give up on a call after a minute
+_FOR_THE_START = 15.0  # seconds in which a stale plan is detected, or the first change starts
 
 
 def apply(
@@ -95,3 +103,42 @@ def cancel(ctx: Call, operation_id: OperationId = None) -> documents.Document:
     cancelled = session(ctx).operations.find(operation_id)
     cancelled.stop()
     return cancelled.document()
+
+
+def apply_in_background(
+    session: Session,
+    stored: StoredPlan,
+    *,
+    does: str,
+    wait: str = "serving",
+    timeout: float | None = None,
+    reset: bool = False,
+) -> Operation:
+    """Start to apply a plan; the options are those of `Workspace.apply`.
+
+    Raise what `Workspace.apply` raises before it starts, and `errors.StateLocked` as `Operations.begin`.
+    """
+    clock = session.project.clock()
+
+    def work(tell: EmitEvent) -> Outcome:
+        opening = session.project.workspace(stored.paths, backend=stored.plan.backend, clock=clock)
+        with opening as workspace:
+            report = workspace.apply(
+                stored.plan, on_event=_event_callback(tell), wait=wait, timeout=timeout, reset=reset
+            )
+        return Outcome(document=report.to_dict(), error=report.error)
+
+    about = {"does": does, "plan_id": stored.id}
+    return session.operations.begin(work, about=about, names=stored.names, stop=clock.stop, moment=_FOR_THE_START)
+
+
+def _event_callback(tell: EmitEvent) -> Emit:
+    """Return a callback for `on_event` that omits repeated events, as for people."""
+    lock, repeats = Lock(), Repeats()
+
+    def hear(event: Event) -> None:
+        with lock:
+            if repeats.is_new(event):
+                tell(json.loads(jsonl.line(event)), begins=isinstance(event, ChangeStarted))
+
+    return hear
