@@ -20,9 +20,9 @@ DOCUMENTS = (
     "README.md",
     "CONTRIBUTING.md",
     "ARCHITECTURE.md",
-    "docs/decisions.md",
     "CHANGELOG.md",
     "profiles/README.md",
+    *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
 )
 _BLOCK = re.compile(r"^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")

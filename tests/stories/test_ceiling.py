@@ -1,4 +1,4 @@
-"""What may be billed at one time: a plan, a status and README name the ceiling, not the price of one slice."""
+"""What may be billed at one time: a plan and a status name the ceiling, not the price of one slice."""
 
 from __future__ import annotations
 

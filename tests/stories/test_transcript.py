@@ -1,4 +1,4 @@
-"""The day in README: plan, apply, drift and replace, as they are printed today. UPDATE_GOLDEN=1 writes it there anew."""
+"""docs/daily-work.md shows plan, apply, drift and replace as they are printed today. UPDATE_GOLDEN=1 rewrites it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from command_line import CommandLine, Open
 from goldens import hold, lasting
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs/daily-work.md"
 _BLOCK = re.compile(r"(?<=^```console\n)\$ tpudeploy plan -out.*?(?=^```$)", re.MULTILINE | re.DOTALL)
 _GAPS = re.compile(r"\n{3,}")
 PROFILE = """\
@@ -32,18 +32,18 @@ placement:
 """
 
 
-@pytest.mark.instant("README shows a short day: a boot that lasts fills it with its phases")
-def test_the_transcript_in_readme_is_what_is_printed(cli: Open) -> None:
+@pytest.mark.instant("the page shows a short day: a boot that lasts fills it with its phases")
+def test_the_transcript_of_daily_work_is_what_is_printed(cli: Open) -> None:
     at: CommandLine = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     at.write(PROFILE)
     answer = [_transcript(at, "plan -out monday.plan gemma.yaml"), _transcript(at, "apply monday.plan")]
     (node,) = at.emulator._cloud.nodes.values()
     node.spec = {**node.spec, "labels": {**node.spec["labels"], "team": "ads"}}
     answer += [_transcript(at, "drift gemma.yaml"), _transcript(at, "plan gemma.yaml --set tpu.type=v6e-4")]
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     transcript = lasting("".join(answer), at.folder).rstrip() + "\n"
-    hold(README, _BLOCK.sub(lambda _: transcript, text, count=1))
-    assert transcript in README.read_text(encoding="utf-8")
+    hold(PAGE, _BLOCK.sub(lambda _: transcript, text, count=1))
+    assert transcript in PAGE.read_text(encoding="utf-8")
 
 
 def _transcript(at: CommandLine, line: str) -> str:
