@@ -113,7 +113,7 @@ PUBLISHED: tuple[tuple[str, Code, str, Remedy, Scope], ...] = (
         Scope.PROJECT,
     ),
     ("Maximum number of CreateNode requests per minute", Code.RESOURCE_EXHAUSTED, "rate-limit", LOOK, Scope.PROJECT),
-    ("IN_USE_ADDRESSES limit (8)", Code.RESOURCE_EXHAUSTED, "address-quota", DROP, Scope.REGION),
+    ("IN_USE_ADDRESSES limit (8)", Code.RESOURCE_EXHAUSTED, "address-quota", DROP, Scope.REGION_RESOURCES),
     (
         f'{BAD} The requested zone "asia-northeast1-a" is not supported. [EID: 0x3f]',
         Code.INVALID_ARGUMENT,

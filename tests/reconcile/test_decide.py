@@ -756,6 +756,10 @@ def limited(*, hours_ago: float, **fields: Any) -> Attempt:
     return serving(A, minutes_ago=hours_ago * 60, **{"spec": RUN, **fields})
 
 
+# Every place of `places(A, B)` refuses for longer than two hours.
+CLOSED = [refused(A, lasts=121, scope=Scope.REGION_RESOURCES)]
+
+
 def renewing(*views: View, **fields: Any) -> World:
     target = places(A, B, lifecycle={"renew": True}, attributes={"placement.max_run_duration": "10h"})
     return world(*views, target=target, **fields)
@@ -783,6 +787,11 @@ RENEW = Renew(replica=REPLICA, name=f"slice-{A}")
             renewing(answers(limited(hours_ago=9, is_ending=True))),
             (request(A), request(B)),
             id="the successor is requested beside it",
+        ),
+        pytest.param(
+            renewing(answers(limited(hours_ago=9, is_ending=True)), refusals=CLOSED),
+            (wait("UP"),),
+            id="where no place takes a successor, its end is waited for",
         ),
         pytest.param(
             renewing(answers(limited(hours_ago=9, is_ending=True)), boots(booting(B, spec=RUN))),
@@ -824,6 +833,40 @@ GONE_SOON = f"for slice-{A} to be gone"
 def larger(zone: Zone = B, **fields: Any) -> Attempt:
     """Return a slice that is what the profile asks for now."""
     return booting(zone, spec=LARGER, **fields)
+
+
+@pytest.mark.parametrize(
+    ("views", "refusals", "advice"),
+    [
+        pytest.param(
+            [answers(serving())],
+            CLOSED,
+            f"slice-{A}, which is kept, uses a part of that quota: lifecycle.replace: destroy-before-create deletes it "
+            "first. Nothing serves until the new slice does.\n",
+            id="a quota that the slice fills",
+        ),
+        pytest.param([answers(serving(C))], CLOSED, "", id="a quota of another region"),
+        pytest.param([answers(serving())], [refused(A, lasts=121, scope=Scope.REGION)], "", id="no quota"),
+    ],
+)
+def test_a_replacement_that_no_place_takes_ends_the_run_and_keeps_the_slice(
+    views: Sequence[View], refusals: Sequence[Refused], advice: str
+) -> None:
+    (step,) = steps(world(*views, target=REPLACED, refusals=refusals))
+    assert isinstance(step, GiveUp)
+    assert step.error.message == "All allowed zones refused the request, and retrying will not help."
+    first, _, rest = step.error.hint.partition("\n")
+    assert first == f"{A}, spot: {A} is full."
+    assert rest == (
+        f"{advice}Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again."
+    )
+
+
+def test_a_replacement_that_no_place_takes_waits_for_a_request_of_ours_that_leaves() -> None:
+    leaves = shows(releasing(B, spec=LARGER), Phase.LEAVING)
+    assert steps(world(answers(serving()), leaves, target=REPLACED, refusals=CLOSED)) == (
+        wait(f"for slice-{B} to be gone (LEAVING)"),
+    )
 
 
 @pytest.mark.parametrize(

@@ -31,16 +31,18 @@ from reconcile.cases import (
 
 from tpudeploy.domain.deployment import Place, Provisioning
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
-from tpudeploy.domain.state import Attempt, Refused
+from tpudeploy.domain.state import Attempt, Refused, State
 from tpudeploy.reconcile.refusals import (
     add_refusal,
     chips_counted_against,
     chips_of,
     closes,
     covers,
+    frees,
     places_not_stopped,
     places_we_filled,
     standing_refusals,
+    without_freed_refusals,
 )
 
 PLACES = {Place(zone, model) for zone in (A, B, C) for model in Provisioning}
@@ -54,6 +56,12 @@ QUOTAS = (Scope.ZONE_QUOTA, Scope.REGION_QUOTA)
         pytest.param(Scope.PAIR, SPOT, {Place(A, SPOT)}, id="a place: itself"),
         pytest.param(Scope.ZONE, SPOT, {Place(A, p) for p in Provisioning}, id="a zone: each model in it"),
         pytest.param(Scope.REGION, SPOT, {Place(z, p) for z in (A, B) for p in Provisioning}, id="a region: its zones"),
+        pytest.param(
+            Scope.REGION_RESOURCES,
+            SPOT,
+            {Place(z, p) for z in (A, B) for p in Provisioning},
+            id="a region's disks and addresses: its zones",
+        ),
         pytest.param(Scope.PROJECT, SPOT, PLACES, id="the project: everything"),
         pytest.param(
             Scope.ZONE_QUOTA, SPOT, {Place(A, SPOT), Place(A, FLEX)}, id="a zone's preemptible quota, by spot"
@@ -321,3 +329,31 @@ def test_what_is_kept_of_a_refusal() -> None:
         zones_available=(C,),
     )
     assert not after(refusal())[0].stops
+
+
+@pytest.mark.parametrize(
+    ("gone", "scope", "is_free"),
+    [
+        pytest.param(granted(B), Scope.REGION_RESOURCES, True, id="a slice of that region had a disk and an address"),
+        pytest.param(
+            granted(A, FLEX, backend=INSTANCES), Scope.REGION_RESOURCES, True, id="and so had one at the other API"
+        ),
+        pytest.param(
+            attempt(A, provisioning_at=NOW - 60), Scope.REGION_RESOURCES, True, id="and one whose landing failed"
+        ),
+        pytest.param(granted(C), Scope.REGION_RESOURCES, False, id="a slice of another region"),
+        pytest.param(attempt(A), Scope.REGION_RESOURCES, False, id="a request that was never granted"),
+        pytest.param(granted(A), Scope.REGION, False, id="a region that is closed for another reason"),
+        pytest.param(granted(A), Scope.REGION_QUOTA, False, id="a quota of chips, which counts them itself"),
+    ],
+)
+def test_a_slice_that_is_gone_makes_room_for_its_disk_and_address(gone: Attempt, scope: Scope, is_free: bool) -> None:
+    full, other = refused(A, scope=scope), refused(C, kind="stockout")
+    state = State(
+        deployment="gemma",
+        lineage="",
+        records=(record(refusals=[full, other]), record(index=1, refusals=[other]), record(index=2, refusals=[full])),
+    )
+    rest = [one.refusals for one in without_freed_refusals(state, gone).records]
+    assert rest == ([(other,), (other,), ()] if is_free else [(full, other), (other,), (full,)])
+    assert frees(gone, full) is is_free

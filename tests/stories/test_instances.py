@@ -71,6 +71,40 @@ def test_a_region_without_quota_of_disks_is_left_for_another(cli: Open, scenario
     assert at.run("destroy", "-auto-approve", profile).code == 0
 
 
+def test_a_quota_of_disks_that_our_own_slice_fills_is_open_again_once_that_is_deleted(cli: Open) -> None:
+    full = {"fault": "stockout", "zone": "europe-*"}
+    at = cli(nodes="simulated", project={"hyperdisk_gb": {"us-east5": 250}}, trouble=[full])
+    text = INSTANCE.replace("us-east5-b, ", "")
+    old = applied(at, text)
+    larger = text.replace("v6e-1", "v6e-4")
+    # The new slice has no room beside the old one, and the only other region is full.
+    waiting = at.run("apply", "-auto-approve", at.write(larger), "-timeout", "5m")
+    assert waiting.code == 12, waiting.all
+    assert at.requested_zones()[:2] == ["us-east5-a", "us-east5-a"]
+    assert list(at.slices.values()) == ["RUNNING"]
+    assert old == at.write(larger + "lifecycle: {replace: destroy-before-create}\n")
+    replaced = at.run("apply", "-auto-approve", old, "-timeout", "1h")
+    assert replaced.code == 0, replaced.all
+    assert at.requested_zones()[-1] == "us-east5-a"
+    assert list(at.slices.values()) == ["RUNNING"]
+
+
+def test_a_replacement_that_no_place_can_hold_ends_at_once_and_the_old_slice_serves_on(cli: Open) -> None:
+    at = cli(nodes="simulated", project={"hyperdisk_gb": {"us-east5": 250}})
+    text = INSTANCE.replace(", europe-west4-a", "")
+    applied(at, text)
+    (name,) = at.slices
+    began = at.clock.now()
+    result = at.run("apply", "-auto-approve", at.write(text.replace("v6e-1", "v6e-4")))
+    assert result.code == 1, result.all
+    assert at.clock.now() - began < 300
+    assert "Quota 'HDB_TOTAL_GB' exceeded" in result.err
+    assert f"{name}, which is kept, uses a part of that quota: lifecycle.replace: destroy-before-create" in result.words
+    assert at.slices == {name: "RUNNING"}
+    # The profile as it was is what runs.
+    assert at.run("plan", at.write(text), "-detailed-exitcode").code == 0
+
+
 @pytest.mark.parametrize("fault", ["type-unsupported", "model-unsupported"], ids=["in the reply", "in the operation"])
 @pytest.mark.parametrize(
     ("words", "hint"),

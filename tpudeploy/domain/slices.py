@@ -63,7 +63,7 @@ class Scope(StrEnum):
     """The scope of a refusal: this pair of zone and provisioning model, the zone, its region, or the project.
 
     The quotas are those of the pool that this provisioning model uses (reconcile/placement.py), in the zone or its
-    region.
+    region. The resources of a region are what every slice needs there beside chips: a disk, an external address.
     """
 
     PAIR = "pair"
@@ -71,6 +71,7 @@ class Scope(StrEnum):
     ZONE_QUOTA = "zone quota"
     REGION = "region"
     REGION_QUOTA = "region quota"
+    REGION_RESOURCES = "region resources"
     PROJECT = "project"
 
 

@@ -13,7 +13,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.life import DeletionNamed, DrainBegan, DrainEnded, ReleaseBegan, ReleaseWithdrawn, ServerStopped
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Refusal, Remedy
-from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, Refused
+from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, Refused, State
 from tpudeploy.engine.about import About, about, not_granted
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.session import Session
@@ -23,7 +23,7 @@ from tpudeploy.node.request import boot_metadata, slice_request
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import REFUSED
 from tpudeploy.reconcile.desired import desired_attributes
-from tpudeploy.reconcile.refusals import add_refusal
+from tpudeploy.reconcile.refusals import add_refusal, without_freed_refusals
 
 
 class StepExecutor:
@@ -253,28 +253,28 @@ class StepExecutor:
         return attempt
 
     def _save(self, replica: int, attempt: Attempt, refusal: Refusal | None = None) -> None:
-        record = self._session.state.record(replica).with_attempt(attempt)
-        self._save_record(record, attempt, refusal)
+        state = self._session.state
+        self._save_record(state, state.record(replica).with_attempt(attempt), attempt, refusal)
 
     def _drop(self, replica: int, attempt: Attempt, refusal: Refusal | None) -> None:
-        record = self._session.state.record(replica).without(attempt.name)
-        self._save_record(record, attempt, refusal)
+        state = without_freed_refusals(self._session.state, attempt)
+        record = state.record(replica).without(attempt.name)
+        self._save_record(state, record, attempt, refusal)
 
-    def _save_record(self, record: Record, attempt: Attempt, refusal: Refusal | None) -> None:
+    def _save_record(self, state: State, record: Record, attempt: Attempt, refusal: Refusal | None) -> None:
         if refusal is not None:
-            record = replace(record, refusals=self._refusals_with(record.index, attempt, refusal))
-        self._session.save(self._session.state.with_record(record))
+            record = replace(record, refusals=self._refusals_with(record, attempt, refusal))
+        self._session.save(state.with_record(record))
 
-    def _refusals_with(self, replica: int, attempt: Attempt, refusal: Refusal) -> tuple[Refused, ...]:
+    def _refusals_with(self, record: Record, attempt: Attempt, refusal: Refusal) -> tuple[Refused, ...]:
         """Return the replica's refusals with this one, and report it."""
         now = self._world.clock.now()
         self._history.add_refusal(attempt, refusal)
-        record = self._session.state.record(replica)
         others = [other for other in record.attempts if other.name != attempt.name]
         refusals = add_refusal(
             record.refusals, attempt, refusal, own_attempts=others, now=now, patience=self._world.patience
         )
-        where = address(self._session.state.deployment, replica)
+        where = address(self._session.state.deployment, record.index)
         self._world.emit(not_granted(attempt, where, refusal, refusals[-1], at=now))
         return refusals
 

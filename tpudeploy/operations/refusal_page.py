@@ -25,6 +25,7 @@ _SCOPES: Mapping[Scope, str] = {
     Scope.ZONE_QUOTA: "in the zone under a model that draws from this quota",
     Scope.REGION: "in the region",
     Scope.REGION_QUOTA: "in the region under a model that draws from this quota",
+    Scope.REGION_RESOURCES: "in the region, unless a slice of yours there is deleted",
     Scope.PROJECT: "anywhere in the project",
 }
 _NAMED_BY_TEXT = "in the zone or region that the text names under a model that draws from this quota"

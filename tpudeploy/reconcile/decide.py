@@ -21,7 +21,7 @@ from tpudeploy.domain.deployment import Candidate, Deployment, Place
 from tpudeploy.domain.errors import Denied, ServingError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import Phase
-from tpudeploy.domain.state import Attempt, Record
+from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Reclaim, Release, Renew, Request, Step, Wait
 from tpudeploy.node.fingerprint import slice_print
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
@@ -36,7 +36,7 @@ from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.failed_landings import LASTING, doubtful_places
 from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_opening, next_places
 from tpudeploy.reconcile.preference import preference_key
-from tpudeploy.reconcile.refusals import places_not_stopped, standing_refusals
+from tpudeploy.reconcile.refusals import frees, places_not_stopped, standing_refusals
 from tpudeploy.reconcile.rollout import ServerStatus, serve
 
 
@@ -377,9 +377,12 @@ def _hunt(replica: _Replica, *, beside: tuple[Attempt, ...] = ()) -> Iterator[St
     denied = _denied(replica)
     if denied is None:
         yield from _request_places(replica, kept, beside, most)
-    elif replica.remaining:
-        # A run ends only once Google can neither grant nor bill anything of it.
-        yield _wait_for(replica.record, replica.remaining[0], replica.context)
+        return
+    # A run ends only once Google can neither grant nor bill anything of it. What was to be replaced is kept: it is
+    # waited for only where its run ends soon, because that makes room.
+    unsettled = [each for each in replica.remaining if each not in replica.outdated or each.attempt.is_ending]
+    if unsettled:
+        yield _wait_for(replica.record, unsettled[0], replica.context)
     else:
         yield GiveUp(replica=replica.index, error=denied)
 
@@ -423,9 +426,20 @@ def _denied(replica: _Replica) -> Denied | None:
         next_step = (
             "Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again."
         )
-        hint = f"{answers}\n{next_step}"
+        hint = f"{answers}\n{_room_after_deletion(replica, refusals)}{next_step}"
         return Denied("All allowed zones refused the request, and retrying will not help.", hint=hint)
     return None
+
+
+def _room_after_deletion(replica: _Replica, refusals: Iterable[Refused]) -> str:
+    """Return the advice, as a line, to delete what is to be replaced first, where that makes room; else ""."""
+    names = [each.attempt.name for each in replica.outdated if any(frees(each.attempt, r) for r in refusals)]
+    if not names:
+        return ""
+    return (
+        f"{names[0]}, which is kept, uses a part of that quota: lifecycle.replace: destroy-before-create deletes it "
+        "first. Nothing serves until the new slice does.\n"
+    )
 
 
 def _request_places(

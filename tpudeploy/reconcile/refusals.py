@@ -13,7 +13,7 @@ from tpudeploy.domain.deployment import Candidate, Place
 from tpudeploy.domain.facts import POOLS
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
-from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.domain.state import Attempt, Record, Refused, State
 from tpudeploy.reconcile.failed_landings import effective_refusals, hold_seconds, is_failed_landing, makes_doubtful
 
 # The kind of a refusal without words: the request was not answered, and created nothing.
@@ -46,7 +46,7 @@ def covers(refused: Refused, where: Candidate | Attempt) -> bool:
             return refused.zone == where.zone
         case Scope.ZONE_QUOTA:
             return refused.zone == where.zone and shares_pool
-        case Scope.REGION:
+        case Scope.REGION | Scope.REGION_RESOURCES:
             return refused.zone.region == where.zone.region
         case Scope.REGION_QUOTA:
             return refused.zone.region == where.zone.region and shares_pool
@@ -90,6 +90,24 @@ def places_not_stopped(candidates: Iterable[Candidate], refusals: Collection[Ref
     """Return the candidates at the APIs that no refusal stops until a person acts."""
     stopped_backends = {refused.backend for refused in refusals if refused.stops}
     return tuple(candidate for candidate in candidates if candidate.backend not in stopped_backends)
+
+
+def frees(gone: Attempt, refused: Refused) -> bool:
+    """Return whether the deletion of a slice of ours makes room in a quota of disks or addresses that was full.
+
+    Its disk and its address are free again, for whichever API. A request that was never granted had neither.
+    """
+    had_machine = gone.provisioning_at is not None or gone.granted_at is not None
+    return had_machine and refused.scope is Scope.REGION_RESOURCES and refused.zone.region == gone.zone.region
+
+
+def without_freed_refusals(state: State, gone: Attempt) -> State:
+    """Return `state` without the refusals, of any replica, for which a slice that is gone has made room."""
+    for record in state.records:
+        refusals = tuple(refused for refused in record.refusals if not frees(gone, refused))
+        if refusals != record.refusals:
+            state = state.with_record(replace(record, refusals=refusals))
+    return state
 
 
 def places_we_filled(record: Record) -> frozenset[Place]:

@@ -33,7 +33,7 @@ ROWS: tuple[Verdict, ...] = (
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.FAILED,),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.REGION,
+        scope=Scope.REGION_RESOURCES,
         holds=24 * HOURS,
         hint="Each VM needs one. Set placement.network.external_ip: false (the subnetwork then needs Private Google "
         "Access), or request more quota.",
@@ -49,7 +49,7 @@ ROWS: tuple[Verdict, ...] = (
         code=Code.PERMISSION_DENIED,
         layers=(Layer.REPLY, Layer.CREATE),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.REGION,
+        scope=Scope.REGION_RESOURCES,
         holds=24 * HOURS,
         hint="An instance needs a hyperdisk of tpu.boot_disk_size. Make it smaller, or ask for more quota.",
         examples=("Quota 'HDB_TOTAL_GB' exceeded. Limit: 500.0 in region us-east5.",),
