@@ -115,7 +115,7 @@ def test_one_bad_zone_is_left_or_looked_at_again_or_stops_the_run_as_its_row_say
 
 def _beyond(row: Verdict) -> str:
     """The next place that the row does not speak of. Where a text decides, the emulator's names the region."""
-    return ELSEWHERE if row.scope in {Scope.REGION, None} else B
+    return ELSEWHERE if row.scope in {Scope.REGION, Scope.REGION_RESOURCES, None} else B
 
 
 def _stands_alone(at: CommandLine) -> bool:
