@@ -92,19 +92,19 @@ def places_not_stopped(candidates: Iterable[Candidate], refusals: Collection[Ref
     return tuple(candidate for candidate in candidates if candidate.backend not in stopped_backends)
 
 
-def frees(gone: Attempt, refused: Refused) -> bool:
+def frees(attempt: Attempt, refused: Refused) -> bool:
     """Return whether the deletion of a slice of ours makes room in a quota of disks or addresses that was full.
 
     Its disk and its address are free again, for whichever API. A request that was never granted had neither.
     """
-    had_machine = gone.provisioning_at is not None or gone.granted_at is not None
-    return had_machine and refused.scope is Scope.REGION_RESOURCES and refused.zone.region == gone.zone.region
+    had_machine = attempt.provisioning_at is not None or attempt.granted_at is not None
+    return had_machine and refused.scope is Scope.REGION_RESOURCES and refused.zone.region == attempt.zone.region
 
 
-def without_freed_refusals(state: State, gone: Attempt) -> State:
+def without_freed_refusals(state: State, attempt: Attempt) -> State:
     """Return `state` without the refusals, of any replica, for which a slice that is gone has made room."""
     for record in state.records:
-        refusals = tuple(refused for refused in record.refusals if not frees(gone, refused))
+        refusals = tuple(refused for refused in record.refusals if not frees(attempt, refused))
         if refusals != record.refusals:
             state = state.with_record(replace(record, refusals=refusals))
     return state
