@@ -13,13 +13,13 @@ from tpudeploy.domain.accuracy import Paired
 TRIALS = 2000
 
 
-def drawn(seed: int, questions: int, *, lost: float, gained: float) -> Iterator[Paired]:
+def drawn(seed: int, questions: int, *, fall_share: float, gained: float) -> Iterator[Paired]:
     """Comparisons of two servers of which questions are lost and gained with these chances."""
     dice = random.Random(seed)
     for _ in range(TRIALS):
         rolls = [dice.random() for _ in range(questions)]
-        fell = sum(roll < lost for roll in rolls)
-        rose = sum(lost <= roll < lost + gained for roll in rolls)
+        fell = sum(roll < fall_share for roll in rolls)
+        rose = sum(fall_share <= roll < fall_share + gained for roll in rolls)
         yield Paired(both=questions - fell - rose, lost=fell, gained=rose, neither=0)
 
 
@@ -44,7 +44,7 @@ def test_thousands_of_changed_questions_have_a_chance_too() -> None:
 
 @pytest.mark.parametrize(("questions", "changed"), [(100, 0.1), (400, 0.04), (400, 0.1), (1319, 0.1)])
 def test_where_nothing_fell_it_seldom_says_so(questions: int, changed: float) -> None:
-    alarms = sum(p_value(paired) <= ALPHA for paired in drawn(1, questions, lost=changed / 2, gained=changed / 2))
+    alarms = sum(p_value(paired) <= ALPHA for paired in drawn(1, questions, fall_share=changed / 2, gained=changed / 2))
     assert alarms / TRIALS <= ALPHA + 0.01  # an exact test keeps it; 0.01 is twice the error of so many trials
 
 
@@ -53,8 +53,8 @@ def test_where_nothing_fell_it_seldom_says_so(questions: int, changed: float) ->
     [(400, 0.1, 0.03), (690, 0.1, 0.03), (1319, 0.1, 0.02), (1540, 0.1, 0.02), (400, 0.05, 0.05), (800, 0.2, 0.04)],
 )
 def test_the_power_that_it_claims_it_has(questions: int, changed: float, fall: float) -> None:
-    lost, gained = (changed + fall) / 2, (changed - fall) / 2
-    detections = sum(p_value(paired) <= ALPHA for paired in drawn(2, questions, lost=lost, gained=gained))
+    fall_share, gained = (changed + fall) / 2, (changed - fall) / 2
+    detections = sum(p_value(paired) <= ALPHA for paired in drawn(2, questions, fall_share=fall_share, gained=gained))
     claimed = power(questions, changed=changed, fall=fall)
     assert claimed - 0.025 <= detections / TRIALS <= claimed + 0.06  # the approximation is on the careful side
 
@@ -74,8 +74,8 @@ def test_two_that_answer_alike_are_still_compared_by_what_would_have_to_change()
     assert largest_fall(Paired(both=400, lost=0, gained=0, neither=0)) == pytest.approx(0.0041, abs=1e-4)
 
 
-@pytest.mark.parametrize(("lost", "gained"), [(0.05, 0.05), (0.07, 0.03), (0.01, 0.01)])
-def test_what_cannot_be_excluded_is_seldom_less_than_what_is(lost: float, gained: float) -> None:
-    true = lost - gained
-    covered = sum(largest_fall(paired) >= true for paired in drawn(3, 400, lost=lost, gained=gained))
+@pytest.mark.parametrize(("fall_share", "gained"), [(0.05, 0.05), (0.07, 0.03), (0.01, 0.01)])
+def test_what_cannot_be_excluded_is_seldom_less_than_what_is(fall_share: float, gained: float) -> None:
+    true = fall_share - gained
+    covered = sum(largest_fall(paired) >= true for paired in drawn(3, 400, fall_share=fall_share, gained=gained))
     assert covered / TRIALS >= 0.93

@@ -89,7 +89,7 @@ class ComputeWorld(World):
                 raise
             return "ABSENT"
 
-    def done(self, begun: Mapping[str, Any]) -> dict[str, Any]:
+    def finish(self, begun: Mapping[str, Any]) -> dict[str, Any]:
         """An operation as it is now."""
         zone = str(begun["zone"]).rpartition("/")[2]
         call = self.compute.zoneOperations().get(project="p", zone=zone, operation=begun["name"])
@@ -98,7 +98,7 @@ class ComputeWorld(World):
 
     def error(self, begun: Mapping[str, Any]) -> dict[str, Any]:
         """The one error of an operation that is over."""
-        operation = self.done(begun)
+        operation = self.finish(begun)
         assert operation["status"] == "DONE", operation
         (row,) = operation["error"]["errors"]
         return dict(row)

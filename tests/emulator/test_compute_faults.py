@@ -137,10 +137,10 @@ def test_an_insert_s_operation_can_end_late_or_lie() -> None:
         late, lying = w.insert("a"), w.insert("b")
         w.until("RUNNING")
         w.until("RUNNING", "b")
-        assert w.done(late)["status"] == "RUNNING"
+        assert w.finish(late)["status"] == "RUNNING"
         assert w.error(lying)["code"] == "INTERNAL_ERROR"
         w.clock.sleep(500)
-        assert w.done(late)["status"] == "DONE"
+        assert w.finish(late)["status"] == "DONE"
         assert w.status("b") == "RUNNING"
 
 
@@ -151,7 +151,7 @@ def test_a_deletion_while_provisioning_can_be_taken_and_ignored(outcome: str, st
         w.until("PROVISIONING")
         operation = w.call("delete")
         w.clock.sleep(5)
-        finished = w.done(operation)
+        finished = w.finish(operation)
         assert (finished["status"], "error" in finished) == (status, outcome == "failed")
         w.until("RUNNING")
         w.call("delete")

@@ -15,7 +15,7 @@ def test_an_insert_s_operation_is_open_until_the_machine_runs() -> None:
         operation = w.insert()
         assert (operation["status"], operation["operationType"]) == ("PENDING", "insert")
         assert w.until("RUNNING") == ["ABSENT", "PROVISIONING", "STAGING", "RUNNING"]
-        finished = w.done(operation)
+        finished = w.finish(operation)
         assert (finished["status"], finished["progress"], "error" in finished) == ("DONE", 100, False)
         assert w.call("get")["id"] == finished["targetId"]
         assert w.emulator.live() == {"us-east5-b": {"a": "RUNNING"}}
@@ -62,7 +62,7 @@ def test_a_deleted_instance_stops_and_is_gone_and_its_name_is_free() -> None:
         operation = w.call("delete", requestId=ID)
         assert w.call("delete", requestId=ID)["name"] == operation["name"]
         assert w.until("ABSENT") == ["STOPPING", "ABSENT"]
-        assert w.done(operation)["status"] == "DONE"
+        assert w.finish(operation)["status"] == "DONE"
         with refused(404, "notFound"):
             w.call("delete")
         w.insert()
@@ -82,7 +82,7 @@ def test_operations_are_found_by_the_caller_s_request_id_and_by_their_target() -
         assert names_for(f'(targetLink="{operation["targetLink"]}")') == [operation["name"]]
         assert names_for("operationType=delete") == []
         with refused(404, "notFound"):
-            w.done({**operation, "name": "operation-other"})
+            w.finish({**operation, "name": "operation-other"})
 
 
 PARTS: dict[str, tuple[str, dict[str, Any], Any]] = {
@@ -106,7 +106,7 @@ def test_a_part_is_replaced_by_who_knows_its_fingerprint(method: str) -> None:
         fingerprints = {key: _fingerprint(w, field)}
         operations = [w.call(method, body={**change, **fingerprints}), w.call(method, body={**change, **fingerprints})]
         w.clock.sleep(10)
-        assert "error" not in w.done(operations[0])
+        assert "error" not in w.finish(operations[0])
         assert w.error(operations[1])["code"] == "CONDITION_NOT_MET"
         value = w.call("get")[field]
         assert value == change["labels"] if field == "labels" else value["items"] == change["items"]

@@ -24,10 +24,10 @@ def test_a_flex_start_insert_stays_open_while_its_instance_waits() -> None:
         operation = w.insert(model="FLEX_START")
         w.until("PENDING")
         w.clock.sleep(90)
-        assert w.done(operation)["status"] == "RUNNING"
+        assert w.finish(operation)["status"] == "RUNNING"
         assert w.emulator.billed() == ()
         assert w.until("RUNNING") == ["PENDING", "PROVISIONING", "STAGING", "RUNNING"]
-        assert w.done(operation)["status"] == "DONE"
+        assert w.finish(operation)["status"] == "DONE"
 
 
 def test_a_waiting_instance_may_not_be_visible_and_then_cannot_be_deleted() -> None:
@@ -39,7 +39,7 @@ def test_a_waiting_instance_may_not_be_visible_and_then_cannot_be_deleted() -> N
             w.call("delete")
         with refused(409, "alreadyExists"):
             w.insert(model="FLEX_START")
-        assert w.done(operation)["status"] == "RUNNING"
+        assert w.finish(operation)["status"] == "RUNNING"
         w.until("RUNNING")
 
 
@@ -52,7 +52,7 @@ def test_a_request_that_lapses_vanishes_with_or_without_an_error(has_error: bool
         assert w.status() == "PENDING"
         w.clock.sleep(1)
         assert w.status() == "ABSENT"
-        finished = w.done(operation)
+        finished = w.finish(operation)
         assert (finished["status"], "error" in finished) == ("DONE", has_error)
         assert w.emulator.live() == {}
 
@@ -81,7 +81,7 @@ def test_spot_learns_in_seconds_that_a_zone_is_full_and_where_else_to_ask() -> N
             "attachment": "",
             "zonesAvailable": "us-east5-a,us-east5-c",
         }
-        assert w.done(operation)["httpErrorStatusCode"] == 503
+        assert w.finish(operation)["httpErrorStatusCode"] == 503
         assert w.emulator.live() == {}
 
 
@@ -130,7 +130,7 @@ def test_a_preempted_instance_that_is_to_stop_stays_and_can_start_again() -> Non
         assert "lastStopTimestamp" in w.call("get")
         operation = w.call("start")
         w.until("RUNNING")
-        assert w.done(operation)["status"] == "DONE"
+        assert w.finish(operation)["status"] == "DONE"
 
 
 def test_an_instance_that_google_stops_can_be_deleted_meanwhile() -> None:
@@ -141,7 +141,7 @@ def test_an_instance_that_google_stops_can_be_deleted_meanwhile() -> None:
         w.until("STOPPING")
         operations = [w.call("delete"), w.call("delete")]
         w.until("ABSENT")
-        assert [w.done(operation)["status"] for operation in operations] == ["DONE", "DONE"]
+        assert [w.finish(operation)["status"] for operation in operations] == ["DONE", "DONE"]
         w.clock.sleep(60)
         assert w.status() == "ABSENT"
 
@@ -196,10 +196,10 @@ def test_a_host_with_a_bad_chip_can_be_reported_and_is_left() -> None:
             w.call("reportHostAsFaulty", body={**report, "disruptionSchedule": "FUTURE"})
         operation = w.call("reportHostAsFaulty", body=report)
         w.clock.sleep(600)
-        assert (w.status(), w.done(operation)["status"]) == ("RUNNING", "RUNNING")
+        assert (w.status(), w.finish(operation)["status"]) == ("RUNNING", "RUNNING")
         w.until("REPAIRING")
         w.until("RUNNING")
-        assert w.done(operation)["status"] == "DONE"
+        assert w.finish(operation)["status"] == "DONE"
 
 
 QUOTA: Any = [
@@ -231,7 +231,7 @@ def test_flex_start_without_quota_looks_like_flex_start_without_capacity() -> No
         w.insert("b", machine="ct6e-standard-4t")
         operation = w.insert("f", model="FLEX_START")
         w.clock.sleep(60)
-        assert (w.status("f"), w.done(operation)["status"]) == ("PENDING", "RUNNING")
+        assert (w.status("f"), w.finish(operation)["status"]) == ("PENDING", "RUNNING")
         w.call("delete", "a")
         w.until("RUNNING", "f")
 

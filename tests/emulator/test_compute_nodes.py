@@ -108,7 +108,7 @@ def test_a_reset_runs_the_script_again_with_the_metadata_of_then() -> None:
         w.clock.sleep(5)
         operation = w.call("reset")
         w.clock.sleep(10)
-        assert w.done(operation)["status"] == "DONE"
+        assert w.finish(operation)["status"] == "DONE"
         assert attributes(w) == {"spec": "new"}
 
 

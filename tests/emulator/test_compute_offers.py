@@ -110,8 +110,8 @@ def _replies(w: ComputeWorld) -> dict[str, dict[str, Any]]:
     zonal, at = w.compute.zoneOperations(), {"project": "p", "zone": "us-east5-b"}
     types = w.compute.machineTypes()
     return {
-        "Operation": w.done(inserted),
-        "Operation failed": w.done(failed),
+        "Operation": w.finish(inserted),
+        "Operation failed": w.finish(failed),
         "OperationList": zonal.list(**at).execute(),
         "Instance": w.call("get"),
         "Instance flex": w.call("get", "f"),

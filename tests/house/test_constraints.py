@@ -43,20 +43,20 @@ def test_it_holds_what_the_project_asks_for() -> None:
 def test_it_holds_what_that_asks_for_in_turn() -> None:
     """From a file with hashes that lacks one of them, pip installs nothing. Read from what is installed here."""
     versions = _versions()
-    seen: set[tuple[str, frozenset[str]]] = set()
+    visited: set[tuple[str, frozenset[str]]] = set()
     remaining = [(r, frozenset(r.extras)) for r in _requirements()]
     while remaining:
         requirement, extras = remaining.pop()
         name = canonicalize_name(requirement.name)
         assert name in versions, f"{requirement.name} is missing: {REFRESH}"
-        if (name, extras) in seen:
+        if (name, extras) in visited:
             continue
-        seen.add((name, extras))
+        visited.add((name, extras))
         for line in metadata.requires(name) or ():
             needed = Requirement(line)
             if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in (extras or {""})):
                 remaining.append((needed, frozenset(needed.extras)))
-    assert len(seen) > len(_requirements())
+    assert len(visited) > len(_requirements())
 
 
 def test_each_has_hashes_and_none_says_where_it_comes_from() -> None:

@@ -25,6 +25,8 @@ DOCUMENTS = (
     *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
 )
 _BLOCK = re.compile(r"^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+# A file of ours that a document names, in full or below the package.
+_FILE = re.compile(r"`((?:[a-z_]+/)+[a-z_0-9]+\.(?:py|sh|md|j2))`")
 _LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")
 KINDS = ("", "console", "mermaid", "python", "sh", "sh needs-a-project", "text", "yaml")
 
@@ -45,6 +47,12 @@ def test_every_block_says_what_it_is(name: str) -> None:
 def test_every_link_inside_leads_somewhere(name: str) -> None:
     for target in _LINK.findall((ROOT / name).read_text(encoding="utf-8")):
         assert (ROOT / name).parent.joinpath(target).exists(), target
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_file_that_is_named_is_there(name: str) -> None:
+    for file in _FILE.findall((ROOT / name).read_text(encoding="utf-8")):
+        assert any((folder / file).exists() for folder in (ROOT, ROOT / "tpudeploy")), file
 
 
 @pytest.mark.parametrize("script", [text for _, text in blocks("sh")])

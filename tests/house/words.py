@@ -2,7 +2,7 @@
 
 A name says what a thing is (`state`, `changes`), and not what happened to it (`found`, `told`); a function is a verb
 phrase or the noun that it returns. Sentences for people are plain English. The limits only ever go down: a change that
-beats one lowers it in the same commit. CONTRIBUTING says why.
+beats one lowers it in the same commit. CONTRIBUTING says why. Of the tests, only names are measured.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ LIMITS = {
     "verify": Limit(participles=0.0, functions=0, phrases=0),
     "views": Limit(participles=0.0, functions=0, phrases=0),
 }
+LIMIT_OF_TESTS = Limit(participles=3.0, functions=8, phrases=0)
 
 
 @dataclass(frozen=True)
@@ -118,15 +119,16 @@ class Measure:
         )
 
 
-def measure(files: list[Path]) -> Measure:
-    """Return the figures of all `files` together."""
+def measure(files: list[Path], *, has_texts: bool = True) -> Measure:
+    """Return the figures of all `files` together; without `has_texts`, their texts are not for people."""
     names: list[str] = []
     functions = phrases = 0
     for path in files:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names.extend(bound_names(tree))
         functions += sum(is_participle(name) for name in function_names(tree))
-        phrases += sum(len(PHRASES.findall(text)) for text in strings(tree))
+        if has_texts:
+            phrases += sum(len(PHRASES.findall(text)) for text in strings(tree))
     share = 1000 * sum(map(is_participle, names)) / max(1, len(names))
     return Measure(participles=share, functions=functions, phrases=phrases)
 
@@ -160,19 +162,26 @@ def strings(tree: ast.AST) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print the figures of each package, and return 1 where one is above its limit."""
+    """Print the figures of each package and of the tests, and return 1 where one is above its limit."""
     is_worse = False
     for name, limit in LIMITS.items():
         folder = PACKAGE / name
         files = sorted(folder.rglob("*.py") if name else PACKAGE.glob("*.py"))
-        figures = measure(files)
-        mark = "  above its limit" if figures.exceeds(limit) else ""
-        is_worse = is_worse or bool(mark)
-        print(
-            f"{name or 'the root':10} {figures.participles:5.1f} participles in 1,000 names ({limit.participles}), "
-            f"{figures.functions:3} functions ({limit.functions}), {figures.phrases:3} phrases ({limit.phrases}){mark}"
-        )
+        is_worse |= report(name or "the root", measure(files), limit)
+    tests = measure(sorted((ROOT / "tests").rglob("*.py")), has_texts=False)
+    is_worse |= report("tests", tests, LIMIT_OF_TESTS)
     return int(is_worse)
+
+
+def report(name: str, figures: Measure, limit: Limit) -> bool:
+    """Print the figures beside their limits, and return whether one is above its limit."""
+    is_above = figures.exceeds(limit)
+    print(
+        f"{name:10} {figures.participles:5.1f} participles in 1,000 names ({limit.participles}), "
+        f"{figures.functions:3} functions ({limit.functions}), {figures.phrases:3} phrases ({limit.phrases})"
+        f"{'  above its limit' if is_above else ''}"
+    )
+    return is_above
 
 
 if __name__ == "__main__":

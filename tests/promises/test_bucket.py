@@ -126,14 +126,14 @@ def play(at: Trial, change: Mapping[str, Any], fuses: Mapping[int, Fuse], later:
             at.wanted.update(change)
         if number in fuses:
             act(fuses[number])
-            assert at.is_locked == (fuses[number].is_blown and _held(fuses[number])), at.history
+            assert at.is_locked == (fuses[number].is_blown and _is_locked(fuses[number])), at.history
             at.clock.sleep(later)
         at.until_done(act)
         if number < 2:
             at.must_serve()
     at.must_be_gone()
     if at.is_locked:  # killed before it freed it, with nothing left to do: the next who writes takes it over
-        assert _held(fuses[2])
+        assert _is_locked(fuses[2])
         at.until_done(at.apply)
         at.until_done(at.destroy)
         at.must_be_gone()
@@ -195,15 +195,15 @@ class Late(Fuse):
         if where == "write" and self.left:
             self.left -= 1
             with Workspace(self.trial.folder, backend=BACKEND, clock=self.trial.watch) as dead:
-                found = dead.adapters.states.read("gemma")
-                assert found.state is not None
+                stored = dead.adapters.states.read("gemma")
+                assert stored.state is not None
                 dead.adapters.states.write(
-                    "gemma", replace(found.state, serial=found.state.serial + 1), over=found.version
+                    "gemma", replace(stored.state, serial=stored.state.serial + 1), over=stored.version
                 )
         return super().burn(where)
 
 
-def _held(fuse: Fuse) -> bool:
+def _is_locked(fuse: Fuse) -> bool:
     """Whether the lock was held when the fuse blew: before what passed last, it was taken more often than freed."""
     before = Counter(fuse.passed[: fuse.at])
     return before["lock"] > before["unlock"]

@@ -138,9 +138,9 @@ def _must_have_one_each(person: CommandLine, seed: int) -> None:
         attempts = [a for replica in state.get("records", ()) for a in replica["attempts"]]
         existing = {each for each in person.slices if each.startswith(f"{name}-")}
         assert existing <= {a["name"] for a in attempts}, (seed, name, existing, attempts)
-        kept = [a["name"] for a in attempts if a["life"]["state"] != "releasing" and a["name"] in existing]
-        kept = [each for each in kept if person.slices[each] not in {"FAILED", "SUSPENDED", "SUSPENDING", "DELETING"}]
-        assert len(kept) <= 1, (seed, name, kept)
+        names = [a["name"] for a in attempts if a["life"]["state"] != "releasing" and a["name"] in existing]
+        names = [each for each in names if person.slices[each] not in {"FAILED", "SUSPENDED", "SUSPENDING", "DELETING"}]
+        assert len(names) <= 1, (seed, name, names)
 
 
 def _state_of(person: CommandLine, name: str) -> Mapping[str, Any]:

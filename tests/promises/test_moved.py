@@ -60,9 +60,9 @@ def test_killed_before_any_effect_the_same_command_ends_it(place: Place, at: int
     else:
         with pytest.raises(Killed):
             rename(backend, fuse)
-        known = [backend.read(name).state for name in backend.names()]
-        assert all(state is not None and state.records == RESTING.records for state in known)
-        assert known
+        states = [backend.read(name).state for name in backend.names()]
+        assert all(state is not None and state.records == RESTING.records for state in states)
+        assert states
         rename(place.reopen(), Fuse())
     backend = place.reopen()
     assert backend.names() == ("chat",)
@@ -78,10 +78,10 @@ def test_what_became_known_between_two_tries_is_kept(place: Place) -> None:
     backend.write("gemma", RESTING, over="")
     with pytest.raises(Killed):
         rename(backend, Fuse(1))
-    found = backend.read("chat")
-    assert found.state is not None
-    later = replace(found.state, serial=found.state.serial + 1, next_attempt=9)
-    backend.write("chat", later, over=found.version)
+    stored = backend.read("chat")
+    assert stored.state is not None
+    later = replace(stored.state, serial=stored.state.serial + 1, next_attempt=9)
+    backend.write("chat", later, over=stored.version)
     rename(place.reopen(), Fuse())
     assert place.reopen().read("chat").state == later
     assert place.reopen().names() == ("chat",)

@@ -53,9 +53,9 @@ def test_no_secret_is_written_anywhere_however_the_boot_ends(cli: Open, name: st
         heard.append(result.all)
         if command[0] == "apply":
             assert result.code == code, result.all
-    written = list(_written(at, heard))
-    assert sum(b"hf-token" in text for _, text in written) > 5, "the search must reach where secrets are named"
-    assert not [(where, text) for where, text in written if any(spelling in text for spelling in _spellings())]
+    outputs = list(_outputs(at, heard))
+    assert sum(b"hf-token" in text for _, text in outputs) > 5, "the search must reach where secrets are named"
+    assert not [(where, text) for where, text in outputs if any(spelling in text for spelling in _spellings())]
     if not boot:
         assert _environment(at)["HF_TOKEN"] == HUB
         assert _environment(at)["VLLM_API_KEY"] == KEY
@@ -74,7 +74,7 @@ def test_a_key_that_no_header_takes_is_refused_without_being_shown(cli: Open, ke
     assert CANARY not in applied.all
 
 
-def _written(at: CommandLine, heard: list[str]) -> Iterator[tuple[str, bytes]]:
+def _outputs(at: CommandLine, heard: list[str]) -> Iterator[tuple[str, bytes]]:
     """Everything that any part of it wrote, said or sent, but the container's environment."""
     yield "the terminal", "\n".join(heard).encode()
     for folder in (at.folder, at.emulator._folder):

@@ -292,8 +292,8 @@ def creates(emulator: Emulator) -> int:
 
 
 def state(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / ".tpudeploy/state/gemma.json").read_text(encoding="utf-8"))
-    return found
+    document: dict[str, Any] = json.loads((folder / ".tpudeploy/state/gemma.json").read_text(encoding="utf-8"))
+    return document
 
 
 def states(emulator: Emulator) -> list[str]:
@@ -302,5 +302,5 @@ def states(emulator: Emulator) -> list[str]:
 
 def locks(emulator: Emulator) -> list[str]:
     """Ids of the locks in the bucket."""
-    found = emulator._cloud.objects.under("states", "team/state/")
-    return [json.loads(one.content)["id"] for one in found if one.name.endswith(".lock")]
+    objects = emulator._cloud.objects.under("states", "team/state/")
+    return [json.loads(one.content)["id"] for one in objects if one.name.endswith(".lock")]

@@ -71,9 +71,9 @@ def test_sixteen_who_wait_for_the_lock_all_have_it_in_their_turn_and_no_write_is
     clock = VirtualClock()
 
     def write(backend: StateBackend) -> int:
-        with open_session(world(backend, clock), "gemma", "apply") as held:
-            held.save(held.state)
-            return held.state.serial
+        with open_session(world(backend, clock), "gemma", "apply") as session:
+            session.save(session.state)
+            return session.state.serial
 
     assert sorted(at_once(write, place)) == list(range(1, SIXTEEN + 1))
     state = place.reopen().read("gemma").state
@@ -162,14 +162,14 @@ def test_after_many_applies_of_two_machines_with_dropped_replies_the_serial_is_t
                     assert any(applied(workspace, path) for _ in range(60)), (who, number)
 
         with ThreadPoolExecutor(2) as pool:
-            for done in [pool.submit(work, who) for who in ("ada", "bob")]:
-                done.result()
+            for future in [pool.submit(work, who) for who in ("ada", "bob")]:
+                future.result()
         assert at.state is not None
         assert serials == sorted(set(serials))
         assert (at.state.serial, len(serials)) == (serials[-1], serials[-1])
         if backend is not None:
-            kept = at.emulator._cloud.objects.under("states", "team/state/gemma.json", versions=True)
-            assert len(list(kept)) == at.state.serial
+            versions = at.emulator._cloud.objects.under("states", "team/state/gemma.json", versions=True)
+            assert len(list(versions)) == at.state.serial
         assert list(at.emulator.live().values()) != []
         assert sum(len(zone) for zone in at.emulator.live().values()) == 1
         assert not at.is_locked

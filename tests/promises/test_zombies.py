@@ -122,8 +122,8 @@ def _folder(tmp_path: Path, name: str) -> Path:
 
 
 def _lies(emulator: Emulator, key: str) -> bytes | None:
-    found = list(emulator._cloud.objects.under("states", key))
-    return found[0].content if found else None
+    objects = list(emulator._cloud.objects.under("states", key))
+    return objects[0].content if objects else None
 
 
 def _state(emulator: Emulator) -> dict[str, Any]:

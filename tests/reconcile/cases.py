@@ -118,8 +118,8 @@ def attempt(zone: Zone = A, model: Provisioning = SPOT, **fields: Any) -> Attemp
         "asked_at": NOW - 10 * MINUTE,
         "booted": "",
     }
-    made = unflattened(FlatAttempt(**{**values, **fields}))
-    return made if life is None else dataclasses.replace(made, life=life)
+    attempt_ = unflattened(FlatAttempt(**{**values, **fields}))
+    return attempt_ if life is None else dataclasses.replace(attempt_, life=life)
 
 
 def queued(zone: Zone = A, model: Provisioning = FLEX, *, minutes_ago: float = 10, **fields: Any) -> Attempt:

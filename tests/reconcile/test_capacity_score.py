@@ -121,12 +121,12 @@ def test_each_place_has_a_score_of_its_own_for_each_type() -> None:
     ],
 )
 def test_what_the_history_holds_against_a_place(history: list[HistoryEntry], times: int | None) -> None:
-    held = [
+    refusals = [
         entry(e.outcome, minutes_ago=(NOW - e.at) / MINUTE, waited=e.waited, kind=e.kind or "preempted")
         for e in history
     ]
-    assert [r.times for r in failed_landings(held, "v6e-8", NOW)] == ([] if times is None else [times])
-    assert not failed_landings(held, "v6e-1", NOW)
+    assert [r.times for r in failed_landings(refusals, "v6e-8", NOW)] == ([] if times is None else [times])
+    assert not failed_landings(refusals, "v6e-1", NOW)
 
 
 def test_a_place_whose_results_balance_is_not_held_back() -> None:

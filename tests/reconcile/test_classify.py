@@ -86,8 +86,8 @@ LAPSED = overdue("lapsed", "not granted in the 120 min that the request could wa
 
 def instance(model: Provisioning = FLEX, **fields: Any) -> Attempt:
     """An instance whose request was sent two hours ago, and could wait for as long."""
-    sent = {"asked_at": NOW - 2 * HOUR, "expires_at": NOW, "seen": True, "spec": INSTANCE}
-    return attempt(model=model, **{**sent, **fields})
+    request = {"asked_at": NOW - 2 * HOUR, "expires_at": NOW, "seen": True, "spec": INSTANCE}
+    return attempt(model=model, **{**request, **fields})
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_silent_zone_hides_only_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "answer", "status", "shown"),
+    ("one", "answer", "status", "expected_answer"),
     [
         pytest.param(requested(seconds_ago=0), FULL, GONE, FULL, id="a known refusal creates nothing"),
         pytest.param(requested(seconds_ago=119), UNKNOWN, DEAD, UNKNOWN, id="an unknown text is not believed at once"),
@@ -162,10 +162,10 @@ def test_a_silent_zone_hides_only_itself() -> None:
     ],
 )
 def test_a_create_operation_that_failed(
-    one: Attempt, answer: Refusal | None, status: AttemptStatus, shown: Refusal | None
+    one: Attempt, answer: Refusal | None, status: AttemptStatus, expected_answer: Refusal | None
 ) -> None:
     current = slice_of(one, Phase.REFUSED, refusal=answer)
-    expected = Classification(attempt=one, status=status, slice=current, reason="refused", refusal=shown)
+    expected = Classification(attempt=one, status=status, slice=current, reason="refused", refusal=expected_answer)
     assert classify(one, context(current)) == expected
 
 
@@ -206,7 +206,7 @@ YOUNG, OLD = granted(minutes_ago=5), granted(minutes_ago=45)
 
 
 @pytest.mark.parametrize(
-    ("one", "phase", "answer", "shown"),
+    ("one", "phase", "answer", "expected_answer"),
     [
         pytest.param(attempt(), Phase.HUSK, FULL, FULL, id="the husk of a refused request"),
         pytest.param(attempt(), Phase.HUSK, None, None, id="a husk that gives no reason"),
@@ -218,11 +218,11 @@ YOUNG, OLD = granted(minutes_ago=5), granted(minutes_ago=45)
     ],
 )
 def test_a_husk_is_dead_and_uses_quota(
-    one: Attempt, phase: Phase, answer: Refusal | None, shown: Refusal | None
+    one: Attempt, phase: Phase, answer: Refusal | None, expected_answer: Refusal | None
 ) -> None:
     current = slice_of(one, phase, refusal=answer, raw_state="SUSPENDED")
     reason = "SUSPENDED: nothing runs there, but it uses quota"
-    expected = Classification(attempt=one, status=DEAD, slice=current, reason=reason, refusal=shown)
+    expected = Classification(attempt=one, status=DEAD, slice=current, reason=reason, refusal=expected_answer)
     assert classify(one, context(current)) == expected
 
 

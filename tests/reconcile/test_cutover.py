@@ -119,7 +119,7 @@ def test_whether_clients_can_be_sent_there(one: Attempt, phase: Phase, health: H
 
 
 @pytest.mark.parametrize(
-    ("one", "shown", "hours"),
+    ("one", "ends_at", "hours"),
     [
         pytest.param(limited(), NOW + HOUR, 1, id="as Google says"),
         pytest.param(limited(), None, 9, id="ten hours after the grant, where Google does not say it"),
@@ -127,10 +127,10 @@ def test_whether_clients_can_be_sent_there(one: Attempt, phase: Phase, health: H
         pytest.param(attempt(A, FLEX, spec=RUN), None, None, id="unknown before the grant"),
     ],
 )
-def test_when_a_run_ends(one: Attempt, shown: float | None, hours: float | None) -> None:
+def test_when_a_run_ends(one: Attempt, ends_at: float | None, hours: float | None) -> None:
     end = None if hours is None else NOW + hours * HOUR
-    assert run_end(one, context(slice_of(one, ends_at=shown))) == end
-    if shown is None:
+    assert run_end(one, context(slice_of(one, ends_at=ends_at))) == end
+    if ends_at is None:
         assert run_end(one, context()) == end
 
 

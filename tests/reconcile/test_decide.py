@@ -170,7 +170,7 @@ def wait(why: str, seconds: float | None = None, *, rationed_at: Backend | None 
     return Wait(replica=REPLICA, why=why, seconds=seconds, rationed_at=rationed_at)
 
 
-def done(zone: Zone = A) -> Done:
+def done_in(zone: Zone = A) -> Done:
     return Done(replica=REPLICA, name=f"slice-{zone}", health=ANSWERS)
 
 
@@ -634,7 +634,7 @@ DOUBTFUL = [failed_landing(A)]
     ("there", "expected"),
     [
         pytest.param(world(boots(booting())), (BOOTS,), id="a granted slice boots, and nothing else is requested"),
-        pytest.param(world(answers(serving())), (done(),), id="it serves: done"),
+        pytest.param(world(answers(serving())), (done_in(),), id="it serves: done"),
         pytest.param(
             world(boots(booting()), queues(queued(B, SPOT))),
             (spare(B), BOOTS),
@@ -642,22 +642,22 @@ DOUBTFUL = [failed_landing(A)]
         ),
         pytest.param(
             world(answers(serving()), queues(queued(B, SPOT))),
-            (spare(B), done(), wait("QUEUED")),
+            (spare(B), done_in(), wait("QUEUED")),
             id="it serves, and is done only when the request beside it is gone",
         ),
         pytest.param(
             world(answers(serving()), View(attempt(seen=True, name="slice-us-east5-b"))),
-            (forget(B, "gone"), done()),
+            (forget(B, "gone"), done_in()),
             id="what is gone is not waited for",
         ),
         pytest.param(
             world(answers(serving()), View(attempt(B, asked_at=NOW))),
-            (done(), wait("requested; not visible yet", 120.0)),
+            (done_in(), wait("requested; not visible yet", 120.0)),
             id="a request that may still appear is waited for, not deleted unseen",
         ),
         pytest.param(
             world(answers(serving()), shows(releasing(B), Phase.LEAVING)),
-            (done(), wait("for slice-us-east5-b to be gone (LEAVING)")),
+            (done_in(), wait("for slice-us-east5-b to be gone (LEAVING)")),
             id="so is a deletion",
         ),
         pytest.param(
@@ -672,12 +672,12 @@ DOUBTFUL = [failed_landing(A)]
         ),
         pytest.param(
             world(boots(booting(A)), answers(serving(B, minutes_ago=2))),
-            (spare(A), done(B), wait("UP")),
+            (spare(A), done_in(B), wait("UP")),
             id="and one that clients use is kept before any other",
         ),
         pytest.param(
             world(answers(serving(A)), answers(serving(B, minutes_ago=2))),
-            (done(A), drain(B), wait("UP")),
+            (done_in(A), drain(B), wait("UP")),
             id="clients may use both: one drains",
         ),
         pytest.param(
@@ -687,7 +687,7 @@ DOUBTFUL = [failed_landing(A)]
         ),
         pytest.param(
             world(answers(serving(draining_at=NOW - 5))),
-            (done(), drain(A, begins=False)),
+            (done_in(), drain(A, begins=False)),
             id="clients are sent back to a slice that fits after all",
         ),
         pytest.param(
@@ -727,7 +727,7 @@ DOUBTFUL = [failed_landing(A)]
         ),
         pytest.param(
             world(answers(booting()), refusals=DOUBTFUL),
-            (done(),),
+            (done_in(),),
             id="one that serves ends the hunt, wherever it is",
         ),
         pytest.param(
@@ -773,11 +773,11 @@ RENEW = Renew(replica=REPLICA, name=f"slice-{A}")
     [
         pytest.param(
             renewing(answers(limited(hours_ago=9)), renews=True),
-            (done(), RENEW, wait("its run ends", 0.0)),
+            (done_in(), RENEW, wait("its run ends", 0.0)),
             id="its run ends soon: a successor is requested while it serves",
         ),
-        pytest.param(renewing(answers(limited(hours_ago=9))), (done(),), id="not by a run that may not renew"),
-        pytest.param(renewing(answers(limited(hours_ago=1)), renews=True), (done(),), id="not before it is time"),
+        pytest.param(renewing(answers(limited(hours_ago=9))), (done_in(),), id="not by a run that may not renew"),
+        pytest.param(renewing(answers(limited(hours_ago=1)), renews=True), (done_in(),), id="not before it is time"),
         pytest.param(
             renewing(boots(limited(hours_ago=9, booted_at=NOW)), renews=True),
             (wait("the server is starting", 900.0),),
@@ -800,7 +800,7 @@ RENEW = Renew(replica=REPLICA, name=f"slice-{A}")
         ),
         pytest.param(
             renewing(answers(limited(hours_ago=9, is_ending=True)), answers(booting(B, spec=RUN))),
-            (done(B), drain(A), wait("UP")),
+            (done_in(B), drain(A), wait("UP")),
             id="then it drains",
         ),
     ],
@@ -952,22 +952,22 @@ def test_a_replacement_that_no_place_takes_waits_for_a_request_of_ours_that_leav
         ),
         pytest.param(
             world(answers(serving()), answers(larger()), target=REPLACED),
-            (done(B), drain(A), wait("UP")),
+            (done_in(B), drain(A), wait("UP")),
             id="the new slice serves: clients are sent there, and the old one drains",
         ),
         pytest.param(
             world(boots(booting()), answers(larger()), target=REPLACED),
-            (done(B), release(A, "its replacement serves"), wait("UP")),
+            (done_in(B), release(A, "its replacement serves"), wait("UP")),
             id="an old slice that no client uses is deleted at once",
         ),
         pytest.param(
             world(answers(serving(draining_at=NOW - 59)), answers(larger(served=True)), target=REPLACED),
-            (done(B), wait(f"for clients that may still use slice-{A}", 1.0)),
+            (done_in(B), wait(f"for clients that may still use slice-{A}", 1.0)),
             id="it drains for a minute",
         ),
         pytest.param(
             world(answers(serving(draining_at=NOW - 60)), answers(larger(served=True)), target=REPLACED),
-            (done(B), release(A, "its replacement serves"), wait(f"for clients that may still use slice-{A}", 0.0)),
+            (done_in(B), release(A, "its replacement serves"), wait(f"for clients that may still use slice-{A}", 0.0)),
             id="and is then deleted",
         ),
         pytest.param(
@@ -977,7 +977,7 @@ def test_a_replacement_that_no_place_takes_waits_for_a_request_of_ours_that_leav
                 target=REPLACED,
                 running={f"slice-{A}": 2},
             ),
-            (done(B), wait(f"for 2 requests that slice-{A} still runs", 840.0)),
+            (done_in(B), wait(f"for 2 requests that slice-{A} still runs", 840.0)),
             id="unless it still runs requests",
         ),
         pytest.param(
@@ -988,7 +988,7 @@ def test_a_replacement_that_no_place_takes_waits_for_a_request_of_ours_that_leav
                 running={f"slice-{A}": 2},
             ),
             (
-                done(B),
+                done_in(B),
                 release(A, "its replacement serves; 2 requests exceeded the drain limit"),
                 wait(f"for 2 requests that slice-{A} still runs", 0.0),
             ),
@@ -1003,7 +1003,7 @@ def test_a_replacement_that_no_place_takes_waits_for_a_request_of_ours_that_leav
         ),
         pytest.param(
             world(queues(queued(C, SPOT)), answers(larger()), target=places(A, B, C, attributes=LARGER)),
-            (done(B), release(C, "its replacement serves"), wait("QUEUED")),
+            (done_in(B), release(C, "its replacement serves"), wait("QUEUED")),
             id="and is then deleted",
         ),
     ],

@@ -21,7 +21,7 @@ SLICE = {TYPE: "v6e-8", IMAGE: "vllm:nightly", ID: "gemma", FLAG: "on", LABEL: "
 
 
 @pytest.mark.parametrize(
-    ("ignored", "profile", "slice_", "kept"),
+    ("ignored", "profile", "slice_", "kept_keys"),
     [
         pytest.param((), {FLAG: "off", LABEL: "ads"}, {}, (), id="nothing is ignored"),
         pytest.param((LABEL,), {LABEL: "ads"}, {}, (LABEL,), id="the user ignores a label"),
@@ -67,12 +67,12 @@ SLICE = {TYPE: "v6e-8", IMAGE: "vllm:nightly", ID: "gemma", FLAG: "on", LABEL: "
     ],
 )
 def test_what_a_slice_keeps_of_its_own(
-    ignored: tuple[str, ...], profile: Mapping[str, Any], slice_: Mapping[str, Any], kept: tuple[str, ...]
+    ignored: tuple[str, ...], profile: Mapping[str, Any], slice_: Mapping[str, Any], kept_keys: tuple[str, ...]
 ) -> None:
     before, after = {**SLICE, **slice_}, {**SLICE, **profile}
     target = deployment(attributes=after, lifecycle={"ignore_changes": ignored})
-    expected = {path: value for path, value in after.items() if path not in kept}
-    expected |= {path: before[path] for path in kept if path in before}
+    expected = {path: value for path, value in after.items() if path not in kept_keys}
+    expected |= {path: before[path] for path in kept_keys if path in before}
     assert desired_attributes(target, serving(A, spec=before)) == expected
 
 
@@ -110,7 +110,7 @@ BACKEND, RUNTIME = "placement.backend", "tpu.runtime_version"
 
 
 @pytest.mark.parametrize(
-    ("runtimes", "written", "backend", "expected"),
+    ("runtimes", "setting", "backend", "expected"),
     [
         pytest.param(RUNTIMES, AUTO, TPU_API, TPU_API, id="a slice of either API stays where it is"),
         pytest.param(RUNTIMES, AUTO, INSTANCES, INSTANCES, id="whichever that is"),
@@ -122,13 +122,13 @@ BACKEND, RUNTIME = "placement.backend", "tpu.runtime_version"
     ],
 )
 def test_the_api_of_a_slice_is_the_one_that_granted_it_where_the_profile_allows_it(
-    runtimes: Mapping[Backend, str], written: str, backend: Backend, expected: Backend
+    runtimes: Mapping[Backend, str], setting: str, backend: Backend, expected: Backend
 ) -> None:
-    fixed = {} if written == AUTO else {RUNTIME: runtimes[expected]}
+    fixed = {} if setting == AUTO else {RUNTIME: runtimes[expected]}
     target = deployment(
         [candidate(A, backend=each) for each in runtimes],
         runtimes=runtimes,
-        attributes={**SLICE, BACKEND: written, **fixed},
+        attributes={**SLICE, BACKEND: setting, **fixed},
     )
     one = serving(A, spec={**SLICE, BACKEND: backend, RUNTIME: RUNTIMES[backend]})
     desired = desired_attributes(target, one)

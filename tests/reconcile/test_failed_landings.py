@@ -177,25 +177,27 @@ def test_what_a_record_knows_of_a_place_itself_is_not_replaced_by_what_others_sa
 
 
 @pytest.mark.parametrize(
-    ("own", "kept"),
+    ("own", "is_added"),
     [
         pytest.param(failed_landing(A, minutes_ago=300), False, id="a failed landing that is forgotten is replaced"),
         pytest.param(refused(A, 300), True, id="a refusal of that place stays"),
         pytest.param(failed_landing(C, minutes_ago=300), True, id="what is known of other places stays"),
     ],
 )
-def test_what_others_saw_is_added(own: Refused, kept: bool) -> None:
-    seen = failed_landing(A, minutes_ago=1)
-    assert add_failed_landings(record(refusals=[own]), [seen], NOW).refusals == ((own, seen) if kept else (seen,))
+def test_what_others_saw_is_added(own: Refused, is_added: bool) -> None:
+    landing = failed_landing(A, minutes_ago=1)
+    assert add_failed_landings(record(refusals=[own]), [landing], NOW).refusals == (
+        (own, landing) if is_added else (landing,)
+    )
 
 
 @pytest.mark.parametrize(
-    ("seen", "one"),
+    ("landing", "one"),
     [
         pytest.param(failed_landing(A, minutes_ago=241), attempt(), id="it is forgotten by now"),
         pytest.param(failed_landing(A), granted(minutes_ago=30), id="a slice of ours has lasted there since"),
     ],
 )
-def test_what_others_saw_long_ago_counts_for_nothing(seen: Refused, one: Attempt) -> None:
+def test_what_others_saw_long_ago_counts_for_nothing(landing: Refused, one: Attempt) -> None:
     state = record(one)
-    assert add_failed_landings(state, [seen], NOW) is state
+    assert add_failed_landings(state, [landing], NOW) is state

@@ -37,9 +37,9 @@ def changed(attempt: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("number", range(len(ROWS)))
 def test_no_fact_of_an_attempt_is_lost(number: int) -> None:
-    written = ROWS[number]["state"]
-    state = statefile.loads(json.dumps(written), source="old.json")
-    for record, record_written in zip(state.records, written["records"], strict=True):
+    document = ROWS[number]["state"]
+    state = statefile.loads(json.dumps(document), source="old.json")
+    for record, record_written in zip(state.records, document["records"], strict=True):
         for attempt, attempt_written in zip(record.attempts, record_written["attempts"], strict=True):
             if not attempt_written["change"]:
                 attempt_written["told_at"] = 0.0  # the time of a change that was withdrawn was never read
@@ -55,14 +55,14 @@ def test_it_is_written_in_format_2_and_read_again(number: int) -> None:
 
 
 def test_every_state_of_a_life_is_among_them_but_one_that_no_story_came_to() -> None:
-    seen: Counter[type] = Counter()
+    lives: Counter[type] = Counter()
     for each in ROWS:
         state = statefile.loads(json.dumps(each["state"]), source="old.json")
         life: Any = next(a for a in state.attempts if a.name == each["attempt"]).life
         while life is not None:
-            seen[type(life)] += 1
+            lives[type(life)] += 1
             life = getattr(life, "before", None)
-    assert set(STATES) - set(seen) == {Detached}
+    assert set(STATES) - set(lives) == {Detached}
 
 
 @pytest.mark.parametrize(

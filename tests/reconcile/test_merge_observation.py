@@ -98,7 +98,7 @@ STARTED_NEW = Boot(server="new", at=NOW, previous="old")
 
 
 @pytest.mark.parametrize(
-    ("one", "seen", "boot", "announced", "failed"),
+    ("one", "boot_report", "boot", "announced", "failed"),
     [
         pytest.param(changed(), report(), STARTED_NEW, False, False, id="the node took it over: its server has ended"),
         pytest.param(changed(), None, changed().boot, True, False, id="the node reports nothing"),
@@ -145,9 +145,9 @@ STARTED_NEW = Boot(server="new", at=NOW, previous="old")
     ],
 )
 def test_what_a_node_made_of_a_change(
-    one: Attempt, seen: BootReport | None, boot: Boot, announced: bool, failed: bool
+    one: Attempt, boot_report: BootReport | None, boot: Boot, announced: bool, failed: bool
 ) -> None:
-    reports = {} if seen is None else {one.name: seen}
+    reports = {} if boot_report is None else {one.name: boot_report}
     (after,) = merged(record(one), slice_of(one), reports=reports).attempts
     assert (after.boot, after.is_announced, after.is_failed) == (boot, announced, failed)
 

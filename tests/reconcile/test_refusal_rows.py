@@ -108,7 +108,7 @@ def test_what_only_a_person_lifts_closes_every_place_of_its_api_and_none_of_the_
 
 
 @pytest.mark.parametrize(
-    ("row", "held", "closed"),
+    ("row", "attempts", "closed"),
     [
         pytest.param(refused(A), [], True, id="a full place"),
         pytest.param(refused(B), [], False, id="another place"),
@@ -130,8 +130,10 @@ def test_what_only_a_person_lifts_closes_every_place_of_its_api_and_none_of_the_
         ),
     ],
 )
-def test_whether_a_refusal_speaks_against_a_request_of_8_chips(row: Refused, held: list[Attempt], closed: bool) -> None:
-    assert closes(row, candidate(A), 8, iter(held)) is closed
+def test_whether_a_refusal_speaks_against_a_request_of_8_chips(
+    row: Refused, attempts: list[Attempt], closed: bool
+) -> None:
+    assert closes(row, candidate(A), 8, iter(attempts)) is closed
 
 
 def test_every_request_of_ours_counts_against_what_a_refusal_covers() -> None:

@@ -44,12 +44,12 @@ def row(state: PlaceState, **fields: Any) -> PlaceStatus:
     return PlaceStatus(**{"zone": A, "provisioning": SPOT, "state": state, "name": f"slice-{A}", **fields})
 
 
-def seen(one: Attempt, phase: Phase, **fields: Any) -> tuple[Attempt, Slice]:
+def observed(one: Attempt, phase: Phase, **fields: Any) -> tuple[Attempt, Slice]:
     return one, slice_of(one, phase, raw_state=f"{phase} at Google", **fields)
 
 
 @pytest.mark.parametrize(
-    ("one", "shown", "expected"),
+    ("one", "slice_", "expected"),
     [
         pytest.param(
             attempt(asked_at=NOW - 5),
@@ -58,49 +58,49 @@ def seen(one: Attempt, phase: Phase, **fields: Any) -> tuple[Attempt, Slice]:
             id="a request that is not visible yet",
         ),
         pytest.param(
-            *seen(attempt(**CREATED, expires_at=NOW + HOUR), Phase.CREATING),
+            *observed(attempt(**CREATED, expires_at=NOW + HOUR), Phase.CREATING),
             row(PlaceState.ASKED, why="creating at Google", since=NOW - MINUTE, until=NOW + HOUR),
             id="a request that Google has taken",
         ),
         pytest.param(
-            *seen(attempt(**CREATED), Phase.QUEUED),
+            *observed(attempt(**CREATED), Phase.QUEUED),
             row(PlaceState.QUEUED, why="queued at Google", since=NOW - MINUTE),
             id="a request in its queue",
         ),
         pytest.param(
-            *seen(attempt(**CREATED, provisioning_at=NOW - 9), Phase.PROVISIONING),
+            *observed(attempt(**CREATED, provisioning_at=NOW - 9), Phase.PROVISIONING),
             row(PlaceState.PROVISIONING, why="provisioning at Google", since=NOW - 9),
             id="a slice that Google makes",
         ),
         pytest.param(
-            *seen(attempt(**CREATED, provisioning_at=NOW - 9), Phase.LOST),
+            *observed(attempt(**CREATED, provisioning_at=NOW - 9), Phase.LOST),
             row(PlaceState.PROVISIONING, why="lost at Google", since=NOW - 9),
             id="a slice whose machine is late",
         ),
         pytest.param(
-            *seen(granted(), Phase.UP, ends_at=NOW + HOUR),
+            *observed(granted(), Phase.UP, ends_at=NOW + HOUR),
             row(PlaceState.UP, why="up at Google", since=NOW - 5 * MINUTE, until=NOW + HOUR),
             id="a slice that is up",
         ),
         pytest.param(
-            *seen(releasing(release_reason="not needed"), Phase.QUEUED),
+            *observed(releasing(release_reason="not needed"), Phase.QUEUED),
             row(PlaceState.LEAVING, why="not needed", since=NOW - MINUTE),
             id="a request that was given up",
         ),
         pytest.param(
-            *seen(granted(), Phase.HUSK),
+            *observed(granted(), Phase.HUSK),
             row(PlaceState.LEAVING, why="husk at Google"),
             id="a slice that was taken away",
         ),
         pytest.param(
-            *seen(granted(), Phase.SUSPENDING),
+            *observed(granted(), Phase.SUSPENDING),
             row(PlaceState.LEAVING, why="suspending at Google"),
             id="a slice that is being taken away",
         ),
     ],
 )
-def test_the_row_of_a_request(one: Attempt, shown: Slice | None, expected: PlaceStatus) -> None:
-    at = context(*([] if shown is None else [shown]))
+def test_the_row_of_a_request(one: Attempt, slice_: Slice | None, expected: PlaceStatus) -> None:
+    at = context(*([] if slice_ is None else [slice_]))
     assert request_table(None, record(one), at) == (expected,)
 
 
@@ -136,15 +136,15 @@ def test_a_machine_that_reports_speaks_for_itself(report: BootReport, why: str) 
 
 
 @pytest.mark.parametrize(
-    "shown",
+    "slice_",
     [
         pytest.param(None, id="it is gone"),
         pytest.param(slice_of(releasing(), Phase.REFUSED, refusal=refusal()), id="its request failed"),
     ],
 )
-def test_what_is_over_has_no_row(shown: Slice | None) -> None:
-    one = releasing(asked_at=NOW - 5) if shown is not None else releasing(seen=True)
-    assert not request_table(None, record(one), context(*([] if shown is None else [shown])))
+def test_what_is_over_has_no_row(slice_: Slice | None) -> None:
+    one = releasing(asked_at=NOW - 5) if slice_ is not None else releasing(seen=True)
+    assert not request_table(None, record(one), context(*([] if slice_ is None else [slice_])))
 
 
 FREE = PlaceStatus(zone=B, provisioning=SPOT, state=PlaceState.FREE)
@@ -198,8 +198,8 @@ def test_the_row_of_a_place_without_a_request(
     refusals: Sequence[Refused], attempts: Sequence[Attempt], expected: PlaceStatus
 ) -> None:
     state = record(*attempts, refusals=refusals)
-    shown = [slice_of(a, Phase.HUSK) for a in attempts]
-    assert request_table(deployment([candidate(B)]), state, context(*shown))[-1] == expected
+    slices = [slice_of(a, Phase.HUSK) for a in attempts]
+    assert request_table(deployment([candidate(B)]), state, context(*slices))[-1] == expected
 
 
 @pytest.mark.parametrize(

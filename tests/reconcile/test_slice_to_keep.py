@@ -16,7 +16,7 @@ LATER: dict[str, Any] = {"minutes_ago": 1}
 
 
 @pytest.mark.parametrize(
-    ("kept", "other"),
+    ("preferred", "other"),
     [
         pytest.param(
             granted(B, **LATER), granted(A, served=True, draining_at=NOW), id="clients were not sent away from it"
@@ -34,10 +34,10 @@ LATER: dict[str, Any] = {"minutes_ago": 1}
         pytest.param(granted(B, name="a"), granted(B, name="b"), id="its name comes first"),
     ],
 )
-def test_the_slice_that_is_kept(kept: Attempt, other: Attempt) -> None:
+def test_the_slice_that_is_kept(preferred: Attempt, other: Attempt) -> None:
     """Only landings in A, spot, have failed before."""
-    for pair in ((kept, other), (other, kept)):
-        assert min(pair, key=lambda one: preference_key(one, {Place(A, SPOT)})) is kept
+    for pair in ((preferred, other), (other, preferred)):
+        assert min(pair, key=lambda one: preference_key(one, {Place(A, SPOT)})) is preferred
 
 
 def test_without_doubtful_places_the_first_grant_counts() -> None:

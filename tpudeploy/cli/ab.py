@@ -190,7 +190,7 @@ class _Command:
         text = line(event, self._context.terminal.paint)
         if isinstance(event, lasting) or (isinstance(event, events.Verified) and event.broken):
             self.rows.talk(text)
-        elif not isinstance(event, events.Outlook | events.LockHeld | events.ChangeLeft):  # as in views/repeats.py
+        elif not isinstance(event, events.Outlook | events.LockHeld | events.ChangeLeft):  # as in views/events.py
             self.rows.passing(text)
 
 

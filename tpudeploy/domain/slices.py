@@ -140,7 +140,7 @@ class BootReport:
     scripts. `pulled` is the percentage of the image's layers that are pulled, or None.
     `change` is the last change that it applied, by its name in the metadata; `undone` is a change that failed because
     of `cause`, after which the node went back to the previous server.
-    `timeline` and `cache` describe its last start, for display only; boot_log/start_timeline.py parses the former.
+    `timeline` and `cache` describe its last start, for display only; boot_log/starts.py parses the former.
     """
 
     phase: BootPhase

@@ -224,19 +224,6 @@ def ab_propose(
 
     tests = AbTests(workspace)
     if resume is not None:
-        OPERATIONS["ab"].check_resumed(
-            flag=flag,
-            repeats=repeats,
-            concurrency=concurrency,
-            context=context,
-            output=output,
-            window_seconds=window_seconds,
-            driver=driver,
-            tokenizer=tokenizer,
-            questions=questions,
-            count=count,
-            no_accuracy=no_accuracy,
-        )
         experiment = find_experiment(tests, resume, by=by)
         arms = make_arms(profile, Flag(path=experiment.path, values=(experiment.a.value, experiment.b.value)))
         return AbProposal(proposal=tests.propose(experiment, arms), arms=arms)

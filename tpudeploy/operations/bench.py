@@ -96,17 +96,6 @@ def bench(
     benchmarks, client = Benchmarks(workspace), driver_named(driver)
     if (profile is None) == (url is None):
         raise usage()
-    if resume is not None:
-        OPERATIONS["bench"].check_resumed(
-            concurrency=concurrency,
-            context=context,
-            output=output,
-            window_seconds=window_seconds,
-            skip_oversubscribed=skip_oversubscribed,
-            slo_ttft=slo_ttft,
-            slo_tpot=slo_tpot,
-            seed=seed,
-        )
     if profile is not None:
         run = None if resume is None else workspace.adapters.runs.find(resume)
         target = _deployment(benchmarks, profile, replica, run)

@@ -17,7 +17,7 @@ Approval, live output and streams belong to the command line (cli/commands) and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import wraps
 from inspect import signature
@@ -163,11 +163,14 @@ class Operation:
 
     @property
     def method(self) -> Callable[..., Any]:
-        """Return `run` as a program calls it: with one text or path where several are taken, which is not split."""
+        """Return `run` as a program calls it: with one text or path where several are taken, which is not split.
+
+        It raises `errors.UsageError` for an argument that is set although what is resumed has its own.
+        """
         of_run = signature(self.run)
         texts = (argument.name for argument in self.arguments if argument.kind is Kind.TEXTS)
         several = [name for name in texts if name in of_run.parameters]
-        if not several:
+        if not several and "resume" not in of_run.parameters:
             return self.run
 
         @wraps(self.run)
@@ -176,16 +179,17 @@ class Operation:
             for name in several:
                 if isinstance(bound.arguments.get(name), str | PathLike):
                     bound.arguments[name] = (bound.arguments[name],)
+            if bound.arguments.get("resume") is not None:
+                self._check_resumed(bound.arguments)
             return self.run(*bound.args, **bound.kwargs)
 
         return method
 
-    def check_resumed(self, **values: object) -> None:
-        """Raise `errors.UsageError` for an argument that is set although what is resumed has its own."""
+    def _check_resumed(self, values: Mapping[str, Any]) -> None:
         from tpudeploy.domain.errors import UsageError
 
         for argument in self.arguments:
-            if argument.is_resumed and values[argument.name]:
+            if argument.is_resumed and values.get(argument.name):
                 option = f"--{argument.option_name}"
                 raise UsageError(
                     f"{option} cannot be changed when resuming.",
