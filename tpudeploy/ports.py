@@ -297,6 +297,18 @@ class PinStore(Protocol):
         ...
 
 
+class Routers(Protocol):
+    """The routers of this machine. Each is a process that follows the endpoint document, and ends when that is gone."""
+
+    def keep(self, name: str) -> str:
+        """Start the router of a deployment unless it runs.
+
+        Return what went wrong with it since the last call, or "". Raise `errors.StateError` if its folder cannot be
+        written.
+        """
+        ...
+
+
 class LoadDriver(Protocol):
     """The client that drives the load of a benchmark."""
 
@@ -466,6 +478,7 @@ class World:
     cloud: TpuCloud
     state: StateBackend
     probe: Probe
+    routers: Routers
     clock: Clock
     emit: Emit
     patience: Patience

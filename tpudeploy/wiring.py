@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.google.backends import Backends
     from tpudeploy.adapters.google.connect import Connection
     from tpudeploy.adapters.http_probe import HttpProbe
+    from tpudeploy.adapters.local_routers import LocalRouters
     from tpudeploy.adapters.runs import LocalRuns
     from tpudeploy.domain import events
     from tpudeploy.domain.accelerator import Backend
@@ -91,6 +92,11 @@ class Adapters:
     def project(self) -> str | None:
         """Return the project for a profile that names none. Raise `errors.CloudError` without credentials."""
         return self.known_project or self.connection.project()
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether the states are files of this machine."""
+        return self._bucket is None
 
     @property
     def is_emulated(self) -> bool:
@@ -172,6 +178,17 @@ class Adapters:
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
 
     @cached_property
+    def routers(self) -> LocalRouters:
+        """Return the routers of this machine, which follow the endpoints here or in the bucket."""
+        import sys
+
+        from tpudeploy.adapters.local_routers import LocalRouters
+
+        backend = ["--backend", self.backend] if self.backend else []
+        command = [sys.executable, "-m", "tpudeploy", "router", *backend]
+        return LocalRouters(self.folder / STATES / "routers", command=command, folder=self.folder)
+
+    @cached_property
     def pins(self) -> PinStore:
         from tpudeploy.adapters.pin_file import PinFile
 
@@ -210,6 +227,7 @@ class Adapters:
             cloud=self._cloud(),
             state=self.states,
             probe=self.probe,
+            routers=self.routers,
             clock=self.clock,
             emit=_guarded(on_event) if on_event is not None else _silent,
             patience=self.patience,

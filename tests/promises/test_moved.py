@@ -38,6 +38,7 @@ def rename(backend: StateBackend, fuse: Fuse) -> None:
         cloud=None,  # type: ignore[arg-type]  # a move speaks to nobody but the state
         state=mortal,
         probe=None,  # type: ignore[arg-type]  # as the cloud
+        routers=None,  # type: ignore[arg-type]  # as the cloud
         clock=VirtualClock(),
         emit=nothing,
         patience=Patience(),

@@ -88,6 +88,7 @@ def world(backend: StateBackend, clock: VirtualClock) -> World:
         cloud=none,
         state=backend,
         probe=none,
+        routers=none,
         clock=clock,
         emit=heard,
         patience=Patience(lock=1e9, grace=1e12),

@@ -12,6 +12,7 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.router import Router
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -216,6 +217,7 @@ class Deployment:
     lifecycle: Lifecycle
     compile_cache: CompileCache | None = None
     mirror: Mirror | None = None
+    router: Router | None = None
     startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)

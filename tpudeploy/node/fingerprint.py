@@ -31,6 +31,7 @@ EFFECTS: Mapping[str, Effect] = {
     "placement.zones": Effect.COSMETIC,
     "health": Effect.COSMETIC,
     "lifecycle": Effect.COSMETIC,
+    "router": Effect.COSMETIC,
 }
 
 

@@ -36,10 +36,12 @@ from tpudeploy.domain.deployment import (
 )
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import NONE, Pins
+from tpudeploy.domain.router import Router, RouterHost, RouterKind
 from tpudeploy.node import arguments, render
 from tpudeploy.node.arguments import MIRROR_FOLDER
 from tpudeploy.node.compile_cache import DEFAULT as GRAPHS
 from tpudeploy.node.compile_cache import compile_cache
+from tpudeploy.node.serving import served_model
 from tpudeploy.pins import pins
 from tpudeploy.sizing import size
 
@@ -132,7 +134,23 @@ def resolve_without_script(
         origins=Joined(pinned_origins, profile.origins) if pinned_origins else profile.origins,
         budget=size(spec, config_json=config_json),
     )
-    return replace(deployment, attributes=dict(_attributes(spec, deployment, lock)))
+    return replace(
+        deployment, attributes=dict(_attributes(spec, deployment, lock)), router=_router(spec, served_model(deployment))
+    )
+
+
+def _router(spec: ProfileSpec, model: str) -> Router | None:
+    router = spec.router
+    if router is None:
+        return None
+    return Router(
+        kind=RouterKind(router.kind),
+        host=RouterHost(router.host),
+        address=router.address,
+        port=router.port,
+        policy=router.policy,
+        model=model,
+    )
 
 
 def _runtimes(spec: ProfileSpec, generation: Generation, kind: AcceleratorType) -> dict[Backend, str]:
@@ -275,7 +293,7 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
 
 # Mappings whose entries are attributes of their own; any other mapping is one value (a JSON argument, say).
 _OPEN = {"", "model", "tpu", "serving", "secrets", "placement", "placement.network", "placement.labels", "lifecycle"}
-_OPEN |= {"health", "serving.args", "serving.env"}
+_OPEN |= {"health", "router", "serving.args", "serving.env"}
 _PLAIN = frozenset({str, int, float, bool})  # these types themselves: a quantity is a number with a text
 
 

@@ -32,6 +32,7 @@ _OTHERS = {
     "state": "Inspect and edit the state: list, show, mv, rm, pull, push, history.",
     "force-unlock": "Release a lock left behind by a crashed run.",
     "emulator": "Run a local Cloud TPU to try everything on.",
+    "router": "Run the router of a deployment on this machine, and keep its list of replicas current.",
     "schema": "Print the JSON Schemas of profiles, plans, states, events and other documents.",
     "completion": "Print a completion script for your shell.",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tpudeploy.config.nodes import MapNode
-from tpudeploy.config.rules import args, chips, combinations, engine, image, names, placement, variables
+from tpudeploy.config.rules import args, chips, combinations, engine, image, names, placement, router, variables
 from tpudeploy.domain.diagnostics import Diagnostic
 
 RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
@@ -44,6 +44,8 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     placement.reservation_in_reach,
     placement.each_once,
     placement.known_zones,
+    router.supported_host,
+    router.known_policy,
     names.labels,
     names.volumes,
     names.ignored_paths,

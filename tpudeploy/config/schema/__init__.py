@@ -7,6 +7,7 @@ from pydantic import Field
 from tpudeploy.config.schema.base import Form, Section, Text, Version, Words, unwritten
 from tpudeploy.config.schema.lifecycle import HealthSpec, LifecycleSpec
 from tpudeploy.config.schema.placement import NetworkSpec, PlacementSpec, TpuSpec
+from tpudeploy.config.schema.router import RouterSpec
 from tpudeploy.config.schema.serving import ModelSpec, ServingSpec
 from tpudeploy.domain.names import DEPLOYMENT_NAME
 
@@ -48,6 +49,11 @@ class ProfileSpec(Section):
         le=1000,
         description="The number of slices that serve the same model. Default: 1.",
     )
+    router: RouterSpec | None = Field(
+        None,
+        description="The router in front of the replicas, which receives the requests for them. Default: none; clients then "
+        "choose a replica from the list in endpoints/NAME.json.",
+    )
     lifecycle: LifecycleSpec = Field(
         default_factory=unwritten(LifecycleSpec),
         description="How changes are rolled out. Default: the defaults of its keys.",
@@ -65,6 +71,7 @@ __all__ = [
     "NetworkSpec",
     "PlacementSpec",
     "ProfileSpec",
+    "RouterSpec",
     "Section",
     "ServingSpec",
     "TpuSpec",

@@ -1,0 +1,104 @@
+"""Routers on this machine: each is a process of `tpudeploy router NAME`, which outlives the run that starts it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tpudeploy.adapters.state import disk
+from tpudeploy.catalog.routers import ROUTERS
+from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.router import Router
+
+LOCK, STATUS, LOG = "lock", "status.json", "router.log"
+# Programs of the system that the PATH of a user who is not root leaves out.
+_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+class LocalRouters:
+    """See `ports.Routers`. `root` has a folder for each router, and `command` runs the router of the name after it."""
+
+    def __init__(self, root: Path, *, command: Sequence[str], folder: Path) -> None:
+        self._root = root
+        self._command = tuple(command)
+        self._folder = folder
+        self._restarts: dict[str, int] = {}
+
+    def folder(self, name: str) -> Path:
+        """Return the folder of a router's files. Only their owner can read them."""
+        return self._root / name
+
+    def check(self, router: Router) -> None:
+        """Raise `errors.ConfigError` if the program of this router is not installed here."""
+        facts = ROUTERS[router.kind]
+        if find_program(facts.program) is None:
+            raise ConfigError(
+                f"`{facts.program}` is not installed on this machine, and the profile has a {router.kind} router that "
+                "runs here.",
+                hint=f"Install it: {facts.install}\nOr write router.host: own, and run `tpudeploy router` elsewhere.",
+            )
+
+    def keep(self, name: str) -> str:
+        if holder(self.folder(name)) is None:
+            self._restarts[name] = 0
+            self._start(name)
+            return ""
+        status = read_status(self.folder(name))
+        restarts = int(status.get("restarts", 0))
+        # What happened before this run was reported by the run that saw it.
+        previous, self._restarts[name] = self._restarts.get(name, restarts), restarts
+        return str(status.get("problem", "")) if restarts > previous else ""
+
+    def _start(self, name: str) -> None:
+        folder = self.folder(name)
+        disk.make_folder(folder)
+        disk.hide_from_git(self._root)
+        with (folder / LOG).open("ab") as log:
+            # A session of its own: Ctrl-C in the terminal of this run is not meant for the router.
+            subprocess.Popen(
+                [*self._command, name],
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+
+def find_program(name: str) -> str | None:
+    """Return the path of a router's program: on PATH, beside this Python, or in a folder for the system's programs."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), beside, *_SYSTEM_FOLDERS)))
+
+
+def holder(folder: Path) -> int | None:
+    """Return the id of the process that runs the router of this folder, or None."""
+    try:
+        handle = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.read(handle, 32).decode()
+        # It is empty for the instant between the lock and the write.
+        return int(text) if text.isdecimal() else None
+    finally:
+        os.close(handle)
+    return None
+
+
+def read_status(folder: Path) -> Mapping[str, Any]:
+    """Return what the process of a router last wrote about itself, or nothing."""
+    try:
+        status = json.loads((folder / STATUS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return status if isinstance(status, dict) else {}

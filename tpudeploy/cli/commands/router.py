@@ -1,0 +1,40 @@
+"""Run the router of a deployment on this machine until interrupted, with the replicas that take requests.
+
+It follows the endpoint that `tpudeploy apply` publishes, and starts the router again if it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import AS_WRITTEN, Context
+
+# Seconds between two reads of the endpoint document: a file here, or an object in a bucket.
+_LOCAL_INTERVAL, _BUCKET_INTERVAL = 0.5, 5.0
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="The name of a deployment, or its profile.")
+    options.trust(parser)
+    options.backend(parser)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.adapters.router_process import RouterProcess
+
+    is_profile = context.is_profile(args.name)
+    name = context.read(args.name, AS_WRITTEN).spec.name if is_profile else args.name
+    workspace = context.workspace([args.name] if is_profile else [])
+    process = RouterProcess(
+        name,
+        workspace.adapters.routers.folder(name),
+        lambda: workspace.endpoint(name),
+        context.terminal.talk,
+        interval=_LOCAL_INTERVAL if workspace.adapters.is_local else _BUCKET_INTERVAL,
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: process.stop())
+    process.run()
+    return exits.SUCCESS
