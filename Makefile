@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 WORKFLOWS := $(wildcard examples/05-pull-requests/*.yml)
 GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
-SCRIPTS := .ci/run .ci/promtool .ci/actionlint tpudeploy/emulator/machine/shim.sh \
+SCRIPTS := .ci/run .ci/promtool .ci/actionlint .ci/routers tpudeploy/emulator/machine/shim.sh \
 	tests/real_systemd/enter.sh $(wildcard examples/*.sh examples/*/*.sh)
 
 .PHONY: demo test exhaustive lint constraints bench hunt mutation clean
@@ -26,7 +26,7 @@ SCRIPTS := .ci/run .ci/promtool .ci/actionlint tpudeploy/emulator/machine/shim.s
 demo: .venv/installed
 	@examples/demo.sh
 
-test: .venv/installed-dev .venv/promtool-tried
+test: .venv/installed-dev .venv/promtool-tried .venv/routers-tried
 	pytest -n 5 --dist worksteal -m 'not live and not long' --hypothesis-seed=0
 
 exhaustive: .venv/installed-dev
@@ -80,4 +80,9 @@ clean:
 # Without it, the tests of alert rules are skipped, and say so.
 .venv/promtool-tried: .ci/promtool | .venv/bin/python
 	@.ci/promtool .venv/bin/promtool || echo "Tests that ask promtool will be skipped." >&2
+	@touch $@
+
+# Without one of them, the tests that run it are skipped, and say so.
+.venv/routers-tried: .ci/routers | .venv/bin/python
+	@.ci/routers .venv/bin || echo "Tests that run a router which is missing will be skipped." >&2
 	@touch $@

@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ class LocalRouters:
         self._command = tuple(command)
         self._folder = folder
         self._restarts: dict[str, int] = {}
+        self._started: dict[str, int] = {}
 
     def folder(self, name: str) -> Path:
         """Return the folder of a router's files. Only their owner can read them."""
@@ -47,8 +47,10 @@ class LocalRouters:
 
     def keep(self, name: str) -> str:
         if holder(self.folder(name)) is None:
-            self._restarts[name] = 0
-            self._start(name)
+            # It takes its lock a moment after it was started.
+            if not self._is_starting(name):
+                self._restarts[name] = 0
+                self._start(name)
             return ""
         status = read_status(self.folder(name))
         restarts = int(status.get("restarts", 0))
@@ -60,16 +62,30 @@ class LocalRouters:
         folder = self.folder(name)
         disk.make_folder(folder)
         disk.hide_from_git(self._root)
-        with (folder / LOG).open("ab") as log:
+        command = [*self._command, "--chdir", str(self._folder.absolute()), name]
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self._started[name] = os.posix_spawn(
+            command[0],
+            command,
+            os.environ,
             # A session of its own: Ctrl-C in the terminal of this run is not meant for the router.
-            subprocess.Popen(
-                [*self._command, name],
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            setsid=True,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(folder / LOG), flags, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+        )
+
+    def _is_starting(self, name: str) -> bool:
+        """Return whether the process that this run started for a router is still alive."""
+        pid = self._started.get(name)
+        if pid is None:
+            return False
+        if os.waitpid(pid, os.WNOHANG) == (0, 0):
+            return True
+        del self._started[name]
+        return False
 
 
 def find_program(name: str) -> str | None:

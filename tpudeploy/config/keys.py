@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -23,8 +24,11 @@ def fields_at(path: Path) -> Mapping[str, FieldInfo] | None:
 
 
 def section_of(info: FieldInfo) -> type[BaseModel] | None:
-    annotation = info.annotation
-    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    """Return the section that a key holds, one that may be absent included, or None."""
+    for annotation in get_args(info.annotation) or (info.annotation,):
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            return annotation
+    return None
 
 
 def all_keys(path: Path = ()) -> Iterator[Path]:

@@ -14,7 +14,7 @@ from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.converge import Convergence, without_approval
 from tpudeploy.engine.orphans import report_adopted, with_adopted
 from tpudeploy.engine.plan import plan_deployment
-from tpudeploy.engine.publish import EndpointPublisher
+from tpudeploy.engine.publish import EndpointPublisher, keep_router
 from tpudeploy.engine.schedule import run_all
 from tpudeploy.engine.session import open_session
 from tpudeploy.engine.verify import Verifier
@@ -82,6 +82,9 @@ def apply(
     if len(parts) == 1 and not changing[0].errors:
         parts[0].begin()
     _run_to_the_end(world, parts, verifications)
+    # A run keeps the router of its deployment. That of another one may have ended with its machine.
+    for goal in unchanged:
+        keep_router(world, goal)
     return _report(parts, verifications, unchanged)
 
 

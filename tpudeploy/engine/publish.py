@@ -11,6 +11,7 @@ from tpudeploy.domain.life import ServerAnswered
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.report import Endpoint
+from tpudeploy.domain.router import Router, RouterHost, published_router
 from tpudeploy.domain.slices import Health, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Release, Step
@@ -46,7 +47,13 @@ class EndpointPublisher:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        return tuple(self._endpoints[replica] for replica in sorted(self._endpoints))
+        """Return the endpoint of each replica that was reported, and first that of their router, if they have one."""
+        replicas = tuple(self._endpoints[replica] for replica in sorted(self._endpoints))
+        router = self._router()
+        if router is None or not replicas:
+            return replicas
+        own = Endpoint(address=self._goal.name, url=router.url, reached_from="router", zone="", slice_name="")
+        return (own, *replicas)
 
     def publish(self, session: Session, observed: Observed, steps: Iterable[Step]) -> None:
         """Emit `Serving` once for each slice, and publish the endpoint of one that stays.
@@ -83,6 +90,8 @@ class EndpointPublisher:
         # Clients that use one endpoint are sent to a slice that takes requests, as long as there is one.
         choices = {name: usable[name] for name in ready if name in usable} or usable
         self._write(session, self._choose(session.state, choices, observed), self._listed(ready, observed))
+        if self._file:
+            keep_router(self._world, self._goal)
 
     def withdraw(self, session: Session) -> None:
         """Remove the published endpoint: nothing serves. Raise `errors.StateError` or `errors.Fault`."""
@@ -174,23 +183,38 @@ class EndpointPublisher:
         # The first replica's endpoint is published by the run whose targets contain that replica.
         if not state.published and not self._goal.covers(0):
             return
-        file = self._contents()
+        file, router = self._contents(), self._router()
+        url = target.url if router is None else router.url
+        if not url and "router" in file:
+            # The profile has no router any more, and the file has the address of the one that it had.
+            url = self._urls.get(target.name, "")
         # Without a URL, the file already says the best that is known. And one that this run has compared stays.
-        is_known = not target.url or self._is_endpoint_current or file.get("url") == target.url
+        is_known = not url or self._is_endpoint_current or file.get("url") == url
+        details = {"replicas": replicas} if router is None else {"replicas": replicas, "router": router.to_dict()}
         if target.name == state.published and is_known:
-            body = {**file, "replicas": replicas} if file else file
-            self._is_endpoint_current = self._is_endpoint_current or bool(target.url)
+            others = {key: value for key, value in file.items() if key != "router"}
+            body = {**others, **details} if file else file
+            self._is_endpoint_current = self._is_endpoint_current or bool(url)
         else:
             file_generation = file.get("generation")
             next_of_file = file_generation + 1 if isinstance(file_generation, int) else 0
             generation = max(state.generation + 1, state.next_attempt, next_of_file)
             session.save(replace(state, published=target.name, generation=generation))
             now = self._world.clock.now()
-            body = {"url": target.url, "generation": generation, "since": now, "replicas": replicas}
+            body = {"url": url, "generation": generation, "since": now, **details}
             self._is_endpoint_current = True
         if body != file:
             self._world.state.publish(self._goal.name, body)
             self._file = body
+
+    def _router(self) -> Router | None:
+        """Return the router that clients are sent to. While the deployment is deleted, it is the one of the file."""
+        if self._goal.deployment is not None:
+            return self._goal.deployment.router
+        try:
+            return published_router(self._contents())
+        except ValueError:
+            return None
 
     def _contents(self) -> Mapping[str, object]:
         """Return what the file contains, or nothing if it cannot be read: it is then replaced."""
@@ -200,6 +224,20 @@ class EndpointPublisher:
             except errors.StateUnreadable:
                 self._file = {}
         return self._file
+
+
+def keep_router(world: World, goal: Goal) -> None:
+    """Start the router of a deployment whose profile has one on this machine, unless it runs, and report its failures.
+
+    Raise `errors.StateError` if the folder of its files cannot be written.
+    """
+    router = None if goal.deployment is None else goal.deployment.router
+    if router is None or router.host is not RouterHost.LOCAL:
+        return
+    problem = world.routers.keep(goal.name)
+    if problem:
+        hint = f"See .tpudeploy/routers/{goal.name}/router.log."
+        world.emit(events.Warned(at=world.clock.now(), address=goal.name, message=problem, hint=hint))
 
 
 def _is_usable(attempt: Attempt, observed: Observed, *, has_failed: bool) -> bool:

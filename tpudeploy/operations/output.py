@@ -19,6 +19,7 @@ _KEYS: Mapping[str, Any] = {
     "url": str,
     "generation": int,
     "since": float,
+    "router": {"type": "object", "description": "what stands in front of the replicas, if the profile has a router"},
     "replicas": [{"replica": int, "slice": str, "url": str}],
 }
 
@@ -116,6 +117,8 @@ def _lines(outputs: Mapping[str, Any]) -> str:
 def _text(key: str, value: object) -> str:
     if key == "since" and isinstance(value, int | float):
         return f'"{datetime.fromtimestamp(value, UTC):%Y-%m-%dT%H:%M:%SZ}"'
+    if isinstance(value, Mapping):
+        return f"{value['kind']} ({value['host']})"
     if isinstance(value, list):
         return ", ".join(f"[{row['replica']}] {row['url']}" for row in value)
     return f'"{value}"' if isinstance(value, str) else str(value)

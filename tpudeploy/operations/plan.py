@@ -13,6 +13,7 @@ from tpudeploy.plans import Plan
 if TYPE_CHECKING:
     from tpudeploy.config.profile import Profile
     from tpudeploy.domain.accelerator import Backend
+    from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.domain.events import Event
     from tpudeploy.domain.facts import Facts
@@ -86,6 +87,8 @@ def plan(
     else:
         pins = PinLookup(pins=adapters.pins.read(), unknown={})
     deployments, unusable = workspace.resolve(unique, {**(invalid or {}), **ambiguous}, pins.pins)
+    if scope.mode is Mode.NORMAL:
+        deployments, unusable = _with_routers(adapters, deployments, unusable)
     new_plan = engine.plan(
         world,
         deployments,
@@ -96,6 +99,30 @@ def plan(
     )
     diagnostics = (*new_plan.diagnostics, *not_pinned(pins.unknown, deployments))
     return Plan.from_domain(dataclasses.replace(new_plan, diagnostics=diagnostics), backend=adapters.backend)
+
+
+def _with_routers(
+    adapters: Adapters, deployments: Iterable[Deployment], unusable: Mapping[str, ConfigError]
+) -> tuple[list[Deployment], Mapping[str, ConfigError]]:
+    """Return the deployments whose router can run here, and an error for each other one besides those of `unusable`.
+
+    Raise the first error if there is no deployment at all.
+    """
+    from tpudeploy.domain.errors import ConfigError
+    from tpudeploy.domain.router import RouterHost
+
+    usable: list[Deployment] = []
+    without_program: dict[str, ConfigError] = {}
+    for deployment in deployments:
+        try:
+            if deployment.router is not None and deployment.router.host is RouterHost.LOCAL:
+                adapters.routers.check(deployment.router)
+            usable.append(deployment)
+        except ConfigError as error:
+            without_program[deployment.name] = error
+    if without_program and not usable:
+        raise next(iter(without_program.values()))
+    return usable, {**unusable, **without_program}
 
 
 def _quota(adapters: Adapters, project: str | None, backends: Iterable[Backend]) -> Facts:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tpudeploy.operations.declaration import Access, Argument, Operation, profile
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
-    from tpudeploy.config.profile import Profile
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.slices import SliceRequest
     from tpudeploy.loading import OneProfile
@@ -34,7 +33,7 @@ class Rendered(Result):
 
 
 def render(workspace: Workspace, profile: OneProfile, what: str) -> Rendered:
-    """Return exactly what would be sent or run: the startup script, a command, the request, or the resolved profile.
+    """Return exactly what would be sent or run: the startup script, a command, the request, the router, or the profile.
 
     Raise ValueError for a `what` that cannot be rendered.
     """
@@ -44,48 +43,56 @@ def render(workspace: Workspace, profile: OneProfile, what: str) -> Rendered:
         raise ValueError(f"`{what}` is not one of {', '.join(_RENDERERS)}")
     profile = loading.profile(profile)
     deployment = workspace.deployment(profile, offline=True)
-    text = _RENDERERS[what](profile, deployment).removesuffix("\n")
+    text = _RENDERERS[what](_Subject(workspace, deployment)).removesuffix("\n")
     return Rendered(
         name=deployment.name, what=what, text=text, content=json.loads(text) if what in _JSON_TEXTS else None
     )
 
 
-def _startup_script(_: Profile, deployment: Deployment) -> str:
-    return str(deployment.startup_script)
+class _Subject(NamedTuple):
+    """The deployment that is rendered, in its workspace."""
+
+    workspace: Workspace
+    deployment: Deployment
 
 
-def _docker(_: Profile, deployment: Deployment) -> str:
+def _startup_script(subject: _Subject) -> str:
+    return str(subject.deployment.startup_script)
+
+
+def _docker(subject: _Subject) -> str:
     from tpudeploy.node import serving
 
-    return serving.docker_shell(deployment.container)
+    return serving.docker_shell(subject.deployment.container)
 
 
-def _serve(_: Profile, deployment: Deployment) -> str:
+def _serve(subject: _Subject) -> str:
     from tpudeploy.node import serving
 
-    return serving.serve_shell(deployment.container)
+    return serving.serve_shell(subject.deployment.container)
 
 
-def _argv(_: Profile, deployment: Deployment) -> str:
-    return json.dumps(deployment.container.serve, indent=2, ensure_ascii=False)
+def _argv(subject: _Subject) -> str:
+    return json.dumps(subject.deployment.container.serve, indent=2, ensure_ascii=False)
 
 
-def _request(_: Profile, deployment: Deployment) -> str:
-    return json.dumps(_body(_first_request(deployment)), indent=2, ensure_ascii=False)
+def _request(subject: _Subject) -> str:
+    return json.dumps(_body(_first_request(subject.deployment)), indent=2, ensure_ascii=False)
 
 
-def _gcloud(_: Profile, deployment: Deployment) -> str:
+def _gcloud(subject: _Subject) -> str:
     from tpudeploy.exports.gcloud import export_gcloud
 
-    request = _first_request(deployment)
-    return export_gcloud(deployment, request, _body(request)).as_text("#!/bin/bash\n")
+    request = _first_request(subject.deployment)
+    return export_gcloud(subject.deployment, request, _body(request)).as_text("#!/bin/bash\n")
 
 
-def _terraform(_: Profile, deployment: Deployment) -> str:
+def _terraform(subject: _Subject) -> str:
     from tpudeploy.domain.accelerator import Backend
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.exports.terraform import export_terraform
 
+    deployment = subject.deployment
     places = [place for place in deployment.candidates if place.backend is Backend.GCE_INSTANCE]
     request = _first_request(replace(deployment, candidates=(*places, *deployment.candidates)))
     if request.backend is Backend.QUEUED_RESOURCE:
@@ -101,10 +108,10 @@ def _terraform(_: Profile, deployment: Deployment) -> str:
     return export_terraform(deployment, request, _body(request))
 
 
-def _gke(_: Profile, deployment: Deployment) -> str:
+def _gke(subject: _Subject) -> str:
     from tpudeploy.exports.gke import export_gke
 
-    return export_gke(deployment).as_text()
+    return export_gke(subject.deployment).as_text()
 
 
 def _first_request(deployment: Deployment) -> SliceRequest:
@@ -128,13 +135,33 @@ def _body(request: SliceRequest) -> dict[str, Any]:
     return instance(request) if request.backend is Backend.GCE_INSTANCE else queued_resource(request)
 
 
-def _profile(profile: Profile, deployment: Deployment) -> str:
+def _profile(subject: _Subject) -> str:
     from tpudeploy.views.profile import profile as view
 
-    return view(profile.spec.name, deployment)
+    return view(subject.deployment.name, subject.deployment)
 
 
-_RENDERERS: Mapping[str, Callable[[Profile, Deployment], str]] = {
+def _router(subject: _Subject) -> str:
+    """Return the files of the router with the replicas that take requests now, the command, and a systemd unit."""
+    import sys
+
+    from tpudeploy.domain.errors import ConfigError
+    from tpudeploy.domain.router import published_replicas
+    from tpudeploy.router.rendering import rendered
+
+    adapters, name, router = subject.workspace.adapters, subject.deployment.name, subject.deployment.router
+    if router is None:
+        raise ConfigError(f"The profile of {name} has no router.", hint="Add one: router: {kind: smg}")
+    # Rendering needs no network: with states in a bucket, only the process of the router reads the list of replicas.
+    document = subject.workspace.endpoint(name) if adapters.is_local else None
+    replicas = () if document is None else published_replicas(document)
+    program = f"{sys.executable} -m tpudeploy"
+    return rendered(
+        router, replicas, name, program=program, folder=str(adapters.folder.resolve()), backend=adapters.backend
+    )
+
+
+_RENDERERS: Mapping[str, Callable[[_Subject], str]] = {
     "startup-script": _startup_script,
     "docker": _docker,
     "serve": _serve,
@@ -144,6 +171,7 @@ _RENDERERS: Mapping[str, Callable[[Profile, Deployment], str]] = {
     "gcloud": _gcloud,
     "gke": _gke,
     "terraform": _terraform,
+    "router": _router,
 }
 _JSON_TEXTS = {"argv", "request", "terraform"}
 

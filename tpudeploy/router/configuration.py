@@ -139,7 +139,7 @@ def _bootstrap(router: Router, name: str) -> Mapping[str, object]:
         "retry_policy": {
             "retry_on": "connect-failure,refused-stream,reset,retriable-status-codes",
             "retriable_status_codes": [503],
-            "num_retries": 3,
+            "num_retries": 5,
             "retry_host_predicate": [
                 {
                     "name": "envoy.retry_host_predicates.previous_hosts",
@@ -149,7 +149,8 @@ def _bootstrap(router: Router, name: str) -> Mapping[str, object]:
                     },
                 }
             ],
-            "host_selection_retry_max_attempts": 5,
+            # A dead replica has the fewest requests open: with few attempts it would be picked again.
+            "host_selection_retry_max_attempts": 100,
         },
     }
     manager = {

@@ -51,7 +51,7 @@ class ProfileSpec(Section):
     )
     router: RouterSpec | None = Field(
         None,
-        description="The router in front of the replicas, which receives the requests for them. Default: none; clients then "
+        description="The router in front of the replicas, which receives their requests. Default: none; clients then "
         "choose a replica from the list in endpoints/NAME.json.",
     )
     lifecycle: LifecycleSpec = Field(

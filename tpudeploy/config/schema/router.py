@@ -12,27 +12,27 @@ Address = Annotated[str, Form(rf"{_BYTE}(?:\.{_BYTE}){{3}}", "10.0.0.5")]
 
 class RouterSpec(Section):
     kind: Literal["smg", "haproxy", "envoy"] = Field(
-        description="The router. smg picks a replica by the prefixes that it has cached and by its load, haproxy and envoy "
-        "by the requests that it has open. Required.",
+        description="The router. smg picks a replica by its cached prefixes and its load, haproxy and envoy by its "
+        "open requests. Required.",
         examples=["smg"],
     )
     host: Literal["local", "vm", "own"] = Field(
         "local",
-        description="Where the router runs. local: `tpudeploy apply` starts it on its own machine. own: you run it, with "
+        description="Where the router runs. local: `tpudeploy apply` starts it on its machine. own: you run it, with "
         "`tpudeploy router` or with what `tpudeploy render PROFILE router` prints. vm is not supported yet. Default: "
         "local.",
     )
     address: Address = Field(
         "127.0.0.1",
-        description="The IP address at which clients reach the router. It listens there, so its machine has to have that "
-        "address. Default: 127.0.0.1, which only clients on the same machine can reach.",
+        description="The IP address at which clients reach the router. It listens there, so it is one of its machine. "
+        "Default: 127.0.0.1, which only clients on the same machine can reach.",
         examples=["10.0.0.5"],
     )
     port: int = Field(8080, ge=1, le=65535, description="The router's TCP port. Default: 8080.", examples=[8080])
     policy: Text | None = Field(
         None,
-        description="How the router picks a replica, in its own word. Default: cache_aware for smg, leastconn for haproxy, "
-        "least_request for envoy.",
+        description="How the router picks a replica, in its own word. Default: cache_aware for smg, leastconn for "
+        "haproxy, least_request for envoy.",
         examples=["cache_aware"],
     )
     machine: Text | None = Field(

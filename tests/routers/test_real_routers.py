@@ -1,0 +1,152 @@
+"""Streams of real bytes through the real routers: none fails that a replica on the list could have served."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+import pytest
+from router_streams import KEY, load, stream
+
+from tpudeploy.adapters.local_routers import LocalRouters, find_program, holder
+from tpudeploy.catalog.routers import ROUTERS
+from tpudeploy.domain.router import Router, RouterHost, RouterKind
+
+REPLICA = Path(__file__).with_name("replica.py")
+NAME = "gemma"
+CLIENTS = 6
+
+
+class Place:
+    """A project's folder with an endpoint document, the process of its router, and replicas."""
+
+    def __init__(self, folder: Path, kind: RouterKind, at_exit: ExitStack) -> None:
+        self.port = free_port()
+        self.router = Router(
+            kind=kind, host=RouterHost.LOCAL, address="127.0.0.1", port=self.port, policy=None, model="gemma"
+        )
+        self.folder = folder
+        self._at_exit = at_exit
+        command = [sys.executable, "-m", "tpudeploy", "router"]
+        self.routers = LocalRouters(folder / ".tpudeploy" / "routers", command=command, folder=folder)
+        at_exit.callback(self.remove)
+
+    def start_replica(self) -> Replica:
+        return self._at_exit.enter_context(Replica())
+
+    def publish(self, *replicas: Replica) -> None:
+        rows = [{"replica": i, "slice": each.name, "url": each.url} for i, each in enumerate(replicas)]
+        document = {"url": self.router.url, "replicas": rows, "router": self.router.to_dict()}
+        file = self.folder / "endpoints" / f"{NAME}.json"
+        file.parent.mkdir(exist_ok=True)
+        beside = file.with_suffix(".new")
+        beside.write_text(json.dumps(document))
+        beside.replace(file)
+
+    def remove(self) -> None:
+        (self.folder / "endpoints" / f"{NAME}.json").unlink(missing_ok=True)
+        until(lambda: holder(self.routers.folder(NAME)) is None, "the router has ended")
+
+    def kill_router(self) -> None:
+        """Kill the program with its descendants: they are in a session that the router's process began for it."""
+        process = holder(self.routers.folder(NAME))
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        assert children
+        for child in children:
+            os.killpg(int(child), signal.SIGKILL)
+
+    def log(self) -> str:
+        return (self.routers.folder(NAME) / "router.log").read_text(errors="replace")
+
+
+class Replica:
+    """The process of one replica."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.name = f"gemma-{self.port}"
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process = subprocess.Popen([sys.executable, str(REPLICA), str(self.port), KEY], stderr=subprocess.DEVNULL)
+        until(lambda: answers(self.port), "the replica answers")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture(params=[kind.value for kind in RouterKind])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    facts = ROUTERS[RouterKind(request.param)]
+    if find_program(facts.program) is None:
+        pytest.skip(f"{facts.program} is not installed: {facts.install}")
+    with ExitStack() as at_exit:
+        yield Place(tmp_path, RouterKind(request.param), at_exit)
+
+
+def test_no_stream_fails_but_those_that_a_killed_replica_had_begun(place: Place) -> None:
+    first, second, third = (place.start_replica() for _ in range(3))
+    place.publish(first, second)
+    assert place.routers.keep(NAME) == ""
+    until(lambda: stream(place.port).ended == "done", "the router answers", log=place.log)
+    assert stream(place.port, key="another").ended == "status 401"
+
+    with load(place.port, clients=CLIENTS) as running:
+        until(lambda: running.served_by(first), "the first replica serves", log=place.log)
+        place.publish(second, third)
+        until(lambda: running.served_by(third), "the third replica serves", log=place.log)
+        until(lambda: not running.under_way(first), "the first replica has drained", log=place.log)
+        drained = len(running.served_by(first))
+        first.process.kill()
+        until(lambda: len(running.streams) > drained + 10 * CLIENTS, "the others serve on", log=place.log)
+        assert not running.failures, place.log()
+        assert len(running.served_by(first)) == drained
+
+        third.process.kill()
+        before = len(running.streams)
+        until(lambda: len(running.streams) > before + 10 * CLIENTS, "the second replica serves on", log=place.log)
+    assert set(running.failures) <= {"cut off"}, (running.failures, place.log())
+    # Each client had one stream open when the replica was killed.
+    assert running.failures.total() <= CLIENTS, (running.failures, place.log())
+    assert not running.failures_of(second), (running.failures, place.log())
+    assert place.routers.keep(NAME) == "", "a replica that dies is no fault of the router"
+
+    place.kill_router()
+    until(lambda: stream(place.port).ended == "done", "the router answers again", log=place.log)
+    assert "ended with exit code" in place.routers.keep(NAME)
+    assert place.routers.keep(NAME) == "", "it is reported once"
+
+    place.remove()
+    assert f"{NAME} has no endpoint any more." in place.log()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+    return port
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def until(condition: Callable[[], object], what: str, *, log: Callable[[], str] = str, seconds: float = 60.0) -> None:
+    """Wait in real time, because the router is a process that knows no other."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds:.0f} s\n{log()}")
+        time.sleep(0.1)

@@ -1,0 +1,123 @@
+"""A router in front of the replicas: clients get its address, and it gets the list of those that take requests."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import PROFILE, CommandLine, Open
+from strict_schema import strict
+
+from tpudeploy.adapters import local_routers
+
+ROUTER = "router: {kind: haproxy, host: own, address: 10.0.0.1, port: 8080}\n"
+TWO = PROFILE + "replicas: 2\n"
+URL = "http://10.0.0.1:8080"
+
+
+@pytest.fixture
+def at(cli: Open) -> CommandLine:
+    at: CommandLine = cli(boot={"boot_seconds": 5})
+    result = at.run("apply", "-auto-approve", at.write(TWO + ROUTER))
+    assert result.code == 0, result.all
+    assert f'gemma endpoint = "{URL}"' in result.out
+    return at
+
+
+def document(at: CommandLine) -> Mapping[str, Any]:
+    content: Mapping[str, Any] = json.loads((at.folder / "endpoints" / "gemma.json").read_text())
+    return content
+
+
+def test_the_endpoint_is_the_router_and_the_list_has_the_replicas(at: CommandLine) -> None:
+    endpoint = document(at)
+    assert endpoint["url"] == URL
+    assert [row["replica"] for row in endpoint["replicas"]] == [0, 1]
+    assert len({row["url"] for row in endpoint["replicas"]} | {URL}) == 3
+    tree = json.loads(at.run("output", "gemma", "-json").out)
+    strict(at, "output").validate(tree)
+    assert tree["endpoint"] == URL
+    assert tree["router"]["kind"] == "haproxy"
+
+    rendered = at.run("render", "gemma.yaml", "router")
+    assert rendered.code == 0, rendered.all
+    for row in endpoint["replicas"]:
+        assert f"server {row['slice']} {row['url'].removeprefix('http://')}" in rendered.out
+    assert "apt-get install haproxy" in rendered.out
+    assert "-m tpudeploy router gemma" in rendered.out
+
+
+def test_a_changed_router_is_a_change_that_the_plan_shows_and_touches_no_server(at: CommandLine) -> None:
+    before = document(at)
+    at.write(TWO + ROUTER.replace("port: 8080", "port: 8081, policy: roundrobin"))
+    planned = at.run("plan", "gemma.yaml")
+    assert "router.port" in planned.out
+    assert "Plan: 0 to add, 2 to change, 0 to destroy." in planned.out
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    after = document(at)
+    assert (after["url"], after["router"]["policy"]) == ("http://10.0.0.1:8081", "roundrobin")
+    assert after["generation"] > before["generation"]
+    assert after["replicas"] == before["replicas"]
+
+    at.write(TWO)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    without = document(at)
+    assert "router" not in without
+    assert without["url"] == before["replicas"][0]["url"]
+    assert without["generation"] > after["generation"]
+
+
+def test_destroy_withdraws_the_router_with_its_replicas(at: CommandLine) -> None:
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    assert not (at.folder / "endpoints" / "gemma.json").exists()
+
+
+def test_without_its_program_a_local_router_is_refused_before_anything_is_requested(
+    cli: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at = cli()
+    for name, value in {"_SYSTEM_FOLDERS": (), "sys": type(sys)("sys")}.items():
+        monkeypatch.setattr(local_routers, name, value)
+    monkeypatch.setattr(local_routers.sys, "executable", str(tmp_path / "python"), raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    at.write(TWO + ROUTER.replace("host: own", "host: local"))
+    for command in ("plan", "apply"):
+        result = at.run(command, "gemma.yaml")
+        assert result.code == 1
+        assert "`haproxy` is not installed on this machine" in result.err
+        assert "Install it: apt-get install haproxy" in result.err
+    assert not at.slices
+
+
+def test_a_profile_without_a_router_has_none_to_render(cli: Open) -> None:
+    at = cli()
+    result = at.run("render", at.write(TWO), "router")
+    assert result.code == 1
+    assert "The profile of gemma has no router." in result.err
+
+
+@pytest.mark.parametrize(
+    ("router", "message", "place"),
+    [
+        ("{kind: nginx}", '"nginx" is not one of smg, haproxy, envoy', "router.kind"),
+        ("{kind: smg, policy: leastload}", 'smg has no policy "leastload"', "router.policy"),
+        ("{kind: smg, host: vm}", "A router on a VM of its own is not supported yet", "router.host"),
+        (
+            "{kind: smg, machine: e2-small}",
+            "router.machine is for host: vm, which is not supported yet",
+            "router.machine",
+        ),
+        ("{kind: smg, address: router.example.com}", "does not have the required form", "router.address"),
+        ("{port: 8080}", 'Missing key "router.kind"', "router"),
+    ],
+)
+def test_a_router_that_cannot_be_run_is_refused_at_its_line(cli: Open, router: str, message: str, place: str) -> None:
+    at = cli()
+    result = at.run("validate", at.write(f"{TWO}router: {router}\n"))
+    assert result.code == 1
+    assert message in result.err
+    assert f"at {place}" in result.err
