@@ -80,9 +80,8 @@ def test_without_its_program_a_local_router_is_refused_before_anything_is_reques
     cli: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     at = cli()
-    for name, value in {"_SYSTEM_FOLDERS": (), "sys": type(sys)("sys")}.items():
-        monkeypatch.setattr(local_routers, name, value)
-    monkeypatch.setattr(local_routers.sys, "executable", str(tmp_path / "python"), raising=False)
+    monkeypatch.setattr(local_routers, "_SYSTEM_FOLDERS", ())
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     at.write(TWO + ROUTER.replace("host: own", "host: local"))
     for command in ("plan", "apply"):

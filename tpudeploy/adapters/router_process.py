@@ -37,7 +37,7 @@ class RouterProcess:
 
     It waits for the first document, and ends when there is none any more: nothing serves then. `read` returns the
     document, and is called every `interval` seconds; one that cannot be read changes nothing. `report` gets a line for
-    each thing that happens.
+    each thing that happens. `restarts` counts how often the router ended by itself.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class RouterProcess:
         self._program: _Program | None = None
         self._start_at = 0.0
         self._pause = 1.0
-        self._restarts = 0
+        self.restarts = 0
         self._ends_at: float | None = None
         self._unreadable = ""
 
@@ -148,7 +148,7 @@ class RouterProcess:
             ran_for, self._program = now - self._program.began, None
             self._pause = 0.0 if ran_for >= _STEADY else min(max(1.0, 2 * self._pause), _LONGEST_PAUSE)
             self._start_at = now + self._pause
-            self._restarts += 1
+            self.restarts += 1
             again = "now" if not self._pause else f"in {self._pause:.0f} s"
             problem = f"{self._router.kind} ended with exit code {code}; it is started again {again}."
             self._report(problem)
@@ -179,7 +179,7 @@ class RouterProcess:
             os.close(handle)
 
     def _write_status(self, problem: str) -> None:
-        status = {"restarts": self._restarts, "problem": problem}
+        status = {"restarts": self.restarts, "problem": problem}
         disk.replace(self._folder / STATUS, json.dumps(status) + "\n", is_private=True)
 
 

@@ -47,6 +47,11 @@ def emulator(environment: Mapping[str, str]) -> Document:
     return {"format": "tpudeploy.emulator/1", "environment": dict(environment)}
 
 
+def router(name: str, restarts: int) -> Document:
+    """Return how often the router was started again, once it has ended."""
+    return {"format": "tpudeploy.router/1", "name": name, "restarts": restarts}
+
+
 def pipeline(
     does: str,
     *,

@@ -19,7 +19,7 @@ _KEYS: Mapping[str, Any] = {
     "url": str,
     "generation": int,
     "since": float,
-    "router": {"type": "object", "description": "what stands in front of the replicas, if the profile has a router"},
+    "router": {"type": ["object", "null"], "description": "the router in front of the replicas, null without one"},
     "replicas": [{"replica": int, "slice": str, "url": str}],
 }
 
@@ -105,11 +105,13 @@ def output(workspace: Workspace, name: OneProfile | None = None, key: str | None
 
 def _outputs(endpoint: Mapping[str, Any]) -> dict[str, Any]:
     # Earlier versions published no list: it is empty until the next apply.
-    return {"endpoint": endpoint["url"], **endpoint, "replicas": endpoint.get("replicas", [])}
+    lists = {"router": endpoint.get("router"), "replicas": endpoint.get("replicas", [])}
+    return {"endpoint": endpoint["url"], **endpoint, **lists}
 
 
 def _lines(outputs: Mapping[str, Any]) -> str:
-    texts = {key: _text(key, value) for key, value in outputs.items() if key != "url"}  # the older name of `endpoint`
+    # `url` is the older name of `endpoint`.
+    texts = {key: _text(key, value) for key, value in outputs.items() if key != "url" and value is not None}
     width = max(map(len, texts))
     return "\n".join(f"{key.ljust(width)} = {text}" for key, text in texts.items())
 
@@ -136,7 +138,7 @@ OPERATION = Operation(
         ),
         Argument(
             name="key",
-            help="Print only this output: endpoint, generation, since or replicas.",
+            help="Print only this output: endpoint, generation, since, router or replicas.",
             positional=True,
             for_agents=False,
         ),

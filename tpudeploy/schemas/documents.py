@@ -55,6 +55,7 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     ),
     "profiles": _formatted("profiles", {"profiles": TEXTS}),
     "completion": _formatted("completion", {"shell": TEXT, "script": TEXT}),
+    "router": _formatted("router", {"name": TEXT, "restarts": int}),
     "emulator": _formatted("emulator", {"environment": mapping_of(TEXT)}),
     "ci": _formatted(
         "ci",

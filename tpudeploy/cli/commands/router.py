@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import signal
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import AS_WRITTEN, Context
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.names import DEPLOYMENT_NAME
 
 # Seconds between two reads of the endpoint document: a file here, or an object in a bucket.
 _LOCAL_INTERVAL, _BUCKET_INTERVAL = 0.5, 5.0
@@ -26,6 +28,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     is_profile = context.is_profile(args.name)
     name = context.read(args.name, AS_WRITTEN).spec.name if is_profile else args.name
+    if not DEPLOYMENT_NAME.fullmatch(name):
+        raise UsageError(f"`{name}` is not the name of a deployment.", hint="See `tpudeploy state list`.")
     workspace = context.workspace([args.name] if is_profile else [])
     process = RouterProcess(
         name,
@@ -37,4 +41,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: process.stop())
     process.run()
+    if args.json:
+        context.reply.set(documents.router(name, process.restarts))
     return exits.SUCCESS
