@@ -1,4 +1,7 @@
-"""The process of one router: it follows the endpoint document, rewrites the router's files, and restarts the router."""
+"""The process of one router: it follows the endpoint document, rewrites the router's files, and restarts the router.
+
+Why: decision 63 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from tpudeploy.domain.router import Router, RouterKind, published_replicas, publ
 from tpudeploy.router.configuration import NEW_KEY, Configuration, configuration
 
 _TURN = 0.25  # seconds between two looks at the program
-_STEADY = 10.0  # a program that ran for so many seconds is started again at once, another one after a growing pause
+_STEADY = 10.0  # seconds after which a program that ends is started again at once; before, after a growing pause
 _LONGEST_PAUSE = 30.0
 _SETTLED = 1.0  # HAProxy ends if the signal arrives before it handles it
 _GRACE = 180.0  # for the responses under way when the router is stopped
