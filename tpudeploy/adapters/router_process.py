@@ -38,7 +38,7 @@ _FAREWELL = 60.0
 class RouterProcess:
     """Runs the router of a deployment while its endpoint document names one, or until `stop` is called.
 
-    It waits for the first document, and ends when there is none any more: nothing serves then. `read` returns the
+    It waits for the first document, and ends when the document is removed: nothing serves then. `read` returns the
     document, and is called every `interval` seconds; one that cannot be read changes nothing. `report` gets a line for
     each thing that happens. `restarts` counts how often the router ended by itself.
     """

@@ -19,7 +19,7 @@ _LONGEST_RESPONSE = 3600
 _RETRIED_BYTES = 131072
 # The port of smg's own metrics is this far from its port, so that the routers of one machine never share one.
 _METRICS_DISTANCE = 20000
-# The place of a key in a command, for what nobody is to use.
+# The place of a key in a command, for an access that no one needs.
 NEW_KEY = "NEW_KEY"
 _WORKERS = "workers.json"
 _HAPROXY = "haproxy.cfg"
@@ -69,7 +69,7 @@ def _smg(router: Router, replicas: tuple[RoutedReplica, ...], name: str) -> Conf
             *("--disable-tokenizer-autoload", "--request-timeout-secs", str(_LONGEST_RESPONSE)),
             *("--health-check-interval-secs", "5", "--prometheus-host", "127.0.0.1"),
             *("--prometheus-port", str(metrics_port), "--log-level", "warn"),
-            # Without a key, whoever reaches the router could add a server to its workers.
+            # Without a key, anyone who reaches the router could add a server to its workers.
             *("--control-plane-api-keys", f"tpudeploy:tpudeploy:admin:{NEW_KEY}"),
         ),
         watched=_WORKERS,
