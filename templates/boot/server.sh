@@ -37,16 +37,6 @@ wait_until_healthy() {
   fail "The server was not healthy within $patience s; it was at: ${seen:-its start}"
 }
 
-container_state() { # "true 0" while it runs; a docker that does not answer is no evidence that it ended
-  local status=0
-  timeout 60 docker inspect -f '{{.State.Running}} {{.State.ExitCode}}' "$name" 2>/dev/null || status=$?
-  case $status in
-    0) ;;
-    124) printf 'true 0' ;;
-    *) printf 'false unknown' ;;
-  esac
-}
-
 container_log() {
   timeout 60 docker logs --tail 400 "$name" 2>&1 || true
 }

@@ -224,7 +224,7 @@ def test_docker_names_what_is_missing(world: World) -> None:
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        ("docker exec vllm true", "`exec`"),
+        ("docker exec vllm true", "this command of `exec`"),
         ("docker restart vllm", "`restart`"),
         ("docker logs --since 5m vllm", "`--since` of `logs`"),
         ("docker inspect -s vllm", "`-s` of `inspect`"),

@@ -155,6 +155,7 @@ def _engines(current: HbmBudget, workload: Workload) -> Iterator[tuple[Accelerat
                     engine,
                     tensor_parallel=tensor,
                     data_parallel=data,
+                    pipeline_parallel=1,
                     max_model_len=max(length, engine.max_model_len),
                     max_num_seqs=max(engine.max_num_seqs, -(-workload.users // data)),
                 ),

@@ -78,7 +78,7 @@ def roofline(subject: Subject, deployment: Deployment | None) -> Roofline | None
     return Roofline(
         model=model,
         accelerator=kind,
-        devices=engine.tensor_parallel,
+        devices=engine.tensor_parallel * engine.pipeline_parallel,
         ranks=engine.data_parallel,
         dtype=engine.dtype,
     )

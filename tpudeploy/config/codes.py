@@ -234,6 +234,13 @@ EXPERIMENTAL_GENERATION = _code(
     "flags are tested.",
     "tpu: {type: v6e-4}",
 )
+UNTESTED_OVER_HOSTS = _code(
+    "TPU1307",
+    "Several hosts in a shape that vLLM does not test",
+    "A warning: a slice of several hosts runs one server over Ray. In vLLM's tests of v6e, tensor parallelism within a "
+    "host and pipeline stages across the hosts pass; tensor parallelism across hosts is not among them.",
+    "tpu: {type: v6e-16}\nserving: {tensor_parallel_size: 4, args: {pipeline_parallel_size: 4}}",
+)
 UNKNOWN_FLAG = _code(
     "TPU1310",
     "Unknown vLLM flag",

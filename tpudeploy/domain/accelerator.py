@@ -56,6 +56,10 @@ class AcceleratorType:
         return self.chips * self.devices_per_chip
 
     @property
+    def devices_per_host(self) -> int:
+        return self.devices // self.hosts
+
+    @property
     def device_noun(self) -> str:
         """Return the word for a device: "chip", or "device" where a chip has several."""
         return "chip" if self.devices_per_chip == 1 else "device"

@@ -24,7 +24,8 @@ class Speculation:
 class Engine:
     """The settings that the sizing depends on, with every default decided as vLLM decides it.
 
-    `tensor_parallel` x `data_parallel` devices are used; each data-parallel rank is an engine of its own.
+    `tensor_parallel` x `pipeline_parallel` x `data_parallel` devices are used; each data-parallel rank is an engine of
+    its own, and each pipeline stage has some of the layers.
     `utilization` is a share of HBM. `block_size` None: the platform derives it. `is_multimodal`: the model is, and not
     every modality is limited to zero. `kv_dtype` and `dtype` are vLLM's names.
     """
@@ -32,6 +33,7 @@ class Engine:
     tensor_parallel: int
     max_model_len: int
     data_parallel: int = 1
+    pipeline_parallel: int = 1
     dtype: str = "bfloat16"
     kv_dtype: str = "auto"
     utilization: float = UTILIZATION
@@ -101,7 +103,8 @@ class HbmBudget:
     """The memory of one chip, in bytes, and the load that it can serve. Where a chip has devices, of one of them.
 
     weights + kv + program + free = hbm. `program` is what compiled programs are known to need; `free` is negative
-    where the engine would run out of memory while it compiles. `num_blocks` is of one data-parallel rank,
+    where the engine would run out of memory while it compiles. With pipeline stages it is a chip of the stage with the
+    fewest blocks, which limits the others. `num_blocks` is of one data-parallel rank,
     `kv_cache_tokens` and `max_concurrency` (requests of `max_model_len` at once) of the whole deployment.
     `fatal`: the codes of checks by which the server would not start, whatever the reason.
     """
@@ -166,6 +169,7 @@ class HbmBudget:
             "accelerator_type": self.accelerator.name,
             "tensor_parallel_size": engine.tensor_parallel,
             "data_parallel_size": engine.data_parallel,
+            "pipeline_parallel_size": engine.pipeline_parallel,
             "max_model_len": engine.max_model_len,
             "hbm_bytes_per_chip": self.hbm_bytes_per_chip,
             "weights_bytes_per_chip": self.weights_bytes_per_chip,

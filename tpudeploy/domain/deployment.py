@@ -85,7 +85,10 @@ class SecretRef:
 
 @frozen
 class Container:
-    """The container for docker. `serve` is the argument list from `vllm` on; `environment` has plain values only."""
+    """The container for docker. `serve` is the argument list from `vllm` on; `environment` has plain values only.
+
+    With several `hosts`, each of them runs the container with Ray, and the server is a process in one of them.
+    """
 
     name: str
     image: str
@@ -96,6 +99,7 @@ class Container:
     volumes: tuple[tuple[str, str], ...]
     shm_size: str | None
     port: int
+    hosts: int = 1
 
 
 @frozen

@@ -141,6 +141,8 @@ class BootReport:
     `change` is the last change that it applied, by its name in the metadata; `undone` is a change that failed because
     of `cause`, after which the node went back to the previous server.
     `timeline` and `cache` describe its last start, for display only; boot_log/starts.py parses the former.
+    `worker` is the number of the host in a slice of several hosts, or None. The report of such a slice is that of its
+    worker 0 with the worst phase of all, and `workers` are the reports of all, None for a host that has not reported.
     """
 
     phase: BootPhase
@@ -154,6 +156,8 @@ class BootReport:
     cause: str = ""
     timeline: str = ""
     cache: str = ""
+    worker: int | None = None
+    workers: tuple[BootReport | None, ...] = ()
 
 
 @frozen

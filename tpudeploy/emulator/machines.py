@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,11 +19,30 @@ from tpudeploy.emulator.simulated import Simulated
 def bring_up(cloud: Cloud, slice_: QueuedResource, node: Node) -> None:
     node_id = node.name.rpartition("/")[2]
     node.hosts = [
-        _new_host(cloud, slice_, f"{node_id}-{node.uid:x}", worker, node=node_id, metadata=partial(_metadata, node))
+        _new_host(
+            cloud,
+            slice_,
+            f"{node_id}-{node.uid:x}",
+            worker,
+            node=node_id,
+            metadata=partial(_metadata, node),
+            workers=partial(_addresses, node),
+            listening=partial(_listening, node),
+        )
         for worker in range(slice_.accelerator.hosts)
     ]
-    for host in node.hosts:
-        host.boot()
+    for worker, host in enumerate(node.hosts):
+        if worker not in slice_.behaviour.absent_workers:
+            host.boot()
+
+
+def _addresses(node: Node) -> Sequence[str]:
+    return tuple(host.address for host in node.hosts)
+
+
+def _listening(node: Node, address: str, port: int) -> tuple[str, int] | None:
+    host = next((host for host in node.hosts if host.address == address), None)
+    return None if host is None else host.listening(port)
 
 
 def take_down(node: Node) -> None:
@@ -76,8 +95,8 @@ def _metadata(node: Node) -> Mapping[str, str]:
     return metadata
 
 
-def _new_host(cloud: Cloud, slice_: ChipRequest, folder: str, worker: int, *, node: str, **image: Any) -> Host:
-    facts = Facts(
+def _new_host(cloud: Cloud, slice_: ChipRequest, folder: str, worker: int, *, node: str, **facts: Any) -> Host:
+    own_facts = Facts(
         project=slice_.project,
         zone=slice_.zone,
         node=node,
@@ -91,13 +110,13 @@ def _new_host(cloud: Cloud, slice_: ChipRequest, folder: str, worker: int, *, no
         jitter=slice_.jitter.part_of("worker", worker),
         engine=cloud.scenario.engine,
         note_unsupported=lambda message: cloud.unsupported.append(f"{node}: {message}"),
-        **image,
+        **facts,
     )
     if cloud.scenario.simulated:
-        return Simulated(facts, slice_.behaviour)
+        return Simulated(own_facts, slice_.behaviour)
     from tpudeploy.emulator.machine.machine import Machine
 
-    return Machine(facts, slice_.behaviour)
+    return Machine(own_facts, slice_.behaviour)
 
 
 def _read_secret(cloud: Cloud, resource: str) -> tuple[int, str]:

@@ -37,6 +37,8 @@ _SETUP_FAILED = "a setup step exited 1"
 _DISK_FULL = "no space left on device"
 _UNDO_FAILED = "the engine did not come up"
 _DOCKER_RUN = re.compile(r"^docker_run=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
+# Of several hosts: what the head starts in its container.
+_SERVER = re.compile(r"^server=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
 
 
 class Simulated:
@@ -61,6 +63,9 @@ class Simulated:
     def port_for(self, port: int) -> int:
         return self._server.port if self._server is not None else port
 
+    def listening(self, port: int) -> None:
+        """Find nothing: hosts that run no script do not call each other."""
+
     @property
     def guest_attributes(self) -> Mapping[str, str]:
         """Return one report, as templates/boot/report.sh writes it."""
@@ -83,6 +88,8 @@ class Simulated:
         phase, detail = self._phase()
         report: dict[str, str | int] = {"at": int(self._facts.clock.now()), "phase": phase, "detail": detail}
         report |= {"spec": self._spec, "change": self._change}
+        if self._facts.hosts > 1:
+            report["worker"] = str(self._facts.worker)
         if self._undone:
             report |= {"undone": self._undone, "cause": self._cause}
         if phase in {"starting", "serving"}:
@@ -100,7 +107,8 @@ class Simulated:
     def power_on(self) -> None:
         self._streams = Streams(self._facts.clock)
         self.reboot()
-        if self._behaviour.reachable:
+        # Of several hosts, the first one has the server.
+        if self._behaviour.reachable and self._facts.worker == 0:
             port = 0 if self.address == "127.0.0.1" else _PORT
             self._server = Server(port, self._answer, sleep=self._facts.clock.sleep, address=self.address)
 
@@ -196,6 +204,8 @@ class Simulated:
             return "failed", f"The container ended (exit code 1): {deaths.message(self._behaviour.crash)}"
         if self._behaviour.crash:
             return "failed", self._behaviour.crash
+        if self._behaviour.absent_workers:
+            return "starting", "Waiting for workers to join Ray"
         container = _read_script(self._script)
         if self._behaviour.setup_fails and container is not None and container[1].has_setup:
             return "failed", _SETUP_FAILED
@@ -235,5 +245,7 @@ def _read_script(script: str) -> tuple[RunOptions, Serve] | None:
         options = run_options.parse(shlex.split(match[1])[2:])
     except (ValueError, run_options.UsageError, Unsupported):
         return None
-    serve = find_serve(options.command)
+    server = _SERVER.search(script)
+    words = shlex.split(server[1]) if server else ()
+    serve = find_serve(words[words.index("vllm") :] if words else options.command)
     return None if serve is None else (options, serve)

@@ -7,6 +7,7 @@ Why: decision 50 in docs/decisions.md.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import shlex
@@ -26,10 +27,13 @@ MAX_SCRIPT_BYTES = 262_144
 # Linux passes no longer argument or variable to a process (MAX_ARG_STRLEN includes a final NUL).
 MAX_WORD_BYTES = 131_071
 # An upper bound of the templates' size, so that they need not be read to know that a script fits.
-TEMPLATE_BYTES = 49_152
+TEMPLATE_BYTES = 61_440
 # Quoting, or JSON, makes at most six bytes of one, and no word of a profile is in the script more than three times.
 _GROWTH = 18
 _PER_WORD = 8
+# The ports of Ray's head, one for each make of the container: above those of Ray's own processes (10002 to 19999) and
+# below those that Linux gives to connections.
+_RAY_PORTS = range(20_000, 30_000)
 
 
 def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: str) -> str:
@@ -100,6 +104,8 @@ def _values(deployment: Deployment, spec: str) -> dict[str, object]:
         "secret_resources": [shlex.quote(_resource(ref)) for ref in container.secrets],
         "host_paths": [shlex.quote(host) for host, _ in container.volumes],
         "docker_run": tuple(_docker_run(container)),
+        "hosts": container.hosts,
+        **_cluster_values(container),
         # A script has only the parts that its deployment uses.
         "cached": deployment.compile_cache is not None,
         "mirrored": mirror is not None,
@@ -107,6 +113,20 @@ def _values(deployment: Deployment, spec: str) -> dict[str, object]:
         "mirror_bucket": shlex.quote("" if mirror is None else mirror.bucket.name),
         "mirror_prefix": shlex.quote("" if mirror is None else mirror.bucket.prefix),
         "mirror_folder": shlex.quote("" if mirror is None else mirror.folder),
+    }
+
+
+def _cluster_values(container: Container) -> dict[str, object]:
+    """Return the values of Ray on several hosts; none for one host."""
+    if container.hosts == 1:
+        return {}
+    # Docker only names the secrets, so a secret of another resource is the only change that its words do not show.
+    words = (*serving.docker_run(container), *(ref.secret for ref in container.secrets))
+    digest = hashlib.sha256("\0".join(words).encode()).hexdigest()
+    return {
+        "cluster": shlex.quote(digest[:16]),
+        "ray_port": _RAY_PORTS[int(digest, 16) % len(_RAY_PORTS)],
+        "server": [shlex.quote(word) for word in serving.server(container)],
     }
 
 

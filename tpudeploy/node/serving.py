@@ -23,14 +23,34 @@ BASH_WRITES = re.compile(
 )
 
 
+# The command of the container on several hosts; the startup script adds how it finds the others.
+_RAY = ("ray", "start", "--block", "--disable-usage-stats")
+# The server of several hosts is started by a bash, whose own variables are removed.
+_WITHOUT_BASH = ("/usr/bin/env", "-u", "PWD", "-u", "OLDPWD", "-u", "SHLVL", "-u", "_")
+
+
 def command(container: Container) -> tuple[str, ...]:
-    """Return the image's command: `vllm serve …`, after the setup steps if there are any. A failed step ends it."""
+    """Return the image's command after the setup steps, if there are any. A failed step ends it.
+
+    It is `vllm serve …`, or on several hosts Ray, in which the head then starts `server`.
+    """
+    process = container.serve if container.hosts == 1 else _RAY
     if not container.setup:
-        return container.serve
-    overwritten = {name: value for name, value in container.environment.items() if BASH_WRITES.fullmatch(name)}
+        return process
     steps = container.setup
     bash = ("/bin/bash", "-c", AFTER_SETUP, "bash", str(len(steps)))
-    return (*bash, *steps, *_assignments(overwritten), *container.serve)
+    return (*bash, *steps, *_overwritten(container), *process)
+
+
+def server(container: Container) -> tuple[str, ...]:
+    """Return the command of the server in the head's container, for a slice of several hosts."""
+    return (*_WITHOUT_BASH, *_overwritten(container), *container.serve)
+
+
+def _overwritten(container: Container) -> tuple[str, ...]:
+    """Return the profile's variables that bash overwrites, as arguments of `env`."""
+    overwritten = {name: value for name, value in container.environment.items() if BASH_WRITES.fullmatch(name)}
+    return _assignments(overwritten)
 
 
 def docker_run(container: Container) -> tuple[str, ...]:

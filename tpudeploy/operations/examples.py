@@ -143,7 +143,7 @@ EXAMPLES: Mapping[str, Example] = {
     codes.NOT_A_CHOICE: _layer("serving: {kv_cache_dtype: fp9}"),
     codes.OUT_OF_RANGE: _layer("serving: {hbm_utilization: 1.5}"),
     codes.WRONG_FORM: _layer("health: {timeout: soon}"),
-    codes.NOT_SUPPORTED: _layer("tpu: {type: v6e-16}", "tpudeploy zones"),
+    codes.NOT_SUPPORTED: _layer("tpu: {type: tpu7x-8}", "tpudeploy zones"),
     codes.UNKNOWN_TYPE: _layer("tpu: {type: v6e-3}", "tpudeploy zones"),
     codes.PARALLELISM: _layer("serving: {tensor_parallel_size: 3}", _SWEEP),
     codes.RUNTIME_MISMATCH: _layer("tpu: {runtime_version: v2-alpha-tpuv5-lite}"),
@@ -154,6 +154,7 @@ EXAMPLES: Mapping[str, Example] = {
     codes.EXPERIMENTAL_GENERATION: _layer(
         "tpu: {type: v5p-8}\nplacement: {zones: [us-east5-a]}", "tpudeploy size prod.yaml"
     ),
+    codes.UNTESTED_OVER_HOSTS: _layer("tpu: {type: v6e-16}", "tpudeploy size prod.yaml"),
     codes.UNKNOWN_FLAG: _layer("serving: {args: {sed: 1}}"),
     codes.FLAG_VALUE: _layer("serving: {args: {enable_prefix_caching: 3}}"),
     codes.FLAG_HAS_KEY: _layer("serving: {args: {max_num_seqs: 64}}"),

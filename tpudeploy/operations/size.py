@@ -120,9 +120,8 @@ def _budget_schema() -> Mapping[str, Any]:
     # The keys for a model that can be sized; otherwise `cannot_size_because` replaces them.
     return {
         **dict.fromkeys(("model", "accelerator_type", "start_basis"), str),
-        **dict.fromkeys(
-            ("tensor_parallel_size", "data_parallel_size", "max_model_len", "block_size", "num_blocks"), int
-        ),
+        **dict.fromkeys(("tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size"), int),
+        **dict.fromkeys(("max_model_len", "block_size", "num_blocks"), int),
         **dict.fromkeys(("hbm_bytes_per_chip", "weights_bytes_per_chip", "kv_bytes_per_chip"), int),
         **dict.fromkeys(("kv_bytes_per_token_per_chip", "program_bytes_per_chip", "free_bytes_per_chip"), float),
         **dict.fromkeys(("kv_cache_tokens", "cold_start_seconds", "warm_start_seconds"), int),

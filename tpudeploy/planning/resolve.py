@@ -50,6 +50,16 @@ _GIB = 1024**3
 _BOOT_DISK_GIB = 200
 _VALID_UNTIL = Duration.parse("2h")
 _PORT = 8000
+# What tpu_inference's own scripts for several hosts set (2026-08). A profile may write other values in serving.env.
+_OVER_HOSTS = {
+    "TPU_MULTIHOST_BACKEND": "ray",
+    "JAX_PLATFORMS": "",
+    "VLLM_ENGINE_READY_TIMEOUT_S": "1800",
+    "RAY_health_check_timeout_ms": "20000",
+    "RAY_health_check_failure_threshold": "100",
+    "RAY_DEDUP_LOGS": "0",
+}
+_RAY_SHM_SIZE = "16gb"
 # The folders of the hub's cache and the compiled graphs, on the machine and (vLLM's own defaults) in the container.
 _HUB = ("/var/lib/tpudeploy/hf", "/root/.cache/huggingface")
 _GRAPHS = ("/var/lib/tpudeploy/xla", GRAPHS)
@@ -184,12 +194,20 @@ def _container(spec: ProfileSpec, kind: AcceleratorType, lock: Pins, mirror: Mir
         image=serving.image if digest is None else pins.at_digest(serving.image, digest),
         serve=arguments.serve(spec, tensor_parallel_size=_tensor_parallel(serving, kind), commit=commit),
         setup=serving.setup,
-        environment={**arguments.environment(serving), **serving.env},
+        environment={**(_OVER_HOSTS if kind.hosts > 1 else {}), **arguments.environment(serving), **serving.env},
         secrets=tuple(SecretRef(variable=v, secret=s) for v, s in spec.secrets.items()),
         volumes=volumes,
-        shm_size=serving.shm_size.text if serving.shm_size is not None else None,
+        shm_size=_shm_size(serving, kind),
         port=serving.port or _PORT,
+        hosts=kind.hosts,
     )
+
+
+def _shm_size(serving: ServingSpec, kind: AcceleratorType) -> str | None:
+    """Return the size of the container's shared memory. Ray keeps its objects there, and docker's default is 64 MiB."""
+    if serving.shm_size is not None:
+        return serving.shm_size.text
+    return _RAY_SHM_SIZE if kind.hosts > 1 else None
 
 
 def _volumes(serving: ServingSpec) -> tuple[tuple[str, str], ...]:

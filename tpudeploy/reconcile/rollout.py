@@ -128,7 +128,10 @@ class ServerStatus:
         if self.seconds_left() > 0:
             return ""
         minutes = self._start_timeout() / 60
-        phase = "nothing" if report is None else report.phase
+        phase = "nothing" if report is None else str(report.phase)
+        # Of several hosts, the detail says which of them the others wait for.
+        if report is not None and report.workers and report.detail:
+            phase = f"{phase} ({report.detail})"
         endpoint = "" if self.health is None else f"; the endpoint: {self.health.detail}"
         return f"{minutes:.0f} min have passed; the machine last reported: {phase}{endpoint}"
 

@@ -529,9 +529,10 @@ FACTS: tuple[Fact, ...] = (
     _fact(
         Stage.ELSEWHERE,
         "larger-slices",
-        "Slices of several hosts: their metadata, their worker numbers and Ray on them.",
-        "sizing/checks/placement.py",
-        "rents one chip. tpudeploy refuses larger slices.",
+        "Slices of several hosts: the metadata that name the workers and their addresses, a report from each in one "
+        "answer, a change of the metadata that reaches all, and Ray over them.",
+        "node/render.py",
+        "rents one chip.",
     ),
 )
 

@@ -7,14 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.accelerator import AcceleratorType, Backend
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.sizing.budget import compute_budget
 from tpudeploy.sizing.programs import program_room
+from tpudeploy.sizing.stages import can_be_split
 
 UTILIZATION_KEY, LENGTH_KEY, TYPE_KEY = "hbm_utilization", "max_model_len", "tpu.type"
 SPLIT_KEYS = ("tensor_parallel_size", "data_parallel_size")
+STAGES_KEY = "args.pipeline_parallel_size"
 _STEP = 16  # the smallest block: lengths between two blocks cost the same
 _WORTH_A_RESTART = 1.01  # a gain below one in a hundred is noise
 _LONG = 8_192  # just beyond it the default block shrinks from 256 to 16: the one place where more may cost less
@@ -90,10 +92,29 @@ def largest_utilization(budget: HbmBudget) -> float:
 
 def best_copies(budget: HbmBudget) -> HbmBudget | None:
     """Return the split of the same devices into copies that holds the most tokens, if it beats this one."""
+    if budget.accelerator.hosts > 1:
+        return None  # one copy spans the hosts: copies are replicas, each on a slice of its own
     devices = budget.engine.tensor_parallel * budget.engine.data_parallel
     splits = [split for split in _splits(budget, budget.accelerator, devices) if split.holds_a_request]
     best = max(splits, key=lambda split: split.kv_cache_tokens, default=budget)
     return best if best.kv_cache_tokens > budget.kv_cache_tokens else None
+
+
+def best_stages(budget: HbmBudget) -> HbmBudget | None:
+    """Return the split of several hosts into pipeline stages, one for each host, if it holds more tokens than this."""
+    stages = _host_stages(budget, budget.accelerator)
+    return stages if stages is not None and stages.kv_cache_tokens > budget.kv_cache_tokens else None
+
+
+def _host_stages(budget: HbmBudget, kind: AcceleratorType) -> HbmBudget | None:
+    """Return the split of a slice of several hosts of which vLLM's tests pass: TP in a host x PP across hosts."""
+    if kind.hosts == 1 or not can_be_split(budget.model):
+        return None
+    engine = replace(
+        budget.engine, tensor_parallel=kind.devices_per_host, data_parallel=1, pipeline_parallel=kind.hosts
+    )
+    split = compute_budget(budget.model, kind, engine)
+    return split if isinstance(split, HbmBudget) else None
 
 
 def lightest(budget: HbmBudget) -> HbmBudget:
@@ -107,7 +128,9 @@ def _splits(budget: HbmBudget, kind: AcceleratorType, devices: int) -> Iterator[
     """Yield every split of this number of devices into copies of the model."""
     for tensor in range(1, devices + 1):
         if devices % tensor == 0:
-            engine = replace(budget.engine, tensor_parallel=tensor, data_parallel=devices // tensor)
+            engine = replace(
+                budget.engine, tensor_parallel=tensor, data_parallel=devices // tensor, pipeline_parallel=1
+            )
             split = compute_budget(budget.model, kind, engine)
             if isinstance(split, HbmBudget):
                 yield split
@@ -136,6 +159,7 @@ def more_cache(budget: HbmBudget) -> tuple[Remedy, ...]:
     larger = next((kind for kind in kinds if kind.hosts == 1 and kind.devices > devices), None)
     if larger is not None:
         whole = compute_budget(budget.model, larger, replace(engine, tensor_parallel=larger.devices, data_parallel=1))
+        # A slice of several hosts is larger than any of one host, so there are no stages to undo here.
         settings = {TYPE_KEY: larger.name, "tensor_parallel_size": larger.devices}
         options.append((settings, whole if isinstance(whole, HbmBudget) else None))
     least = budget.kv_cache_tokens * _WORTH_A_RESTART
@@ -191,6 +215,8 @@ def _by_slice(budget: HbmBudget, *, allow_copies: bool) -> Remedy | None:
     Utilization is changed too where it must be, the length only where no slice holds the whole.
     """
     present = budget.accelerator
+    if present.hosts > 1:
+        return _by_hosts(budget)
     same = [kind for kind in catalog.generation(present.generation).types if kind.chips >= present.chips]
     others = [kind for kind in catalog.accelerator_types() if kind.generation != present.generation]
     measured = [kind for kind in others if has_limit(kind)]
@@ -200,7 +226,26 @@ def _by_slice(budget: HbmBudget, *, allow_copies: bool) -> Remedy | None:
                 way = _on(budget, kind, allow_copies=allow_copies, shortens=shortens) if kind.hosts == 1 else None
                 if way is not None:
                     return way
+    return _by_hosts(budget)
+
+
+def _by_hosts(budget: HbmBudget) -> Remedy | None:
+    """Return the fewest hosts of one slice that do, in pipeline stages: of this generation first."""
+    kinds = [kind for kind in catalog.accelerator_types() if _is_of_hosts(kind) and has_limit(kind)]
+    present = budget.accelerator
+    for kind in sorted(kinds, key=lambda kind: (kind.generation != present.generation, kind.chips)):
+        split = _host_stages(budget, kind)
+        way = None if split is None or split.engine == budget.engine else _with_changes(split, shortens=False)
+        if way is not None:
+            slice_type = {} if kind.name == present.name else {TYPE_KEY: kind.name}
+            split_settings = {SPLIT_KEYS[0]: kind.devices_per_host, STAGES_KEY: kind.hosts}
+            return replace(way, settings={**slice_type, **split_settings, **way.settings}, most=None)
     return None
+
+
+def _is_of_hosts(kind: AcceleratorType) -> bool:
+    """Return whether the TPU API grants it as one node of several hosts, which Compute Engine does not do yet."""
+    return kind.hosts > 1 and Backend.QUEUED_RESOURCE in kind.backends
 
 
 def has_limit(kind: AcceleratorType) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
 from tpudeploy.domain.model import Implementation, LanguageModel
 from tpudeploy.sizing.graphs import compile_plan
-from tpudeploy.sizing.kv import block_size, blocks_per_request, layout, num_blocks
+from tpudeploy.sizing.kv import KvLayout, block_size, blocks_per_request, layout, num_blocks
 from tpudeploy.sizing.programs import program_room
+from tpudeploy.sizing.stages import stages
 from tpudeploy.sizing.starts import predict_start
 from tpudeploy.sizing.weights import weights_bytes_per_chip
 
@@ -27,10 +29,11 @@ def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: E
     if because:
         return Unsized(because=because, is_impossible=True)
     hbm = catalog.generation(accelerator.generation).most_bytes
-    weights = weights_bytes_per_chip(model, engine)
     block = block_size(engine)
-    kv = layout(model, engine, block)
-    blocks = num_blocks(engine, hbm_bytes=hbm, weights_bytes=sum(weights.values()), bytes_per_block=kv.bytes_per_block)
+    weights, kv, blocks = min(
+        (_contents(part, engine, hbm_bytes=hbm, block_size=block) for part in stages(model, engine.pipeline_parallel)),
+        key=lambda contents: (contents.blocks, -sum(contents.weights.values())),
+    )
     each = blocks_per_request(kv, engine, block, engine.max_model_len)
     plan = compile_plan(engine)
     return HbmBudget(
@@ -52,14 +55,34 @@ def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: E
     )
 
 
+class _Contents(NamedTuple):
+    """What a chip of one pipeline stage holds: its weights by group, the shape of its cache, and the blocks of it."""
+
+    weights: Mapping[str, int]
+    kv: KvLayout
+    blocks: int
+
+
+def _contents(part: LanguageModel, engine: Engine, *, hbm_bytes: int, block_size: int) -> _Contents:
+    weights = weights_bytes_per_chip(part, engine)
+    kv = layout(part, engine, block_size)
+    blocks = num_blocks(
+        engine, hbm_bytes=hbm_bytes, weights_bytes=sum(weights.values()), bytes_per_block=kv.bytes_per_block
+    )
+    return _Contents(weights, kv, blocks)
+
+
 def impossible(model: LanguageModel, accelerator: AcceleratorType, engine: Engine, *, has_layout: bool = True) -> str:
     """Return why the engine would not even start with this parallelism, or "".
 
     Without `has_layout` something else decides where KV heads and experts lie; vLLM divides the heads in any case.
     """
     tensor, noun = engine.tensor_parallel, f"{accelerator.device_noun}s"
-    if tensor * engine.data_parallel > accelerator.devices:
-        return f"{tensor * engine.data_parallel} {noun} are requested and {accelerator.name} has {accelerator.devices}"
+    requested = tensor * engine.data_parallel * engine.pipeline_parallel
+    if requested > accelerator.devices:
+        return f"{requested} {noun} are requested and {accelerator.name} has {accelerator.devices}"
+    if engine.pipeline_parallel > model.layers:
+        return f"pipeline_parallel_size {engine.pipeline_parallel} exceeds its {model.layers} layers"
     if model.heads % tensor:
         return f"tensor_parallel_size {tensor} does not divide the {model.heads} attention heads"
     if not has_layout:
@@ -78,6 +101,10 @@ def _estimates(model: LanguageModel, accelerator: AcceleratorType, engine: Engin
     yield from model.unverified
     if accelerator.generation not in _MEASURED:
         yield f"weights, blocks and programs: checked with boots of {' and '.join(_MEASURED)} alone"
+    if accelerator.hosts > 1:
+        yield "weights, blocks and start times: arithmetic for several hosts, of which no boot was measured"
+    if engine.pipeline_parallel > 1:
+        yield "weights and blocks: which layers a stage has is vLLM's rule, not compared with a boot"
     yield "num_blocks: 0.4 to 5 MB a chip of the runtime's own are not modelled; measured boots agree within 0.03 %"
     yield "start times: measured on one model and chip, carried over to others"
     if model.vision is not None and model.vision.split and model.vision.heads % engine.tensor_parallel:

@@ -141,12 +141,14 @@ def engine_of(serving: ServingSpec, settings: Settings, kind: AcceleratorType, m
     speculation = _speculation(settings)
     seqs, batched = _batch(serving, settings, model, length)
     data = serving.data_parallel_size or 1
+    stages = int(settings.get("pipeline-parallel-size") or 1)
     additional = settings.get("additional-config", {})
     override = settings.get("num-gpu-blocks-override")
     is_eager = settings.get("enforce-eager") is True or serving.env.get("SKIP_JAX_PRECOMPILE", "0").lower() in _ON
     return Engine(
-        tensor_parallel=serving.tensor_parallel_size or kind.devices // data,
+        tensor_parallel=serving.tensor_parallel_size or max(1, kind.devices // (data * stages)),
         data_parallel=data,
+        pipeline_parallel=stages,
         # `auto` is the checkpoint's type, and every model here is published in bfloat16.
         dtype="bfloat16" if serving.dtype in (None, "auto") else serving.dtype,
         kv_dtype=serving.kv_cache_dtype or "auto",

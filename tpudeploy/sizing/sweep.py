@@ -89,7 +89,9 @@ def _settings(budget: HbmBudget) -> Iterator[tuple[AcceleratorType, Engine]]:
     for kind in catalog.generation(budget.accelerator.generation).types:
         splits = [n for n in range(1, kind.devices + 1) if kind.devices % n == 0] if kind.hosts == 1 else []
         for tensor, dtype, share, length in product(splits, _KV_DTYPES, utilizations, lengths):
-            split = replace(budget.engine, tensor_parallel=tensor, data_parallel=kind.devices // tensor)
+            split = replace(
+                budget.engine, tensor_parallel=tensor, data_parallel=kind.devices // tensor, pipeline_parallel=1
+            )
             yield kind, replace(split, kv_dtype=dtype, utilization=share, max_model_len=length)
 
 

@@ -11,8 +11,10 @@ from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
+from tpudeploy.sizing.stages import can_be_split
 
 _OFF = ("", "0", "false")
+_STAGES = "pipeline-parallel-size"
 
 
 class Effect(StrEnum):
@@ -37,7 +39,7 @@ class Unknown:
 _FLAGS: Mapping[str, tuple[Effect, str]] = {
     "quantization": (Effect.WEIGHTS, "`--quantization` changes the weights' sizes"),
     "quantization-config": (Effect.WEIGHTS, "`--quantization-config` changes the weights' sizes"),
-    "pipeline-parallel-size": (Effect.LAYOUT, "the layers would be spread over stages"),
+    _STAGES: (Effect.LAYOUT, "layers of several kinds would be spread over stages"),
     "decode-context-parallel-size": (Effect.LAYOUT, "the KV cache would be spread over contexts"),
     "prefill-context-parallel-size": (Effect.LAYOUT, "the KV cache would be spread over contexts"),
     "enable-lora": (Effect.ADDS, "adapters take memory of their own"),
@@ -81,7 +83,7 @@ _QUANTIZING_ADDITION = "quantization"  # qwix: weights are quantised as they are
 def unknown_effects(settings: Mapping[str, Any], env: Mapping[str, str], model: LanguageModel) -> tuple[Unknown, ...]:
     """Return every setting whose effect on memory the arithmetic does not know."""
     return (
-        *_flags(settings),
+        *_flags(settings, model),
         *_variables(env),
         *_speculation(settings),
         *_additions(settings),
@@ -100,8 +102,10 @@ def unknown_memory(kind: AcceleratorType) -> Iterator[Unknown]:
         yield Unknown(name="tpu.type", effect=Effect.ADDS, why=why)
 
 
-def _flags(settings: Mapping[str, Any]) -> Iterator[Unknown]:
+def _flags(settings: Mapping[str, Any], model: LanguageModel) -> Iterator[Unknown]:
     for name, (effect, why) in _FLAGS.items():
+        if name == _STAGES and can_be_split(model):
+            continue
         if settings.get(name) not in (None, False, _DEFAULTS.get(name)):
             yield Unknown(name=name, effect=effect, why=f"{why} (`{name}`)")
 

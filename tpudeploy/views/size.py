@@ -55,8 +55,13 @@ def size(name: str, budget: HbmBudget | Unsized, paint: Paint) -> str:
 
 def _budget(name: str, budget: HbmBudget, verdict: str, paint: Paint, bound: _Bound) -> Iterator[str]:
     engine = budget.engine
-    devices = words.plural(engine.tensor_parallel * engine.data_parallel, budget.accelerator.device_noun)
+    ranks = engine.tensor_parallel * engine.pipeline_parallel * engine.data_parallel
+    devices = words.plural(ranks, budget.accelerator.device_noun)
+    if budget.accelerator.hosts > 1:
+        devices += f" on {budget.accelerator.hosts} hosts"
     split = f"TP {engine.tensor_parallel}"
+    if engine.pipeline_parallel > 1:
+        split += f" x PP {engine.pipeline_parallel}"
     if engine.data_parallel > 1:
         split += f" x DP {engine.data_parallel}"
     yield f"{paint.bold(name)}  {budget.model.name} on {budget.accelerator.name}, {devices}, {split}  {verdict}"

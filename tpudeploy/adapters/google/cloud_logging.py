@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tpudeploy.adapters.google.connect import Connection
@@ -31,14 +31,32 @@ class CloudLogging:
             "orderBy": "timestamp asc",
             "pageSize": _PAGE,
         }
-        texts: list[str] = []
+        texts_by_worker: dict[int, list[str]] = {}
         try:
             with translate_read_errors(f"read the log of {ref.name}"):
                 for page in pages(calls, calls.list(body=body)):
-                    texts += [_text(entry) for entry in page.get("entries", ())]
+                    for entry in page.get("entries", ()):
+                        texts_by_worker.setdefault(_worker(entry), []).append(_text(entry))
         except (Absent, Exists, Precondition) as cause:
             raise errors.CloudError(f"Could not read the log of {ref.name}: {cause}") from cause
-        return tuple(texts)
+        return _in_order(texts_by_worker)
+
+
+def _in_order(texts_by_worker: Mapping[int, Sequence[str]]) -> tuple[str, ...]:
+    """Return the lines of all workers. Those of worker 0, which starts the server, come last and as they are.
+
+    A boot log is read from its last start on, and times of several hosts would mix in it.
+    """
+    others = (
+        f"worker {worker}: {text}" for worker in sorted(texts_by_worker) if worker for text in texts_by_worker[worker]
+    )
+    return (*others, *texts_by_worker.get(0, ()))
+
+
+def _worker(entry: Mapping[str, Any]) -> int:
+    """Return the number of the host that wrote an entry; 0 for an entry that does not say so."""
+    number = str(entry.get("resource", {}).get("labels", {}).get("worker_id", ""))
+    return int(number) if number.isdecimal() else 0
 
 
 def _filter(ref: SliceRef) -> str:

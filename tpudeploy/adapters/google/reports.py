@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
@@ -61,7 +62,7 @@ class BootReports:
                 response = self._send_query(ref)
         except (Absent, Precondition, errors.Refused, errors.Denied):
             return None
-        return parse(_attributes(response))
+        return of_slice([parse(attributes) for attributes in _attributes(response)])
 
 
 def _machine(ref: SliceRef) -> tuple[str, Zone, str]:
@@ -93,17 +94,51 @@ def parse(attributes: Mapping[str, str]) -> BootReport | None:
         cause=facts.get("cause", ""),
         timeline=facts.get("timeline", ""),
         cache=facts.get("cache", ""),
+        worker=_number(facts.get("worker")),
     )
 
 
-def _attributes(response: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the attributes in an answer: of each worker of a node, or of one instance."""
-    return {
-        str(item.get("key")): str(item.get("value", ""))
+def of_slice(reports: Sequence[BootReport | None]) -> BootReport | None:
+    """Return the report of a slice, from those of its hosts in any order.
+
+    That the answer of Google has an element for each worker is documented; its order is not, so each report has its
+    number. A slice is as far as the host that is least far, and has failed if one of them has.
+    """
+    if len(reports) == 1:
+        return reports[0]
+    by_worker = {report.worker: report for report in reports if report is not None}
+    workers = tuple(by_worker.get(number) for number in range(len(reports)))
+    if not any(workers):
+        return None
+    head = workers[0] or BootReport(phase=BootPhase.BOOTED)
+    worst = min(enumerate(workers), key=lambda pair: (_progress(pair[1]), pair[0]))
+    number, report = worst
+    if report is None:
+        phase, detail = BootPhase.BOOTED, "it has not reported yet"
+    else:
+        phase, detail = report.phase, report.detail
+    if number != 0:
+        detail = f"worker {number} of {len(workers)}: {detail}"
+    return replace(head, phase=phase, detail=detail, worker=None, workers=workers)
+
+
+def _progress(report: BootReport | None) -> int:
+    """Return how far a host is: a failure is worst, and a host that has not reported is the least far."""
+    if report is None:
+        return 1
+    return 0 if report.phase is BootPhase.FAILED else 2 + tuple(BootPhase).index(report.phase)
+
+
+def _attributes(response: Mapping[str, Any]) -> list[Mapping[str, str]]:
+    """Return the attributes of each host in an answer: of the workers of a node, or of one instance."""
+    return [
+        {
+            str(item.get("key")): str(item.get("value", ""))
+            for item in worker.get("queryValue", {}).get("items", ())
+            if item.get("namespace") == NAMESPACE
+        }
         for worker in response.get("guestAttributes", (response,))
-        for item in worker.get("queryValue", {}).get("items", ())
-        if item.get("namespace") == NAMESPACE
-    }
+    ]
 
 
 def _facts(text: str) -> Mapping[str, str]:

@@ -51,19 +51,49 @@ def _row(layers: int, hidden: int, heads: int, width: int, *, is_tied: bool) -> 
     }
 
 
-_30B: Config = {
-    "architectures": [_MOE],
-    "num_hidden_layers": 48,
-    "hidden_size": 2_048,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "num_experts": 128,
-    "moe_intermediate_size": 768,
-    "num_experts_per_tok": 8,
-    "vocab_size": 151_936,
-    "max_position_embeddings": 40_960,
-}
+def _moe_row(layers: int, hidden: int, heads: int, **fields: int) -> Config:
+    return {
+        "architectures": [_MOE],
+        "num_hidden_layers": layers,
+        "hidden_size": hidden,
+        "num_attention_heads": heads,
+        "head_dim": 128,
+        "num_experts_per_tok": 8,
+        "vocab_size": 151_936,
+        **fields,
+    }
+
+
+_30B = _moe_row(
+    48,
+    2_048,
+    32,
+    num_key_value_heads=4,
+    num_experts=128,
+    moe_intermediate_size=768,
+    max_position_embeddings=40_960,
+)
+# Qwen's own figures, as training scripts that others published repeat them; the sum of parameters, 235.1 billion,
+# agrees with the name. The context of the 2507 versions is that of their model cards (unverified).
+_235B = _moe_row(
+    94,
+    4_096,
+    64,
+    num_key_value_heads=4,
+    num_experts=128,
+    moe_intermediate_size=1_536,
+    max_position_embeddings=40_960,
+)
+# 160 experts of width 2,560 are from memory (unverified); with them the sum is 480.2 billion parameters.
+_480B = _moe_row(
+    62,
+    6_144,
+    96,
+    num_key_value_heads=8,
+    num_experts=160,
+    moe_intermediate_size=2_560,
+    max_position_embeddings=262_144,
+)
 
 MODELS: Mapping[str, Config] = {
     "Qwen/Qwen3-0.6B": _row(28, 1_024, 16, 3_072, is_tied=True),
@@ -73,4 +103,7 @@ MODELS: Mapping[str, Config] = {
     "Qwen/Qwen3-14B": _row(40, 5_120, 40, 17_408, is_tied=False),
     "Qwen/Qwen3-32B": _row(64, 5_120, 64, 25_600, is_tied=False),
     "Qwen/Qwen3-30B-A3B": _30B,
+    "Qwen/Qwen3-235B-A22B": _235B,
+    "Qwen/Qwen3-235B-A22B-Instruct-2507": {**_235B, "max_position_embeddings": 262_144},
+    "Qwen/Qwen3-Coder-480B-A35B-Instruct": _480B,
 }

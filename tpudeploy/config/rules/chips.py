@@ -12,7 +12,7 @@ from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path, dotted, find
 from tpudeploy.config.rules import look
 from tpudeploy.config.rules.placement import backends
-from tpudeploy.domain.accelerator import AcceleratorType, Support
+from tpudeploy.domain.accelerator import AcceleratorType, Backend, Support
 from tpudeploy.domain.deployment import AUTO
 from tpudeploy.domain.diagnostics import Diagnostic
 
@@ -22,6 +22,9 @@ _TOPOLOGY: Path = ("tpu", "topology")
 _RUNTIME: Path = ("tpu", "runtime_version")
 _TP: Path = ("serving", "tensor_parallel_size")
 _DP: Path = ("serving", "data_parallel_size")
+_BACKEND: Path = ("placement", "backend")
+# The generation of the TPU API on which vLLM's matrix has several hosts pass, in pipeline stages.
+_TESTED_OVER_HOSTS = "v6e"
 
 
 def known_type(root: MapNode) -> Iterator[Diagnostic]:
@@ -93,18 +96,65 @@ def _is_created(slice_type: AcceleratorType, root: MapNode) -> bool:
 
 
 def _is_supported(slice_type: AcceleratorType) -> bool:
-    """Return whether `single_host` accepts the type, so that no hint names one that the next check refuses."""
-    return slice_type.hosts == 1
+    """Return whether `bulk_group` accepts the type, so that no hint names one that the next check refuses."""
+    return slice_type.hosts == 1 or Backend.QUEUED_RESOURCE in slice_type.backends
 
 
-def single_host(root: MapNode) -> Iterator[Diagnostic]:
+def bulk_group(root: MapNode) -> Iterator[Diagnostic]:
+    """Report slices of several hosts at Compute Engine: there they are a group of instances, not one."""
     slice_type = _slice_type(root)
-    if slice_type is not None and not _is_supported(slice_type):
-        types = catalog.generation(slice_type.generation).types
-        names = ", ".join(t.name for t in types if _is_supported(t))
-        message = f"{slice_type.name} has {slice_type.hosts} hosts; several hosts are not supported yet"
-        hint = f"types with one host: {names}"
-        yield problem(codes.NOT_SUPPORTED, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
+    if slice_type is None or slice_type.hosts == 1:
+        return
+    backend = look.value(root, _BACKEND, str)
+    if _is_supported(slice_type) and backend != Backend.GCE_INSTANCE:
+        return
+    message = (
+        f"{slice_type.name} has {slice_type.hosts} hosts, which Compute Engine creates as a bulk instance group; "
+        "bulk groups are not supported yet"
+    )
+    types = catalog.generation(slice_type.generation).types
+    path, hint = _TYPE, f"types with one host: {', '.join(t.name for t in types if t.hosts == 1)}"
+    if _is_supported(slice_type):
+        path, hint = _BACKEND, f"write placement.backend: {Backend.QUEUED_RESOURCE}"
+    yield problem(codes.NOT_SUPPORTED, message, look.at(root, path), path=path, hint=hint)
+
+
+def over_hosts(root: MapNode) -> Iterator[Diagnostic]:
+    """Check how the ranks lie on several hosts. One Ray worker runs on each, and all hosts of a slice take part.
+
+    vLLM's test matrix of 2026-08 has pipeline stages across hosts pass on v6e. Tensor parallelism across hosts was
+    tried by its developers (tpu-inference pull request 278), and is not in the matrix.
+    """
+    slice_type = _slice_type(root)
+    if slice_type is None or slice_type.hosts == 1 or not _is_supported(slice_type):
+        return
+    hosts, each = slice_type.hosts, slice_type.devices_per_host
+    data, stages = look.value(root, _DP, int) or 1, dict(_stages(root))
+    tensor, split = tensor_parallel(root) or 0, prod(size for size, _ in stages.values())
+    if not _positive(tensor, data, split) or slice_type.devices % (tensor * data * split):
+        return  # `parallelism` reports it
+    shape = f"tensor_parallel_size: {each} with args.pipeline_parallel_size: {hosts}"
+    if data > 1:
+        message = f"data_parallel_size {data} on {slice_type.name}: one copy spans its {hosts} hosts"
+        hint = f"leave it out; replicas: {data} serves {data} copies, each on a slice of its own"
+        yield problem(codes.NOT_SUPPORTED, message, look.at(root, _DP), path=_DP, hint=hint)
+    elif tensor * split < slice_type.devices:
+        path = _TP if look.value(root, _TP, int) else next(iter(stages.values()))[1]
+        noun = f"{slice_type.device_noun}s"
+        message = f"{tensor * split} of the {slice_type.devices} {noun} of {slice_type.name} are used, and all {hosts}"
+        hint = f"all hosts of a slice start together: write {shape}"
+        yield problem(codes.PARALLELISM, f"{message} hosts are needed", look.at(root, path), path=path, hint=hint)
+    elif split > 1 and hosts % split:
+        path = next(iter(stages.values()))[1]
+        message = f"{split} stages do not divide the {hosts} hosts of {slice_type.name}: a stage has whole hosts"
+        yield problem(codes.PARALLELISM, message, look.at(root, path), path=path, hint=f"write {shape}")
+    elif tensor > each or slice_type.generation != _TESTED_OVER_HOSTS:
+        subject = f"Tensor parallelism over {tensor // each} hosts" if tensor > each else f"{hosts} hosts"
+        message = f"{subject} of {slice_type.generation} is not in vLLM's tests"
+        hint = "expect failures that one host does not have"
+        if slice_type.generation == _TESTED_OVER_HOSTS:
+            hint += f"; in its tests {shape} passes"
+        yield warning(codes.UNTESTED_OVER_HOSTS, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
 
 
 def vllm_support(root: MapNode) -> Iterator[Diagnostic]:
@@ -164,7 +214,7 @@ def parallelism(root: MapNode) -> Iterator[Diagnostic]:
         message = f"{product} does not fit {slice_type.name}, which has {count}{each}"
         hint = _what_works(devices, tensor, data, prod(size for size, _ in stages.values()))
         yield problem(codes.PARALLELISM, message, look.at(root, path), path=path, hint=hint)
-    elif tensor and used < devices:
+    elif tensor and used < devices and slice_type.hosts == 1:
         message = f"{product} uses {used} of the {devices} {noun}s of {slice_type.name}; all are billed"
         copies = devices // used * (data or 1)
         hint = f"data_parallel_size: {copies} serves {copies} copies"

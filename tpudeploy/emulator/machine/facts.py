@@ -17,6 +17,15 @@ def _ignore(_message: str) -> None:
     """Ignore a message, for a machine without a cloud behind it."""
 
 
+def _no_workers() -> Sequence[str]:
+    """Return no addresses, for a machine without a cloud behind it."""
+    return ()
+
+
+def _nothing_listens(_address: str, _port: int) -> None:
+    """Find no server, for a machine without a cloud behind it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainImage:
     """The machine runs an image of Compute Engine, not of Cloud TPU: `disk_gb` of disk, and a token for `scopes` alone.
@@ -35,7 +44,8 @@ class Facts:
     `storage` answers one request to Cloud Storage: method, target and body; it may raise ConnectionError.
     `engine` is the command of a real engine, which runs instead of the stand-in (real_engine.py); () for the stand-in.
     `note_unsupported` receives each request of the script that a stand-in cannot fulfil. A node of Cloud TPU has no
-    `plain_image`.
+    `plain_image`. `workers` returns the addresses of all hosts of the node, in order, and `listening` where a server on
+    one of them, by its address and port, is really found.
     """
 
     project: str
@@ -53,6 +63,13 @@ class Facts:
     engine: Sequence[str] = ()
     note_unsupported: Callable[[str], None] = field(default=_ignore)
     plain_image: PlainImage | None = None
+    workers: Callable[[], Sequence[str]] = field(default=_no_workers)
+    listening: Callable[[str, int], tuple[str, int] | None] = field(default=_nothing_listens)
+
+    @property
+    def hosts(self) -> int:
+        """Return the number of hosts of the slice."""
+        return max(len(self.workers()), 1)
 
     @property
     def has_room(self) -> bool:
@@ -91,6 +108,7 @@ class Behaviour:
     * `chip_busy`: how long the chip stays busy after a container on it was killed.
     * `bucket`: how long each object takes from or to Cloud Storage.
     * `reachable` False: a firewall drops what comes from outside.
+    * `absent_workers`: these workers of a slice of several hosts never boot, though the node is READY.
     """
 
     has_docker: bool = True
@@ -113,4 +131,5 @@ class Behaviour:
     metadata_away: Sequence[float] = ()
     chip_busy: float = 0.0
     reachable: bool = True
+    absent_workers: Sequence[int] = ()
     bucket: float = 0.0

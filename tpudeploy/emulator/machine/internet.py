@@ -42,13 +42,16 @@ def exchange(node: Node, url: SplitResult, request: Request) -> Reply:
     scheme, host = url.scheme, url.hostname or ""
     if (scheme, host) in HOSTS:
         return HOSTS[scheme, host](node, request)
+    port = url.port or 80
     if host in {*LOOPBACK, node.addresses.address, node.instance}:
-        return _ask_own_server(node, url.port or 80, request)
+        return _ask_server(node.daemon.listening(port), port, request)
+    if host in node.facts.workers():
+        return _ask_server(node.facts.listening(host, port), port, request)
     raise UnknownHost(host)
 
 
-def _ask_own_server(node: Node, port: int, request: Request) -> Reply:
-    place = node.daemon.listening(port)
+def _ask_server(place: tuple[str, int] | None, port: int, request: Request) -> Reply:
+    """Return the reply of a server of the node, or of another host of its slice."""
     if place is None:
         raise ConnectionRefusedError(port)
     wire = http.client.HTTPConnection(*place, timeout=min(request.patience, MAX_WAIT))

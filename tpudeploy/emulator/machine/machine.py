@@ -41,6 +41,10 @@ class Machine:
         """Return where a server with `--port` is found at `address`: another port where all share 127.0.0.1."""
         return self._node.addresses.port_for(port)
 
+    def listening(self, port: int) -> tuple[str, int] | None:
+        """Return where another host of the slice finds the server of this port; None where none runs."""
+        return self._node.daemon.listening(port)
+
     @property
     def guest_attributes(self) -> Mapping[str, str]:
         return self._node.guest_attributes.values

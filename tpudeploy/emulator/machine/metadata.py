@@ -83,7 +83,11 @@ def _read(node: Node, path: str, query: Mapping[str, str]) -> Reply:
     if path in VALUES and (has_account or not path.startswith(ACCOUNTS)):
         reply = text_reply(VALUES[path](node))
     elif path.startswith(ATTRIBUTES):
-        of_tpu = {"accelerator-type": node.facts.accelerator_type, "agent-worker-number": str(node.facts.worker)}
+        of_tpu = {
+            "accelerator-type": node.facts.accelerator_type,
+            "agent-worker-number": str(node.facts.worker),
+            "worker-network-endpoints": ",".join(f"unknown:unknown:{address}" for address in node.facts.workers()),
+        }
         attributes = (of_tpu if plain_image is None else {}) | dict(node.metadata())
         name = path.removeprefix(ATTRIBUTES + "/")
         if path == ATTRIBUTES and query.get("recursive", "").lower() == "true":

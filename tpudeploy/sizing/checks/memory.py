@@ -8,7 +8,7 @@ from dataclasses import replace
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.sizing.advice import best_copies, budget_with, longest
+from tpudeploy.sizing.advice import best_copies, best_stages, budget_with, longest
 from tpudeploy.sizing.checks.check import (
     bounded,
     check_for,
@@ -152,7 +152,8 @@ def copied_cache(deployment: Deployment) -> Iterator[Diagnostic]:
         return
     heads, ranks, noun = min(budget.model.kv_heads), budget.engine.tensor_parallel, budget.accelerator.device_noun
     copies = best_copies(budget) if heads < ranks else None
-    if heads >= ranks or (copies is None and max(budget.model.kv_heads) >= ranks):
+    stages = best_stages(budget) if heads < ranks else None
+    if heads >= ranks or (copies is None and stages is None and max(budget.model.kv_heads) >= ranks):
         return
     most = _most(deployment)
     message = (
@@ -164,6 +165,9 @@ def copied_cache(deployment: Deployment) -> Iterator[Diagnostic]:
     if copies is not None:
         split = f"tensor_parallel_size {copies.engine.tensor_parallel} x data_parallel_size"
         hint = f"{split} {copies.engine.data_parallel} would hold {most}{copies.kv_cache_tokens:,}."
+    elif stages is not None:
+        split = f"tensor_parallel_size {stages.engine.tensor_parallel} with args.pipeline_parallel_size"
+        hint = f"{split} {stages.engine.pipeline_parallel} would hold {most}{stages.kv_cache_tokens:,}."
     yield warning(deployment, message, path="serving.tensor_parallel_size", hint=hint)
 
 

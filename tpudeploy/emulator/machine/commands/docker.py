@@ -148,6 +148,59 @@ def run(call: Call, words: tuple[str, ...]) -> Outcome:
     return outcome
 
 
+def execute(call: Call, words: tuple[str, ...]) -> Outcome:
+    """Stand in for the commands that startup scripts run in a container of Ray, by the name that they give bash as $0.
+
+    Nothing of the words is run: the server's are read for what they ask of the stand-in.
+    """
+    match words[1:]:
+        case ["python3", "-c", script] if "ray.nodes()" in script:
+            verb, rest = _NODES, list[str]()
+        case [_, "-c", _, verb, *rest] if verb in _IN_CONTAINER:
+            pass
+        case _:
+            raise Unsupported("this command")
+    container = call.node.daemon.find(words[0])
+    if not container.is_running:
+        raise DaemonError(f"container {container.id} is not running")
+    if container.program != "ray":
+        raise Unsupported("a container without Ray")
+    return _IN_CONTAINER[verb](call, container, tuple(rest))
+
+
+def _nodes(call: Call, container: Container, words: tuple[str, ...]) -> Outcome:  # noqa: ARG001 - one signature for the table
+    return success("".join(f"{node}\n" for node in call.node.daemon.ray_nodes(container)))
+
+
+def _start_server(call: Call, container: Container, words: tuple[str, ...]) -> Outcome:
+    call.node.daemon.start_server(container, words)
+    call.node.daemon.catch_up()
+    return success("")
+
+
+def _server_state(call: Call, container: Container, words: tuple[str, ...]) -> Outcome:  # noqa: ARG001 - one signature for the table
+    server = call.node.daemon.server_of(container)
+    if server is None:
+        return success("false unknown")
+    return success("true 0" if server.is_running else f"false {server.exit_code}")
+
+
+def _stop_server(call: Call, container: Container, words: tuple[str, ...]) -> Outcome:  # noqa: ARG001 - one signature for the table
+    server = call.node.daemon.server_of(container)
+    if server is not None:
+        server.stop()
+    return success("")
+
+
+_NODES = "tpudeploy-nodes"
+_IN_CONTAINER: Mapping[str, Callable[[Call, Container, tuple[str, ...]], Outcome]] = {
+    _NODES: _nodes,
+    "tpudeploy-start": _start_server,
+    "tpudeploy-state": _server_state,
+    "tpudeploy-stop": _stop_server,
+}
+
+
 def _await_end(call: Call, container: Container) -> None:
     call.node.sleepers.wait(math.inf, woken=lambda: not container.is_running)
 
@@ -267,6 +320,7 @@ ALIASES = {
 # What rendered scripts, and the tests of emulated machines, call. No other subcommand has a stand-in.
 SUBCOMMANDS: Mapping[str, Callable[[Call, tuple[str, ...]], Outcome]] = {
     "--version": client_version,
+    "exec": execute,
     "image inspect": image_inspect,
     "inspect": inspect,
     "login": login,

@@ -25,8 +25,8 @@ GRACE = 5.0  # real seconds that a stopped stand-in has before it is killed
 class Container:
     """`environment` is complete, secrets and all: it lives in memory and in the stand-in's pipe, never on disk.
 
-    `status` is what the stand-in last reported: "starting", "asleep" or "serving". A real engine (`is_real`) reports
-    nothing, and counts as serving.
+    `program` is the stand-in, by its module in `emulator/machine/`. `status` is what it last reported: "starting",
+    "asleep" or "serving". A real engine (`is_real`) reports nothing, and counts as serving.
     """
 
     id: str
@@ -39,12 +39,13 @@ class Container:
     log_file: Path
     created: float
     is_real: bool = False
+    program: str = "vllm.main"
     status: str = "starting"
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self) -> None:
         self.status = "serving" if self.is_real else "starting"
-        start = START.format(program="real_engine" if self.is_real else "vllm.main")
+        start = START.format(program="real_engine" if self.is_real else self.program)
         with self.log_file.open("ab") as log:
             self.process = session.start(
                 [sys.executable, "-I", "-c", start, PARENT],

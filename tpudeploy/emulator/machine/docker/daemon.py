@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import re
 import threading
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.emulator.addresses import NodeAddresses
-from tpudeploy.emulator.machine import real_engine
+from tpudeploy.emulator.machine import ray, real_engine
 from tpudeploy.emulator.machine.docker.container import Container
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
-from tpudeploy.emulator.machine.docker.serve import Serve, find_serve, listens, refusal
+from tpudeploy.emulator.machine.docker.serve import Serve, find_ray, find_serve, listens, ray_option, refusal
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import TICK, Sleepers
@@ -49,6 +51,7 @@ class Daemon:
         self._lock = threading.RLock()
         self._failures_ahead = behaviour.image_pull_failures
         self._containers: dict[str, Container] = {}
+        self._servers: dict[str, Container] = {}  # what `docker exec` started, by the id of its container
         self._created = 0
         self._pulls = 0
         self._chip_free_at = -math.inf  # after a container on it was killed, the chip stays busy for a while
@@ -97,6 +100,32 @@ class Daemon:
                 return container
         raise DaemonError(f"No such container: {reference}")
 
+    def start_server(self, container: Container, words: tuple[str, ...]) -> None:
+        """Start the server that `docker exec` runs in a container of Ray: it has the container's variables and log."""
+        command = list(itertools.dropwhile(lambda word: word != "vllm", words))
+        options = replace(container.options, command=tuple(command), name="", environment=container.environment)
+        with self._lock:
+            server = replace(self._new_container(options, {}), log_file=container.log_file)
+            self._servers[container.id] = server
+        missing = self._facts.hosts - len(self.ray_nodes(container))
+        # vLLM waits for the devices that Ray lacks, for up to half an hour.
+        server.task = {**server.task, "ray": container.place, "hang": server.task["hang"] or missing > 0}
+        server.start()
+
+    def server_of(self, container: Container) -> Container | None:
+        return self._servers.get(container.id)
+
+    def ray_nodes(self, container: Container) -> list[str]:
+        """Return `ADDRESS ID` of each host that is part of the Ray in a container; none where it does not answer."""
+        try:
+            return [] if container.place is None else ray.nodes_at(container.place)
+        except OSError:
+            return []
+
+    def _processes(self) -> tuple[Container, ...]:
+        with self._lock:
+            return (*self._containers.values(), *self._servers.values())
+
     def containers(self) -> tuple[Container, ...]:
         with self._lock:
             return tuple(self._containers.values())
@@ -108,6 +137,10 @@ class Daemon:
             holder.parent.mkdir(parents=True, exist_ok=True)
             holder.unlink(missing_ok=True)
             holder.symlink_to("/dev/vfio/0")
+        with self._lock:
+            server = self._servers.pop(container.id, None)
+        if server is not None:
+            server.stop(kill=True)
         container.stop(kill=True)
         with self._lock:
             self._containers.pop(container.name, None)
@@ -115,17 +148,17 @@ class Daemon:
         container.log_file.with_suffix(".json").unlink(missing_ok=True)
 
     def kill_all(self) -> None:
-        for container in self.containers():
+        for container in self._processes():
             container.stop(kill=True)
 
     def listening(self, port: int) -> tuple[str, int] | None:
         """Return where the node's own curl finds the server of its port; None where none runs."""
-        running = (c for c in self.containers() if c.port == port and c.is_running)
+        running = (c for c in self._processes() if c.port == port and c.is_running)
         return next((c.place for c in running), None)
 
     def receive(self, message: Mapping[str, Any]) -> None:
         """Take the report of a stand-in: `asleep` until a moment, at which this returns, or `serving`."""
-        container = next((c for c in self.containers() if c.id == message["container"]), None)
+        container = next((c for c in self._processes() if c.id == message["container"]), None)
         if container is None:  # removed while it reported
             return
         container.status = message["says"]
@@ -136,7 +169,7 @@ class Daemon:
 
     def has_caught_up(self) -> bool:
         """Return whether every stand-in serves, has ended, or waits for a time that has not come."""
-        return all(self._is_settled(container) for container in self.containers())
+        return all(self._is_settled(container) for container in self._processes())
 
     def catch_up(self) -> None:
         if not self._is_chip_busy():
@@ -159,10 +192,12 @@ class Daemon:
         name = options.name or f"container_{self._created}"
         values = {key: caller.get(key) if value is None else value for key, value in options.environment.items()}
         environment = {key: value for key, value in values.items() if value is not None}
-        serve = find_serve(options.command)
+        serve, ray_words = find_serve(options.command), find_ray(options.command)
         host, port = (None, 0) if serve is None else listens(serve.words)
+        if ray_words is not None:
+            port = int(ray_option(ray_words, "port") or 0)
         place = None
-        if serve is not None and options.on_host_network:
+        if options.on_host_network and (serve is not None or port):
             place = self._addresses.listening(host, port)
         seed = f"{self._facts.node}/{self._facts.worker}/{self._created}".encode()
         identity = "".join(f"{zlib.crc32(seed, salt):08x}" for salt in range(8))
@@ -176,14 +211,23 @@ class Daemon:
             port=port,
             log_file=self._root.containers / f"{name}.log",
             created=self._facts.clock.now(),
-            is_real=bool(self._facts.engine),
+            is_real=bool(self._facts.engine) and ray_words is None,
+            program="vllm.main" if ray_words is None else "ray",
             task={
                 "container": identity,
                 "control": self._control,
                 **self._stand_in_task(options, serve, environment, server),
                 **self._real_engine_task(options, serve, environment, server),
+                **({} if ray_words is None else self._ray_task(ray_words, place)),
             },
         )
+
+    def _ray_task(self, words: Sequence[str], place: tuple[str, int] | None) -> Mapping[str, Any]:
+        """Return what a stand-in of Ray gets: where it listens as the head, or where it finds the head."""
+        address, _, port = ray_option(words, "address").rpartition(":")
+        own = ray_option(words, "node-ip-address")
+        head = (self._facts.listening(address, int(port)) or (address, int(port))) if address else None
+        return {"address": own, "is_head": "--head" in words, "place": place, "head": head}
 
     def _stand_in_task(
         self, options: RunOptions, serve: Serve | None, environment: Mapping[str, str], place: tuple[str, int]
@@ -205,7 +249,8 @@ class Daemon:
             "jitter": {"share": jitter.share, "source": jitter.source},
             **{name: getattr(self._behaviour, name) for name in FORWARDED},
         }
-        others = (each.is_running and each.is_on_chip for each in self._containers.values())
+        # Ray itself holds no chip.
+        others = (each.is_running and each.is_on_chip and each.program != "ray" for each in self._processes())
         if "privileged" in options.switches and (self._is_chip_busy() or any(others)):
             task["crash"] = BUSY
         return task

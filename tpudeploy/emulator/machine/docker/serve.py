@@ -35,6 +35,20 @@ def find_serve(command: Sequence[str]) -> Serve | None:
             return _after(command, 0)
 
 
+def find_ray(command: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the options of `ray start --block`, also behind setup steps; None where the container runs no Ray."""
+    words = list(command)
+    match words:
+        case [shell, "-c", _, _, count, *rest] if shell in SHELLS and count.isdecimal():
+            words = rest[int(count) :]
+    return tuple(words[2:]) if words[:2] == ["ray", "start"] and "--block" in words else None
+
+
+def ray_option(words: Sequence[str], name: str) -> str:
+    """Return the value of `--name=VALUE`, or "" without it."""
+    return next((word.partition("=")[2] for word in words if word.startswith(f"--{name}=")), "")
+
+
 def _after(words: Sequence[str], steps: int) -> Serve | None:
     if tuple(words[steps : steps + 2]) != ("vllm", "serve"):
         return None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tpudeploy import catalog
+from tpudeploy.emulator.machine import ray
 from tpudeploy.emulator.machine.session import forget_interrupts
 from tpudeploy.emulator.machine.vllm.api import Server
 from tpudeploy.emulator.machine.vllm.arguments import USAGE, Arguments, UsageError, parse, read_size
@@ -64,6 +67,13 @@ def run() -> None:
     sys.exit(_live(read_task()))
 
 
+def _die_with_a_node(place: tuple[str, int]) -> None:
+    """End the process when a host leaves its Ray (UNVERIFIED: a real engine may hang instead)."""
+    ray.wait_for_departure(place)
+    say("(EngineCore pid=2) ERROR ray.exceptions.ActorDiedError: The actor died unexpectedly.")
+    os._exit(1)
+
+
 def _live(task: TASK) -> int:
     if task["refusal"]:
         say(task["refusal"]["text"])
@@ -75,6 +85,8 @@ def _live(task: TASK) -> int:
         return 2
     lifeline = Lifeline(task)
     boot = Boot(task, lifeline)
+    if task.get("ray"):
+        threading.Thread(target=_die_with_a_node, args=(tuple(task["ray"]),), daemon=True).start()
     cause = refusal(arguments, task)
     engine = None if cause else new_engine(arguments, task)
     if engine is not None:
