@@ -1119,6 +1119,25 @@ def test_a_change_that_was_undone(views: tuple[View, ...], kind: type[ServingErr
     assert (type(step.error), step.error.message, step.serves, rest) == (kind, message, True, [])
 
 
+@pytest.mark.parametrize(
+    ("views", "expected"),
+    [
+        pytest.param(
+            (boots(booting()), View(queued(B, SPOT))),
+            (wait(f"{B} does not answer"), BOOTS),
+            id="the slice that is up starts, and the other request is deleted later",
+        ),
+        pytest.param(
+            (answers(serving()), View(queued(B, SPOT))),
+            (wait(f"{B} does not answer"), done_in(A), wait(f"{B} does not answer")),
+            id="the end is reached once it is gone",
+        ),
+    ],
+)
+def test_an_api_that_does_not_answer_is_sent_no_deletion(views: tuple[View, ...], expected: tuple[Step, ...]) -> None:
+    assert steps(world(*views, unseen={f"slice-{B}": "503"})) == expected
+
+
 # A destroy.
 
 UNWANTED = "no longer wanted"

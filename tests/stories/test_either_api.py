@@ -147,6 +147,40 @@ def test_an_api_that_does_not_answer_hides_nothing_at_the_other(cli: Open) -> No
     assert at.slices.get(current_slice(at)) == "ACTIVE", at.state()
 
 
+def test_a_lone_request_at_a_silent_api_does_not_end_the_search_at_the_other(cli: Open) -> None:
+    """The TPU API answers nothing after the first request, and Compute Engine has no capacity for half an hour."""
+    at = cli(
+        nodes="simulated",
+        trouble=[
+            {"fault": "wait-for-ever", "method": "queuedResources.create"},
+            {"fault": "unavailable", "method": "queuedResources.get|queuedResources.delete", "until": 9000},
+            {"fault": "stockout", "method": "compute.instances.insert", "until": 1800},
+        ],
+    )
+    profile = at.write(AUTO.replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a"))
+    result = at.run("apply", "-auto-approve", profile, "-timeout", "2h")
+    assert at.slices.get(current_slice(at)) == "RUNNING", result.all
+    assert result.all.count("us-east5-a does not answer at the TPU API: ") == 1
+    assert "Still waiting: us-east5-a does not answer; refused in 1 place (stockout)" in result.words
+    assert "No answer, looking again" not in result.all
+    # The request at the silent API is named at the end, and deleted by a run that finds the API answering.
+    assert len(at.state()["records"][0]["attempts"]) == 2
+    assert "the slices that it replaced are not deleted yet" in result.err, result.err
+    at.clock.sleep(9000)
+    again = at.run("apply", "-auto-approve", profile)
+    assert again.code == 0, again.all
+    assert list(at.slices.values()) == ["RUNNING"]
+
+
+def test_an_outage_of_both_apis_is_no_reason_for_more_requests(cli: Open) -> None:
+    at = cli(nodes="simulated", trouble=[{"fault": "unavailable", "method": "*.get"}])
+    result = at.run("apply", "-auto-approve", at.write(AUTO), "-timeout", "2h")
+    assert result.code == 1, result.all
+    assert "No answer, looking again" in result.all
+    posts = [r for r in at.emulator.requests if r.method == "POST"]
+    assert len(posts) == 2
+
+
 def test_orphans_at_either_api_are_found_and_removed(cli: Open) -> None:
     at = cli()
     for text in (PROFILE, INSTANCE):

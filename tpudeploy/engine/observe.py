@@ -75,14 +75,15 @@ def readable_states(
 def observe(world: World, state: State, deployment: Deployment | None = None, *, patient: bool = False) -> Observed:
     """Observe one deployment. Endpoints are probed if `deployment` is given.
 
-    With `patient`, a request in a zone that does not answer is `unseen`, as long as others can be observed.
+    With `patient`, a request in a zone that does not answer is `unseen`, as long as others can be observed, or another
+    API can be asked.
     Raise `errors.Fault` or `errors.Denied`.
     """
     subject = Subject(state=state, deployment=deployment)
     # A plan or a status needs the whole truth; a run that waits for capacity continues without the answer of one zone.
     if not patient:
         return observe_all(world, [subject])[0]
-    slices, unseen = _slices_zone_by_zone(world, state.attempts)
+    slices, unseen = _slices_zone_by_zone(world, state, deployment)
     return replace(_observations(world, [subject], [slices], probe_again=True)[0], unseen=unseen)
 
 
@@ -226,14 +227,17 @@ def _running_requests(world: World, machines: Iterable[_Machine]) -> Mapping[int
     return counts
 
 
-def _slices_zone_by_zone(world: World, attempts: tuple[Attempt, ...]) -> tuple[dict[str, Slice], dict[str, str]]:
+def _slices_zone_by_zone(
+    world: World, state: State, deployment: Deployment | None
+) -> tuple[dict[str, Slice], dict[str, str]]:
     """Return the slices, and for each that could not be observed the reason.
 
     The fault of one zone at one API stops the search neither in the others nor at the other API.
     """
     slices: dict[str, Slice] = {}
     faults: dict[tuple[Zone, Backend], errors.Fault] = {}
-    backends = {attempt.backend for attempt in attempts}
+    attempts = state.attempts
+    backends = {attempt.backend for attempt in attempts} | _apis_to_ask(state, deployment)
     unseen: dict[str, str] = {}
     for number, attempt in enumerate(attempts, start=1):
         try:
@@ -244,12 +248,19 @@ def _slices_zone_by_zone(world: World, attempts: tuple[Attempt, ...]) -> tuple[d
         except errors.Fault as fault:
             faults[attempt.zone, attempt.backend] = fault
             unseen[attempt.name] = fault.message
-            # If nothing has answered yet, in several regions of each API or anywhere, the network or Google fails as a
-            # whole. And nothing may be decided about a granted slice that could not be observed.
-            has_no_answer = len(unseen) == number
+            # If nothing has answered yet, in several regions or anywhere, and no API remains that might, the network or
+            # Google fails as a whole. And nothing may be decided about a granted slice that could not be observed.
+            has_no_answer = len(unseen) == number and {backend for _, backend in faults} == backends
             has_several_regions = len({zone.region for zone, _ in faults}) > 1
-            is_silent_everywhere = has_several_regions and {backend for _, backend in faults} == backends
-            is_general = has_no_answer and (number == len(attempts) or is_silent_everywhere)
+            is_general = has_no_answer and (number == len(attempts) or has_several_regions)
             if attempt.granted_at is not None or is_general:
                 raise
     return slices, unseen
+
+
+def _apis_to_ask(state: State, deployment: Deployment | None) -> set[Backend]:
+    """Return the APIs from which a slice may be requested beside those that are requested already."""
+    if deployment is None:
+        return set()
+    has_room = any(len(record.attempts) < deployment.max_parallel_requests for record in state.records)
+    return set(deployment.backends) if has_room else set()

@@ -7,8 +7,9 @@ from itertools import chain, repeat
 
 from tpudeploy.boot_log.stage import stage
 from tpudeploy.domain import events
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Place
-from tpudeploy.domain.names import address
+from tpudeploy.domain.names import Zone, address
 from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.slices import BootPhase, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
@@ -34,7 +35,7 @@ class Progress:
         self._deployment = deployment
         self._stages: dict[str, tuple[Stage, float]] = {}
         self._phases: dict[str, tuple[str, str]] = {}
-        self._silent_zones: set[str] = set()
+        self._silent_zones: set[tuple[Zone, Backend]] = set()
         self._undone_changes: set[str] = set()
         self._reached: set[tuple[Place, str]] = set()
         self._places: dict[int, tuple[PlaceStatus, ...]] = {}
@@ -70,11 +71,13 @@ class Progress:
             self._report_waiting(waits[0], observed)
 
     def _report_silent_zones(self, state: State, observed: Observed) -> None:
-        """Warn once for each zone that does not answer, until it has answered again."""
-        reasons = {a.zone: observed.unseen[a.name] for a in state.attempts if a.name in observed.unseen}
-        for zone in sorted(reasons.keys() - self._silent_zones):
-            hint = "Requests there keep their place and are checked again later. The search continues in other zones."
-            message = f"{zone} does not answer: {reasons[zone]}"
+        """Warn once for each zone that does not answer at an API, until it has answered again."""
+        reasons = {(a.zone, a.backend): observed.unseen[a.name] for a in state.attempts if a.name in observed.unseen}
+        has_choice = self._deployment is not None and len(self._deployment.backends) > 1
+        for zone, backend in sorted(reasons.keys() - self._silent_zones):
+            hint = "Requests there keep their place and are checked again later. The search continues elsewhere."
+            api = f" at {backend.api}" if has_choice else ""
+            message = f"{zone} does not answer{api}: {reasons[zone, backend]}"
             self._world.emit(events.Warned(at=observed.at, address=self._name, message=message, hint=hint))
         self._silent_zones = set(reasons)
 

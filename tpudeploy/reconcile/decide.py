@@ -92,7 +92,7 @@ def decide(deployment: Deployment, record: Record, context: DecisionContext) -> 
         return (*_clear(record, others, context), reclaim, Wait(replica=record.index, why=why, seconds=0.0))
     # One slice that is up is enough, even if its server does not answer yet. Without one, it has to be requested.
     steps = _keep_one(replica) if replica.up else _find_one(replica)
-    return (*_clear(record, replica.classifications, context), *steps)
+    return (*_clear(record, replica.classifications, context), *_without_unseen_releases(replica, steps))
 
 
 def remove(record: Record, context: DecisionContext) -> tuple[Step, ...]:
@@ -143,6 +143,20 @@ def _compare(deployment: Deployment, record: Record, context: DecisionContext) -
         outdated=outdated,
         doubtful=doubtful_places(record, context.now),
     )
+
+
+def _without_unseen_releases(replica: _Replica, steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield the steps, with a wait in place of each deletion that an API which does not answer would have to take.
+
+    Its fault would stop everything else, for example the start of a slice at the other API. The deletion is sent once
+    the API answers.
+    """
+    for step in steps:
+        if isinstance(step, Release) and step.name in replica.context.observed.unseen:
+            attempt = next(each for each in replica.classifications if each.attempt.name == step.name)
+            yield _wait_for(replica.record, attempt, replica.context)
+        else:
+            yield step
 
 
 def _clear(record: Record, classifications: Iterable[Classification], context: DecisionContext) -> Iterator[Step]:
