@@ -195,6 +195,17 @@ def test_status_without_profiles_tells_of_everything_that_has_a_state_here(cli: 
     assert "other[0] up" in result
 
 
+def test_status_says_the_phase_of_a_start_once(cli: Open) -> None:
+    at = cli(nodes="simulated", timings={"boot": 400.0})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    changed = at.write(PROFILE.replace("16384", "8192"))
+    assert at.run("apply", "-auto-approve", "-timeout", "20s", changed).code == 1  # it still starts
+    lines = at.run("status", changed).out.splitlines()
+    (boot,) = (line.split(maxsplit=1)[1] for line in lines if line.startswith("  boot"))
+    assert boot.startswith("booted, at least ")
+
+
 @pytest.mark.parametrize("command", [("apply",), ("destroy",)])
 def test_events_as_json_are_one_object_a_line(cli: Open, command: tuple[str, ...]) -> None:
     at = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
@@ -291,3 +302,12 @@ def test_help_shows_every_command_and_every_command_has_help(cli: Open) -> None:
         assert result.code == 0
         assert result.out.startswith(f"usage: tpudeploy {name}")
         assert at.run("help", name).out == result.out
+
+
+@pytest.mark.parametrize("words", ["help -json", "-json", "help plan -json", "plan -h -json", "-json --help plan"])
+def test_help_as_json_is_refused_as_a_document(cli: Open, words: str) -> None:
+    at = cli()
+    result = at.run(*words.split())
+    assert result.code == 1
+    error = json.loads(result.out)
+    assert error["message"] == "Help is text and has no JSON form."

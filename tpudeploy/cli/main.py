@@ -110,6 +110,11 @@ def main(arguments: Sequence[str], *, clock: Clock | None = None, patience: Pati
 def parse(words: Sequence[str]) -> argparse.Namespace | None:
     """Return the options of one command, or None if help was printed. Raise `Usage`."""
     name, rest = _split(words)
+    ours = words[: words.index("--")] if "--" in words else words
+    is_help = name is None or bool({"--help", "-h"} & {*ours, *rest[:1]})
+    if is_help and "--json" in ours:
+        # A program that parses it would get text.
+        raise Usage("Help is text and has no JSON form.", hint="Leave --json out, or see `tpudeploy schema --help`.")
     if name is None:
         _overview()
         return None

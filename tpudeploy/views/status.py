@@ -97,7 +97,9 @@ def facts(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
 def _boot(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
     if replica.boot:
         text = replica.boot_detail if replica.stage is None else progress(replica.stage, replica.boot_detail)
-        yield "boot", f"{replica.boot}: {words.plain(text)}" if text else replica.boot
+        # A phase that has no word but its own name is not named twice.
+        is_named = not text or text.startswith(replica.boot)
+        yield "boot", words.plain(text) or replica.boot if is_named else f"{replica.boot}: {words.plain(text)}"
     elif replica.stage is not None:
         yield "boot", progress(replica.stage, "the machine reports no progress")
     if replica.undo:
