@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -126,6 +128,55 @@ def test_a_secret_that_the_machine_may_not_read_is_named_with_the_role_it_needs(
     assert stopped.code == 1
     assert "projects/emulated/secrets/hf-token" in stopped.err
     assert "roles/secretmanager.secretAccessor" in stopped.err
+
+
+_SECRET = "projects/emulated/secrets/hf-token/versions/latest"
+# What is missing, and the reason that the machine reports, whether it runs its script or is simulated.
+MISSING: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "a secret": (
+        {"secrets": {"other": "x"}},
+        (
+            f"Secret {_SECRET} does not exist: create it, or correct its name in the profile. Google says: "
+            "Secret [projects/emulated/secrets/hf-token] not found or has no versions."
+        ),
+    ),
+    "the right to read a secret": (
+        {"denied_secrets": ["hf-token"]},
+        (
+            f"may not read secret {_SECRET}: grant it roles/secretmanager.secretAccessor. Google says: Permission "
+            f"'secretmanager.versions.access' denied for resource '{_SECRET}' (or it may not exist)."
+        ),
+    ),
+    "a repository": (
+        {"project": {"images": []}},
+        (
+            "The image cannot be pulled: Error response from daemon: pull access denied for vllm/vllm-tpu, repository "
+            "does not exist or may require 'docker login': denied: requested access to the resource is denied"
+        ),
+    ),
+    "a tag": (
+        {"project": {"images": ["vllm/vllm-tpu:v0.31.0"]}},
+        (
+            "The image cannot be pulled: Error response from daemon: manifest for vllm/vllm-tpu:v0.32.0 not found: "
+            "manifest unknown: manifest unknown"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("nodes", ["real", "simulated"])
+@pytest.mark.parametrize("case", MISSING)
+def test_what_is_missing_ends_a_start_with_the_same_words_on_every_kind_of_node(
+    cli: Open, case: str, nodes: str
+) -> None:
+    scenario, reason = MISSING[case]
+    at = cli(nodes=nodes, **scenario)
+    profile = at.write()
+    stopped = at.run("apply", "-auto-approve", profile)
+    assert stopped.code == 1, stopped.all
+    (replica,) = json.loads(at.run("status", profile, "-json").out)["deployments"][0]["replicas"]
+    assert replica["boot"] == "failed"
+    assert replica["boot_detail"].endswith(reason)
 
 
 @pytest.mark.parametrize("nodes", ["real", "simulated"])

@@ -137,11 +137,21 @@ def test_where_nobody_can_be_asked_it_is_applied_as_it_is_written_and_said(cli: 
 
 
 def test_what_is_private_is_not_pinned_and_the_rest_is(cli: Open) -> None:
-    at = cli(project={"images": [], "models": []})
+    at = cli(project={"images": ["vllm/vllm-tpu:nightly"], "models": []})
     at.write(NIGHTLY)
     result = applied(at)
-    assert "registry-1.docker.io does not have this image, or hides it from anonymous callers." in result
     assert "does not show this model or revision to anonymous callers." in result
+    assert "Pinned vllm/vllm-tpu:nightly" in result
+    assert lock(at)["models"] == {}
+
+
+def test_an_image_that_nobody_may_pull_is_not_pinned_and_the_machine_says_so_too(cli: Open) -> None:
+    at = cli(project={"images": []})
+    at.write(NIGHTLY)
+    result = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert result.code == 1
+    assert "registry-1.docker.io does not have this image, or hides it from anonymous callers." in result.err
+    assert "The image cannot be pulled: Error response from daemon: pull access denied for vllm/vllm-tpu" in result.err
 
 
 def test_what_ran_before_there_were_pins_is_not_restarted_for_them(cli: Open) -> None:

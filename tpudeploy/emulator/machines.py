@@ -12,7 +12,7 @@ from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.http_server import Reply
 from tpudeploy.emulator.machine.facts import Facts, PlainImage
 from tpudeploy.emulator.records import ChipRequest, Host, Instance, Node, QueuedResource
-from tpudeploy.emulator.services import secret_manager
+from tpudeploy.emulator.services import registries, secret_manager
 from tpudeploy.emulator.simulated import Simulated
 
 
@@ -107,6 +107,7 @@ def _new_host(cloud: Cloud, slice_: ChipRequest, folder: str, worker: int, *, no
         clock=cloud.clock,
         secret=partial(_read_secret, cloud),
         storage=partial(_call_storage, cloud),
+        pull_refusal=partial(registries.pull_refusal, cloud),
         jitter=slice_.jitter.part_of("worker", worker),
         engine=cloud.scenario.engine,
         note_unsupported=lambda message: cloud.unsupported.append(f"{node}: {message}"),

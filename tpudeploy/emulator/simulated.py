@@ -1,7 +1,7 @@
 """A machine without bash or processes: its guest attributes are those of a machine that serves.
 
-As the startup script does, it undoes a change of its metadata that fails, and goes back to the server that served last.
-That server then has to boot again, which takes as long as any boot.
+As the startup script does, it fails without its image or a secret, in the script's words. It undoes a change of its
+metadata that fails, and goes back to the server that served last, which has to boot again, for as long as any boot.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _PORT = 8000
 _SETUP_FAILED = "a setup step exited 1"
 _DISK_FULL = "no space left on device"
 _UNDO_FAILED = "the engine did not come up"
+_IMAGE = re.compile(r"^image=(.*)$", re.MULTILINE)
+_SECRETS = re.compile(r"^secret_resources=\((.*)\)$", re.MULTILINE)
 _DOCKER_RUN = re.compile(r"^docker_run=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
 # Of several hosts: what the head starts in its container.
 _SERVER = re.compile(r"^server=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
@@ -50,6 +52,8 @@ class Simulated:
         self._boot_seconds = behaviour.boot_seconds
         self._spec = self._change = self._script = ""
         self._served: tuple[str, str] | None = None  # the spec and script that served last: on the disk
+        self._images: set[str] = set()  # what is pulled: on the disk
+        self._missing: tuple[float, str] | None = None  # the share of the boot at which it fails, and the reason
         self._undone = self._cause = ""  # the change that was undone, and why: on the disk too
         self._server: Server | None = None
         self._engine: tuple[tuple[str, Behaviour], Engine | None] = (("", behaviour), None)  # source, engine
@@ -119,6 +123,7 @@ class Simulated:
         metadata = self._facts.metadata()
         self._spec, self._script = metadata.get("tpudeploy-spec", ""), metadata.get("startup-script", "")
         self._change = metadata.get("tpudeploy-change", "")
+        self._gather()
         if self._change and self._change == self._undone:
             self._undo(self._cause, at=self._booted_at)  # a reboot does not repeat a change that failed
 
@@ -172,7 +177,8 @@ class Simulated:
         with self._lock:
             phase, detail = self._outcome()
             if phase == "failed" and self._booted_at is not None:
-                if not self._undo(detail, at=self._booted_at + self._boot_seconds):
+                share = 1.0 if self._missing is None else self._missing[0]
+                if not self._undo(detail, at=self._booted_at + share * self._boot_seconds):
                     return phase, detail
                 phase, detail = self._outcome()
             if phase == "serving":
@@ -185,7 +191,43 @@ class Simulated:
             return False
         self._undone, self._cause = self._change, cause
         (self._spec, self._script), self._booted_at = self._served, at
+        self._gather()
         return True
+
+    def _gather(self) -> None:
+        """Pull the image of the script and read its secrets, and note what is missing: templates/boot/gather.sh."""
+        phases = dict(_PHASES)
+        images, resources = (_words(pattern, self._script) for pattern in (_IMAGE, _SECRETS))
+        self._missing = None
+        for image in images:
+            refusal = "" if image in self._images else self._facts.pull_refusal(image)
+            if refusal:
+                reason = f"The image cannot be pulled: Error response from daemon: {refusal}"
+                self._missing = (phases["image"], reason)
+                return
+            self._images.add(image)
+        for resource in resources:
+            name = resource if resource.startswith("projects/") else f"projects/{self._facts.project}/{resource}"
+            reason = self._refusal_of(name)
+            if reason:
+                self._missing = (phases["secrets"], reason)
+                return
+
+    def _refusal_of(self, secret: str) -> str:
+        """Return why a secret cannot be read, in the words of templates/boot/secrets.sh, or ""."""
+        status, text = self._facts.secret(secret)
+        match status:
+            case 200:
+                return ""
+            case 403:
+                account = f"The VM's service account {self._facts.service_account}"
+                remedy = "grant it roles/secretmanager.secretAccessor"
+                return f"{account} may not read secret {secret}: {remedy}. Google says: {text}"
+            case 404:
+                remedy = "create it, or correct its name in the profile"
+                return f"Secret {secret} does not exist: {remedy}. Google says: {text}"
+            case _:
+                return f"Secret {secret} cannot be read (HTTP {status}). Google says: {text}"
 
     def _outcome(self) -> tuple[str, str]:
         assert self._booted_at is not None
@@ -193,23 +235,37 @@ class Simulated:
         if self._boot_seconds:
             share = (self._facts.clock.now() - self._booted_at) / self._boot_seconds
         phase = [name for name, begins in _PHASES if begins <= share][-1]
+        if self._missing is not None and share >= self._missing[0]:
+            return "failed", self._missing[1]
         if phase != "serving":
             return phase, ""
-        if not self._facts.has_room:
-            return "failed", _DISK_FULL
-        is_undo = bool(self._change) and self._change == self._undone
-        if is_undo and self._behaviour.undo_fails:
-            return "failed", f"{self._cause} (the server before did not come back either: {_UNDO_FAILED})"
-        if self._behaviour.crash in deaths.NAMES:
-            return "failed", f"The container ended (exit code 1): {deaths.message(self._behaviour.crash)}"
-        if self._behaviour.crash:
-            return "failed", self._behaviour.crash
+        cause = self._death()
+        if cause:
+            return "failed", cause
         if self._behaviour.absent_workers:
             return "starting", "Waiting for workers to join Ray"
-        container = _read_script(self._script)
-        if self._behaviour.setup_fails and container is not None and container[1].has_setup:
-            return "failed", _SETUP_FAILED
         return ("starting", "") if self._behaviour.hang else (phase, "")
+
+    def _death(self) -> str:
+        """Return why the server ends, or ""."""
+        if not self._facts.has_room:
+            return _DISK_FULL
+        is_undo = bool(self._change) and self._change == self._undone
+        if is_undo and self._behaviour.undo_fails:
+            return f"{self._cause} (the server before did not come back either: {_UNDO_FAILED})"
+        if self._behaviour.crash in deaths.NAMES:
+            return f"The container ended (exit code 1): {deaths.message(self._behaviour.crash)}"
+        if self._behaviour.crash:
+            return self._behaviour.crash
+        container = _read_script(self._script)
+        has_bad_setup = self._behaviour.setup_fails and container is not None and container[1].has_setup
+        return _SETUP_FAILED if has_bad_setup else ""
+
+
+def _words(pattern: re.Pattern[str], script: str) -> list[str]:
+    """Return the words that a script assigns to a variable; none for another text than ours."""
+    match = pattern.search(script)
+    return [] if match is None else shlex.split(match[1])
 
 
 def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Engine | None:

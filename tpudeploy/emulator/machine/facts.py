@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,10 @@ def _nothing_listens(_address: str, _port: int) -> None:
     """Find no server, for a machine without a cloud behind it."""
 
 
+def _has_every(_image: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainImage:
     """The machine runs an image of Compute Engine, not of Cloud TPU: `disk_gb` of disk, and a token for `scopes` alone.
@@ -42,6 +47,7 @@ class Facts:
     """`metadata` is called at every read, so that nodes.patch shows. `secret` returns (HTTP status, text).
 
     `storage` answers one request to Cloud Storage: method, target and body; it may raise ConnectionError.
+    `pull_refusal` returns docker's words for an image that no registry has, or "".
     `engine` is the command of a real engine, which runs instead of the stand-in (real_engine.py); () for the stand-in.
     `note_unsupported` receives each request of the script that a stand-in cannot fulfil. A node of Cloud TPU has no
     `plain_image`. `workers` returns the addresses of all hosts of the node, in order, and `listening` where a server on
@@ -59,6 +65,7 @@ class Facts:
     metadata: Callable[[], Mapping[str, str]]
     secret: Callable[[str], tuple[int, str]]
     storage: Callable[[str, str, bytes], Reply]
+    pull_refusal: Callable[[str], str] = field(default=_has_every)
     jitter: Jitter = field(default_factory=Jitter)
     engine: Sequence[str] = ()
     note_unsupported: Callable[[str], None] = field(default=_ignore)
@@ -70,6 +77,14 @@ class Facts:
     def hosts(self) -> int:
         """Return the number of hosts of the slice."""
         return max(len(self.workers()), 1)
+
+    @property
+    def project_number(self) -> str:
+        return f"{100_000_000_000 + zlib.crc32(self.project.encode())}"
+
+    @property
+    def service_account(self) -> str:
+        return f"{self.project_number}-compute@developer.gserviceaccount.com"
 
     @property
     def has_room(self) -> bool:

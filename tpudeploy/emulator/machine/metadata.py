@@ -32,10 +32,6 @@ def json_reply(tree: object, status: int = 200) -> Reply:
     return Reply(http=status, body=json.dumps(tree, ensure_ascii=False).encode(), content_type="application/json")
 
 
-def _project_number(node: Node) -> str:
-    return f"{100_000_000_000 + zlib.crc32(node.facts.project.encode())}"
-
-
 def _scopes(node: Node) -> Sequence[str]:
     return (SCOPE,) if node.facts.plain_image is None else node.facts.plain_image.scopes
 
@@ -45,13 +41,13 @@ VALUES: Mapping[str, Callable[[Node], str]] = {
     "instance/id": lambda n: f"{10**18 + n.number}",
     "instance/name": lambda n: n.instance,
     "instance/preempted": lambda _: "FALSE",  # a preempted node is killed
-    "instance/service-accounts/default/email": lambda n: f"{_project_number(n)}-compute@developer.gserviceaccount.com",
+    "instance/service-accounts/default/email": lambda n: n.facts.service_account,
     "instance/service-accounts/default/scopes": lambda n: "".join(f"{scope}\n" for scope in _scopes(n)),
     "instance/service-accounts/default/token": lambda n: json.dumps(
         {"access_token": n.token, "expires_in": 3599, "token_type": "Bearer"}
     ),
-    "instance/zone": lambda n: f"projects/{_project_number(n)}/zones/{n.facts.zone}",
-    "project/numeric-project-id": _project_number,
+    "instance/zone": lambda n: f"projects/{n.facts.project_number}/zones/{n.facts.zone}",
+    "project/numeric-project-id": lambda n: n.facts.project_number,
     "project/project-id": lambda n: n.facts.project,
 }
 

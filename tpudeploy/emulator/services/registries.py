@@ -34,6 +34,26 @@ def head_manifest(cloud: Cloud, call: Call) -> dict[str, Any]:
     return {_DIGEST_HEADER: reference if is_digest else image_digest(name, cloud.current_version(name))}
 
 
+def pull_refusal(cloud: Cloud, image: str) -> str:
+    """Return docker's words for an image that it cannot pull without credentials, or "".
+
+    An image is there by its tag, or by the digest of a tag. To strangers, private and absent repositories look alike.
+    """
+    images = cloud.scenario.project.images
+    if images is None or image in images:
+        return ""
+    repository = image.partition("@")[0] if "@" in image else image.rpartition(":")[0]
+    tags = [name for name in images if name.rpartition(":")[0] == repository and "@" not in name]
+    if any(image == f"{repository}@{image_digest(tag, cloud.current_version(tag))}" for tag in tags):
+        return ""
+    if any(name.startswith((f"{repository}:", f"{repository}@")) for name in images):
+        return f"manifest for {image} not found: manifest unknown: manifest unknown"
+    return (
+        f"pull access denied for {repository}, repository does not exist or may require 'docker login': "
+        "denied: requested access to the resource is denied"
+    )
+
+
 def add_digest_header(reply: Reply) -> Reply:
     """Return the reply with the digest in a header, since the reply to a HEAD has no body."""
     body = reply.body if isinstance(reply.body, dict) else {}

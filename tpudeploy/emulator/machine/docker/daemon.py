@@ -73,6 +73,8 @@ class Daemon:
             if self._failures_ahead:
                 self._failures_ahead -= 1
                 raise DaemonError(f"Get https://{registry}/v2/: net/http: TLS handshake timeout")
+            if refusal_of_registry := self._facts.pull_refusal(image):
+                raise DaemonError(refusal_of_registry)
             if not self._facts.has_room:
                 raise DaemonError("failed to register layer: write /usr/lib: no space left on device")
             self.images.add(image)
