@@ -2,18 +2,21 @@
 # What happens when it does not go well: a full zone, an end of patience, a boot that runs out of memory, a fix.
 #
 #     tpudeploy emulator run -scenario examples/04-failure-drill/scenario.yaml -- examples/04-failure-drill/run.sh
+#
+# On instances of Compute Engine, with `--set placement.backend=gce-instance` behind it: each command gets these words.
 set -euo pipefail
 : "${TPU_EMULATOR_HOST:?see the second line of this file for how to run it}"
 profile=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/profile.yaml
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+options=("$@")
 cd "$work"
 
 # expect CODE COMMAND...: the drill ends where tpudeploy ends otherwise than said.
 expect() {
     local code=0
-    printf '\n$ tpudeploy %s\n' "${*:2}" >&2
-    tpudeploy "${@:2}" || code=$?
+    printf '\n$ tpudeploy %s\n' "${*:2} ${options[*]}" >&2
+    tpudeploy "${@:2}" "${options[@]}" || code=$?
     [[ $code == "$1" ]] || { echo "exit code $code, where $1 was expected" >&2; exit 1; }
 }
 

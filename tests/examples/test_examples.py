@@ -55,6 +55,14 @@ def test_an_example_runs_as_its_header_says(name: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.long
+def test_the_failure_drill_runs_on_instances_too() -> None:
+    drill = ROOT / "examples" / "04-failure-drill" / "run.sh"
+    result = run(*header_command(drill), "--set", "placement.backend=gce-instance", speed=4)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "spot, gce-instance" in result.stderr
+
+
 def test_the_demo_shows_every_step_and_leaves_nothing_running() -> None:
     result = run("examples/demo.sh")
     answer = result.stdout + result.stderr

@@ -222,6 +222,7 @@ def test_the_boot_log_is_read_from_the_serial_console(cli: Open) -> None:
     logs = at.run("logs", applied(at))
     assert logs.code == 0, logs.all
     assert "Healthy, and completed a prompt" in logs.all
+    assert "startup-script: " not in logs.out  # the guest agent's prefix
 
 
 def test_an_instance_of_a_lost_state_is_adopted(cli: Open) -> None:

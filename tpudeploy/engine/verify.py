@@ -194,7 +194,7 @@ def _verification(deployment: Deployment, server: Server, report: EngineReport) 
 def _with_log(sources: VerifySources, server: Server, report: EngineReport) -> EngineReport:
     try:
         log = effective_settings("\n".join(sources.logs.lines(server.attempt.ref)))
-        why = "it has no lines from the engine"
+        why = "it has no lines from the engine yet"
     except errors.CloudError as error:
         log, why = {}, error.message
     return replace(report, log=log) if log else replace(report, silent={**report.silent, "log": why})

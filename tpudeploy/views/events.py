@@ -202,7 +202,8 @@ def _lock_holder(event: events.LockHeld) -> str:
 def _phase_text(event: events.PhaseChanged) -> str:
     """Return the slice's phase with Google's own state, or what its machine reports that it is doing."""
     if event.phase == BootPhase.FAILED:
-        return "The boot failed"  # the error that ends the run gives the cause
+        # The error that ends the run gives the cause. The slice may be one that is being replaced, so it is named.
+        return f"The boot of {event.name} failed"
     if event.phase not in _PLACES:
         text = event.detail if event.stage is None else progress(event.stage, event.detail)
         return words.plain(text[:1].upper() + text[1:] if event.detail else text) or event.phase

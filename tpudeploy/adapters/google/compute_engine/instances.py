@@ -5,6 +5,7 @@ docs/compute-engine.md has the table of phases, and what is safe where Google's 
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -51,6 +52,8 @@ from tpudeploy.node.node_facts import SPEC_KEY
 from tpudeploy.ports import Clock
 
 _PAGE = 500
+# Before it, the console may have the time and the host.
+_SCRIPT_PREFIX = re.compile(r"^(?:.*\s)?google_metadata_script_runner(?:\[\d+\])?: startup-script: ?")
 # From this number of slices in a project on, one list replaces the calls for each.
 _MIN_SLICES = 8
 # An instance that Google ended, and that is to restart by itself, restarts within minutes. One that a user stopped
@@ -146,7 +149,10 @@ class ComputeEngine:
         return self._reports.read(ref)
 
     def lines(self, ref: SliceRef) -> tuple[str, ...]:
-        """Return the last megabyte of the serial console, which has the output of the startup script of every boot."""
+        """Return the last megabyte of the serial console, which has the output of the startup script of every boot.
+
+        The guest agent's prefix is removed from the script's lines. Those of the kernel and of other units stay.
+        """
         try:
             with translate_read_errors(f"read the log of {ref.name}"):
                 answer: dict[str, Any] = (
@@ -156,7 +162,7 @@ class ComputeEngine:
             return ()
         except (Exists, Precondition) as cause:
             raise errors.CloudError(f"Could not read the log of {ref.name}: {cause}") from cause
-        return tuple(str(answer.get("contents", "")).splitlines())
+        return tuple(_SCRIPT_PREFIX.sub("", line) for line in str(answer.get("contents", "")).splitlines())
 
     def _slice(self, ref: SliceRef, item: Mapping[str, Any] | None) -> Slice | None:
         item = item or self._get(ref)
