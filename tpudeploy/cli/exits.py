@@ -5,7 +5,6 @@ from __future__ import annotations
 SUCCESS = 0
 ERROR = 1
 CHANGES = 2  # only with -detailed-exitcode
-BUG = 70
 INTERRUPTED = 130
 NOT_YET = 12  # the progress is saved; a re-run continues
 REFUSED = 13  # a check, a policy, a verification or a rollback refused

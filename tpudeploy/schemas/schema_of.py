@@ -53,10 +53,6 @@ def mapping_of(values: Schema) -> Schema:
     return {"type": "object", "additionalProperties": values}
 
 
-def nullable(schema: Schema) -> Schema:
-    return any_of([schema, _NULL])
-
-
 def any_of(choices: list[Schema]) -> Schema:
     """Return the schema of any of these. Schemas that are only a type are merged into one `type`."""
     if all(choice.keys() == {"type"} for choice in choices):
