@@ -177,6 +177,9 @@ def test_an_outage_of_both_apis_is_no_reason_for_more_requests(cli: Open) -> Non
     result = at.run("apply", "-auto-approve", at.write(AUTO), "-timeout", "2h")
     assert result.code == 1, result.all
     assert "No answer, looking again" in result.all
+    # What may still be granted is named, with what to do.
+    assert "Still outstanding: gemma-" in result.words
+    assert "Run `tpudeploy apply` again to continue from here, or `tpudeploy destroy` to delete them." in result.words
     posts = [r for r in at.emulator.requests if r.method == "POST"]
     assert len(posts) == 2
 

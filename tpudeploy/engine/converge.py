@@ -151,7 +151,12 @@ class Convergence:
         world, goal = self._world, self._goal
         # A deployment that is kept alive outlives an hour without a network: nothing was asked for that could be lost.
         budget = world.patience.faults if self._reached_at is None else inf
-        tick = retry_on_fault(world, goal.name, self._tick, budget=budget)
+        try:
+            tick = retry_on_fault(world, goal.name, self._tick, budget=budget)
+        except errors.Fault:
+            # The error says what did not answer. What was requested there may still be granted, and billed.
+            self._report_unfinished(_CONTINUE)
+            raise
         self._last = tick
         self._verifier.verify_new(tick.state, tick.observed, tick.served_steps)
         self._raise_final_failure(tick)
@@ -197,12 +202,16 @@ class Convergence:
             raise _timeout(self._goal, tick)
 
     def report_interruption(self) -> None:
-        """Name what the run leaves unfinished, as it was saved last. Nothing is asked of the cloud any more."""
+        """Name what the run leaves unfinished. Nothing is asked of the cloud any more."""
+        self._report_unfinished(hint="")  # the error that ends the run says what to do
+
+    def _report_unfinished(self, hint: str) -> None:
+        """Name what the run leaves unfinished, as it was saved last."""
         state = None if self._session is None else self._session.state
         # An interruption before the first tick leaves nothing behind.
         if state is not None:
             unfinished = [a for a in state.attempts if not a.is_announced or a.releasing_at is not None]
-            self._report_outstanding(unfinished, hint="")  # the error that ends the run says what to do
+            self._report_outstanding(unfinished, hint)
 
     def _has_waited_too_long_for_deletions(self, tick: Tick) -> bool:
         """Return whether nothing but replaced slices was waited for, and for longer than any deletion takes."""
