@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
 
+from tpudeploy.domain.errors import CapacityTimeout
+from tpudeploy.loading import Profile
+from tpudeploy.workspace import Workspace
+
 A, B, ELSEWHERE = "us-east5-a", "us-east5-b", "europe-west4-a"
 
 # One refusal of each scope (all of them: test_refusals.py); the words of Google's that the person reads; the zone
@@ -361,3 +365,23 @@ def test_out_of_time_while_every_zone_refuses_no_request_is_called_open(cli: Ope
     assert applied.code == 12, applied.all
     assert "gemma was not granted in time. No request is open now." in applied.err
     assert "Still outstanding" not in applied.err
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"fault": "quota-zero", "method": "queuedResources.create"},  # refused at once
+        {"fault": "stockout"},  # refused by its operation
+        {"fault": "preempt", "after": 30.0},  # lost while its server starts
+    ],
+    ids=lambda row: row["fault"],
+)
+def test_a_run_that_may_request_one_slice_requests_no_other(cli: Open, trouble: Mapping[str, Any]) -> None:
+    at = cli(trouble=[trouble])
+    workspace = Workspace(at.folder, clock=at.clock)
+    at.write()
+    report = workspace.apply(workspace.plan([Profile.load(at.folder / "gemma.yaml")]), max_requests=1)
+    assert isinstance(report.error, CapacityTimeout)
+    assert "gemma has no slice, and this run may request no other. " in report.error.message
+    assert len(at.requested_zones()) == 1
+    workspace.close()
