@@ -62,8 +62,11 @@ def rehearse(
     With 0 it only reads. With `dry_run`, return what it would do and cost, and read nothing but prices. A rehearsal
     that was interrupted first deletes what it left, and continues.
 
-    Raise `errors.ConfigError` without a project, `errors.Interrupted` if it is stopped, `errors.CloudError` if what it
-    requested cannot be deleted.
+    Each request says when Google ends its run, and the runs together cost at most `max_cost`, whatever becomes of this
+    process.
+
+    Raise `errors.ConfigError` without a project, `errors.StateLocked` if another rehearsal runs in this folder,
+    `errors.Interrupted` if it is stopped, `errors.CloudError` if what it requested cannot be deleted.
     """
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.operations.rehearsal_run import RehearsalRun, choose_steps

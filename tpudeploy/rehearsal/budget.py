@@ -2,7 +2,8 @@
 
 Each stage requests one slice, and the request says how long the slice may run. Google ends the run then, so its cost is
 bounded even if this process is killed, or a deletion is late or ignored. Only requests whose end Google documents are
-sent: flex-start at both APIs, and spot with `maxRunDuration` and the termination action DELETE at Compute Engine.
+sent: flex-start at both APIs, and spot with `maxRunDuration` and the termination action DELETE at Compute Engine
+(decision 66).
 """
 
 from __future__ import annotations
