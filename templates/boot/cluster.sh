@@ -9,23 +9,35 @@
 rank=
 addresses=() # of all workers, in their order
 # Commands in the head's container. Each has its name as $0, which a list of processes shows.
-# The server's output goes to that of the container's first process, which is what docker logs shows.
+# The server's output goes to that of the container's first process, which is what docker logs shows. That process may
+# not reap what others leave behind, so a process that has ended may still be listed, as a zombie.
 # shellcheck disable=SC2016 # bash in the container expands them
 start_in_container='
 folder=/tmp/tpudeploy && rm -rf "$folder" && mkdir -p "$folder" && set -m || exit
 { "$@" >/proc/1/fd/1 2>/proc/1/fd/2; printf "%s" "$?" >"$folder/code"; } </dev/null >/dev/null 2>&1 &
 printf "%s" "$!" >"$folder/group"'
 # shellcheck disable=SC2016
-state_in_container='
-folder=/tmp/tpudeploy
-if [[ -e $folder/code ]]; then printf "false %s" "$(cat "$folder/code")"
-elif kill -0 "$(cat "$folder/group" 2>/dev/null)" 2>/dev/null; then printf "true 0"
+lives_in_container='
+lives() {
+  local file line
+  for file in /proc/[0-9]*/stat; do
+    read -r line <"$file" || continue
+    read -ra line <<<"${line##*) }"
+    [[ ${line[2]} != "$1" || ${line[0]} == Z ]] || return 0
+  done 2>/dev/null
+  return 1
+}
+group=$(cat /tmp/tpudeploy/group 2>/dev/null)'
+# shellcheck disable=SC2016
+state_in_container=$lives_in_container'
+if [[ -e /tmp/tpudeploy/code ]]; then printf "false %s" "$(cat /tmp/tpudeploy/code)"
+elif [[ -n $group ]] && lives "$group"; then printf "true 0"
 else printf "false unknown"; fi'
 # shellcheck disable=SC2016
-stop_in_container='
-group=$(cat /tmp/tpudeploy/group 2>/dev/null) || exit 0
+stop_in_container=$lives_in_container'
+[[ -n $group ]] || exit 0
 kill -TERM -- "-$group" 2>/dev/null
-for ((waited = 0; waited < 30; waited++)); do kill -0 -- "-$group" 2>/dev/null || exit 0; sleep 1; done
+for ((waited = 0; waited < 30; waited++)); do lives "$group" || exit 0; sleep 1; done
 kill -KILL -- "-$group" 2>/dev/null
 exit 0'
 nodes_in_container='
