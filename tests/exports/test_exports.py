@@ -53,7 +53,14 @@ done
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_kubernetes_would_accept_every_shipped_profile(path: Path) -> None:
     for manifest in _manifests(path):
-        if manifest["apiVersion"] != "cloud.google.com/v1":  # Google's own kind has no published schema
+        if manifest["kind"] == "LeaderWorkerSet":  # a kind of its own, whose pods are Kubernetes' own
+            for pod in _pods_of_group(manifest):
+                kubernetes_validate.validate(
+                    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": pod},
+                    KUBERNETES,
+                    strict=True,
+                )
+        elif manifest["apiVersion"] != "cloud.google.com/v1":  # Google's own kind has no published schema
             kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
 
 
@@ -65,8 +72,25 @@ def test_a_pod_runs_the_process_of_the_profile_with_its_environment(path: Path) 
     deployment = td.Workspace().deployment(td.Profile.load(path), offline=True)
     plain = {entry["name"]: _expand(entry["value"]) for entry in container["env"] if "value" in entry}
     assert plain == deployment.container.environment
-    secret = [entry["name"] for entry in container["env"] if "valueFrom" in entry]
+    secret = [entry["name"] for entry in container["env"] if "secretKeyRef" in entry.get("valueFrom", ())]
     assert secret == [ref.variable for ref in deployment.container.secrets]
+
+
+def test_several_hosts_are_a_leader_with_the_server_and_workers_that_join_it() -> None:
+    compute_class, group, service = _manifests(PROFILES / "qwen3-235b-v6e32.yaml")
+    assert compute_class["spec"]["priorities"][0]["tpu"] == {"type": "tpu-v6e-slice", "count": 4, "topology": "4x8"}
+    assert group["spec"]["leaderWorkerTemplate"]["size"] == 8
+    leader, worker = (pod["containers"][0] for pod in _pods_of_group(group))
+    labels = group["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    assert leader["readinessProbe"]
+    assert "ray start --head" in leader["command"][2]
+    assert "$LWS_LEADER_ADDRESS:6379" in worker["command"][2]
+    assert "vllm" not in worker["command"]
+    assert not {"startupProbe", "readinessProbe", "ports"} & worker.keys()
+    for pod in (leader, worker):
+        assert pod["resources"]["limits"] == {"google.com/tpu": "4"}
+        assert {"name": "TPU_MULTIHOST_BACKEND", "value": "ray"} in pod["env"]
 
 
 def test_kubernetes_replaces_nothing_in_the_words_of_a_profile(tmp_path: Path) -> None:
@@ -209,8 +233,17 @@ def _manifests(path: Path) -> list[dict[str, Any]]:
 
 
 def _pod(path: Path) -> dict[str, Any]:
-    pod: dict[str, Any] = _manifests(path)[1]["spec"]["template"]["spec"]
+    workload = _manifests(path)[1]
+    pod: dict[str, Any] = (
+        _pods_of_group(workload)[0] if workload["kind"] == "LeaderWorkerSet" else workload["spec"]["template"]["spec"]
+    )
     return pod
+
+
+def _pods_of_group(group: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the pods of a LeaderWorkerSet: that of the leader, and that of each worker."""
+    template = group["spec"]["leaderWorkerTemplate"]
+    return template["leaderTemplate"]["spec"], template["workerTemplate"]["spec"]
 
 
 def _expand(word: str) -> str:

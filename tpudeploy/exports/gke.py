@@ -1,30 +1,34 @@
-"""A deployment as manifests for Google Kubernetes Engine: a ComputeClass, a Deployment and a Service.
+"""A deployment as manifests for Google Kubernetes Engine: a ComputeClass, the workload and a Service.
 
-The fields of ComputeClass (cloud.google.com/v1) and the node labels are those of Google's reference architectures for
-vLLM on TPU of 2026-09. They were not applied to a real cluster.
+The workload is a Deployment, or a LeaderWorkerSet where a slice has several hosts. The fields of ComputeClass
+(cloud.google.com/v1) and the node labels are those of Google's reference architectures for vLLM on TPU of 2026-09. The
+fields of LeaderWorkerSet (leaderworkerset.x-k8s.io/v1) are from memory. None was applied to a real cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.domain.deployment import Candidate, Container, Deployment, Provisioning
-from tpudeploy.domain.errors import ConfigError
 from tpudeploy.exports.export import Export
-from tpudeploy.node.serving import command
+from tpudeploy.node.serving import command, server
 
 _SHM = "/dev/shm"  # noqa: S108 - a path in the container, which the manifest mounts
 _PROBE_SECONDS = 10
+# Of a slice of several hosts. The server waits until Ray has the chips of all hosts.
+_LEAD = 'ray start --head --port=6379 --disable-usage-stats && exec "$@"'
+_JOIN = 'exec ray start --block --address="$LWS_LEADER_ADDRESS:6379" --disable-usage-stats'
+_LEADER = {"role": "leader"}
+_OWN_ADDRESS = ({"name": "VLLM_HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},)
 
 
 def export_gke(deployment: Deployment) -> Export:
-    """Return the manifests. Raise `errors.ConfigError` for a slice that one pod cannot hold."""
-    type_ = deployment.accelerator
-    if type_.hosts > 1:
-        raise ConfigError(f"{type_.name} has {type_.hosts} hosts, and only slices of one host are exported to GKE.")
-    manifests = (_compute_class(deployment), _workload(deployment), _service(deployment))
+    """Return the manifests."""
+    workload = _workload(deployment) if deployment.accelerator.hosts == 1 else _group_of_pods(deployment)
+    manifests = (_compute_class(deployment), workload, _service(deployment))
     return Export(
         title=f"{deployment.name} on Google Kubernetes Engine. Apply it with: kubectl apply -f FILE",
         body="".join(f"---\n{_dump(manifest)}" for manifest in manifests),
@@ -63,7 +67,7 @@ def _priority(deployment: Deployment, model: Provisioning) -> dict[str, Any]:
     type_ = deployment.accelerator
     tpu = {
         "type": catalog.generation(type_.generation).gke_accelerator,
-        "count": type_.chips,
+        "count": type_.chips // type_.hosts,
         "topology": type_.topology,
     }
     priority: dict[str, Any] = {"tpu": tpu}
@@ -105,6 +109,45 @@ def _workload(deployment: Deployment) -> dict[str, Any]:
     }
 
 
+def _group_of_pods(deployment: Deployment) -> dict[str, Any]:
+    """Return groups of pods, one for each replica: a leader with Ray's head and the server, and workers that join it.
+
+    A pod that ends takes its group with it, because the server does not survive the loss of a host.
+    """
+    container, labels = deployment.container, {"app": deployment.name}
+    leader = replace(container, hosts=1, serve=("/bin/bash", "-c", _LEAD, "bash", *server(container)))
+    worker = replace(container, hosts=1, serve=("/bin/bash", "-c", _JOIN))
+    return {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {
+            "name": deployment.name,
+            "labels": {**deployment.labels, **labels},
+            # The pods of a group run on the hosts of one slice, which is one node pool.
+            "annotations": {"leaderworkerset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"},
+        },
+        "spec": {
+            "replicas": deployment.replicas,
+            "leaderWorkerTemplate": {
+                "size": deployment.accelerator.hosts,
+                "restartPolicy": "RecreateGroupOnPodRestart",
+                "leaderTemplate": {
+                    "metadata": {"labels": {**labels, **_LEADER}},
+                    "spec": _pod(replace(deployment, container=leader)),
+                },
+                "workerTemplate": {"spec": _without_probes(_pod(replace(deployment, container=worker)))},
+            },
+        },
+    }
+
+
+def _without_probes(pod: dict[str, Any]) -> dict[str, Any]:
+    """Return the pod of a worker, in which no server listens."""
+    (vllm,) = pod["containers"]
+    server_keys = ("startupProbe", "readinessProbe", "ports")
+    return {**pod, "containers": [{key: value for key, value in vllm.items() if key not in server_keys}]}
+
+
 def _pod(deployment: Deployment) -> dict[str, Any]:
     type_ = deployment.accelerator
     folders = tuple(_folders(deployment.container))
@@ -121,7 +164,8 @@ def _pod(deployment: Deployment) -> dict[str, Any]:
 
 def _container(deployment: Deployment, folders: Iterable[tuple[str, str, Mapping[str, str]]]) -> dict[str, Any]:
     container = deployment.container
-    chips = {"google.com/tpu": str(deployment.accelerator.chips)}
+    type_ = deployment.accelerator
+    chips = {"google.com/tpu": str(type_.chips // type_.hosts)}
     health = {"httpGet": {"path": "/health", "port": container.port}, "periodSeconds": _PROBE_SECONDS}
     patience = max(1, round(deployment.health.timeout_seconds / _PROBE_SECONDS))
     secrets = (
@@ -134,6 +178,7 @@ def _container(deployment: Deployment, folders: Iterable[tuple[str, str, Mapping
         "command": [_without_expansion(word) for word in command(container)],
         "env": [
             *({"name": key, "value": _without_expansion(value)} for key, value in container.environment.items()),
+            *(_OWN_ADDRESS if type_.hosts > 1 else ()),
             *secrets,
         ],
         "ports": [{"containerPort": container.port}],
@@ -166,7 +211,7 @@ def _service(deployment: Deployment) -> dict[str, Any]:
         "metadata": {"name": deployment.name},
         "spec": {
             "type": "ClusterIP",
-            "selector": {"app": deployment.name},
+            "selector": {"app": deployment.name, **({} if deployment.accelerator.hosts == 1 else _LEADER)},
             "ports": [{"port": port, "targetPort": port}],
         },
     }
@@ -180,6 +225,8 @@ def _missing(deployment: Deployment) -> Iterator[str]:
             f"The secret of {ref.variable}: run `kubectl create secret generic {deployment.name} "
             f'--from-literal={ref.variable}="$(gcloud secrets versions access {version})"`.'
         )
+    if deployment.accelerator.hosts > 1:
+        yield "The controller of LeaderWorkerSet, which the cluster needs: https://lws.sigs.k8s.io/docs/installation/."
     if _has_several_zones(deployment.candidates):
         yield "The order of zones: GKE chooses among those of the cluster."
     yield "How long a request may wait (placement.valid_until): GKE waits until the pod is deleted."

@@ -70,7 +70,11 @@ def shell_lines(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _docker(deployment: Deployment | None) -> Sequence[str]:
-    return () if deployment is None else shell_lines(serving.docker_run(deployment.container))
+    if deployment is None:
+        return ()
+    container = deployment.container
+    server = () if container.hosts == 1 else shell_lines(serving.docker_exec(container))
+    return (*shell_lines(serving.docker_run(container)), *server)
 
 
 def _difference(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:

@@ -71,14 +71,25 @@ def after_volumes(container: Container) -> tuple[str, ...]:
 
 
 def docker_shell(container: Container) -> str:
-    """Return `docker_run` as a shell command. The shell must have exported the secrets."""
-    return shlex.join(docker_run(container))
+    """Return `docker_run` as a shell command. The shell must have exported the secrets.
+
+    For several hosts, the command that starts the server on worker 0 follows.
+    """
+    run = shlex.join(docker_run(container))
+    return run if container.hosts == 1 else f"{run}\n{shlex.join(docker_exec(container))}"
+
+
+def docker_exec(container: Container) -> tuple[str, ...]:
+    """Return the command that starts the server in the head's container, for a slice of several hosts."""
+    return ("docker", "exec", container.name, *container.serve)
 
 
 def serve_shell(container: Container) -> str:
     """Return the process as a command for a shell in the container. The shell must have exported the secrets."""
     environment = ("env", *_assignments(container.environment)) if container.environment else ()
-    return shlex.join((*environment, *command(container)))
+    # The container of several hosts has run the setup steps when the server starts in it.
+    process = command(container) if container.hosts == 1 else container.serve
+    return shlex.join((*environment, *process))
 
 
 def served_model(deployment: Deployment) -> str:
