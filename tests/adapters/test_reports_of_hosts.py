@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tpudeploy.adapters.google.reports import of_slice
@@ -10,8 +12,8 @@ from tpudeploy.domain.slices import BootPhase, BootReport
 BOOTED, STARTING, SERVING, FAILED = BootPhase.BOOTED, BootPhase.STARTING, BootPhase.SERVING, BootPhase.FAILED
 
 
-def report(worker: int | None, phase: BootPhase, detail: str = "", **facts: str) -> BootReport:
-    return BootReport(worker=worker, phase=phase, detail=detail, **facts)  # type: ignore[arg-type] - texts alone are given
+def report(worker: int | None, phase: BootPhase, detail: str = "", **facts: Any) -> BootReport:
+    return BootReport(worker=worker, phase=phase, detail=detail, **facts)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from command_line import PROFILE, CommandLine, Open
 # Two hosts of four chips each: the least that several hosts can be, of a generation whose memory is not recorded.
 TWO = PROFILE.replace("type: v6e-1", "type: v5p-16").replace("[us-east5-a, us-east5-b, europe-west4-a]", "[us-east5-a]")
 _STEP = 20
+_SHORTER = ("-set", "serving.max_model_len=8192")
 FOUR = PROFILE.replace("type: v6e-1", "type: v6e-16").replace(
     "  max_model_len: 16384\n",
     "  max_model_len: 16384\n  tensor_parallel_size: 4\n  args: {pipeline_parallel_size: 4}\n",
@@ -25,6 +27,21 @@ def hosts_of(at: CommandLine) -> list[Any]:
 def rays(at: CommandLine) -> list[str]:
     """Return the container of Ray on each host."""
     return [container.id for host in hosts_of(at) for container in host._node.daemon.containers()]
+
+
+def server_of(at: CommandLine) -> Any:
+    """Return the server, a process in the container of worker 0."""
+    (server,) = hosts_of(at)[0]._node.daemon._servers.values()
+    return server
+
+
+def set_behaviour(at: CommandLine, **behaviour: object) -> None:
+    daemon = hosts_of(at)[0]._node.daemon
+    daemon._behaviour = replace(daemon._behaviour, **behaviour)
+
+
+def has_died(at: CommandLine) -> bool:
+    return any(server.exit_code for server in hosts_of(at)[0]._node.daemon._servers.values())
 
 
 def let_pass(at: CommandLine, seconds: int) -> None:
@@ -45,31 +62,58 @@ def test_apply_serves_over_all_hosts_and_destroy_leaves_nothing(cli: Open) -> No
     assert not at.slices
 
 
-def test_a_changed_flag_leaves_ray_and_a_worker_or_head_that_reboots_comes_back(cli: Open) -> None:
-    at = cli(nodes="real")
+def test_a_changed_flag_ends_the_server_and_leaves_ray_on_all_hosts(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 30})
     profile = at.write(TWO)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     assert "Joined Ray, and the server is healthy" in hosts_of(at)[1].log()
     before = rays(at)
 
-    changed = at.run("apply", "-auto-approve", profile, "-set", "serving.max_model_len=8192")
+    changed = at.run("apply", "-auto-approve", profile, *_SHORTER)
     assert changed.code == 0, changed.all
     assert rays(at) == before
-    (server,) = hosts_of(at)[0]._node.daemon._servers.values()
-    assert "8192" in server.options.command
-
-    for number in (1, 0):
-        hosts_of(at)[number].reboot()
-        let_pass(at, 600)
-        shown = at.run("status", profile, "-set", "serving.max_model_len=8192")
-        assert "a completion came back" in shown.all, (number, shown.all)
-    assert not set(rays(at)) & set(before)
+    assert "8192" in server_of(at).options.command
     assert at.run("destroy", "-auto-approve", profile).code == 0
     assert not at.slices
 
 
-@pytest.mark.parametrize("nodes", ["simulated", "real"])
+@pytest.mark.long
+def test_a_worker_or_a_head_that_reboots_is_taken_in_again(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 30})
+    profile = at.write(TWO)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    before = rays(at)
+    for number in (1, 0):
+        hosts_of(at)[number].reboot()
+        let_pass(at, 400)
+        shown = at.run("status", profile)
+        assert "a completion came back" in shown.all, (number, shown.all)
+    assert not set(rays(at)) & set(before)
+
+
+@pytest.mark.long
+def test_a_change_that_fails_is_undone_and_one_of_the_container_replaces_it_on_all_hosts(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 30})
+    profile = at.write(TWO)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    before = rays(at)
+    set_behaviour(at, crash="ValueError: no such shape")
+    at.clock.on_advance.append(lambda: set_behaviour(at, crash="") if has_died(at) else None)
+    failed = at.run("apply", "-auto-approve", profile, *_SHORTER)
+    assert failed.code != 0
+    assert "runs the previous server again, because the change failed" in failed.words
+    assert "no such shape" in failed.words
+    assert rays(at) == before
+    assert "16384" in server_of(at).options.command
+
+    changed = at.run("apply", "-auto-approve", profile, "-set", "serving.env.GREETING=hello")
+    assert changed.code == 0, changed.all
+    assert not set(rays(at)) & set(before)
+    assert server_of(at).environment["GREETING"] == "hello"
+
+
+@pytest.mark.parametrize("nodes", ["simulated", pytest.param("real", marks=pytest.mark.long)])
 def test_a_worker_that_never_comes_is_named_and_its_slice_is_kept(cli: Open, nodes: str) -> None:
     at = cli(nodes=nodes, boot={"absent_workers": [1]})
     profile = at.write(TWO + "health: {timeout: 6m}\n")
