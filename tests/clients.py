@@ -48,21 +48,41 @@ class Client:
             self._is_busy = False
 
     def _ask(self) -> None:
-        now = self.at.clock.now()
-        if self.holds == 0.0 or now - self._read_at > self.holds:
-            self._url, self._read_at = _endpoint(self.at, self.name), now
-        if not self._url:
+        now, url = self.at.clock.now(), self._next_url()
+        if not url:
             self.unserved += not (self.waits and not self.sent)
             return
         self.sent += 1
-        self.requests_by_url[self._url] = self.requests_by_url.get(self._url, 0) + 1
+        self.requests_by_url[url] = self.requests_by_url.get(url, 0) + 1
         try:
-            answer = complete(self._url)
+            answer = complete(url)
         except (OSError, http.client.HTTPException, ValueError) as failure:
-            self.failed.append(f"{now:.0f} {self._url}: {failure!r}")
+            self.failed.append(f"{now:.0f} {url}: {failure!r}")
             return
         if not answer["choices"][0]["text"]:
-            self.failed.append(f"{now:.0f} {self._url}: {answer}")
+            self.failed.append(f"{now:.0f} {url}: {answer}")
+
+    def _next_url(self) -> str:
+        now = self.at.clock.now()
+        if self.holds == 0.0 or now - self._read_at > self.holds:
+            self._url, self._read_at = _endpoint(self.at, self.name), now
+        return self._url
+
+
+@dataclass(kw_only=True)
+class Router(Client):
+    """A model of a router: it reads the list of replicas, up to `holds` seconds late, and sends requests to each in turn.
+
+    It neither checks health nor retries, so each request that a replica cannot serve is counted.
+    """
+
+    _urls: list[str] = field(default_factory=list)
+
+    def _next_url(self) -> str:
+        now = self.at.clock.now()
+        if self.holds == 0.0 or now - self._read_at > self.holds:
+            self._urls, self._read_at = replica_urls(self.at, self.name), now
+        return self._urls[self.sent % len(self._urls)] if self._urls else ""
 
 
 @contextmanager
@@ -142,8 +162,18 @@ def _posted(url: str, body: dict[str, Any]) -> tuple[http.client.HTTPConnection,
 
 def _endpoint(at: CommandLine, name: str = "gemma") -> str:
     """What the file says at this moment; "" where there is none."""
+    return str(_published(at, name).get("url", ""))
+
+
+def replica_urls(at: CommandLine, name: str = "gemma") -> list[str]:
+    """Return the URLs of the replicas that take requests at this moment, by the file."""
+    return [row["url"] for row in _published(at, name).get("replicas", [])]
+
+
+def _published(at: CommandLine, name: str) -> dict[str, Any]:
     try:
         text = (at.folder / "endpoints" / f"{name}.json").read_text(encoding="utf-8")
     except FileNotFoundError:
-        return ""
-    return str(json.loads(text)["url"])
+        return {}
+    tree: dict[str, Any] = json.loads(text)
+    return tree

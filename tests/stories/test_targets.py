@@ -133,12 +133,14 @@ def test_one_replica_can_be_destroyed_and_the_endpoint_of_the_first_stays(cli: O
     at = cli()
     profile = _deployed(at, TWO)
     first = _slice_of(at, 0)
-    before = at.run("output", "gemma").out
+    before = at.run("output", "gemma", "url").out
     planned = at.run("plan", "-destroy", "-target", "gemma[1]", profile)
     assert "Plan: 0 to add, 0 to change, 1 to destroy." in planned.out
+    assert "it takes no new requests first, while another replica serves" in planned.words
     assert at.run("destroy", "-auto-approve", "-target", "gemma[1]", profile).code == 0
     assert list(at.slices) == [first]
-    assert at.run("output", "gemma").out == before
+    assert at.run("output", "gemma", "url").out == before
+    assert at.run("output", "gemma", "replicas").out.strip() == f"[0] {before.strip()}"
 
 
 def test_of_several_deployments_only_the_named_one_is_planned(cli: Open) -> None:

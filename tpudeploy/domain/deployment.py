@@ -161,7 +161,8 @@ class Lifecycle:
     """Rules for changes.
 
     `blue_green`: a change of the server starts on a second slice. `renew`: a successor replaces a slice before its
-    run ends.
+    run ends. `max_unavailable` is the number of replicas that may not serve at one time because of a change.
+    `drain_seconds` is the longest drain, or None for `Patience.drained`.
     """
 
     prevent_destroy: bool
@@ -169,6 +170,8 @@ class Lifecycle:
     ignore_changes: tuple[str, ...]
     blue_green: bool = False
     renew: bool = False
+    max_unavailable: int = 1
+    drain_seconds: float | None = None
 
 
 class Script:

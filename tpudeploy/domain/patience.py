@@ -36,7 +36,8 @@ class Patience:
     * `removal`: how long `gc` waits for its deletions; one delete took 12 min 38 s (SPRAY).
     * `lock`: how long a run waits for another run's lock before it begins; one step lasts seconds.
     * `held`: the maximum time for which a client may use an `endpoints/NAME.json` that it has read.
-    * `drained`: the maximum wait for a slice that clients were sent away from, whatever it still runs.
+    * `drained`: the maximum wait for a slice that clients were sent away from, whatever it still runs, unless the
+      profile sets `lifecycle.drain_timeout`.
     * `acquisition`: a successor is expected to take as long as the longest recent grant, and at least this time: a run
       every half hour then still notices in time that a slice's run ends.
     * `faults`: how long a cloud that does not answer is polled before the run fails.

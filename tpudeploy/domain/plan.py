@@ -102,7 +102,8 @@ class Change:
 
     `hands_over`: what is replaced would fit, and goes only once another one serves in its place; `run_ends_at` where
     that is because its run ends, in seconds since the epoch. `boots_anew` is a slice that is on its way to take over,
-    and whose server did not come up.
+    and whose server did not come up. `replicas_serving` is the number of other replicas that serve while this one is
+    interrupted. It takes no new requests before that, for up to `drain_seconds_most`.
     """
 
     deployment: str
@@ -131,6 +132,8 @@ class Change:
     start_seconds_after: float | None = None
     downtime_seconds_least: float | None = None
     downtime_seconds_most: float | None = None
+    replicas_serving: int = 0
+    drain_seconds_most: float | None = None
     before: Mapping[str, Json] = field(default_factory=dict, repr=False)
     after: Mapping[str, Json] = field(default_factory=dict, repr=False)
 

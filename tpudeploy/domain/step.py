@@ -105,12 +105,14 @@ class Wait:
     """Wait, at most `seconds`; None means until an observation changes.
 
     `rationed_at` is the API of which it waits for one of the project's creates, which waiting replicas get in turn.
+    `is_for_replicas`: it waits for other replicas, and nothing of its own is on its way.
     """
 
     replica: int
     why: str
     seconds: float | None = None
     rationed_at: Backend | None = None
+    is_for_replicas: bool = False
 
 
 @frozen

@@ -14,7 +14,9 @@ from math import inf
 
 from tpudeploy.domain import errors, events, wait
 from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import Approval, Attempt, State
@@ -45,9 +47,11 @@ from tpudeploy.engine.verify import Verifier
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import DecisionContext
+from tpudeploy.reconcile.cutover import with_drain
 from tpudeploy.reconcile.decide import decide, matches, remove
 from tpudeploy.reconcile.failed_landings import add_failed_landings
 from tpudeploy.reconcile.merge_observation import merge_observation
+from tpudeploy.reconcile.readiness import leaving_slices, ready_slices, reason_to_hold
 from tpudeploy.reconcile.request_table import describe_request
 
 # The steps that a planned change may take. `apply` does nothing that the plan did not show: any other step makes the
@@ -55,10 +59,10 @@ from tpudeploy.reconcile.request_table import describe_request
 PLANNED_STEPS: dict[Action, tuple[type[Step], ...]] = {
     Action.NO_OP: (),
     # A request may start with the server that it was sent with before the profile changed: nothing serves yet.
-    Action.CREATE: (Request, PatchMetadata, PushChange, Reset, Release, Reclaim, Forget, Adopt, Drain),
-    Action.UPDATE: (PatchMetadata, Release, Forget, Adopt, Drain),
-    Action.RESTART: (PatchMetadata, PushChange, Reset, Release, Forget, Adopt, Drain),
-    Action.REPLACE: (Request, PatchMetadata, PushChange, Reset, Release, Reclaim, Forget, Adopt, Drain),
+    Action.CREATE: (Request, PatchMetadata, PushChange, Reset, Release, Reclaim, Forget, Adopt),
+    Action.UPDATE: (PatchMetadata, Release, Forget, Adopt),
+    Action.RESTART: (PatchMetadata, PushChange, Reset, Release, Forget, Adopt),
+    Action.REPLACE: (Request, PatchMetadata, PushChange, Reset, Release, Reclaim, Forget, Adopt),
     Action.DESTROY: (Release, Forget),
 }
 # The names of steps in messages, for those whose class has a name of several words.
@@ -66,7 +70,7 @@ _STEP_NAMES: dict[type[Step], str] = {PatchMetadata: "metadata update", PushChan
 
 # The steps that keep a deployment as it was approved: a lost slice is replaced by another one, or with `renew` before
 # it is lost. Nothing that serves is changed.
-KEEPING_STEPS: tuple[type[Step], ...] = (Request, Release, Reclaim, Forget, Adopt, Drain, Renew)
+KEEPING_STEPS: tuple[type[Step], ...] = (Request, Release, Reclaim, Forget, Adopt, Renew)
 
 _CONTINUE = "Run `tpudeploy apply` again to continue from here, or `tpudeploy destroy` to delete them."
 
@@ -95,6 +99,13 @@ class Tick:
     def waits_for(self, replica: int) -> bool:
         """Return whether something of this replica is still requested or leaving."""
         return any(isinstance(step, Wait) and step.replica == replica for step in self.steps)
+
+    def is_settled(self, replica: int) -> bool:
+        """Return whether nothing of this replica is on its way: it serves, failed, or waits for other replicas."""
+        own_steps = [step for step in self.steps if step.replica == replica]
+        return all(
+            isinstance(step, Done | GiveUp) or (isinstance(step, Wait) and step.is_for_replicas) for step in own_steps
+        )
 
 
 class Convergence:
@@ -134,6 +145,7 @@ class Convergence:
         has_renewals = deployment is not None and deployment.lifecycle.renew
         self._acquisition = self._history.acquisition(deployment) if deployment is not None and has_renewals else 0.0
         self._last: Tick | None = None
+        self._failures_shown: set[tuple[int, str]] = set()
         self._session: Session | None = None
         self._create_turns: dict[Backend, float] = {}
 
@@ -141,6 +153,11 @@ class Convergence:
     def is_complete(self) -> bool:
         """Whether the last observation found the goal reached."""
         return self._last is not None and self._last.is_complete
+
+    @property
+    def served_replicas(self) -> frozenset[int]:
+        """The replicas that had their desired state at the last observation."""
+        return frozenset() if self._last is None else frozenset(step.replica for step in self._last.served_steps)
 
     def step(self) -> float | None:
         """Observe, decide, execute. Return the seconds until the next tick is due, or None at the end.
@@ -174,12 +191,30 @@ class Convergence:
         return self._pause(tick)
 
     def _raise_final_failure(self, tick: Tick) -> None:
-        """Raise the failure of a replica that neither recovers by itself nor waits for another slice."""
-        for failure in tick.failures:
-            if not self._may_recover(failure) and not tick.waits_for(failure.replica):
-                # One replica's failure ends the run. The requests of the others may still be granted: name them.
-                self._report_outstanding([a for a in tick.state.attempts if a.granted_at is None], _CONTINUE)
-                raise failure.error
+        """Raise the failure of a replica that neither recovers by itself nor waits for another slice.
+
+        It is raised once every other replica is settled: one replica's failure stops no other.
+        """
+        failures = [f for f in tick.failures if not self._may_recover(f) and not tick.waits_for(f.replica)]
+        if not failures:
+            return
+        is_watch_needed = self._reached_at is not None and bool(tick.served_steps)
+        if is_watch_needed or not all(tick.is_settled(step.replica) for step in tick.steps):
+            # The others still become ready, or are kept alive. The failure is shown now, and ends the run later.
+            self._warn_of_failures(failures)
+            return
+        self._report_outstanding([a for a in tick.state.attempts if a.granted_at is None], _CONTINUE)
+        raise failures[0].error
+
+    def _warn_of_failures(self, failures: Iterable[GiveUp]) -> None:
+        """Report each failure once, while the run goes on for the other replicas."""
+        for failure in failures:
+            error, where = failure.error, address(self._goal.name, failure.replica)
+            if (failure.replica, error.message) not in self._failures_shown:
+                self._failures_shown.add((failure.replica, error.message))
+                now = self._world.clock.now()
+                hint = f"{error.hint}\nThe other replicas continue.".strip()
+                self._world.emit(events.Warned(at=now, address=where, message=error.message, hint=hint))
 
     def _raise_if_out_of_requests(self, tick: Tick) -> None:
         """Raise `errors.CapacityTimeout` if there is no slice, and the run may not request another one.
@@ -266,6 +301,9 @@ class Convergence:
                 if isinstance(step, Request) and self._requests_left is not None:
                     self._requests_left -= 1
                 executor.execute(step)
+            if any(isinstance(step, Drain) and not step.begins for step in steps):
+                # It is on the list again only once that is saved: no later run may take it for a drained one.
+                self._publisher.publish(session, observed, steps)
             self._progress.report_outlook(goal.deployment, session.state, observed, steps)
             return Tick(state=session.state, observed=observed, steps=steps, was_refused=executor.was_refused)
 
@@ -301,7 +339,7 @@ class Convergence:
         creates = {backend: allowance.available() for backend, allowance in self._world.creates.items()}
         context = DecisionContext(
             observed=observed,
-            patience=self._world.patience,
+            patience=with_drain(self._world.patience, deployment),
             creates=creates,
             creates_in={backend: allowance.opens_in() for backend, allowance in self._world.creates.items()},
             scores=self._history.scores,
@@ -318,10 +356,12 @@ class Convergence:
                 requests = Counter(step.candidate.backend for step in steps if isinstance(step, Request))
                 creates_left = {backend: max(0, count - requests[backend]) for backend, count in creates.items()}
                 own_context = replace(context, creates=creates_left, may_request=self._may_request(index))
-                steps += decide(deployment, state.record(index), own_context)
+                steps += decide(
+                    deployment, state.record(index), self._beside_others(own_context, deployment, state, index, steps)
+                )
         for record in state.records:
             if record.index >= replica_count and self._goal.covers(record.index):
-                steps += remove(record, context)
+                steps += remove(record, self._beside_others(context, deployment, state, record.index, steps))
         return tuple(self._limit_requests(steps))
 
     def _limit_requests(self, steps: Iterable[Step]) -> Iterator[Step]:
@@ -337,6 +377,22 @@ class Convergence:
                 yield Wait(replica=step.replica, why="this run may request no other slice")
             else:
                 yield step
+
+    def _beside_others(
+        self,
+        context: DecisionContext,
+        deployment: Deployment | None,
+        state: State,
+        replica: int,
+        steps: Iterable[Step],
+    ) -> DecisionContext:
+        """Return the context of one replica beside the others. `steps` are those of this tick for earlier ones."""
+        ready = set(ready_slices(state, context.observed, leaving_slices(steps)).values()) - {replica}
+        if deployment is None:
+            # All replicas of this removal go. Others may exist, if it is one of a part.
+            return replace(context, others_serve=any(not self._goal.covers(other) for other in ready))
+        held_because = reason_to_hold(deployment, state, ready, replica)
+        return replace(context, others_serve=bool(ready), held_because=held_because)
 
     def _may_request(self, replica: int) -> bool:
         """Return whether the plan showed that another slice may be requested for this replica."""
@@ -386,8 +442,8 @@ def _check_steps(goal: Goal, steps: tuple[Step, ...], *, is_kept: bool) -> None:
     """Raise `errors.StalePlan` for a step that the plan did not show, before any step is executed."""
     changes = {change.replica: change for change in goal.changes}
     for step in steps:
-        # These change nothing in the cloud.
-        if isinstance(step, Wait | Done | GiveUp):
+        # These change nothing in the cloud. A drain only says which slices take requests.
+        if isinstance(step, Wait | Done | GiveUp | Drain):
             continue
         is_allowed = isinstance(step, KEEPING_STEPS) if is_kept else _is_planned(changes.get(step.replica), step)
         if not is_allowed:

@@ -43,7 +43,7 @@ from tpudeploy.planning.targets import (
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.capacity_score import longest_recent_wait
-from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors
+from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors, with_drain
 from tpudeploy.reconcile.merge_observation import cached_observation, merge_observation
 from tpudeploy.sizing.checks import check
 
@@ -451,13 +451,13 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
     if part.adopts:
         # Otherwise a slice that serves already would seem to be starting.
         state = merge_observation(state, observed)
-    context = DecisionContext(observed=observed, patience=world.patience)
+    context = DecisionContext(observed=observed, patience=with_drain(world.patience, deployment))
     # A cached observation is the state itself, so it cannot show a change from outside.
     outside_changes = only_targets(targets, drift(state, context)) if refresh else ()
     state = refreshed(state, outside_changes)
     renews: tuple[str, ...] = ()
     if deployment is None:
-        all_changes = removals(part.name, state, context)
+        all_changes = removals(part.name, state, context, targets)
     else:
         if deployment.lifecycle.renew:
             context = replace(context, acquisition=_longest_grant(world, deployment))

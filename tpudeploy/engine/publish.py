@@ -72,6 +72,8 @@ class EndpointPublisher:
                     leaving.add(step.name)
                 case Drain(begins=True):
                     draining.add(step.name)
+                case GiveUp(serves=True, error=errors.RolledBack()):
+                    self._record_return(session, step.replica, step.name)
                 case GiveUp(serves=False):
                     failed.add(step.name)
                 case _:
@@ -110,6 +112,13 @@ class EndpointPublisher:
             session.save(session.state.with_record(record.with_attempt(attempt.after(ServerAnswered()))))
         if endpoint is None or endpoint.slice_name != name:
             self._endpoints[replica] = self._announce(replica, attempt, health)
+
+    def _record_return(self, session: Session, replica: int, name: str) -> None:
+        """Record that the previous server of a slice answers again: its node completed a prompt."""
+        record = session.state.record(replica)
+        attempt = record.attempt(name)
+        if attempt is not None and not attempt.is_announced:
+            session.save(session.state.with_record(record.with_attempt(attempt.after(ServerAnswered()))))
 
     def _announce(self, replica: int, attempt: Attempt, health: Health) -> Endpoint:
         now = self._world.clock.now()

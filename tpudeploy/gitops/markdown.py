@@ -119,8 +119,11 @@ def _describe_downtime(change: Change, revision: Revision | None) -> str:
             return f"{name} is handed over: the new slice serves, and the old one is drained, before that one goes."
         case Action.REPLACE if change.create_before_destroy:
             return f"{name} is replaced: the new slice serves before the old one goes."
-        case Action.REPLACE:
+        case Action.REPLACE if not change.replicas_serving:
             return f"{name} is destroyed before its replacement is asked for: nothing serves until that is granted."
+        case _ if change.replicas_serving:
+            deed = "restarted" if change.action is Action.RESTART else "deleted"
+            return f"{name} takes no new requests and completes those that it has before it is {deed}; others serve."
         case Action.RESTART:
             return f"{name} is restarted: the chips stay, nothing serves {down}."
     return f"{name} is destroyed. There is no undo."

@@ -45,7 +45,7 @@ class Outputs(Result):
         return ("format", "name", "endpoint")
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        return _lines(self.outputs) if self.key is None else str(self.outputs[self.key])
+        return _lines(self.outputs) if self.key is None else _plain(self.outputs[self.key])
 
 
 @result
@@ -119,11 +119,16 @@ def _lines(outputs: Mapping[str, Any]) -> str:
 def _text(key: str, value: object) -> str:
     if key == "since" and isinstance(value, int | float):
         return f'"{datetime.fromtimestamp(value, UTC):%Y-%m-%dT%H:%M:%SZ}"'
+    return f'"{value}"' if isinstance(value, str) else _plain(value)
+
+
+def _plain(value: object) -> str:
+    """Return a value without quotes, for a script that asked for this output alone."""
     if isinstance(value, Mapping):
         return f"{value['kind']} ({value['host']})"
     if isinstance(value, list):
         return ", ".join(f"[{row['replica']}] {row['url']}" for row in value)
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return str(value)
 
 
 OPERATION = Operation(

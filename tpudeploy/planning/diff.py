@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from tpudeploy.reconcile.cutover import is_blue_green_change, is_handed_over, ru
 from tpudeploy.reconcile.decide import fits, matches
 from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.placement import allows
+from tpudeploy.reconcile.readiness import takes_requests
 from tpudeploy.reconcile.rollout import ServerStatus
 
 _PLACES = {"placement.zones", "placement.provisioning"}
@@ -26,15 +27,22 @@ def changes(deployment: Deployment, state: State, context: DecisionContext) -> t
     """Return one change for each replica that the profile or the state has."""
     records = [state.record(index) for index in range(deployment.replicas)]
     surplus = sorted(r.index for r in state.records if r.attempts and r.index >= deployment.replicas)
-    return (
+    all_changes = (
         *(_replica_change(deployment, record, context, state.goal) for record in records),
         *(_destroy(deployment.name, state.record(index), context, Reason.SURPLUS) for index in surplus),
     )
+    serving = {record.index for record in state.records for a in record.attempts if takes_requests(a, context.observed)}
+    return tuple(_beside_others(change, serving, context) for change in all_changes)
 
 
-def removals(name: str, state: State, context: DecisionContext) -> tuple[Change, ...]:
-    """Return the changes that destroy the deployment."""
-    return tuple(_destroy(name, record, context, Reason.NONE) for record in state.records if record.attempts)
+def removals(
+    name: str, state: State, context: DecisionContext, targets: Collection[int] | None = None
+) -> tuple[Change, ...]:
+    """Return the changes that destroy the deployment, or those of its replicas that are targets."""
+    all_changes = [_destroy(name, record, context, Reason.NONE) for record in state.records if record.attempts]
+    serving = _serving_replicas(state, context)
+    others = frozenset[int]() if targets is None else serving - frozenset(targets)
+    return tuple(_beside_others(change, others | (serving & {change.replica}), context) for change in all_changes)
 
 
 def field_changes(deployment: Deployment, attempt: Attempt) -> Iterator[FieldChange]:
@@ -91,6 +99,23 @@ def _replica_change(deployment: Deployment, record: Record, context: DecisionCon
     return _with_replacement(change, deployment, attempt, alive, context) if action is Action.REPLACE else change
 
 
+def _serving_replicas(state: State, context: DecisionContext) -> frozenset[int]:
+    """Return the replicas that take requests now. A plan probes no server, so that they answer is assumed."""
+    pairs = [(record.index, attempt) for record in state.records for attempt in record.attempts]
+    return frozenset(index for index, attempt in pairs if takes_requests(attempt, context.observed))
+
+
+def _beside_others(change: Change, serving: Collection[int], context: DecisionContext) -> Change:
+    """Return the change of a replica that takes requests with the replicas that serve while it is interrupted."""
+    is_interrupted = change.action in {Action.RESTART, Action.DESTROY} or (
+        change.action is Action.REPLACE and not change.create_before_destroy
+    )
+    others = [replica for replica in serving if replica != change.replica]
+    if not is_interrupted or change.replica not in serving or not others:
+        return change
+    return replace(change, replicas_serving=len(others), drain_seconds_most=context.patience.drained)
+
+
 def _with_replacement(
     change: Change, deployment: Deployment, attempt: Attempt, alive: list[Classification], context: DecisionContext
 ) -> Change:
@@ -126,6 +151,9 @@ def _action(
         return (Action.RESTART, Reason.FAILED) if server.failure() else (Action.CREATE, Reason.RESUMES)
     if fields:
         return Action.UPDATE, Reason.NONE
+    # A run was killed after its server served again, and before clients were sent back to it.
+    if attempt.draining_at is not None:
+        return Action.UPDATE, Reason.RESUMES
     # The metadata that an apply sent a moment ago may not show yet, and are no drift.
     has_metadata = server.has_current_metadata() or server.has_recent_update()
     return (Action.NO_OP, Reason.NONE) if has_metadata else (Action.UPDATE, Reason.DRIFTED)

@@ -136,6 +136,8 @@ def resolve_without_script(
             ignore_changes=spec.lifecycle.ignore_changes,
             blue_green=spec.lifecycle.update == "blue-green",
             renew=spec.lifecycle.on_run_end == "renew",
+            max_unavailable=spec.lifecycle.max_unavailable or 1,
+            drain_seconds=None if spec.lifecycle.drain_timeout is None else float(spec.lifecycle.drain_timeout),
         ),
         compile_cache=compile_cache(spec, container, kind),
         mirror=mirror,

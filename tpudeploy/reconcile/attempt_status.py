@@ -49,6 +49,8 @@ class DecisionContext:
     `scores` are the capacity scores of places. `may_reset`: a node that does not pick up a change may be rebooted.
     `may_request`: a slice may be requested, also beside one that is up. `renews`: a successor may be requested for a
     run that ends, although no plan showed it. `acquisition` is the longest recent wait for a grant, in seconds.
+    `others_serve`: another replica takes requests. `held_because`: why the server of this replica may not be
+    interrupted now; "" if it may.
     """
 
     observed: Observed
@@ -60,6 +62,8 @@ class DecisionContext:
     may_request: bool = True
     renews: bool = False
     acquisition: float = 0.0
+    others_serve: bool = False
+    held_because: str = ""
 
     @property
     def now(self) -> float:

@@ -17,6 +17,7 @@ from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import GivenUpUpdate, ServingError
 from tpudeploy.domain.names import address
+from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile import prices
@@ -43,6 +44,12 @@ def is_blue_green_change(deployment: Deployment, attempt: Attempt) -> bool:
     return not attempt.boot.is_sent or attempt.boot.server != server_print(desired_attributes(deployment, attempt))
 
 
+def with_drain(patience: Patience, deployment: Deployment | None) -> Patience:
+    """Return the waiting times with the longest drain that the profile sets."""
+    seconds = None if deployment is None else deployment.lifecycle.drain_seconds
+    return patience if seconds is None else replace(patience, drained=seconds)
+
+
 def drain_seconds_left(attempt: Attempt, context: DecisionContext) -> float:
     """Return the seconds until a slice that clients were sent away from may go, at most; 0 once no client can miss it.
 
@@ -50,8 +57,17 @@ def drain_seconds_left(attempt: Attempt, context: DecisionContext) -> float:
     """
     patience = context.patience
     seconds_drained = 0.0 if attempt.draining_at is None else context.now - attempt.draining_at
-    limit = patience.drained if context.observed.running.get(attempt.name) else 0.0
+    limit = 0.0 if _is_idle(attempt, context) else patience.drained
     return max(0.0, max(limit, patience.drain) - seconds_drained)
+
+
+def _is_idle(attempt: Attempt, context: DecisionContext) -> bool:
+    """Return whether a slice certainly works on no request."""
+    running, health = context.observed.running.get(attempt.name), context.observed.health.get(attempt.name)
+    if running is not None:
+        return running == 0
+    # Its metrics cannot be read, for example because only its machine reaches them. A server that answers may be busy.
+    return health is None or not health.serving
 
 
 def can_take_clients(classification: Classification, context: DecisionContext) -> bool:
@@ -73,6 +89,12 @@ def run_end(attempt: Attempt, context: DecisionContext) -> float | None:
     # Google does not say it. The look that found the grant may have been late, and so is this end.
     hours = prices.run_hours(attempt)
     return None if hours is None or attempt.granted_at is None else attempt.granted_at + hours * _HOUR
+
+
+def ends_within_drain(attempt: Attempt, context: DecisionContext) -> bool:
+    """Return whether Google ends the run of a slice before, or soon after, the requests that it may still run end."""
+    ends = run_end(attempt, context)
+    return ends is not None and context.now >= ends - context.patience.drained - context.patience.drain
 
 
 def needs_successor(deployment: Deployment, attempt: Attempt, context: DecisionContext) -> bool:

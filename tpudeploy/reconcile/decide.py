@@ -7,7 +7,7 @@
     something must go first ──────▶ wait until it is gone
     otherwise ────────────────────▶ hunt: request slices, until one lands
 
-Why: decisions 4, 13, 14, 18 and 42 in docs/decisions.md.
+Why: decisions 4, 13, 14, 18, 42 and 60 in docs/decisions.md.
 """
 
 from __future__ import annotations
@@ -22,12 +22,26 @@ from tpudeploy.domain.errors import Denied, ServingError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Record, Refused
-from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Reclaim, Release, Renew, Request, Step, Wait
+from tpudeploy.domain.step import (
+    Done,
+    Drain,
+    Forget,
+    GiveUp,
+    PushChange,
+    Reclaim,
+    Release,
+    Renew,
+    Request,
+    Reset,
+    Step,
+    Wait,
+)
 from tpudeploy.node.fingerprint import slice_print
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 from tpudeploy.reconcile.cutover import (
     can_take_clients,
     drain_seconds_left,
+    ends_within_drain,
     failed_cutover,
     is_handed_over,
     needs_successor,
@@ -36,6 +50,7 @@ from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.failed_landings import LASTING, doubtful_places
 from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_opening, next_places
 from tpudeploy.reconcile.preference import preference_key
+from tpudeploy.reconcile.readiness import answers
 from tpudeploy.reconcile.refusals import frees, places_not_stopped, standing_refusals
 from tpudeploy.reconcile.rollout import ServerStatus, serve
 
@@ -101,9 +116,13 @@ def remove(record: Record, context: DecisionContext) -> tuple[Step, ...]:
     # The others are released by `_clear`, are being deleted, or cannot be deleted before they are visible.
     alive = [each for each in classifications if each.status in {AttemptStatus.UP, AttemptStatus.WAITING}]
     remaining = [each for each in classifications if each.status is not AttemptStatus.GONE]
+    releases = [step for each in alive for step in _release_drained(record, each, context, "no longer wanted")]
+    if any(isinstance(step, Wait) and step.is_for_replicas for step in releases):
+        # It serves until another replica does. Nothing of its own is on its way.
+        return (*_clear(record, classifications, context), *releases)
     return (
         *_clear(record, classifications, context),
-        *(_release(record, each, "no longer wanted") for each in alive),
+        *releases,
         *(_wait_for(record, each, context) for each in remaining),
     )
 
@@ -250,13 +269,21 @@ def _bring_up(replica: _Replica, keep: Classification, replaced: Collection[Clas
         deployment=replica.deployment, replica=replica.index, attempt=keep.attempt, context=replica.context
     )
     step = _next_step(status, replaced)
+    if isinstance(step, PushChange | Reset):
+        detour = _leave_list(replica.record, keep, replica.context)
+        if detour is not None:
+            # Its server is not interrupted before its clients use another replica.
+            yield detour
+            return
     yield step
     unsettled = [each for each in replica.remaining if each is not keep]
     if isinstance(step, Done):
         yield from _hand_over(replica, keep, replaced)
     elif isinstance(step, GiveUp):
-        # It does not serve, so clients use again what it was to replace, which is kept (decision 43).
-        draining = [each for each in replaced if each.attempt.draining_at is not None]
+        # It does not serve, so clients use again what it was to replace, which is kept (decision 43). Where its node
+        # undid a change, it serves again itself.
+        returning = [*replaced, *([keep] if step.serves else [])]
+        draining = [each for each in returning if each.attempt.draining_at is not None]
         yield from (Drain(replica=replica.index, name=each.attempt.name, begins=False) for each in draining)
         unsettled = [each for each in unsettled if each not in replaced]
     else:
@@ -284,8 +311,12 @@ def _next_step(status: ServerStatus, replaced: Iterable[Classification]) -> Step
 
 def _hand_over(replica: _Replica, keep: Classification, replaced: Iterable[Classification]) -> Iterator[Step]:
     """Yield the steps once the slice that is kept serves: retire what it replaces, and renew its own run in time."""
-    if keep.attempt.draining_at is not None:
-        # Clients were sent to a successor that is not wanted any more, for example because a change was undone.
+    if replica.context.others_serve and ends_within_drain(keep.attempt, replica.context):
+        # Google deletes it at the end of its run, whatever it runs then. It is not put on the list again.
+        if keep.attempt.draining_at is None:
+            yield Drain(replica=replica.index, name=keep.attempt.name)
+    elif keep.attempt.draining_at is not None:
+        # It was changed and serves again, or clients were sent to a successor that is not wanted any more.
         yield Drain(replica=replica.index, name=keep.attempt.name, begins=False)
     yield from _retire(replica, replaced)
     if replica.context.renews and needs_successor(replica.deployment, keep.attempt, replica.context):
@@ -313,7 +344,8 @@ def _retire(replica: _Replica, replaced: Iterable[Classification]) -> Iterator[S
 def _find_one(replica: _Replica) -> Iterator[Step]:
     """Yield the steps where no slice that fits is up: wait for what must go first, else hunt for one."""
     unwanted = [each for each in replica.outdated if _must_go_first(replica, each)]
-    yield from (_release(replica.record, each, "the profile asks for another slice") for each in unwanted)
+    for each in unwanted:
+        yield from _release_drained(replica.record, each, replica.context, "the profile asks for another slice")
     draining = [each for each in replica.outdated if each.attempt.draining_at is not None and each not in unwanted]
     awaited = list(unwanted)
     if _has_other_server(replica):
@@ -550,6 +582,39 @@ def _is_unproven(replica: _Replica, classification: Classification) -> bool:
 
 
 # Steps.
+
+
+def _leave_list(record: Record, classification: Classification, context: DecisionContext) -> Step | None:
+    """Return the step before the server of this slice may be interrupted, or None once it may be (decision 60)."""
+    attempt = classification.attempt
+    is_up = classification.status is AttemptStatus.UP and attempt.is_announced
+    if not is_up or not answers(attempt.name, context.observed):
+        # It serves no client, so none is lost.
+        return None
+    if attempt.draining_at is not None and not context.others_serve:
+        # The replica that took over its clients is lost. It serves as before, so they come back.
+        return Drain(replica=record.index, name=attempt.name, begins=False)
+    if attempt.draining_at is None and context.held_because:
+        return Wait(replica=record.index, why=context.held_because, is_for_replicas=True)
+    if attempt.draining_at is None:
+        # Without another replica, a drain would only refuse requests that it can still serve.
+        return Drain(replica=record.index, name=attempt.name) if context.others_serve else None
+    if drain_seconds_left(attempt, context) > 0:
+        return _wait_for(record, classification, context)
+    return None
+
+
+def _release_drained(
+    record: Record, classification: Classification, context: DecisionContext, reason: str
+) -> Iterator[Step]:
+    """Yield the release of a slice, or what comes before it while clients use the slice."""
+    detour = _leave_list(record, classification, context)
+    if detour is not None:
+        yield detour
+        return
+    running = context.observed.running.get(classification.attempt.name)
+    unfinished = f"; {running} requests exceeded the drain limit" if running else ""
+    yield _release(record, classification, f"{reason}{unfinished}")
 
 
 def _wait_for(record: Record, classification: Classification, context: DecisionContext) -> Wait:

@@ -7,10 +7,17 @@ Why: decision 60 in docs/decisions.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from tpudeploy.domain.slices import Observed, Phase
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.names import address
+from tpudeploy.domain.slices import BootPhase, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.step import Drain, Forget, PushChange, Release, Reset, Step
+from tpudeploy.node.fingerprint import server_print
+from tpudeploy.reconcile.desired import desired_attributes
+
+_MOST_NAMES = 3  # of the replicas that another one waits for
 
 
 def takes_requests(attempt: Attempt, observed: Observed) -> bool:
@@ -31,12 +38,57 @@ def ready_slices(state: State, observed: Observed, leaving: Collection[str] = ()
         for attempt in record.attempts
         if attempt.name not in leaving and takes_requests(attempt, observed)
     }
-    answers = {name: replica for name, replica in listed.items() if _answers(name, observed)}
+    answering = {name: replica for name, replica in listed.items() if answers(name, observed)}
     # Where no server answers, the network between here and them is more likely to have failed than all of them. Clients
     # may still reach them, so a failed probe takes none off the list. One that reports another start was not probed.
-    return answers or {name: replica for name, replica in listed.items() if name in observed.health}
+    return answering or {name: replica for name, replica in listed.items() if name in observed.health}
 
 
-def _answers(name: str, observed: Observed) -> bool:
-    health = observed.health.get(name)
-    return name in observed.unseen or (health is not None and health.serving)
+def leaving_slices(steps: Iterable[Step]) -> set[str]:
+    """Return the slices that these steps take off the list, or whose servers they interrupt."""
+    return {
+        step.name
+        for step in steps
+        if isinstance(step, Release | Forget | PushChange | Reset) or (isinstance(step, Drain) and step.begins)
+    }
+
+
+def reason_to_hold(deployment: Deployment, state: State, ready: Collection[int], replica: int) -> str:
+    """Return why this replica may not be interrupted now, or "" if it may. `ready` are the replicas that serve.
+
+    A replica that does not serve is never interrupted, so that a change can always repair it.
+    """
+    kept = range(deployment.replicas)
+    if replica not in kept:
+        # It is deleted for good, which is not urgent: those that stay have to serve first.
+        return "" if any(other in kept for other in ready) else "until another replica serves"
+    others = [record for record in state.records if record.index in kept and record.index != replica]
+    failed = [r.index for r in others if any(_has_failed_change(deployment, a) for a in r.attempts)]
+    if failed:
+        # What failed there would fail here, and a replica that serves would be lost.
+        return f"because the change failed at {address(deployment.name, failed[0])}"
+    absent = [other for other in kept if other != replica and other not in ready]
+    most = deployment.lifecycle.max_unavailable
+    if len(absent) < most:
+        return ""
+    names = ", ".join(address(deployment.name, other) for other in absent[:_MOST_NAMES])
+    return f"until {names} {'serves' if len(absent) == 1 else 'serve'} (lifecycle.max_unavailable: {most})"
+
+
+def _has_failed_change(deployment: Deployment, attempt: Attempt) -> bool:
+    """Return whether the change to the profile's server failed here, and no later run has sent it again."""
+    if not attempt.is_failed or attempt.change is None:
+        return False
+    return attempt.boot.server != server_print(desired_attributes(deployment, attempt))
+
+
+def answers(name: str, observed: Observed) -> bool:
+    """Return whether the server of a slice that takes requests answers, as far as is known."""
+    # A slice that could not be observed served when it was last seen.
+    if name in observed.unseen:
+        return True
+    health, report = observed.health.get(name), observed.reports.get(name)
+    if health is not None:
+        return health.serving
+    # It was not probed: its machine reports another start, or a part of the deployment is deleted without a profile.
+    return report is None or report.phase is BootPhase.SERVING

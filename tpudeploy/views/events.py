@@ -135,7 +135,7 @@ def _slice_text(event: _SliceEvent, paint: Paint) -> str:
             return f"{_phase_text(event)} [{words.duration(event.elapsed)} elapsed]"
         case events.Draining():
             least = words.duration(event.seconds)
-            return f"New clients go to the replacement; {event.name} drains for at least {least}"
+            return f"New requests go to the other slices; {event.name} drains for at least {least}"
         case events.Released():
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Reclaimed():

@@ -118,6 +118,8 @@ def _verb(change: Change) -> str:
         return "will be adopted unchanged"
     if change.hands_over:
         return "will be handed over to another slice"
+    if change.action is Action.RESTART and change.replicas_serving:
+        return "will be restarted in place: the slice is kept, and the other replicas serve until the server is back"
     return "will be completed" if _is_resumed(change) else _VERBS[change.action]
 
 
@@ -229,9 +231,11 @@ def _handover(change: Change) -> Iterator[str]:
 
 
 def _estimates(change: Change) -> Iterator[str]:
-    """Return how long nothing serves, and how KV cache and cold start change."""
+    """Return how long it does not serve, and how KV cache and cold start change."""
     least, most = change.downtime_seconds_least, change.downtime_seconds_most
-    if least is not None and most is not None:
+    if change.replicas_serving:
+        yield from _drain(change)
+    elif least is not None and most is not None:
         yield f"nothing serves for about {words.span(least, most)}: the old server ends, the new one starts"
     elif change.action is Action.REPLACE and not change.create_before_destroy:
         start_seconds = change.start_seconds_after
@@ -243,6 +247,20 @@ def _estimates(change: Change) -> Iterator[str]:
         starts = f"cold start about {words.minutes(start_before)} -> {words.minutes(start_after)}"
     if tokens or starts:
         yield "; ".join(part for part in (tokens, starts) if part)
+
+
+def _drain(change: Change) -> Iterator[str]:
+    """Return what happens to the requests of a replica that is interrupted while others serve."""
+    others = "another replica serves" if change.replicas_serving == 1 else f"{change.replicas_serving} others serve"
+    limit = "" if change.drain_seconds_most is None else f", for at most {words.duration(change.drain_seconds_most)}"
+    yield f"it takes no new requests first, while {others}; those that it has are completed{limit}"
+    least, most = change.downtime_seconds_least, change.downtime_seconds_most
+    if change.action is Action.DESTROY:
+        return
+    if least is not None and most is not None:
+        yield f"then its server ends, and the new one starts within about {words.span(least, most)}"
+    most_absent = change.after.get("lifecycle.max_unavailable", 1)
+    yield f"replicas that may not serve at one time: {words.value(most_absent)} (lifecycle.max_unavailable)"
 
 
 def _tokens(change: Change) -> str:

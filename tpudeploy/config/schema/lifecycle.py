@@ -29,6 +29,20 @@ class LifecycleSpec(Section):
         "a replacement early enough to take over before that, if an apply runs at that time. Default: "
         "release.",
     )
+    max_unavailable: int | None = Field(
+        None,
+        ge=1,
+        le=1000,
+        description="With several replicas: how many of them may not serve at one time because of a change. A replica "
+        "that is changed takes no new requests first, while the others serve. Default: 1.",
+        examples=[1],
+    )
+    drain_timeout: Time | None = Field(
+        None,
+        description="The longest wait for the requests of a slice that takes no new ones any more, before it is "
+        "restarted or deleted; what it still runs then is cut off. Default: 15m.",
+        examples=["15m"],
+    )
     ignore_changes: Words = Field(
         default=(),
         description="Paths whose changes a plan leaves alone, e.g. serving.image. Default: none.",

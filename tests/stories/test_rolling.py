@@ -1,0 +1,104 @@
+"""Changes over several replicas: each one takes no requests before something is done to it, while the others serve."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from clients import Router, load, lost_nothing, replica_urls
+from command_line import PROFILE, CommandLine, Open
+
+from tpudeploy.domain.patience import Patience
+
+MINUTE = 60.0
+HELD = Patience().held
+APPLY = ("apply", "-auto-approve", "gemma.yaml")
+TWO, THREE = PROFILE + "replicas: 2\n", PROFILE + "replicas: 3\n"
+
+
+def _deployed(cli: Open, text: str, **scenario: Any) -> CommandLine:
+    at: CommandLine = cli(**{"boot": {"boot_seconds": 60}, **scenario})
+    at.write(text)
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    return at
+
+
+def _routers(at: CommandLine) -> list[Router]:
+    return [Router(at=at, each=2), Router(at=at, each=2, holds=HELD)]
+
+
+def test_a_changed_flag_restarts_one_replica_after_the_other_and_loses_no_request(cli: Open) -> None:
+    at = _deployed(cli, THREE)
+    at.write(THREE.replace("16384", "8192"))
+    planned = at.run("plan", "gemma.yaml")
+    assert planned.words.count("the slice is kept, and the other replicas serve until the server is back") == 3
+    assert "it takes no new requests first, while 2 others serve; those that it has are completed, for at most 15m" in (
+        planned.words
+    )
+    routers, lengths = _routers(at), Counter[int]()
+    at.clock.on_advance.append(lambda: lengths.update([len(replica_urls(at))]))
+    with load(at, *routers):
+        applied = at.run(*APPLY)
+        assert applied.code == 0, applied.all
+        at.clock.sleep(MINUTE)
+    lost_nothing(routers, at_least=300)
+    assert set(lengths) == {2, 3}, "at most one at a time"
+    assert {a["spec"]["serving.max_model_len"] for r in at.state()["records"] for a in r["attempts"]} == {8192}
+    assert len(replica_urls(at)) == 3
+    assert at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
+
+
+def test_fewer_replicas_drain_the_one_that_leaves_and_more_touch_no_other(cli: Open) -> None:
+    at = _deployed(cli, TWO)
+    routers, before = _routers(at), json.dumps(at.state()["records"][0]["attempts"])
+    with load(at, *routers):
+        grown = at.run(*APPLY, "-set", "replicas=3")
+        assert grown.code == 0, grown.all
+        assert len(replica_urls(at)) == 3
+        assert "it takes no new requests first, while 2 others serve" in at.run("plan", "gemma.yaml").words
+        shrunk = at.run(*APPLY)
+        assert shrunk.code == 0, shrunk.all
+        at.clock.sleep(MINUTE)
+    lost_nothing(routers, at_least=200)
+    assert len(at.slices) == 2
+    assert json.dumps(at.state()["records"][0]["attempts"]) == before
+
+
+def test_a_change_that_fails_at_one_replica_is_not_carried_to_the_others(cli: Open) -> None:
+    at = _deployed(cli, TWO, boot={"setup_fails": True, "boot_seconds": 60})
+    at.write(TWO.replace("  max_model_len", '  setup: ["pip install broken"]\n  max_model_len'))
+    routers = _routers(at)
+    with load(at, *routers):
+        changed = at.run(*APPLY)
+        at.clock.sleep(MINUTE)
+    assert changed.code == 13, changed.all
+    lost_nothing(routers, at_least=50)
+    assert len(replica_urls(at)) == 2, "the first one serves as before"
+    changes = [a["change"] for record in at.state()["records"] for a in record["attempts"]]
+    assert sum(change is not None for change in changes) == 1
+    at.write(TWO.replace("16384", "8192"))
+    with load(at, *routers):
+        repaired = at.run(*APPLY)
+    assert repaired.code == 0, repaired.all
+    lost_nothing(routers, at_least=100)
+    assert len(replica_urls(at)) == 2
+
+
+def test_a_run_killed_between_the_list_and_the_act_resumes_and_loses_no_request(cli: Open) -> None:
+    at = _deployed(cli, TWO)
+    at.write(TWO.replace("16384", "8192"))
+    routers, seconds = _routers(at), 30.0
+    with load(at, *routers):
+        at.killed(seconds, *APPLY)
+        assert len(replica_urls(at)) == 1, "one has left the list"
+        assert {a["boot"]["server"] for r in at.state()["records"] for a in r["attempts"]} == {
+            a["boot"]["server"] for a in at.state()["records"][0]["attempts"]
+        }, "and nothing was done to it"
+        at.clock.sleep(20 * MINUTE)
+        resumed = at.run(*APPLY)
+        assert resumed.code == 0, resumed.all
+        at.clock.sleep(MINUTE)
+    lost_nothing(routers, at_least=100)
+    assert len(replica_urls(at)) == 2
