@@ -162,15 +162,16 @@ def _posted(url: str, body: dict[str, Any]) -> tuple[http.client.HTTPConnection,
 
 def _endpoint(at: CommandLine, name: str = "gemma") -> str:
     """What the file says at this moment; "" where there is none."""
-    return str(_published(at, name).get("url", ""))
+    return str(published(at, name).get("url", ""))
 
 
 def replica_urls(at: CommandLine, name: str = "gemma") -> list[str]:
     """Return the URLs of the replicas that take requests at this moment, by the file."""
-    return [row["url"] for row in _published(at, name).get("replicas", [])]
+    return [row["url"] for row in published(at, name).get("replicas", [])]
 
 
-def _published(at: CommandLine, name: str) -> dict[str, Any]:
+def published(at: CommandLine, name: str) -> dict[str, Any]:
+    """Return what the endpoint file says at this moment, or nothing where there is none."""
     try:
         text = (at.folder / "endpoints" / f"{name}.json").read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -103,9 +103,9 @@ def document(
     return schema_of.document(f"tpudeploy {kind}", {**head, **keys}, cls=cls, optional=optional, **more)
 
 
-def part(keys: Mapping[str, Any]) -> dict[str, Any]:
+def part(keys: Mapping[str, Any], *, optional: Iterable[str] = ()) -> dict[str, Any]:
     """Return the schema of an object inside a document, with keys of plain types."""
     from tpudeploy.schemas.schema_of import Definitions, object_of
 
     definitions = Definitions(is_output=True)
-    return object_of({name: definitions.schema(value) for name, value in keys.items()})
+    return object_of({name: definitions.schema(value) for name, value in keys.items()}, optional=optional)

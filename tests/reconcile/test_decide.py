@@ -42,7 +42,7 @@ from tpudeploy.domain.errors import Denied, GivenUpUpdate, RolledBack, ServingEr
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Phase, Refusal, Scope, Slice
 from tpudeploy.domain.state import Attempt, Refused
-from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Reclaim, Release, Renew, Request, Step, Wait
+from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, PushChange, Reclaim, Release, Renew, Request, Step, Wait
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.node.node_facts import CHANGE_KEY, SPEC_KEY
 from tpudeploy.reconcile.attempt_status import DecisionContext
@@ -52,6 +52,7 @@ REPLICA = 3
 FULL = refusal()
 ANSWERS = Health(serving=True, detail="")
 SERVER = server_print(SPEC)
+IDLE = {f"slice-{A}": 0}
 
 # Builders of one row: what is observed of an attempt, the world around it, and the steps.
 
@@ -961,14 +962,19 @@ def test_a_replacement_that_no_place_takes_waits_for_a_request_of_ours_that_leav
             id="an old slice that no client uses is deleted at once",
         ),
         pytest.param(
-            world(answers(serving(draining_at=NOW - 59)), answers(larger(served=True)), target=REPLACED),
+            world(answers(serving(draining_at=NOW - 59)), answers(larger(served=True)), target=REPLACED, running=IDLE),
             (done_in(B), wait(f"for clients that may still use slice-{A}", 1.0)),
             id="it drains for a minute",
         ),
         pytest.param(
-            world(answers(serving(draining_at=NOW - 60)), answers(larger(served=True)), target=REPLACED),
+            world(answers(serving(draining_at=NOW - 60)), answers(larger(served=True)), target=REPLACED, running=IDLE),
             (done_in(B), release(A, "its replacement serves"), wait(f"for clients that may still use slice-{A}", 0.0)),
             id="and is then deleted",
+        ),
+        pytest.param(
+            world(answers(serving(draining_at=NOW - 60)), answers(larger(served=True)), target=REPLACED),
+            (done_in(B), wait(f"for clients that may still use slice-{A}", 840.0)),
+            id="unless it does not say whether it still runs requests",
         ),
         pytest.param(
             world(
@@ -1173,7 +1179,7 @@ UNWANTED = "no longer wanted"
             id="a request that failed for an unknown reason is waited for until the grace is over",
         ),
         pytest.param(
-            world(answers(serving(draining_at=NOW))),
+            world(answers(serving(draining_at=NOW)), running=IDLE),
             (release(A, UNWANTED), wait(f"for clients that may still use slice-{A}", 60.0)),
             id="a slice that drains is deleted at once",
         ),
@@ -1199,6 +1205,114 @@ def test_a_destroy_leaves_nothing(there: World, expected: tuple[Step, ...]) -> N
 def test_a_refused_request_is_asked_about_until_the_last_second_of_the_grace() -> None:
     one = releasing(asked_at=NOW - 200, releasing_at=NOW - 200)
     assert removal(world(View(replace(one, asked_at=NOW - 119.5)))) == (wait("requested; not visible yet", 0.5),)
+
+
+# Beside other replicas (decision 60).
+
+CHANGED = places(A, B, attributes={"serving.max_model_len": 8192})
+CHANGED_SERVER = server_print(CHANGED.attributes)
+HELD = "until gemma[1] serves (lifecycle.max_unavailable: 1)"
+FIRST_GOES = places(A, attributes=LARGER, lifecycle={"create_before_destroy": False})
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        pytest.param(
+            world(answers(serving()), target=CHANGED, others_serve=True),
+            (drain(A),),
+            id="it leaves the list before its server is changed",
+        ),
+        pytest.param(
+            world(answers(serving(draining_at=NOW - 30)), target=CHANGED, others_serve=True, running=IDLE),
+            (wait(f"for clients that may still use slice-{A}", 30.0),),
+            id="it is not changed while a router may still send requests",
+        ),
+        pytest.param(
+            world(answers(serving(draining_at=NOW - 60)), target=CHANGED, others_serve=True, running=IDLE),
+            (PushChange(replica=REPLICA, name=f"slice-{A}", boot=CHANGED_SERVER),),
+            id="it is changed once it has no requests",
+        ),
+        pytest.param(
+            world(answers(serving(draining_at=NOW - 60)), target=CHANGED, others_serve=True, running={f"slice-{A}": 2}),
+            (wait(f"for 2 requests that slice-{A} still runs", 840.0),),
+            id="not while it has requests",
+        ),
+        pytest.param(
+            world(
+                answers(serving(draining_at=NOW - 900)), target=CHANGED, others_serve=True, running={f"slice-{A}": 2}
+            ),
+            (PushChange(replica=REPLICA, name=f"slice-{A}", boot=CHANGED_SERVER),),
+            id="but for 15 minutes at most",
+        ),
+        pytest.param(
+            world(answers(serving()), target=CHANGED),
+            (PushChange(replica=REPLICA, name=f"slice-{A}", boot=CHANGED_SERVER),),
+            id="without another replica it is changed at once",
+        ),
+        pytest.param(
+            world(answers(serving(draining_at=NOW - 5)), target=CHANGED),
+            (PushChange(replica=REPLICA, name=f"slice-{A}", boot=CHANGED_SERVER),),
+            id="also where the other one is lost while it drains, and may be absent too",
+        ),
+        pytest.param(
+            world(answers(serving()), target=CHANGED, others_serve=True, held_because=HELD),
+            (Wait(replica=REPLICA, why=HELD, is_for_replicas=True),),
+            id="it waits while another replica is absent",
+        ),
+        pytest.param(
+            world(answers(serving(draining_at=NOW - 99)), target=CHANGED, held_because=HELD),
+            (drain(A, begins=False),),
+            id="it comes back where the other one is lost while it drains",
+        ),
+        pytest.param(
+            world(boots(serving(served=False)), target=CHANGED, others_serve=True, held_because=HELD),
+            (PushChange(replica=REPLICA, name=f"slice-{A}", boot=CHANGED_SERVER),),
+            id="a server that serves nobody is changed at once",
+        ),
+        pytest.param(
+            world(answers(serving(draining_at=NOW - 99)), others_serve=True),
+            (done_in(A), drain(A, begins=False)),
+            id="it comes back once it answers a completion",
+        ),
+        pytest.param(
+            world(answers(serving()), target=FIRST_GOES, others_serve=True),
+            (drain(A), wait("UP")),
+            id="it leaves the list before it is deleted for its replacement",
+        ),
+    ],
+)
+def test_a_replica_beside_others(there: World, expected: tuple[Step, ...]) -> None:
+    assert steps(there) == expected
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        pytest.param(
+            world(answers(serving()), others_serve=True),
+            (drain(A), wait("UP")),
+            id="it leaves the list before it is deleted",
+        ),
+        pytest.param(
+            world(answers(serving(draining_at=NOW - 60)), others_serve=True, running=IDLE),
+            (release(A, UNWANTED), wait(f"for clients that may still use slice-{A}", 0.0)),
+            id="it is deleted once it has no requests",
+        ),
+        pytest.param(
+            world(answers(serving()), held_because="until another replica serves"),
+            (Wait(replica=REPLICA, why="until another replica serves", is_for_replicas=True),),
+            id="it stays until those that are kept serve",
+        ),
+        pytest.param(
+            world(queues(queued(B)), others_serve=True),
+            (release(B, UNWANTED), wait("QUEUED")),
+            id="a request is deleted at once",
+        ),
+    ],
+)
+def test_a_replica_that_is_removed_beside_others(there: World, expected: tuple[Step, ...]) -> None:
+    assert removal(there) == expected
 
 
 # What fits.

@@ -8,7 +8,7 @@ import pytest
 from reconcile.cases import NOW, A, B, granted, serving, slice_of
 
 from tpudeploy.domain.life import ReleaseBegan, ReleaseWithdrawn
-from tpudeploy.domain.slices import Health, Observed, Phase
+from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.reconcile.readiness import ready_slices, takes_requests
 
@@ -60,4 +60,13 @@ def test_the_list_of_slices_that_take_requests(
         records=(Record(index=0, attempts=(FIRST,)), Record(index=1, attempts=(SECOND,))),
     )
     slices = {one.name: slice_of(one) for one in (FIRST, SECOND)}
-    assert ready_slices(state, Observed(at=NOW, slices=slices, health=health), leaving) == expected
+    # A machine that reports another start is not probed.
+    reports = {name: BootReport(phase=BootPhase.STARTING) for name in slices if name not in health}
+    observed = Observed(at=NOW, slices=slices, health=health, reports=reports)
+    assert ready_slices(state, observed, leaving) == expected
+
+
+def test_without_a_profile_no_server_is_probed_and_the_list_stays() -> None:
+    state = State(deployment="gemma", lineage="1", records=(Record(index=0, attempts=(FIRST,)),))
+    observed = Observed(at=NOW, slices={FIRST.name: slice_of(FIRST)})
+    assert ready_slices(state, observed) == {FIRST.name: 0}

@@ -11,7 +11,7 @@ from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.domain.patience import Patience
 
-MINUTE = 60.0
+MINUTE, HOUR = 60.0, 3600.0
 HELD = Patience().held
 APPLY = ("apply", "-auto-approve", "gemma.yaml")
 TWO, THREE = PROFILE + "replicas: 2\n", PROFILE + "replicas: 3\n"
@@ -102,3 +102,24 @@ def test_a_run_killed_between_the_list_and_the_act_resumes_and_loses_no_request(
         at.clock.sleep(MINUTE)
     lost_nothing(routers, at_least=100)
     assert len(replica_urls(at)) == 2
+
+
+def test_a_replica_takes_no_requests_before_google_ends_its_run(cli: Open) -> None:
+    ending = TWO.replace("[spot]", "[flex-start]\n  max_run_duration: 2h")
+    at = _deployed(cli, ending.replace("replicas: 2", "replicas: 1"))
+    at.clock.sleep(HOUR)
+    at.write(ending)
+    routers, ends, lengths = _routers(at), at.clock.now() + 2 * HOUR, Counter[int]()
+
+    def on_advance() -> None:
+        lengths[len(replica_urls(at))] += 1
+        if at.clock.now() >= ends:
+            raise KeyboardInterrupt
+
+    assert at.run(*APPLY).code == 0
+    at.clock.on_advance.append(on_advance)
+    with load(at, *routers):
+        assert at.run("apply", "-auto-approve", "-watch", "gemma.yaml").code == 130
+    lost_nothing(routers, at_least=200)
+    assert set(lengths) == {1, 2}
+    assert at.state()["next_attempt"] >= 3, "a run ended, and its replica was requested again"

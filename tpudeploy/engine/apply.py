@@ -362,7 +362,7 @@ class _Run:
         )
 
     def _record_failure(self, error: errors.TpudeployError) -> None:
-        done = self._changes_done()
+        completed_changes = self._completed_changes()
         for change in self._changes:
             if self._is_reported:
                 # The change itself succeeded. This ends only the watch over it.
@@ -370,7 +370,7 @@ class _Run:
                 self._world.emit(
                     events.Warned(at=self._world.clock.now(), address=change.address, message=message, hint=hint)
                 )
-            elif change in done:
+            elif change in completed_changes:
                 now = self._world.clock.now()
                 elapsed = now - self._began
                 self._world.emit(
@@ -380,18 +380,18 @@ class _Run:
                 self._world.emit(_failed(self._world, change, error))
         self._is_reported = True
         self._is_kept = False
-        outcomes_done = (Outcome(address=change.address, action=change.action) for change in done)
+        successes = (Outcome(address=change.address, action=change.action) for change in completed_changes)
         failed_outcomes = _failed_outcomes(self._goal, error)
-        addresses_done = {change.address for change in done}
-        self.outcomes = (*outcomes_done, *(o for o in failed_outcomes if o.address not in addresses_done))
+        own_addresses = {change.address for change in completed_changes}
+        self.outcomes = (*successes, *(o for o in failed_outcomes if o.address not in own_addresses))
         self.endpoints = ()
 
-    def _changes_done(self) -> list[Change]:
+    def _completed_changes(self) -> list[Change]:
         """Return the changes of the replicas that have their desired state, where another replica ended the run."""
         served = self._convergence.served_replicas
-        done = [c for c in self._changes if c.replica in served and c.action is not Action.DESTROY]
+        changes = [c for c in self._changes if c.replica in served and c.action is not Action.DESTROY]
         # An error of the deployment as a whole is not lost: without another change, it is the outcome of these.
-        return done if len(done) < len(self._changes) else []
+        return changes if len(changes) < len(self._changes) else []
 
     def _finish(self) -> None:
         """Remove the approval only now that the goal is reached, and withdraw the endpoint if nothing serves."""

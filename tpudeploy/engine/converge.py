@@ -207,7 +207,7 @@ class Convergence:
         raise failures[0].error
 
     def _warn_of_failures(self, failures: Iterable[GiveUp]) -> None:
-        """Report each failure once, while the run goes on for the other replicas."""
+        """Report each failure once, while the run continues for the other replicas."""
         for failure in failures:
             error, where = failure.error, address(self._goal.name, failure.replica)
             if (failure.replica, error.message) not in self._failures_shown:

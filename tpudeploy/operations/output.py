@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.operations.declaration import Argument, Kind, Operation
-from tpudeploy.results import Result, document, result
+from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
     from tpudeploy.loading import OneProfile
@@ -60,7 +60,10 @@ class AllOutputs(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        return document("outputs", {"deployments": [{"name": str, **_KEYS}]})
+        from tpudeploy.schemas.schema_of import list_of
+
+        # Documents of earlier versions have no list.
+        return document("outputs", {"deployments": list_of(part({"name": str, **_KEYS}, optional=("replicas",)))})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         return "\n\n".join(f"# {name}\n{_lines(outputs)}" for name, outputs in self.deployments.items())

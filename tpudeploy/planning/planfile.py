@@ -25,8 +25,10 @@ _BEGINNING = 200
 # Keys that a later version added to the same format, so a file of an earlier version may lack them.
 _ADDED_LATER = frozenset(
     {
+        "drain_seconds_most",
         "fingerprint",
         "places",
+        "replicas_serving",
         "slices_at_once",
         "seconds_at_once",
         "usd_per_hour_at_once",

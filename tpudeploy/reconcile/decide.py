@@ -591,15 +591,16 @@ def _leave_list(record: Record, classification: Classification, context: Decisio
     if not is_up or not answers(attempt.name, context.observed):
         # It serves no client, so none is lost.
         return None
-    if attempt.draining_at is not None and not context.others_serve:
-        # The replica that took over its clients is lost. It serves as before, so they come back.
+    if attempt.draining_at is not None and context.held_because:
+        # Another replica was lost meanwhile. This one serves as before, so clients come back to it.
         return Drain(replica=record.index, name=attempt.name, begins=False)
     if attempt.draining_at is None and context.held_because:
         return Wait(replica=record.index, why=context.held_because, is_for_replicas=True)
     if attempt.draining_at is None:
         # Without another replica, a drain would only refuse requests that it can still serve.
         return Drain(replica=record.index, name=attempt.name) if context.others_serve else None
-    if drain_seconds_left(attempt, context) > 0:
+    # Where no other replica serves, to wait would only refuse requests for longer.
+    if context.others_serve and drain_seconds_left(attempt, context) > 0:
         return _wait_for(record, classification, context)
     return None
 

@@ -1,6 +1,19 @@
 """Which slices take requests: the list that clients and routers read, and who else serves while one is interrupted.
 
-A slice is on the list from its first completion until something is about to happen to it. It drains from then on.
+| operation                                 | it leaves the list                      | it comes back                 |
+|-------------------------------------------|-----------------------------------------|-------------------------------|
+| first start                               |                                         | after its first completion    |
+| another server in place, or a reset       | before it drains; then it is changed    | after a completion            |
+| a change that its node undoes             | as above                                | once the node reports one     |
+| replacement, blue-green, renewal          | when its successor is on the list       | if the successor fails        |
+| replacement with destroy-before-create    | before it drains; then it is deleted    |                               |
+| fewer replicas, a part that is destroyed  | before it drains; then it is deleted    |                               |
+| end of its run, where others serve        | one drain before Google deletes it      |                               |
+| preemption, a machine that is gone        | when the cloud shows it                 |                               |
+| a server that does not answer             | while another replica answers           | when it answers a completion  |
+
+A replica that is the only one stays on the list until its server stops: no other one could serve. At most
+`lifecycle.max_unavailable` replicas are absent because of a change.
 
 Why: decision 60 in docs/decisions.md.
 """
@@ -32,16 +45,16 @@ def takes_requests(attempt: Attempt, observed: Observed) -> bool:
 
 def ready_slices(state: State, observed: Observed, leaving: Collection[str] = ()) -> Mapping[str, int]:
     """Return the slices that take requests, each with its replica, without those that are `leaving`."""
-    listed = {
+    candidates = {
         attempt.name: record.index
         for record in state.records
         for attempt in record.attempts
         if attempt.name not in leaving and takes_requests(attempt, observed)
     }
-    answering = {name: replica for name, replica in listed.items() if answers(name, observed)}
+    answering = {name: replica for name, replica in candidates.items() if answers(name, observed)}
     # Where no server answers, the network between here and them is more likely to have failed than all of them. Clients
     # may still reach them, so a failed probe takes none off the list. One that reports another start was not probed.
-    return answering or {name: replica for name, replica in listed.items() if name in observed.health}
+    return answering or {name: replica for name, replica in candidates.items() if name in observed.health}
 
 
 def leaving_slices(steps: Iterable[Step]) -> set[str]:
@@ -56,18 +69,18 @@ def leaving_slices(steps: Iterable[Step]) -> set[str]:
 def reason_to_hold(deployment: Deployment, state: State, ready: Collection[int], replica: int) -> str:
     """Return why this replica may not be interrupted now, or "" if it may. `ready` are the replicas that serve.
 
-    A replica that does not serve is never interrupted, so that a change can always repair it.
+    Call it only for a replica that serves: one that does not has nothing to interrupt, and a change may repair it.
     """
-    kept = range(deployment.replicas)
-    if replica not in kept:
-        # It is deleted for good, which is not urgent: those that stay have to serve first.
-        return "" if any(other in kept for other in ready) else "until another replica serves"
-    others = [record for record in state.records if record.index in kept and record.index != replica]
-    failed = [r.index for r in others if any(_has_failed_change(deployment, a) for a in r.attempts)]
-    if failed:
+    indexes = range(deployment.replicas)
+    if replica not in indexes:
+        # It is deleted for good, which is not urgent: those that remain have to serve first.
+        return "" if any(other in indexes for other in ready) else "until another replica serves"
+    others = [record for record in state.records if record.index in indexes and record.index != replica]
+    failures = [r.index for r in others if any(_has_failed_change(deployment, a) for a in r.attempts)]
+    if failures:
         # What failed there would fail here, and a replica that serves would be lost.
-        return f"because the change failed at {address(deployment.name, failed[0])}"
-    absent = [other for other in kept if other != replica and other not in ready]
+        return f"because the change failed at {address(deployment.name, failures[0])}"
+    absent = [other for other in indexes if other != replica and other not in ready]
     most = deployment.lifecycle.max_unavailable
     if len(absent) < most:
         return ""

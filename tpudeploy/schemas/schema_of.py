@@ -129,7 +129,7 @@ PRINTED_AS: Mapping[type, As] = {
 # Keys that a later version added to the same format. A document of an earlier version is valid without them. A result
 # (tpudeploy/results.py) names its own.
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
-    Change: frozenset({"places"}),
+    Change: frozenset({"places", "replicas_serving", "drain_seconds_most"}),
     Orphans: frozenset({"not_searched"}),
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend"}),
