@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 import pytest
-from reconcile.cases import NOW, A, B, granted, serving, slice_of
+from reconcile.cases import NOW, A, B, deployment, granted, serving, slice_of
 
 from tpudeploy.domain.life import ReleaseBegan, ReleaseWithdrawn
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase
-from tpudeploy.domain.state import Attempt, Record, State
-from tpudeploy.reconcile.readiness import ready_slices, takes_requests
+from tpudeploy.domain.state import Attempt, NodeChange, Record, State
+from tpudeploy.reconcile.readiness import ready_slices, reason_to_hold, takes_requests
 
 UP, DOWN = Health(serving=True, detail=""), Health(serving=False, detail="no answer")
 FIRST, SECOND = serving(A), serving(B)
@@ -70,3 +71,38 @@ def test_without_a_profile_no_server_is_probed_and_the_list_stays() -> None:
     state = State(deployment="gemma", lineage="1", records=(Record(index=0, attempts=(FIRST,)),))
     observed = Observed(at=NOW, slices={FIRST.name: slice_of(FIRST)})
     assert ready_slices(state, observed) == {FIRST.name: 0}
+
+
+# Another server than the profile's runs there again, because its node undid the change.
+UNDONE = replace(serving(A, booted="previous"), is_failed=True, change=NodeChange(name="1", sent_at=NOW))
+
+
+@pytest.mark.parametrize(
+    ("first", "ready", "targets", "most", "expected"),
+    [
+        pytest.param(FIRST, {0, 2}, (0, 1, 2), 1, "", id="all others serve"),
+        pytest.param(
+            FIRST, {2}, (0, 1, 2), 1, "until gemma[0] serves (lifecycle.max_unavailable: 1)", id="one is absent already"
+        ),
+        pytest.param(FIRST, {2}, (0, 1, 2), 2, "", id="two may be absent"),
+        pytest.param(
+            FIRST, set(), (0, 1, 2), 2, "until gemma[0], gemma[2] serve (lifecycle.max_unavailable: 2)", id="not three"
+        ),
+        pytest.param(FIRST, {2}, (1,), 1, "", id="a run does not wait for a replica that it does not bring up"),
+        pytest.param(
+            UNDONE, {0, 2}, (0, 1, 2), 1, "because the change failed at gemma[0]", id="a change failed elsewhere"
+        ),
+    ],
+)
+def test_why_the_second_replica_waits(
+    first: Attempt, ready: Collection[int], targets: Collection[int], most: int, expected: str
+) -> None:
+    state = State(deployment="gemma", lineage="1", records=(Record(index=0, attempts=(first,)),))
+    target = deployment(replicas=3, lifecycle={"max_unavailable": most})
+    assert reason_to_hold(target, state, ready, 1, targets) == expected
+
+
+def test_a_replica_that_is_removed_waits_until_one_that_remains_serves() -> None:
+    state, target = State(deployment="gemma", lineage="1"), deployment(replicas=2)
+    assert reason_to_hold(target, state, {2}, 3, (0, 1)) == "until another replica serves"
+    assert reason_to_hold(target, state, {1}, 3, ()) == ""

@@ -391,7 +391,7 @@ class Convergence:
         if deployment is None:
             # All replicas of this removal go. Others may exist, if it is one of a part.
             return replace(context, others_serve=any(not self._goal.covers(other) for other in ready))
-        held_because = reason_to_hold(deployment, state, ready, replica)
+        held_because = reason_to_hold(deployment, state, ready, replica, self._goal.replicas)
         return replace(context, others_serve=bool(ready), held_because=held_because)
 
     def _may_request(self, replica: int) -> bool:

@@ -66,21 +66,23 @@ def leaving_slices(steps: Iterable[Step]) -> set[str]:
     }
 
 
-def reason_to_hold(deployment: Deployment, state: State, ready: Collection[int], replica: int) -> str:
+def reason_to_hold(
+    deployment: Deployment, state: State, ready: Collection[int], replica: int, targets: Collection[int]
+) -> str:
     """Return why this replica may not be interrupted now, or "" if it may. `ready` are the replicas that serve.
 
     Call it only for a replica that serves: one that does not has nothing to interrupt, and a change may repair it.
+    `targets` are the replicas that the run brings up. It could wait for ever for another one.
     """
-    indexes = range(deployment.replicas)
-    if replica not in indexes:
+    if replica >= deployment.replicas:
         # It is deleted for good, which is not urgent: those that remain have to serve first.
-        return "" if any(other in indexes for other in ready) else "until another replica serves"
-    others = [record for record in state.records if record.index in indexes and record.index != replica]
+        return "" if any(other < deployment.replicas for other in ready) else "until another replica serves"
+    others = [state.record(index) for index in targets if index != replica]
     failures = [r.index for r in others if any(_has_failed_change(deployment, a) for a in r.attempts)]
     if failures:
         # What failed there would fail here, and a replica that serves would be lost.
         return f"because the change failed at {address(deployment.name, failures[0])}"
-    absent = [other for other in indexes if other != replica and other not in ready]
+    absent = [record.index for record in others if record.index not in ready]
     most = deployment.lifecycle.max_unavailable
     if len(absent) < most:
         return ""
