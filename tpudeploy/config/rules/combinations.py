@@ -81,8 +81,9 @@ _NEEDS: Mapping[str, _Needs] = {
 
 def needs(root: MapNode) -> Iterator[Diagnostic]:
     """Report a flag without another one that it needs."""
+    settings = look.settings(root)
     for name, row in _NEEDS.items():
-        flag, other = look.setting(root, name), look.setting(root, row.other)
+        flag, other = settings.get(name), settings.get(row.other)
         if flag is None or not row.is_set(flag.value):
             continue
         beside = None if other is None else other.value
@@ -142,8 +143,9 @@ _NOT_ON_TPU: Mapping[str, _NotOnTpu] = {
 
 def on_tpu(root: MapNode) -> Iterator[Diagnostic]:
     """Report a flag that vLLM refuses on TPU, regardless of other flags."""
+    settings = look.settings(root)
     for name, row in _NOT_ON_TPU.items():
-        flag = look.setting(root, name)
+        flag = settings.get(name)
         if flag is not None and _is_refused(flag, row):
             value = f" {flag.value}" if row.values or row.only else ""
             message = f"--{name}{value} does not work on TPU: {row.because}"
@@ -179,8 +181,9 @@ _AT_MOST: Mapping[str, _AtMost] = {
 
 def at_most(root: MapNode) -> Iterator[Diagnostic]:
     """Report a number above that of another flag."""
+    settings = look.settings(root)
     for name, row in _AT_MOST.items():
-        flag, other = look.setting(root, name), look.setting(root, row.other)
+        flag, other = settings.get(name), settings.get(row.other)
         most = row.default if other is None else other.number
         if flag is not None and flag.number is not None and most is not None and flag.number > most > 0:
             message = f"--{name} {flag.value} is above --{row.other}, which is {most:g}"
@@ -284,8 +287,9 @@ _ENV: Path = ("serving", "env")
 
 def needs_variable(root: MapNode) -> Iterator[Diagnostic]:
     """Report a flag without a variable that it needs."""
+    settings = look.settings(root)
     for name, row in _NEEDS_VARIABLE.items():
-        flag = look.setting(root, name)
+        flag = settings.get(name)
         is_one = name == "prefill-context-parallel-size" and flag is not None and flag.number == 1
         if flag is None or is_one or not _is_written(flag.value):
             continue

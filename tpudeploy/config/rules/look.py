@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tpudeploy.catalog import flags
 from tpudeploy.catalog._spelling import count_of
-from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, find, is_null, key_location, plain
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, find, is_null, plain
 from tpudeploy.config.owned import FLAG_OF_KEY
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Location
@@ -15,6 +15,7 @@ from tpudeploy.domain.frozen import frozen
 
 T = TypeVar("T", bool, int, str)
 _KEY_OF_FLAG = {flag: key for key, flag in FLAG_OF_KEY.items()}
+_SECTIONS = tuple(dict.fromkeys(str(section) for section, _ in FLAG_OF_KEY))
 _ARGS: Path = ("serving", "args")
 
 
@@ -67,13 +68,32 @@ def setting(root: MapNode, flag_name: str) -> Setting | None:
     """Return the value of a flag, under its key or under `serving.args`; None if it is not set or null."""
     key = _KEY_OF_FLAG.get(flag_name)
     if key is None:
-        flag = argument(root, flag_name)
-        path, node = ((), None) if flag is None else (flag[0], flag[1].value)
+        of_flag = argument(root, flag_name)
     else:
-        path, node = key, find(root, key)
-    if node is None or is_null(node):
-        return None
-    return Setting(path=path, at=key_location(root, path) or node.at, value=plain(node))
+        entry = entries(root, key[:-1]).get(str(key[-1]))
+        of_flag = None if entry is None else (key, entry)
+    return None if of_flag is None else _setting_of(*of_flag)
+
+
+def settings(root: MapNode) -> Mapping[str, Setting]:
+    """Return the values of all flags that `setting` would find, by their canonical names."""
+    of_flags: dict[str, tuple[Path, Entry]] = {}
+    for section in _SECTIONS:
+        for name, entry in entries(root, (section,)).items():
+            key: Path = (section, name)
+            if key in FLAG_OF_KEY:
+                of_flags[FLAG_OF_KEY[key]] = key, entry
+    for name, entry in entries(root, _ARGS).items():
+        flag = flags.find(name)
+        # A flag that has a key of its own counts only there.
+        if flag is not None and flag.name not in _KEY_OF_FLAG:
+            of_flags.setdefault(flag.name, ((*_ARGS, name), entry))
+    values = {name: _setting_of(*of_flag) for name, of_flag in of_flags.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _setting_of(path: Path, entry: Entry) -> Setting | None:
+    return None if is_null(entry.value) else Setting(path=path, at=entry.key, value=plain(entry.value))
 
 
 @frozen
