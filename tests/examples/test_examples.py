@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tpudeploy.adapters.local_routers import find_program
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
 RUNNABLE = {
@@ -19,6 +21,7 @@ RUNNABLE = {
     "04-failure-drill": "run.sh",
     "05-pull-requests": "run.sh",
     "06-agent": "session.py",
+    "07-replicas": "drill.py",
 }
 
 
@@ -48,6 +51,13 @@ def test_no_example_is_left_out() -> None:
         pytest.param("04-failure-drill", marks=pytest.mark.long),
         pytest.param("05-pull-requests", marks=pytest.mark.long),
         pytest.param("06-agent", marks=pytest.mark.long),
+        pytest.param(
+            "07-replicas",
+            marks=[
+                pytest.mark.long,
+                pytest.mark.skipif(find_program("haproxy") is None, reason="haproxy: apt-get install haproxy"),
+            ],
+        ),
     ],
 )
 def test_an_example_runs_as_its_header_says(name: str) -> None:

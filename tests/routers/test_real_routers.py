@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from router_streams import KEY, load, stream
+from streams import Load, Stream, running
 
 from tpudeploy.adapters.local_routers import LocalRouters, find_program, holder
 from tpudeploy.catalog.routers import ROUTERS
@@ -23,6 +23,7 @@ from tpudeploy.domain.router import Router, RouterHost, RouterKind
 
 REPLICA = Path(__file__).with_name("replica.py")
 NAME = "gemma"
+KEY = "a key for tests"
 CLIENTS = 6
 
 
@@ -51,6 +52,10 @@ class Place:
         beside = file.with_suffix(".new")
         beside.write_text(json.dumps(document))
         beside.replace(file)
+
+    def read(self, key: str = KEY) -> Stream:
+        """Read one stream through the router."""
+        return Load(port=self.port, model="gemma", key=key).read_stream()
 
     def remove(self) -> None:
         (self.folder / "endpoints" / f"{NAME}.json").unlink(missing_ok=True)
@@ -99,36 +104,45 @@ def test_no_stream_fails_but_those_that_a_killed_replica_had_begun(place: Place)
     first, second, third = (place.start_replica() for _ in range(3))
     place.publish(first, second)
     assert place.routers.keep(NAME) == ""
-    until(lambda: stream(place.port).ended == "done", "the router answers", log=place.log)
-    assert stream(place.port, key="another").ended == "status 401"
+    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    assert place.read(key="another").ended == "status 401"
 
-    with load(place.port, clients=CLIENTS) as running:
-        until(lambda: running.served_by(first), "the first replica serves", log=place.log)
+    load = Load(port=place.port, model="gemma", key=KEY)
+    with running(load, clients=CLIENTS):
+        until(lambda: served_by(load, first), "the first replica serves", log=place.log)
         place.publish(second, third)
-        until(lambda: running.served_by(third), "the third replica serves", log=place.log)
-        until(lambda: not running.under_way(first), "the first replica has drained", log=place.log)
-        drained = len(running.served_by(first))
+        until(lambda: served_by(load, third), "the third replica serves", log=place.log)
+        until(
+            lambda: all(stream.ended for stream in served_by(load, first)),
+            "the first replica has drained",
+            log=place.log,
+        )
+        drained = len(served_by(load, first))
         first.process.kill()
-        until(lambda: len(running.streams) > drained + 10 * CLIENTS, "the others serve on", log=place.log)
-        assert not running.failures, place.log()
-        assert len(running.served_by(first)) == drained
+        until(lambda: len(load.streams) > drained + 10 * CLIENTS, "the others serve on", log=place.log)
+        assert not load.failures, place.log()
+        assert len(served_by(load, first)) == drained
 
         third.process.kill()
-        before = len(running.streams)
-        until(lambda: len(running.streams) > before + 10 * CLIENTS, "the second replica serves on", log=place.log)
-    assert set(running.failures) <= {"cut off"}, (running.failures, place.log())
+        before = len(load.streams)
+        until(lambda: len(load.streams) > before + 10 * CLIENTS, "the second replica serves on", log=place.log)
+    assert set(load.failures) <= {"cut off"}, (load.failures, place.log())
     # Each client had one stream open when the replica was killed.
-    assert running.failures.total() <= CLIENTS, (running.failures, place.log())
-    assert not running.failures_of(second), (running.failures, place.log())
+    assert load.failures.total() <= CLIENTS, (load.failures, place.log())
+    assert not [stream for stream in load.failed if stream in served_by(load, second)], (load.failures, place.log())
     assert place.routers.keep(NAME) == "", "a replica that dies is no fault of the router"
 
     place.kill_router()
-    until(lambda: stream(place.port).ended == "done", "the router answers again", log=place.log)
+    until(lambda: place.read().ended == "done", "the router answers again", log=place.log)
     assert "ended with exit code" in place.routers.keep(NAME)
     assert place.routers.keep(NAME) == "", "it is reported once"
 
     place.remove()
     assert f"{NAME} has no endpoint any more." in place.log()
+
+
+def served_by(load: Load, replica: Replica) -> list[Stream]:
+    return [stream for stream in tuple(load.streams) if stream.source == str(replica.port)]
 
 
 def free_port() -> int:

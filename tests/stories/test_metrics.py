@@ -119,8 +119,8 @@ def test_every_replica_is_asked_and_a_name_is_enough_for_what_is_published(cli: 
     replicas = json.loads(at.run("metrics", "gemma.yaml", "-json").out)["replicas"]
     assert [each["address"] for each in replicas] == ["gemma[0]", "gemma[1]"]
     for words in (["gemma"], []):
-        (published,) = json.loads(at.run("metrics", *words, "-json").out)["replicas"]
-        assert published["url"] == replicas[0]["url"]
+        published = json.loads(at.run("metrics", *words, "-json").out)["replicas"]
+        assert [(each["address"], each["url"]) for each in published] == [(e["address"], e["url"]) for e in replicas]
 
 
 def test_what_is_not_there_or_says_nothing_is_told_so(cli: Open) -> None:

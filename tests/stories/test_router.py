@@ -51,6 +51,16 @@ def test_the_endpoint_is_the_router_and_the_list_has_the_replicas(at: CommandLin
     assert "-m tpudeploy router gemma" in rendered.out
 
 
+def test_metrics_are_those_of_each_replica_and_not_of_the_router(at: CommandLine) -> None:
+    tree = json.loads(at.run("metrics", "gemma", "-json").out)
+    strict(at, "metrics").validate(tree)
+    urls = [row["url"] for row in document(at)["replicas"]]
+    assert [(each["address"], each["url"]) for each in tree["replicas"]] == list(
+        zip(("gemma[0]", "gemma[1]"), urls, strict=True)
+    )
+    assert all(each["readings"] for each in tree["replicas"])
+
+
 def test_a_changed_router_is_a_change_that_the_plan_shows_and_touches_no_server(at: CommandLine) -> None:
     before = document(at)
     at.write(TWO + ROUTER.replace("port: 8080", "port: 8081, policy: roundrobin"))

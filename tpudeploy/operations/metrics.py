@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.metrics import Metered
 from tpudeploy.operations.declaration import Argument, Kind, Operation
@@ -31,8 +32,8 @@ class MetricsReport(Result):
 def metrics(workspace: Workspace, profile: OneProfile | None = None) -> MetricsReport:
     """Show the current metrics of a deployment's servers, each with its meaning and what to do.
 
-    A profile stands for each of its machines, the name of a deployment for its published endpoint, and None for all
-    published endpoints. A server that does not answer has the reason.
+    A profile stands for each of its machines, the name of a deployment for its published servers, and None for those
+    of all deployments. A server that does not answer has the reason.
 
     Raise `errors.StateError` if the profile has no machine, `errors.QueryFailed` if there is no endpoint,
     `errors.Fault` or `errors.Denied` if the machines cannot be observed.
@@ -57,8 +58,7 @@ def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
 
     adapters = workspace.adapters
     names = adapters.states.names() if name is None else (name,)
-    endpoints = {each: workspace.endpoint(each) for each in names}
-    urls = {each: str(endpoint["url"]) for each, endpoint in endpoints.items() if endpoint is not None}
+    urls = {where: url for each in names for where, url in _servers(each, workspace.endpoint(each))}
     if not urls:
         message = f"{name} has no endpoint yet." if name is not None else "No endpoint is published here."
         raise QueryFailed(message, hint="Run `tpudeploy apply` first, or name a profile.")
@@ -69,13 +69,26 @@ def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
     return MetricsReport(replicas=tuple(replicas))
 
 
+def _servers(name: str, endpoint: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Yield the address and URL of each published server: the endpoint of several is a router, which has no metrics."""
+    from tpudeploy.domain.names import address
+
+    if endpoint is None:
+        return
+    rows = endpoint.get("replicas", [])
+    if len(rows) > 1 or "router" in endpoint:
+        yield from ((address(name, row["replica"]), row["url"]) for row in rows)
+    else:
+        yield name, str(endpoint["url"])
+
+
 OPERATION = Operation(
     run=metrics,
     arguments=(
         Argument(
             name="profile",
-            help="A profile (all its servers), or the name of a deployment (its endpoint); default: all published "
-            "endpoints.",
+            help="A profile (all its servers), or the name of a deployment (those that take requests); default: "
+            "those of all deployments.",
             kind=Kind.PROFILE_OR_NAME,
             agents_kind=Kind.PROFILE,
             agents="a profile's path inside the project",
