@@ -1,12 +1,13 @@
-"""Two replicas behind a real router, one of them preempted under load: which requests fail, and why.
+"""Two replicas behind a real router, one of them deleted under load: which requests fail, and why.
 
-    tpudeploy emulator run -scenario examples/07-replicas/scenario.yaml -- python examples/07-replicas/drill.py
+    tpudeploy emulator run -- python examples/07-replicas/drill.py
 
 It needs the router's program, here that of `apt-get install haproxy`. ROUTER=smg or ROUTER=envoy takes another one.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shutil
@@ -70,17 +71,30 @@ def drill(folder: Path, watcher: subprocess.Popen[bytes]) -> int:
     load.streams.clear()
     print(f"\n{CLIENTS} clients read through {endpoint(folder)['url']}, from {', '.join(sorted(first))}.\n", flush=True)
     with running(load, clients=CLIENTS):
-        wait(lambda: len(slices()) == 1, "the preempted replica leaves the list")
+        time.sleep(5)
+        delete(max(first))
+        wait(lambda: len(slices()) == 1, "the deleted replica leaves the list")
         wait(lambda: len(slices() - first) == 1, "its successor is on the list")
         time.sleep(5)
     done = sum(stream.ended == "done" for stream in load.streams)
     print(f"\n{done} of {len(load.streams)} streams were read to their end. Failed, by cause:")
     for cause, count in load.failures.most_common() or [("none", 0)]:
         print(f"  {count:3} {cause}")
-    # Each client had at most one stream open on the machine that Google took away.
+    # Each client had at most one stream open on the machine that was deleted.
     is_lost = set(load.failures) - {"cut off"} or load.failures.total() > CLIENTS
     print("A request was lost that the other replica could have served." if is_lost else "No other request failed.")
     return 1 if is_lost else 0
+
+
+def delete(name: str) -> None:
+    """Delete a slice behind the back of tpudeploy: its machine ends at once, in the middle of its streams."""
+    print(f"Deleting {name}: its machine ends at once.\n", flush=True)
+    project = os.environ.get("GOOGLE_CLOUD_PROJECT", "emulated")
+    path = f"/v2alpha1/projects/{project}/locations/us-east5-a/queuedResources/{name}?force=true"
+    connection = http.client.HTTPConnection(os.environ["TPU_EMULATOR_HOST"])
+    connection.request("DELETE", path)
+    if connection.getresponse().status != http.client.OK:
+        sys.exit(f"{name} was not deleted.")
 
 
 def endpoint(folder: Path) -> dict[str, Any]:

@@ -141,6 +141,17 @@ def test_no_stream_fails_but_those_that_a_killed_replica_had_begun(place: Place)
     assert f"{NAME} has no endpoint any more." in place.log()
 
 
+def test_a_router_does_not_share_its_port_with_another_process(place: Place) -> None:
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", place.port))
+        other.listen()
+        place.publish(place.start_replica())
+        place.routers.keep(NAME)
+        until(lambda: f"another process listens at {place.router.url}" in place.routers.keep(NAME), "it is reported")
+    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+
+
 def served_by(load: Load, replica: Replica) -> list[Stream]:
     return [stream for stream in tuple(load.streams) if stream.source == str(replica.port)]
 

@@ -5,11 +5,13 @@ Why: decision 63 in docs/decisions.md.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -62,7 +64,7 @@ class RouterProcess:
         self._configuration: Configuration | None = None
         self._program: _Program | None = None
         self._start_at = 0.0
-        self._pause = 1.0
+        self._pause = 0.0
         self.restarts = 0
         self._ends_at: float | None = None
         self._unreadable = ""
@@ -149,15 +151,24 @@ class RouterProcess:
             if code is None:
                 return
             ran_for, self._program = now - self._program.began, None
-            self._pause = 0.0 if ran_for >= _STEADY else min(max(1.0, 2 * self._pause), _LONGEST_PAUSE)
-            self._start_at = now + self._pause
-            self.restarts += 1
-            again = "now" if not self._pause else f"in {self._pause:.0f} s"
-            problem = f"{self._router.kind} ended with exit code {code}; it is started again {again}."
-            self._report(problem)
-            self._write_status(problem)
-        if now >= self._start_at:
+            self._start_later(f"{self._router.kind} ended with exit code {code}", is_steady=ran_for >= _STEADY)
+        if now < self._start_at:
+            return
+        if _is_taken(self._router):
+            # HAProxy and Envoy would share the port, and get a part of the requests each.
+            self._start_later(f"another process listens at {self._router.url}", is_steady=False)
+        else:
             self._program = _Program(self._router, self._configuration, self._folder)
+
+    def _start_later(self, problem: str, *, is_steady: bool) -> None:
+        """Report a problem, and start the program after a pause that grows, or at once after one that ran for long."""
+        self._pause = 0.0 if is_steady else min(max(1.0, 2 * self._pause), _LONGEST_PAUSE)
+        self._start_at = time.monotonic() + self._pause
+        self.restarts += 1
+        again = "now" if is_steady else f"in {self._pause:.0f} s"
+        sentence = f"{self._name}: {problem}; the router is started again {again}."
+        self._report(sentence)
+        self._write_status(sentence)
 
     def _end_program(self) -> None:
         if self._program is not None:
@@ -184,6 +195,18 @@ class RouterProcess:
     def _write_status(self, problem: str) -> None:
         status = {"restarts": self.restarts, "problem": problem}
         disk.replace(self._folder / STATUS, json.dumps(status) + "\n", is_private=True)
+
+
+def _is_taken(router: Router) -> bool:
+    """Return whether a process listens at the router's address already."""
+    with socket.socket() as probe:
+        # Connections of a router that has ended do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((router.address, router.port))
+        except OSError as cause:
+            return cause.errno == errno.EADDRINUSE
+    return False
 
 
 class _Program:

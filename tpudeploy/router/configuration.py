@@ -108,9 +108,7 @@ backend replicas
     option httpchk GET /health
     default-server check inter 2s fall 2 rise 1
 {servers}"""
-    return Configuration(
-        files={_HAPROXY: text}, command=("haproxy", "-W", "-db", "-q", "-f", _HAPROXY), reloaded=_HAPROXY
-    )
+    return Configuration(files={_HAPROXY: text}, command=("haproxy", "-W", "-db", "-f", _HAPROXY), reloaded=_HAPROXY)
 
 
 def _envoy(router: Router, replicas: tuple[RoutedReplica, ...], name: str) -> Configuration:
