@@ -27,6 +27,7 @@ _ADDED_LATER = frozenset(
     {
         "drain_seconds_most",
         "fingerprint",
+        "pipeline_parallel_size",
         "places",
         "replicas_serving",
         "slices_at_once",
