@@ -168,8 +168,8 @@ def answers(port: int) -> bool:
         return one.connect_ex(("127.0.0.1", port)) == 0
 
 
-def until(condition: Callable[[], object], what: str, *, log: Callable[[], str] = str, seconds: float = 60.0) -> None:
-    """Wait in real time, because the router is a process that knows no other."""
+def until(condition: Callable[[], object], what: str, *, log: Callable[[], str] = str, seconds: float = 120.0) -> None:
+    """Wait in real time, because the router is a process that knows no other. smg looks at a late worker after 30 s."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
