@@ -260,9 +260,13 @@ def _serve(at: CommandLine, text: str = PROFILE) -> str:
     return profile
 
 
-def _endpoint(at: CommandLine) -> str | None:
+def _endpoint(at: CommandLine) -> dict[str, object] | None:
+    """Return what a client of one address reads. A server that restarts leaves the list that routers read."""
     path = at.folder / "endpoints" / "gemma.json"
-    return path.read_text(encoding="utf-8") if path.exists() else None
+    if not path.exists():
+        return None
+    file = json.loads(path.read_text(encoding="utf-8"))
+    return {key: file[key] for key in ("url", "generation", "since")}
 
 
 def _watch(at: CommandLine, claim: Callable[[], bool]) -> list[bool]:
