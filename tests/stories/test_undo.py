@@ -243,7 +243,7 @@ def test_status_says_that_a_change_is_being_undone_and_what_came_of_it(cli: Open
     assert "change failed" not in at.run("status", profile).words
 
 
-def _killed(cli: Open, after: float, lifecycle: str = "") -> tuple[CommandLine, str, str | None]:
+def _killed(cli: Open, after: float, lifecycle: str = "") -> tuple[CommandLine, str, dict[str, object] | None]:
     """Serve, then apply a bad change whose run is killed `after` so many seconds; the profile and its endpoint."""
     at = cli(boot=FAILS)
     profile = _serve(at, PROFILE + lifecycle)
