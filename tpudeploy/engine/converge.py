@@ -406,11 +406,7 @@ class Convergence:
         now = self._world.clock.now()
         waits = [step for step in tick.steps if isinstance(step, Wait)]
         due = [step.seconds for step in waits if step.seconds is not None and step.rationed_at is None]
-        # Waiting replicas take the project's creates in turn. Waking all of them for each create was O(n²).
-        for backend in {step.rationed_at for step in waits if step.rationed_at is not None}:
-            if self._create_turns.get(backend, -inf) <= now:
-                self._create_turns[backend] = now + self._world.creates[backend].seconds_to_turn()
-            due.append(self._create_turns[backend] - now)
+        due += self._seconds_to_turns(waits)
         if self._deadline is not None:
             due.append(self._deadline - now)
         # A deployment that waits only for its turn, and has requested nothing yet, has nothing to observe until then.
@@ -418,6 +414,17 @@ class Convergence:
         if tick.state.attempts or not waits_only_for_turn:
             due.append(self._world.patience.poll(self._progress.quiet, len(tick.state.attempts)))
         return max(0.0, min(due))
+
+    def _seconds_to_turns(self, waits: Iterable[Wait]) -> Iterator[float]:
+        """Yield for each API at which a replica waits for its turn to create the seconds until then.
+
+        Waiting replicas take the project's creates in turn. Waking all of them for each create was O(n²).
+        """
+        now = self._world.clock.now()
+        for backend in {step.rationed_at for step in waits if step.rationed_at is not None}:
+            if self._create_turns.get(backend, -inf) <= now:
+                self._create_turns[backend] = now + self._world.creates[backend].seconds_to_turn()
+            yield self._create_turns[backend] - now
 
 
 def _check_approval(world: World, goal: Goal, session: Session) -> None:

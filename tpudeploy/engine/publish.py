@@ -61,6 +61,25 @@ class EndpointPublisher:
         `steps` are the steps of this observation, before any of them is executed. Raise `errors.StateError` or
         `errors.Fault`.
         """
+        leaving, draining, failed = self._follow(session, steps)
+        usable = {
+            attempt.name: record.index
+            for record in session.state.records
+            for attempt in record.attempts
+            if attempt.name not in leaving and _is_usable(attempt, observed, has_failed=attempt.name in failed)
+        }
+        self._endpoints = {
+            replica: endpoint for replica, endpoint in self._endpoints.items() if endpoint.slice_name in usable
+        }
+        ready = ready_slices(session.state, observed, leaving | draining)
+        # Clients that use one endpoint are sent to a slice that takes requests, as long as there is one.
+        choices = {name: usable[name] for name in ready if name in usable} or usable
+        self._write(session, self._choose(session.state, choices, observed), self._listed(ready, observed))
+        if self._file:
+            keep_router(self._world, self._goal)
+
+    def _follow(self, session: Session, steps: Iterable[Step]) -> tuple[set[str], set[str], set[str]]:
+        """Record who serves, and return the names of the slices that leave, that begin to drain, and that failed."""
         leaving: set[str] = set()
         draining: set[str] = set()
         failed: set[str] = set()
@@ -79,21 +98,7 @@ class EndpointPublisher:
                 case _:
                     # Every other step leaves clients where they are.
                     pass
-        usable = {
-            attempt.name: record.index
-            for record in session.state.records
-            for attempt in record.attempts
-            if attempt.name not in leaving and _is_usable(attempt, observed, has_failed=attempt.name in failed)
-        }
-        self._endpoints = {
-            replica: endpoint for replica, endpoint in self._endpoints.items() if endpoint.slice_name in usable
-        }
-        ready = ready_slices(session.state, observed, leaving | draining)
-        # Clients that use one endpoint are sent to a slice that takes requests, as long as there is one.
-        choices = {name: usable[name] for name in ready if name in usable} or usable
-        self._write(session, self._choose(session.state, choices, observed), self._listed(ready, observed))
-        if self._file:
-            keep_router(self._world, self._goal)
+        return leaving, draining, failed
 
     def withdraw(self, session: Session) -> None:
         """Remove the published endpoint: nothing serves. Raise `errors.StateError` or `errors.Fault`."""
@@ -193,10 +198,7 @@ class EndpointPublisher:
         if not state.published and not self._goal.covers(0):
             return
         file, router = self._contents(), self._router()
-        url = target.url if router is None else router.url
-        if not url and "router" in file:
-            # The profile has no router any more, and the file has the address of the one that it had.
-            url = self._urls.get(target.name, "")
+        url = self._url_for_clients(target, router)
         # Without a URL, the file already says the best that is known. And one that this run has compared stays.
         is_known = not url or self._is_endpoint_current or file.get("url") == url
         details = {"replicas": replicas} if router is None else {"replicas": replicas, "router": router.to_dict()}
@@ -205,9 +207,7 @@ class EndpointPublisher:
             body = {**others, **details} if file else file
             self._is_endpoint_current = self._is_endpoint_current or bool(url)
         else:
-            file_generation = file.get("generation")
-            next_of_file = file_generation + 1 if isinstance(file_generation, int) else 0
-            generation = max(state.generation + 1, state.next_attempt, next_of_file)
+            generation = _next_generation(state, file)
             session.save(replace(state, published=target.name, generation=generation))
             now = self._world.clock.now()
             body = {"url": url, "generation": generation, "since": now, **details}
@@ -215,6 +215,15 @@ class EndpointPublisher:
         if body != file:
             self._world.state.publish(self._goal.name, body)
             self._file = body
+
+    def _url_for_clients(self, target: _Target, router: Router | None) -> str:
+        """Return the address that clients use: that of the router, or of the slice; "" if it is not known."""
+        if router is not None:
+            return router.url
+        if not target.url and "router" in self._contents():
+            # The profile has no router any more, and the file has the address of the one that it had.
+            return self._urls.get(target.name, "")
+        return target.url
 
     def _router(self) -> Router | None:
         """Return the router that clients are sent to. While the deployment is deleted, it is the one of the file."""
@@ -264,6 +273,13 @@ def _is_usable(attempt: Attempt, observed: Observed, *, has_failed: bool) -> boo
 def _url(name: str, observed: Observed) -> str:
     health = observed.health.get(name)
     return health.url if health is not None and health.serving else ""
+
+
+def _next_generation(state: State, file: Mapping[str, object]) -> int:
+    """Return a number above that of every endpoint before, also where the state or the file is from a backup."""
+    file_generation = file.get("generation")
+    next_of_file = file_generation + 1 if isinstance(file_generation, int) else 0
+    return max(state.generation + 1, state.next_attempt, next_of_file)
 
 
 def _replica_urls(file: Mapping[str, object]) -> dict[str, str]:

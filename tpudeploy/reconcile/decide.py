@@ -421,9 +421,11 @@ def _hunt(replica: _Replica, *, beside: tuple[Attempt, ...] = ()) -> Iterator[St
     kept = [each for each in replica.waiting if each in kept]
     yield from (_wait_for(replica.record, each, replica.context) for each in kept)
     denied = _denied(replica)
-    if denied is None:
-        yield from _request_places(replica, kept, beside, most)
-        return
+    yield from _request_places(replica, kept, beside, most) if denied is None else _end_hunt(replica, denied)
+
+
+def _end_hunt(replica: _Replica, denied: Denied) -> Iterator[Step]:
+    """Yield the steps of a hunt that cannot find a place: give up, once nothing of it is left at Google."""
     # A run ends only once Google can neither grant nor bill anything of it. What was to be replaced is kept: it is
     # waited for only where its run ends soon, because that makes room.
     unsettled = [each for each in replica.remaining if each not in replica.outdated or each.attempt.is_ending]

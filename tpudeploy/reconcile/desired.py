@@ -27,7 +27,7 @@ def desired_attributes(deployment: Deployment, attempt: Attempt) -> dict[str, Js
     # Nothing differs, so nothing can be exempt. A fleet has thousands of such slices.
     if before == after:
         return dict(after)
-    differing = {p for p in {*before, *after} if before.get(p) != after.get(p)}
+    differing = {p for p in before.keys() | after.keys() if before.get(p) != after.get(p)}
     new_pins = FOLLOWS.keys() & (before.keys() ^ after.keys()) | differing & {MACHINE_IMAGE}
     exempt = {p for p in differing if p in new_pins or _is_exempt(p, deployment, attempt)}
     costs = set(map(effect, differing - exempt))
@@ -37,7 +37,7 @@ def desired_attributes(deployment: Deployment, attempt: Attempt) -> dict[str, Js
     if Effect.REPLACE in costs or attempt.is_to_go:
         exempt -= new_pins
     attributes = {p: v for p, v in after.items() if p not in exempt}
-    return attributes | {p: before[p] for p in exempt if p in before}
+    return attributes | {p: before[p] for p in exempt & before.keys()}
 
 
 def _is_exempt(path: str, deployment: Deployment, attempt: Attempt) -> bool:

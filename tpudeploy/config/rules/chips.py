@@ -148,13 +148,24 @@ def over_hosts(root: MapNode) -> Iterator[Diagnostic]:
         path = next(iter(stages.values()))[1]
         message = f"{split} stages do not divide the {hosts} hosts of {slice_type.name}: a stage has whole hosts"
         yield problem(codes.PARALLELISM, message, look.at(root, path), path=path, hint=f"write {shape}")
-    elif tensor > each or slice_type.generation != _TESTED_OVER_HOSTS:
-        subject = f"Tensor parallelism over {tensor // each} hosts" if tensor > each else f"{hosts} hosts"
-        message = f"{subject} of {slice_type.generation} is not in vLLM's tests"
-        hint = "expect failures that one host does not have"
-        if slice_type.generation == _TESTED_OVER_HOSTS:
-            hint += f"; in its tests {shape} passes"
-        yield warning(codes.UNTESTED_OVER_HOSTS, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
+    else:
+        yield from _untested_over_hosts(root, slice_type, tensor, shape)
+
+
+def _untested_over_hosts(root: MapNode, slice_type: AcceleratorType, tensor: int, shape: str) -> Iterator[Diagnostic]:
+    """Warn of a shape over several hosts that is not in vLLM's tests; `shape` is the one that is."""
+    is_tested_generation = slice_type.generation == _TESTED_OVER_HOSTS
+    is_over_hosts = tensor > slice_type.devices_per_host
+    if is_tested_generation and not is_over_hosts:
+        return
+    subject = f"{slice_type.hosts} hosts"
+    if is_over_hosts:
+        subject = f"Tensor parallelism over {tensor // slice_type.devices_per_host} hosts"
+    message = f"{subject} of {slice_type.generation} is not in vLLM's tests"
+    hint = "expect failures that one host does not have"
+    if is_tested_generation:
+        hint += f"; in its tests {shape} passes"
+    yield warning(codes.UNTESTED_OVER_HOSTS, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
 
 
 def vllm_support(root: MapNode) -> Iterator[Diagnostic]:

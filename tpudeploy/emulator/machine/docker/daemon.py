@@ -192,8 +192,7 @@ class Daemon:
     def _new_container(self, options: RunOptions, caller: Mapping[str, str]) -> Container:
         self._created += 1
         name = options.name or f"container_{self._created}"
-        values = {key: caller.get(key) if value is None else value for key, value in options.environment.items()}
-        environment = {key: value for key, value in values.items() if value is not None}
+        environment = _environment(options, caller)
         serve, ray_words = find_serve(options.command), find_ray(options.command)
         host, port = (None, 0) if serve is None else listens(serve.words)
         if ray_words is not None:
@@ -309,3 +308,9 @@ def _registry(image: str) -> str:
     """Return the registry of an image: a first part without a dot or a port is a name on Docker Hub."""
     first, slash, _ = image.partition("/")
     return first if slash and set(first) & set(".:") else "registry-1.docker.io"
+
+
+def _environment(options: RunOptions, caller: Mapping[str, str]) -> dict[str, str]:
+    """Return the container's variables; one without a value has that of docker's caller, or is not set."""
+    values = {key: caller.get(key) if value is None else value for key, value in options.environment.items()}
+    return {key: value for key, value in values.items() if value is not None}
