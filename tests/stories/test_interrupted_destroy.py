@@ -46,9 +46,10 @@ def test_the_next_plan_knows_who_deleted_it(cli: Open, later: float) -> None:
     assert "preempted" not in planned.out
 
 
-def test_of_a_part_the_same_part_is_named(cli: Open) -> None:
+@pytest.mark.parametrize("after", [8, 80], ids=["while it drains", "while it is deleted"])
+def test_of_a_part_the_same_part_is_named(cli: Open, after: float) -> None:
     at = cli(timings={"deleting": 60})
-    profile = _interrupt(at, 8, "-target", "gemma[1]")
+    profile = _interrupt(at, after, "-target", "gemma[1]")
     assert "`tpudeploy destroy -target=gemma[1]` continues it." in at.run("status", profile).out
     assert at.run("destroy", "-target=gemma[1]", profile).code == 0
     assert list(at.slices.values()) == ["ACTIVE"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, combinations, islice
 
 from tpudeploy.boot_log.stage import stage, unreported
 from tpudeploy.domain.budget import HbmBudget, Unsized
@@ -15,12 +16,14 @@ from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, Stage
 from tpudeploy.engine.observe import Subject, observe_all_or_each, readable_states
 from tpudeploy.engine.session import abandoned_locks
+from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.ports import World
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 
 _NOTHING = "nothing"
 _UNKNOWN = Unsized(because="no profile was given")
+_PARTS_MOST = 4096  # all parts of twelve replicas
 _WAITING = {AttemptStatus.HIDDEN, AttemptStatus.WAITING}
 _BILLED = {AttemptStatus.UP, AttemptStatus.LEAVING}  # nothing is billed before the grant
 
@@ -81,10 +84,19 @@ def _continuation(state: State, approval: Approval) -> str:
         return "tpudeploy apply"
     if not approval.fingerprint:
         return "tpudeploy destroy"
-    # A part was to be deleted. The approval has only the hash of its addresses, and the released slices are among them.
-    indexes = [r.index for r in state.records if any(a.releasing_at is not None for a in r.attempts)]
-    targets = [f"-target={address(state.deployment, index)}" for index in indexes] or ["-target=..."]
-    return " ".join(["tpudeploy destroy", *targets])
+    targets = [f"-target={address(state.deployment, index)}" for index in _removed_part(state, approval)]
+    return " ".join(["tpudeploy destroy", *(targets or ["-target=..."])])
+
+
+def _removed_part(state: State, approval: Approval) -> Sequence[int]:
+    """Return the replicas that were to be deleted. The approval has only the fingerprint of their addresses."""
+    indexes = sorted(record.index for record in state.records)
+    parts = chain.from_iterable(combinations(indexes, size) for size in range(1, len(indexes) + 1))
+    for part in islice(parts, _PARTS_MOST):
+        if aim_print(None, part) == approval.fingerprint:
+            return part
+    # The state no longer has all of them. Those that are being released are among them.
+    return [r.index for r in state.records if any(a.releasing_at is not None for a in r.attempts)]
 
 
 def _replicas(world: World, state: State, observed: Observed, deployment: Deployment | None) -> Iterator[ReplicaStatus]:

@@ -62,8 +62,9 @@ class AllOutputs(Result):
     def schema(cls) -> Mapping[str, Any]:
         from tpudeploy.schemas.schema_of import list_of
 
-        # Documents of earlier versions have no list.
-        return document("outputs", {"deployments": list_of(part({"name": str, **_KEYS}, optional=("replicas",)))})
+        # Documents of earlier versions have no list and no router.
+        keys = part({"name": str, **_KEYS}, optional=("replicas", "router"))
+        return document("outputs", {"deployments": list_of(keys)})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         return "\n\n".join(f"# {name}\n{_lines(outputs)}" for name, outputs in self.deployments.items())

@@ -92,7 +92,9 @@ defaults
     timeout server {_LONGEST_RESPONSE}s
     timeout http-request 60s
     timeout queue 60s
-    # A request that a replica has not begun to answer goes to another one.
+    # A request that a replica has not begun to answer goes to another one. HAProxy can send it again only if it had
+    # all of it before it sent the first byte.
+    option http-buffer-request
     retries 3
     option redispatch 1
     retry-on conn-failure empty-response 503

@@ -10,7 +10,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from tpudeploy.domain.accuracy import Verdict
-from tpudeploy.domain.availability import Pair
+from tpudeploy.domain.availability import Pair, Zones
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.orphans import Orphan, Orphans
@@ -134,6 +134,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend"}),
     ReplicaStatus: frozenset({"backend"}),
+    Zones: frozenset({"readings_by_api"}),
 }
 
 # A list of runs counts the cells of each run instead of listing them.

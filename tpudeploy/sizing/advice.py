@@ -118,9 +118,14 @@ def _host_stages(budget: HbmBudget, kind: AcceleratorType) -> HbmBudget | None:
 
 
 def lightest(budget: HbmBudget) -> HbmBudget:
-    """Return the slice of one host and the split of it in which the weights take the smallest share of a chip."""
-    kinds = [kind for kind in catalog.accelerator_types() if kind.hosts == 1]
-    splits = [split for kind in kinds for split in _splits(budget, kind, kind.devices)]
+    """Return the slice and the split of it in which the weights take the smallest share of a chip.
+
+    Several hosts are split into pipeline stages, where the model can be.
+    """
+    kinds = catalog.accelerator_types()
+    splits = [split for kind in kinds if kind.hosts == 1 for split in _splits(budget, kind, kind.devices)]
+    stages = [_host_stages(budget, kind) for kind in kinds if _is_of_hosts(kind)]
+    splits += [split for split in stages if split is not None]
     return min((budget, *splits), key=lambda split: split.weights_bytes_per_chip / split.hbm_bytes_per_chip)
 
 

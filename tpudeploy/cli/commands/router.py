@@ -9,7 +9,7 @@ import argparse
 import signal
 
 from tpudeploy.cli import documents, exits, options
-from tpudeploy.cli.context import AS_WRITTEN, Context
+from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.names import DEPLOYMENT_NAME
 
@@ -18,19 +18,17 @@ _LOCAL_INTERVAL, _BUCKET_INTERVAL = 0.5, 5.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="The name of a deployment, or its profile.")
-    options.trust(parser)
+    parser.add_argument("name", metavar="NAME", help="The name of a deployment.")
     options.backend(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.adapters.router_process import RouterProcess
 
-    is_profile = context.is_profile(args.name)
-    name = context.read(args.name, AS_WRITTEN).spec.name if is_profile else args.name
+    name = args.name
     if not DEPLOYMENT_NAME.fullmatch(name):
         raise UsageError(f"`{name}` is not the name of a deployment.", hint="See `tpudeploy state list`.")
-    workspace = context.workspace([args.name] if is_profile else [])
+    workspace = context.workspace()
     process = RouterProcess(
         name,
         workspace.adapters.routers.folder(name),

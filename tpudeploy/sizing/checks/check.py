@@ -147,9 +147,10 @@ def _no_way(budget: HbmBudget) -> str:
     """Return why nothing helps; a slice on which only programs lack proven room may still be one that boots."""
     best = lightest(budget)
     weights = f"{gib(best.weights_bytes_per_chip)} of {gib(best.hbm_bytes_per_chip)} a {best.accelerator.device_noun}"
+    slices = "slice" if best.accelerator.hosts > 1 else "single-host slice"
     if best.weights_bytes_per_chip >= best.hbm_bytes_per_chip:
-        return f"No single-host slice fits it: on {best.accelerator.name} the weights alone take {weights}."
+        return f"No {slices} fits it: on {best.accelerator.name} the weights alone take {weights}."
     return (
-        "No single-host slice fits it with the room for compiled programs with which boots are known to succeed: "
+        f"No {slices} fits it with the room for compiled programs with which boots are known to succeed: "
         f"on {best.accelerator.name} the weights take {weights}."
     )
