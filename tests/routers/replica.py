@@ -1,6 +1,8 @@
 """A server that answers as a replica of vLLM does: completions in a stream, and its API key asked below /v1 only.
 
-python replica.py PORT KEY
+python replica.py PORT KEY [drops]
+
+With `drops`, it ends the connection of a completion without a response, as one that crashes does.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ FREE = {"/health": "", "/version": '{"version": "0.29.0"}', "/metrics": METRICS}
 
 class Replica(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    port, key = 0, ""
+    port, key, drops = 0, "", False
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
@@ -34,6 +36,9 @@ class Replica(BaseHTTPRequestHandler):
             self._answer(404, "{}")
 
     def do_POST(self) -> None:
+        if self.drops:
+            self.close_connection = True
+            return
         self.rfile.read(int(self.headers["content-length"]))
         if not self._is_allowed():
             self._answer(401, '{"error": "Unauthorized"}')
@@ -66,6 +71,6 @@ class Replica(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    Replica.port, Replica.key = int(sys.argv[1]), sys.argv[2]
+    Replica.port, Replica.key, Replica.drops = int(sys.argv[1]), sys.argv[2], sys.argv[3:] == ["drops"]
     ThreadingHTTPServer.request_queue_size = 128
     ThreadingHTTPServer(("127.0.0.1", Replica.port), Replica).serve_forever()

@@ -41,8 +41,8 @@ class Place:
         self.routers = LocalRouters(folder / ".tpudeploy" / "routers", command=command, folder=folder)
         at_exit.callback(self.remove)
 
-    def start_replica(self) -> Replica:
-        return self._at_exit.enter_context(Replica())
+    def start_replica(self, *, drops: bool = False) -> Replica:
+        return self._at_exit.enter_context(Replica(drops=drops))
 
     def publish(self, *replicas: Replica) -> None:
         rows = [{"replica": i, "slice": each.name, "url": each.url} for i, each in enumerate(replicas)]
@@ -76,11 +76,12 @@ class Place:
 class Replica:
     """The process of one replica."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, drops: bool = False) -> None:
         self.port = free_port()
         self.name = f"gemma-{self.port}"
         self.url = f"http://127.0.0.1:{self.port}"
-        self.process = subprocess.Popen([sys.executable, str(REPLICA), str(self.port), KEY], stderr=subprocess.DEVNULL)
+        command = [sys.executable, str(REPLICA), str(self.port), KEY, *(["drops"] if drops else [])]
+        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         until(lambda: answers(self.port), "the replica answers")
 
     def __enter__(self) -> Self:
@@ -139,6 +140,30 @@ def test_no_stream_fails_but_those_that_a_killed_replica_had_begun(place: Place)
 
     place.remove()
     assert f"{NAME} has no endpoint any more." in place.log()
+
+
+def test_a_request_that_arrives_in_parts_goes_to_another_replica_when_one_drops_it(place: Place) -> None:
+    place.publish(place.start_replica(), place.start_replica(drops=True))
+    assert place.routers.keep(NAME) == ""
+    until(lambda: answers(place.port), "the router listens", log=place.log)
+    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    for _ in range(4):
+        assert "data: [DONE]" in in_parts(place.port), place.log()
+
+
+def in_parts(port: int) -> str:
+    """Send a completion whose body follows its head, as many clients do, and return the response."""
+    body = json.dumps({"model": "gemma", "prompt": "Hello", "stream": True, "max_tokens": 8})
+    head = (
+        f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {KEY}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        client.sendall(head.encode())
+        # What the router has of it by now, it may have sent on. No event says so.
+        time.sleep(0.1)
+        client.sendall(body.encode())
+        return b"".join(iter(lambda: client.recv(65536), b"")).decode()
 
 
 def test_a_router_does_not_share_its_port_with_another_process(place: Place) -> None:
