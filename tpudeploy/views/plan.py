@@ -253,14 +253,14 @@ def _drain(change: Change) -> Iterator[str]:
     """Return what happens to the requests of a replica that is interrupted while others serve."""
     others = "another replica serves" if change.replicas_serving == 1 else f"{change.replicas_serving} others serve"
     limit = "" if change.drain_seconds_most is None else f", for at most {words.duration(change.drain_seconds_most)}"
-    yield f"it takes no new requests first, while {others}; those that it has are completed{limit}"
+    yield f"it stops taking new requests and completes those that it has{limit}; {others} meanwhile"
     least, most = change.downtime_seconds_least, change.downtime_seconds_most
     if change.action is Action.DESTROY:
         return
     if least is not None and most is not None:
         yield f"then its server ends, and the new one starts within about {words.span(least, most)}"
     most_absent = change.after.get("lifecycle.max_unavailable", 1)
-    yield f"replicas that may not serve at one time: {words.value(most_absent)} (lifecycle.max_unavailable)"
+    yield f"replicas out of service at one time: at most {words.value(most_absent)} (lifecycle.max_unavailable)"
 
 
 def _tokens(change: Change) -> str:

@@ -33,8 +33,8 @@ class LifecycleSpec(Section):
         None,
         ge=1,
         le=1000,
-        description="With several replicas: how many of them may not serve at one time because of a change. A replica "
-        "that is changed takes no new requests first, while the others serve. Default: 1.",
+        description="With several replicas: how many of them may be out of service at one time because of a change. "
+        "A replica stops taking new requests before it is changed, while the others serve. Default: 1.",
         examples=[1],
     )
     drain_timeout: Time | None = Field(
