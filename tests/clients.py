@@ -17,37 +17,47 @@ _TIMEOUT = 30.0  # real seconds
 
 
 @dataclass(kw_only=True)
-class Client:
-    """Sends `each` requests whenever time passes on the clock. It goes by what it read for `holds` seconds at most.
-
-    While there is no endpoint, nothing can be sent, which is counted too: as `unserved` moments. `waits`: it begins once
-    there is one.
-    """
+class Sender:
+    """Sends `each` requests whenever time passes on the clock. It goes by what it read for `holds` seconds at most."""
 
     at: CommandLine
     each: int
     holds: float = 0.0
-    waits: bool = False
-    name: str = "gemma"
     sent: int = 0
-    unserved: int = 0
-    failed: list[str] = field(default_factory=list)
-    requests_by_url: dict[str, int] = field(default_factory=dict)
-    _url: str = ""
     _read_at: float = float("-inf")
     _is_busy: bool = False
 
     def on_advance(self) -> None:
+        # A request may let time pass, which begins no other request.
         if self._is_busy:
             return
         self._is_busy = True
         try:
             for _ in range(self.each):
-                self._ask()
+                self._send()
         finally:
             self._is_busy = False
 
-    def _ask(self) -> None:
+    def _send(self) -> None:
+        raise NotImplementedError
+
+
+@dataclass(kw_only=True)
+class Client(Sender):
+    """Asks the published endpoint for completions, and looks at each.
+
+    While there is no endpoint, nothing can be sent, which is counted too: as `unserved` moments. `waits`: it begins once
+    there is one.
+    """
+
+    waits: bool = False
+    name: str = "gemma"
+    unserved: int = 0
+    failed: list[str] = field(default_factory=list)
+    requests_by_url: dict[str, int] = field(default_factory=dict)
+    _url: str = ""
+
+    def _send(self) -> None:
         now, url = self.at.clock.now(), self._next_url()
         if not url:
             self.unserved += not (self.waits and not self.sent)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 import pytest
-from clients import complete, published
+from clients import Sender, complete, published
 from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.domain.patience import Patience
@@ -29,28 +29,12 @@ TEXT += "lifecycle: {on_run_end: renew}\nreplicas: REPLICAS\n"
 
 
 @dataclass(kw_only=True)
-class Router:
-    """Sends `each` requests whenever time passes, by a list that it read up to `holds` seconds ago."""
+class RetryingRouter(Sender):
+    """Sends each request to the replicas of its list in turn, until one accepts the connection."""
 
-    at: CommandLine
-    each: int
-    holds: float
-    sent: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     refused: list[str] = field(default_factory=list)  # the slice of each connection that was not accepted
     _rows: list[tuple[str, str]] = field(default_factory=list)
-    _read_at: float = float("-inf")
-    _is_busy: bool = False
-
-    def on_advance(self) -> None:
-        if self._is_busy:
-            return
-        self._is_busy = True
-        try:
-            for _ in range(self.each):
-                self._send()
-        finally:
-            self._is_busy = False
 
     def _send(self) -> None:
         now = self.at.clock.now()
@@ -131,7 +115,7 @@ def test_no_request_fails_that_a_healthy_replica_could_have_served(cli: Open, wh
     at = cli(boot={"boot_seconds": 60})
     operator = Operator(at=at, random=Random("replicas"))
     operator.apply()
-    routers = [Router(at=at, each=1, holds=0.0), Router(at=at, each=1, holds=HELD)]
+    routers = [RetryingRouter(at=at, each=1), RetryingRouter(at=at, each=1, holds=HELD)]
     ends = at.clock.now() + DAY * (DAYS if whole else SAMPLED_DAYS)
     for router in routers:
         at.clock.on_advance.append(router.on_advance)
