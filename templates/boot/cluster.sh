@@ -3,7 +3,8 @@
 #
 # The container on each host holds Ray, and the server is a process in the head's. A change of the server's flags ends
 # that process and starts another one; Ray, the image and the weights stay. A change of the container itself (image,
-# variables, volumes, secrets, setup) starts a new Ray on a port of its own, so that no host joins a Ray of another make.
+# variables, volumes, secrets, setup) starts a new Ray on a port of its own, so that no host joins the Ray of another
+# version.
 # A worker replaces its container after the head did: until then the server before serves on (decision 64).
 
 rank=

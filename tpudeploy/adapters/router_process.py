@@ -34,7 +34,7 @@ _GRACE = 180.0  # for the responses under way when the router is stopped
 # The signals at which a program ends once its responses have ended. Envoy has none, and ends at once.
 _STOP_SIGNALS = {RouterKind.HAPROXY: signal.SIGUSR1}
 # How long the router still serves clients that have its address, after the profile has no router any more.
-_FAREWELL = 60.0
+_WIND_DOWN = 60.0
 
 
 class RouterProcess:
@@ -84,7 +84,7 @@ class RouterProcess:
                     if time.monotonic() >= next_read:
                         self._follow()
                         next_read = time.monotonic() + self._interval
-                    self._tend()
+                    self._supervise()
                     self._stopped.wait(_TURN)
             finally:
                 self._end_program()
@@ -108,17 +108,17 @@ class RouterProcess:
                 self.stop()
             return
         if router is None:
-            self._part()
+            self._wind_down()
         else:
             self._ends_at, self._router = None, router
         if self._router is not None:
             self._configure(self._router, configuration(self._router, replicas, self._name), len(replicas))
 
-    def _part(self) -> None:
-        """Serve for a while the clients that still have the address of a router that the profile has no more."""
+    def _wind_down(self) -> None:
+        """Serve clients that still have the router's address for a while after the profile has no router any more."""
         now = time.monotonic()
         if self._ends_at is None:
-            self._ends_at = now + _FAREWELL
+            self._ends_at = now + _WIND_DOWN
         if self._router is None or now >= self._ends_at:
             self._report(f"{self._name} has no router in its profile.")
             self.stop()
@@ -141,13 +141,13 @@ class RouterProcess:
         elif new.reloaded in changed and self._program is not None:
             self._program.must_reload = True
 
-    def _tend(self) -> None:
+    def _supervise(self) -> None:
         """Start the router's program if it does not run, and note why it ended."""
         if self._router is None or self._configuration is None:
             return
         now = time.monotonic()
         if self._program is not None:
-            code = self._program.tend()
+            code = self._program.poll()
             if code is None:
                 return
             ran_for, self._program = now - self._program.began, None
@@ -225,7 +225,7 @@ class _Program:
         self.began = time.monotonic()
         self.must_reload = False
 
-    def tend(self) -> int | None:
+    def poll(self) -> int | None:
         """Return the exit code once it has ended; until then, let it read its file again if it has to."""
         code = self._process.poll()
         if code is None and self.must_reload and time.monotonic() >= self.began + _SETTLED:

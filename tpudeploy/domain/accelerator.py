@@ -56,6 +56,10 @@ class AcceleratorType:
         return self.chips * self.devices_per_chip
 
     @property
+    def chips_per_host(self) -> int:
+        return self.chips // self.hosts
+
+    @property
     def devices_per_host(self) -> int:
         return self.devices // self.hosts
 

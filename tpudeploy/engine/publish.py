@@ -61,7 +61,7 @@ class EndpointPublisher:
         `steps` are the steps of this observation, before any of them is executed. Raise `errors.StateError` or
         `errors.Fault`.
         """
-        leaving, draining, failed = self._follow(session, steps)
+        leaving, draining, failed = self._record_steps(session, steps)
         usable = {
             attempt.name: record.index
             for record in session.state.records
@@ -78,7 +78,7 @@ class EndpointPublisher:
         if self._file:
             keep_router(self._world, self._goal)
 
-    def _follow(self, session: Session, steps: Iterable[Step]) -> tuple[set[str], set[str], set[str]]:
+    def _record_steps(self, session: Session, steps: Iterable[Step]) -> tuple[set[str], set[str], set[str]]:
         """Record who serves, and return the names of the slices that leave, that begin to drain, and that failed."""
         leaving: set[str] = set()
         draining: set[str] = set()

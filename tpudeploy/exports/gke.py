@@ -67,7 +67,7 @@ def _priority(deployment: Deployment, model: Provisioning) -> dict[str, Any]:
     type_ = deployment.accelerator
     tpu = {
         "type": catalog.generation(type_.generation).gke_accelerator,
-        "count": type_.chips // type_.hosts,
+        "count": type_.chips_per_host,
         "topology": type_.topology,
     }
     priority: dict[str, Any] = {"tpu": tpu}
@@ -165,7 +165,7 @@ def _pod(deployment: Deployment) -> dict[str, Any]:
 def _container(deployment: Deployment, folders: Iterable[tuple[str, str, Mapping[str, str]]]) -> dict[str, Any]:
     container = deployment.container
     type_ = deployment.accelerator
-    chips = {"google.com/tpu": str(type_.chips // type_.hosts)}
+    chips = {"google.com/tpu": str(type_.chips_per_host)}
     health = {"httpGet": {"path": "/health", "port": container.port}, "periodSeconds": _PROBE_SECONDS}
     patience = max(1, round(deployment.health.timeout_seconds / _PROBE_SECONDS))
     secrets = (

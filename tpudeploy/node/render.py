@@ -31,8 +31,8 @@ TEMPLATE_BYTES = 61_440
 # Quoting, or JSON, makes at most six bytes of one, and no word of a profile is in the script more than three times.
 _GROWTH = 18
 _PER_WORD = 8
-# The ports of Ray's head, one for each make of the container: above those of Ray's own processes (10002 to 19999) and
-# below those that Linux gives to connections.
+# The ports of Ray's head, one for each version of the container: above those of Ray's own processes (10002 to 19999),
+# and below those that Linux gives to connections.
 _RAY_PORTS = range(20_000, 30_000)
 
 

@@ -198,8 +198,8 @@ def _uses_of_instance(zone: Zone, instance: Mapping[str, Any]) -> Iterator[Use]:
     kind = catalog.accelerator_type(accelerator_type_of(instance))
     if kind is not None and instance.get("status") not in _WITHOUT_MACHINE:
         pool = POOLS[provisioning_of(instance)]
-        chips = kind.chips // kind.hosts
-        yield Use(name=str(instance["name"]), zone=zone, generation=kind.generation, pool=pool, chips=chips)
+        name = str(instance["name"])
+        yield Use(name=name, zone=zone, generation=kind.generation, pool=pool, chips=kind.chips_per_host)
 
 
 def _chips(node: Mapping[str, Any]) -> tuple[str, int]:
