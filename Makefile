@@ -2,6 +2,7 @@
 # make test        the test suite; long searches are sampled
 # make exhaustive  the long searches, whole, the long stories, the startup script under a real systemd, and a real vLLM on CPU
 # make lint        format, lint, types, floors, names and sentences, shell, workflows
+# make docs        the documentation site, in build/site; a warning or a broken link is an error
 # make constraints what a pipeline installs, with hashes, after a change of dependencies; UPGRADE=1 for newer versions
 # make bench       how long commands take to start
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do; ten minutes
@@ -21,7 +22,7 @@ GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
 SCRIPTS := .ci/run .ci/promtool .ci/actionlint .ci/routers tpudeploy/emulator/machine/shim.sh \
 	tests/real_systemd/enter.sh $(wildcard examples/*.sh examples/*/*.sh)
 
-.PHONY: demo test exhaustive lint constraints bench hunt mutation clean
+.PHONY: demo test exhaustive lint docs constraints bench hunt mutation clean
 
 demo: .venv/installed
 	@examples/demo.sh
@@ -42,6 +43,10 @@ lint: .venv/installed-dev .venv/actionlint-tried
 	zizmor --quiet --offline action.yml $(GITHUB_WORKFLOWS)
 	! command -v actionlint >/dev/null || actionlint $(GITHUB_WORKFLOWS)
 
+docs: .venv/installed-docs
+	sphinx-build --fail-on-warning --keep-going --fresh-env --quiet docs build/site
+	@echo "The site is build/site/index.html."
+
 # What a pipeline installs, with hashes, anew from pyproject.toml; as little of it as possible changes, unless UPGRADE=1.
 constraints: .venv/installed-dev
 	uv pip compile pyproject.toml --quiet --extra gcs --group build --universal --python-version 3.11 \
@@ -57,7 +62,7 @@ mutation: .venv/installed-dev
 	python tests/house/mutation.py $(MODULES)
 
 clean:
-	rm -rf .venv mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build/site dist
 	find tpudeploy tests examples -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:
@@ -70,6 +75,10 @@ clean:
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	$(PIP) install --editable '.[dev]'
+	@touch .venv/installed $@
+
+.venv/installed-docs: pyproject.toml | .venv/bin/python
+	$(PIP) install --editable '.[docs]'
 	@touch .venv/installed $@
 
 # Without it, `make lint` leaves it out, and says so.

@@ -1,4 +1,4 @@
-"""docs/daily-work.md shows plan, apply, drift and replace as they are printed today. UPDATE_GOLDEN=1 rewrites it."""
+"""docs/how-to/preview-changes.md shows plan, apply, drift and replace as they are printed today. UPDATE_GOLDEN=1 rewrites it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from command_line import CommandLine, Open
 from goldens import hold, lasting
 
-PAGE = Path(__file__).parents[2] / "docs/daily-work.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/preview-changes.md"
 _BLOCK = re.compile(r"(?<=^```console\n)\$ tpudeploy plan -out.*?(?=^```$)", re.MULTILINE | re.DOTALL)
 _GAPS = re.compile(r"\n{3,}")
 PROFILE = """\
@@ -33,7 +33,7 @@ placement:
 
 
 @pytest.mark.instant("the page shows a short day: a boot that lasts fills it with its phases")
-def test_the_transcript_of_daily_work_is_what_is_printed(cli: Open) -> None:
+def test_the_transcript_of_a_day_is_what_is_printed(cli: Open) -> None:
     at: CommandLine = cli(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     at.write(PROFILE)
     answer = [_transcript(at, "plan -out monday.plan gemma.yaml"), _transcript(at, "apply monday.plan")]

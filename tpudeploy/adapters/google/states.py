@@ -39,8 +39,8 @@ NODE: Mapping[str, Phase] = {
     "UNKNOWN": Phase.UP,
 }
 
-# An instance of Compute Engine. docs/compute-engine.md says why; the adapter has the two cases that need more than the
-# status: a machine that Google restarts, and one that it has never started.
+# An instance of Compute Engine. docs/explanation/compute-engine.md says why; the adapter has the two cases that need
+# more than the status: a machine that Google restarts, and one that it has never started.
 INSTANCE: Mapping[str, Phase] = {
     "PENDING": Phase.QUEUED,  # flex-start waits for capacity
     "PROVISIONING": Phase.PROVISIONING,

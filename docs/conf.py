@@ -1,0 +1,60 @@
+"""Configure the documentation site: `make docs` builds it into build/site, with every warning as an error."""
+
+import re
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "extensions"))
+
+project = "tpudeploy"
+author = "The tpudeploy authors"
+extensions = ["myst_parser", "sphinx_copybutton", "reference"]
+html_theme = "furo"
+html_title = "tpudeploy"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {"navigation_with_keys": True}
+nitpicky = True
+myst_heading_anchors = 3
+copybutton_prompt_text = "$ "
+exclude_patterns = ["extensions"]
+
+# The pages are also read in the repository, where a link may lead to any file of it. The site has the pages alone.
+_REPOSITORY = "https://github.com/tpudeploy/tpudeploy/blob/main/"
+_LINK = re.compile(r"\]\((?!https?://)([^)#]+)(#[^)]*)?\)")
+_GROUP = re.compile(r"^## (?P<title>.+)\n\n(?P<links>(?:- \[.+\]\(.+\)\n)+)", re.MULTILINE)
+
+
+def setup(app: Sphinx) -> None:
+    """Register what happens to each page before it is parsed."""
+    app.connect("source-read", lead_links_to_the_repository)
+    app.connect("source-read", make_navigation)
+
+
+def lead_links_to_the_repository(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Turn links to files outside the site into links to the repository."""
+
+    def absolute(link: re.Match[str]) -> str:
+        target = (HERE / page).parent.joinpath(link[1]).resolve()
+        if target.is_relative_to(HERE):
+            return link[0]
+        return f"]({_REPOSITORY}{target.relative_to(HERE.parent)}{link[2] or ''})"
+
+    source[0] = _LINK.sub(absolute, source[0])
+
+
+def make_navigation(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Make the navigation from the lists of the front page: each heading with its links is one part of it."""
+    if page != "index":
+        return
+    parts = []
+    for group in _GROUP.finditer(source[0]):
+        pages = "\n".join(re.findall(r"\]\((.+?)\.md\)", group["links"]))
+        parts.append(f"```{{toctree}}\n:hidden:\n:caption: {group['title']}\n\n{pages}\n```\n")
+    source[0] += "\n" + "\n".join(parts)

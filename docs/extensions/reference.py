@@ -1,0 +1,250 @@
+"""Write the pages of docs/reference from the code: commands, keys of a profile, codes, alerts, documents.
+
+They are made at each build of the site and not committed, so that they cannot differ from the code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+from tpudeploy.alerts.rules import group
+from tpudeploy.alerts.watched import Watched
+from tpudeploy.cli.commands import COMMANDS, command
+from tpudeploy.cli.main import Parser
+from tpudeploy.cli.options import common
+from tpudeploy.operations.explanations import groups
+from tpudeploy.operations.schemas import PROFILE, all_schemas, schema_text
+
+_INDEX = "index.md"
+_PAGES = (
+    "commands",
+    "profile",
+    "codes-profiles",
+    "codes-checks",
+    "codes-errors",
+    "codes-refusals",
+    "codes-boots",
+    "alerts",
+    "documents",
+)
+_ORIGINS = {
+    "Profiles": "Codes of profiles: what `validate` finds in a file",
+    "Checks": "Codes of checks: what `plan`, `doctor` and `size` warn of",
+    "Errors": "Codes of errors: what stopped a command",
+    "Refusals": "Refusals: what Google Cloud answers, and what tpudeploy does then",
+    "Boots": "Failed boots: what a server died of, and what helps",
+}
+
+
+def setup(app: Sphinx) -> Mapping[str, Any]:
+    """Write the pages before Sphinx looks for its sources."""
+    app.connect("config-inited", lambda app, _config: write(Path(app.srcdir) / "reference"))
+    app.connect("source-read", link_from_the_index)
+    return {"parallel_read_safe": True}
+
+
+def link_from_the_index(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Add the written pages to the committed one, which says in the repository where else their text is."""
+    if page == "reference/index":
+        source[0] += "\n".join(["\n```{toctree}", ":maxdepth: 1\n", *_PAGES, "```\n"])
+
+
+def write(folder: Path) -> None:
+    """Write every page that differs from its file, and delete those that exist no longer."""
+    origins = {title.partition(":")[0] for title in groups()}
+    pages = {
+        "commands.md": command_list(),
+        **{f"commands/{name}.md": command_page(name) for name in COMMANDS},
+        "profile.md": profile_page(),
+        **{f"codes-{origin.lower()}.md": codes_page(origin) for origin in origins},
+        "alerts.md": alerts_page(),
+        "documents.md": documents_page(),
+    }
+    for path in folder.rglob("*.md"):
+        if path.relative_to(folder).as_posix() not in {_INDEX, *pages}:
+            path.unlink()
+    for name, text in pages.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def command_list() -> str:
+    """Return the list of all commands, each with its line of help."""
+    rows = [(f"[`{name}`](commands/{name}.md)", _cell(summary)) for name, summary in COMMANDS.items()]
+    pages = "\n".join(f"commands/{name}" for name in COMMANDS)
+    return (
+        "# Commands and their options\n\n"
+        "An option may be written with one dash or two, and most can be set by a variable: `TPUDEPLOY_AUTO_APPROVE=1` "
+        "is `-auto-approve`.\n\n"
+        f"{_table(('command', 'what it does'), rows)}\n\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
+    )
+
+
+def command_page(name: str) -> str:
+    """Return the page of one command: its usage, its arguments and its options, from its parser."""
+    chosen = command(name)
+    parser = Parser(prog=f"tpudeploy {name}", add_help=False, allow_abbrev=False)
+    common(parser)
+    chosen.arguments(parser)
+    actions = [each for each in parser._actions if each.help != argparse.SUPPRESS]  # noqa: SLF001 - argparse lists them nowhere else
+    what = "what it does"
+    parts = [
+        f"# tpudeploy {name}",
+        _text(chosen.__doc__ or ""),
+        f"```text\n{parser.format_usage().strip()}\n```",
+        _table(("argument", what), [_argument(each) for each in actions if not each.option_strings]),
+        _table(("option", what), [_option(each) for each in actions if each.option_strings]),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def profile_page() -> str:
+    """Return every key of a profile with its values and its description, from the JSON Schema."""
+    schema = json.loads(schema_text(PROFILE))
+    parts = ["# Keys of a profile", _text(schema["description"]), "`tpudeploy schema` prints the JSON Schema."]
+    top, sections = [], []
+    for key, node in schema["properties"].items():
+        section = _section(schema, node)
+        if section is None:
+            top.append((key, node))
+        else:
+            sections.append((key, node["description"], section))
+    parts += ["## At the top", _keys(schema, top)]
+    for key, description, section in sections:
+        parts += [f"## {key}", _text(description), _keys(schema, section["properties"].items(), f"{key}.")]
+    return "\n\n".join(parts) + "\n"
+
+
+def codes_page(origin: str) -> str:
+    """Return every code of one origin with its explanation, as `tpudeploy explain` prints it."""
+    parts = [f"# {_ORIGINS[origin]}", "`tpudeploy explain CODE` prints the same."]
+    for title, pages in groups().items():
+        name, _, part = title.partition(": ")
+        if name != origin:
+            continue
+        if part:
+            parts.append(f"## {part[0].upper()}{part[1:]}")
+        for code, text in pages.items():
+            first, _, rest = text.partition("\n")
+            parts += [f"{'###' if part else '##'} {code}: {_text(first)}", f"```text\n{rest.strip()}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def alerts_page() -> str:
+    """Return every alert rule, for a deployment `gemma` of two replicas."""
+    deployment = Watched(
+        name="gemma",
+        job="gemma",
+        model="google/gemma-4-E2B-it",
+        port=8000,
+        replicas=2,
+        max_num_seqs=256,
+        ttft_seconds=2.5,
+        tells_metrics=True,
+    )
+    parts = ["# Alerts", "The rules that `tpudeploy alerts` writes, for a deployment `gemma` of two replicas."]
+    for rule in group(deployment)["rules"]:
+        notes = rule["annotations"]
+        parts += [
+            f"## {rule['alert']}",
+            f"{_text(notes['summary'])}. Severity: {rule['labels']['severity']}, after {rule['for']}.",
+            _text(notes["description"]),
+            f"```text\n{rule['expr']}\n```",
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def documents_page() -> str:
+    """Return every JSON document with its description and its keys, from the schemas."""
+    parts = [
+        "# JSON documents",
+        "What `--json` prints, and what is stored. `tpudeploy schema NAME` prints the whole JSON Schema.",
+    ]
+    for name in all_schemas():
+        schema = json.loads(schema_text(name))
+        parts += [f"## {name}", _text(str(schema.get("description", "")))]
+        properties = schema.get("properties", {})
+        rows = [(f"`{key}`", _cell(str(_described(node)))) for key, node in properties.items()]
+        parts.append(_table(("key", "what it is"), rows))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _described(node: object) -> object:
+    return node.get("description", node.get("const", "")) if isinstance(node, Mapping) else ""
+
+
+def _section(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the section that a key holds, or None where it holds a value."""
+    for each in (node, *node.get("anyOf", ())):
+        name = each.get("$ref", "").removeprefix("#/definitions/")
+        if name.endswith("Spec"):
+            section: Mapping[str, Any] = schema["definitions"][name]
+            return section
+    return None
+
+
+def _keys(schema: Mapping[str, Any], keys: Iterable[tuple[str, Mapping[str, Any]]], prefix: str = "") -> str:
+    return _table(("key", "values", "what it is"), list(_key_rows(schema, keys, prefix)))
+
+
+def _key_rows(
+    schema: Mapping[str, Any], keys: Iterable[tuple[str, Mapping[str, Any]]], prefix: str
+) -> Iterator[tuple[str, ...]]:
+    for key, node in keys:
+        section = _section(schema, node)
+        if section is not None:
+            yield from _key_rows(schema, section["properties"].items(), f"{prefix}{key}.")
+            continue
+        examples = ", ".join(f"`{json.dumps(each, ensure_ascii=False)}`" for each in node.get("examples", ()))
+        description = _text(node["description"]) + (f" Example: {examples}." if examples else "")
+        yield f"`{prefix}{key}`", ", ".join(dict.fromkeys(_values(node))), _cell(description, as_is=True)
+
+
+def _values(node: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a key takes: its words where it has a list of them, else its type."""
+    for each in (node, *node.get("anyOf", ())):
+        if "enum" in each:
+            yield from (f"`{value}`" for value in each["enum"])
+        elif "const" in each:
+            yield f"`{each['const']}`"
+        elif "items" in each:
+            yield f"list of {', '.join(dict.fromkeys(_values(each['items'])))}"
+        elif each.get("type") not in {None, "null"}:
+            yield {"object": "map", "string": "text"}.get(each["type"], each["type"])
+
+
+def _argument(action: argparse.Action) -> tuple[str, str]:
+    return f"`{action.metavar or action.dest}`", _cell((action.help or "") % vars(action))
+
+
+def _option(action: argparse.Action) -> tuple[str, str]:
+    value = "" if action.nargs == 0 else f" {action.metavar or ' or '.join(map(str, action.choices or ()))}"
+    names = ", ".join(f"`{name}{value}`" for name in action.option_strings)
+    return names.replace("|", "\\|"), _cell((action.help or "") % vars(action))
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _cell(text: str, *, as_is: bool = False) -> str:
+    return (text if as_is else _text(text)).replace("\n", " ").replace("|", "\\|")
+
+
+def _text(text: str) -> str:
+    """Return plain text as Markdown that shows it as it is; what is between backticks is code already."""
+    pieces = text.split("`")
+    plain = ("".join(f"\\{c}" if c in "*_<>[]$\\" else c for c in piece) for piece in pieces[::2])
+    code = iter(pieces[1::2])
+    return "".join(each + "".join(f"`{inner}`" for inner in [next(code, None)] if inner is not None) for each in plain)
