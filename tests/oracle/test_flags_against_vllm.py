@@ -16,6 +16,7 @@ import pytest
 from oracle.real_vllm import HERE
 from oracle.real_vllm import ask as ask_vllm
 
+import tpudeploy as td
 from tpudeploy.catalog import _vllm_flags, _vllm_values, _vllm_variables
 from tpudeploy.catalog.flags import Flag, Inexpressible, Style, ValueType, express, find, names
 
@@ -43,6 +44,7 @@ MAPPINGS: tuple[dict[str, Any], ...] = (
     {"n": 2**70, "-": "-", "a.b": "c", "80m": "80m", "": ""},
     {"bad": float("inf")},
 )
+PROFILES = Path(__file__).parents[2] / "profiles"
 SAMPLES: tuple[Any, ...] = (*TEXTS, *NUMBERS, True, False, *LISTS, *MAPPINGS)
 
 SIZES = {"16k": 16_000, "16K": 16_384, "25.6k": 25_600, " 16k ": 16_000, "auto": -1, "AUTO": -1}
@@ -247,3 +249,23 @@ def test_turbo_stable_is_the_command_it_was_published_as() -> None:
     theirs, mine = ask([tuple(published), tuple(words)])
 
     assert mine["read"] == theirs["read"] == ours
+
+
+def test_the_lines_to_paste_give_vllm_the_profile_s_arguments(tmp_path: Path) -> None:
+    """The lines of `render serve` run in a bash whose `vllm` writes down its words, as it does for setup and secrets."""
+    recorder = '#!/bin/bash\nprintf "%s\\0" "$@" >"$RECORD"\n'
+    for program, text in (("vllm", recorder), ("pip", "#!/bin/sh\n")):
+        (tmp_path / program).write_text(text, encoding="utf-8")
+        (tmp_path / program).chmod(0o755)
+    pasted = []
+    for path in sorted(PROFILES.glob("*.yaml")):
+        lines = td.Workspace.open(tmp_path).render(path, "serve").text
+        record = tmp_path / f"{path.stem}.words"
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "RECORD": str(record), "HF_TOKEN": "token"}
+        subprocess.run(["/bin/bash", "-c", lines], env=environment, check=True, timeout=30)
+        serve, _, *arguments = record.read_text(encoding="utf-8").split("\0")[:-1]
+        assert serve == "serve"
+        pasted.append(tuple(arguments))
+
+    assert len(pasted) > 5
+    assert not [answer["error"] for answer in ask(pasted) if "error" in answer]

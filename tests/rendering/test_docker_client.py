@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rendering import docker_api
-from rendering.containers import HF_TOKEN, container
+from rendering.containers import HF_TOKEN, container, deployment
 from rendering.record import NAME, SEEDED, WORD
-from tpudeploy.node import serving
+from tpudeploy.domain.deployment import SecretRef
+from tpudeploy.node import serving, shell
 
 pytestmark = pytest.mark.skipif(shutil.which("docker") is None, reason="needs a docker client; no daemon is asked")
 
@@ -86,3 +87,39 @@ def test_what_is_not_written_is_not_asked_for(engine: docker_api.Engine, bare: d
     assert created.body["HostConfig"]["ShmSize"] == bare["HostConfig"]["ShmSize"]
     assert created.body["HostConfig"]["Binds"] == bare["HostConfig"]["Binds"]
     assert created.body["Env"] == bare["Env"]
+
+
+@pytest.mark.parametrize("refuses", [False, True], ids=["fetched", "refused"])
+def test_the_pasted_lines_fetch_the_secrets_and_create_the_container_of_the_profile(
+    engine: docker_api.Engine, tmp_path: Path, *, refuses: bool
+) -> None:
+    key = SecretRef(variable="VLLM_API_KEY", secret="projects/p-1/secrets/vllm-key/versions/3")
+    bent = container(serve=("vllm", "serve", "m", "--x", "it's; $(id) !"), setup=("true",), secrets=(HF_TOKEN, key))
+    words = serving.docker_run(bent)
+    expected = ask(engine, *words, HF_TOKEN="latest of hf-token", VLLM_API_KEY="3 of vllm-key in p-1")
+    gcloud = tmp_path / "gcloud"
+    gcloud.write_text(_GCLOUD if not refuses else "#!/bin/sh\nexit 1\n")
+    gcloud.chmod(0o755)
+    folder = str(engine.socket.parent)
+    environment = {"DOCKER_HOST": f"unix://{engine.socket}", "DOCKER_CONFIG": folder, "HOME": folder}
+    docker = Path(shutil.which("docker") or "docker").parent
+    process = subprocess.run(
+        ["/bin/bash", "-c", shell.docker_shell(deployment(bent))],
+        env={**environment, "PATH": f"{tmp_path}:{docker}:/usr/bin:/bin"},
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+
+    if refuses:
+        assert process.returncode != 0
+        assert not engine.created
+    else:
+        assert process.returncode == 0, process.stderr
+        assert engine.created.pop().body == expected.body
+
+
+_GCLOUD = """#!/bin/bash
+[[ $* =~ ^secrets\\ versions\\ access\\ ([^ ]+)\\ --secret=([^ ]+)(\\ --project=([^ ]+))?$ ]] || exit 2
+echo "${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}${BASH_REMATCH[4]:+ in ${BASH_REMATCH[4]}}"
+"""

