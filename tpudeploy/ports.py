@@ -27,7 +27,7 @@ from tpudeploy.domain.orphans import Listing
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.pins import Name, Pins
 from tpudeploy.domain.project_facts import ProjectFacts
-from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
+from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, ServerLoad, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import PARALLELISM
 from tpudeploy.domain.verify import EngineReport
@@ -226,8 +226,8 @@ class Probe(Protocol):
 
     def health(self, deployment: Deployment, slice_: Slice, report: BootReport | None) -> Health: ...
 
-    def running(self, deployment: Deployment, slice_: Slice) -> int | None:
-        """Return the number of running and queued requests, or None if it is unknown."""
+    def load(self, deployment: Deployment, slice_: Slice) -> ServerLoad:
+        """Return the load of the server by its metrics, without what it does not report."""
         ...
 
 

@@ -24,7 +24,7 @@ from tpudeploy.domain.deployment import (
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
+from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, ServerLoad, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile.attempt_status import DecisionContext
@@ -150,12 +150,14 @@ def slice_of(one: Attempt, phase: Phase = Phase.UP, **fields: Any) -> Slice:
     return Slice(name=one.name, zone=one.zone, phase=phase, **values)
 
 
-def context(*slices: Slice, **fields: Any) -> DecisionContext:
-    """Return an observation of these slices."""
+def context(*slices: Slice, running: Mapping[str, int] | None = None, **fields: Any) -> DecisionContext:
+    """Return an observation of these slices. `running` are the requests of a server, by its slice."""
+    loads = {name: ServerLoad(running=count, waiting=0) for name, count in (running or {}).items()}
     names = {field.name for field in dataclasses.fields(Observed)}
     observed = Observed(
         at=NOW,
         slices={each.name: each for each in slices},
+        loads=loads,
         **{name: value for name, value in fields.items() if name in names},
     )
     others = {name: value for name, value in fields.items() if name not in names}

@@ -8,15 +8,51 @@ import pytest
 from command_line import PROFILE, CommandLine, Open
 from strict_schema import strict
 
+from tpudeploy.domain.slices import ServerLoad
+from tpudeploy.views.status import load
+
 TWO = PROFILE + "replicas: 2\n"
+LOAD = {"num_requests_running": 12, "num_requests_waiting": 3, "kv_cache_usage_perc": 0.41}
 SWEEP = ("-concurrency", "1", "-context", "8", "-output", "1", "-window", "50ms")
 
 
 @pytest.fixture
 def at(cli: Open) -> CommandLine:
-    at: CommandLine = cli(boot={"boot_seconds": 5})
+    at: CommandLine = cli(boot={"boot_seconds": 5, "load": LOAD})
     assert at.run("apply", "-auto-approve", at.write(TWO)).code == 0
     return at
+
+
+def test_status_shows_the_load_of_each_replica(at: CommandLine) -> None:
+    result = at.run("status", "gemma.yaml")
+    assert result.words.count("load 12 running, 3 waiting, KV cache 41%") == 2
+    tree = json.loads(at.run("status", "gemma.yaml", "-json").out)
+    strict(at, "status").validate(tree)
+    loads = [replica["load"] for replica in tree["deployments"][0]["replicas"]]
+    assert loads == [{"running": 12, "waiting": 3, "kv_cache_used": 0.41}] * 2
+    without_profile = json.loads(at.run("status", "-json").out)
+    assert [replica["load"] for replica in without_profile["deployments"][0]["replicas"]] == [None, None]
+
+
+def test_a_load_that_cannot_be_read_is_unknown_and_a_single_replica_is_not_asked(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 5, "load": LOAD})
+    silent = PROFILE.replace("max_model_len: 16384", "args: {disable_log_stats: true}")
+    assert at.run("apply", "-auto-approve", at.write(silent)).code == 0
+    assert "load" not in at.run("status", "gemma.yaml").words
+    assert at.run("apply", "-auto-approve", at.write(silent + "replicas: 2\n")).code == 0
+    assert at.run("status", "gemma.yaml").words.count("load unknown: its metrics cannot be read") == 2
+
+
+@pytest.mark.parametrize(
+    ("measured", "text"),
+    [
+        (ServerLoad(running=0, waiting=0, kv_cache_used=0.0), "0 running, 0 waiting, KV cache 0%"),
+        (ServerLoad(running=1200, waiting=None, kv_cache_used=0.996), "1,200 running, unknown waiting, KV cache 100%"),
+        (ServerLoad(running=1, waiting=2), "1 running, 2 waiting, KV cache unknown"),
+    ],
+)
+def test_a_load_in_words(measured: ServerLoad, text: str) -> None:
+    assert load(measured) == text
 
 
 def test_the_endpoint_file_lists_the_replicas_that_take_requests(at: CommandLine) -> None:

@@ -10,7 +10,7 @@ from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment, Via
-from tpudeploy.domain.slices import BootPhase, BootReport, Health, Slice
+from tpudeploy.domain.slices import BootPhase, BootReport, Health, ServerLoad, Slice
 from tpudeploy.domain.verify import EngineReport
 from tpudeploy.ports import Clock
 
@@ -48,16 +48,16 @@ class HttpProbe:
             failures.append(f"{route}: {health.detail}")
         return Health(serving=False, detail="; ".join(failures) or "the slice has no address")
 
-    def running(self, deployment: Deployment, slice_: Slice) -> int | None:
-        """Return the requests in the server's metrics, read by the first route that answers."""
+    def load(self, deployment: Deployment, slice_: Slice) -> ServerLoad:
+        """Return the load in the server's metrics, read by the first route that answers."""
         for route in ROUTES[deployment.health.via]:
             if route is Via.NODE or (route is Via.IAP and not self._may_use_tunnel(deployment, None)):
                 continue
             with open_route(route, deployment, slice_) as url:
-                requests = None if url is None else vllm_facts.running(VllmClient(url, timeout=self._timeout))
-            if requests is not None:
-                return requests
-        return None
+                load = None if url is None else vllm_facts.load(VllmClient(url, timeout=self._timeout))
+            if load is not None:
+                return load
+        return ServerLoad()
 
     def _may_use_tunnel(self, deployment: Deployment, report: BootReport | None) -> bool:
         """Return whether to open a tunnel. It takes seconds, so the profile or a report must justify it."""

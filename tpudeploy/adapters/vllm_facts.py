@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain.load import Lookups
+from tpudeploy.domain.slices import ServerLoad
 from tpudeploy.domain.verify import EngineReport
 
 T = TypeVar("T")
@@ -26,7 +27,8 @@ _RESIDENT = "process_resident_memory_bytes"
 # vLLM 0.32, v1/metrics/loggers.py: in tokens.
 _LOOKED_UP, _HITS = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
 _TOKENS = "kv_cache_size_tokens"
-_REQUESTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
+_RUNNING, _WAITING = "vllm:num_requests_running", "vllm:num_requests_waiting"
+_KV_CACHE = "vllm:kv_cache_usage_perc"  # 0 to 1, despite its name
 
 
 def facts(client: VllmClient) -> EngineReport:
@@ -89,34 +91,40 @@ def vocabulary(client: VllmClient, model: str, sizes: Iterable[int]) -> int | No
     return None
 
 
-def running(client: VllmClient) -> int | None:
-    """The requests that it works at or has waiting, of all ranks; None where it does not tell."""
+def load(client: VllmClient) -> ServerLoad | None:
+    """Return the load of all ranks, from /metrics, or None without such metrics."""
     text = _try_read(client.metrics, "metrics", {})
-    counts = {} if text is None else _sums(text, *_REQUESTS)
-    return int(sum(counts.values())) if counts else None
+    samples = {} if text is None else _samples(text, _RUNNING, _WAITING, _KV_CACHE)
+    if not samples:
+        return None
+    return ServerLoad(
+        running=int(sum(samples[_RUNNING])) if _RUNNING in samples else None,
+        waiting=int(sum(samples[_WAITING])) if _WAITING in samples else None,
+        kv_cache_used=max(samples.get(_KV_CACHE, ()), default=None),
+    )
 
 
 def lookups(client: VllmClient) -> Lookups | None:
     """Return the look-ups of the prefix cache over all ranks, from /metrics, or None without such metrics."""
     text = _try_read(client.metrics, "metrics", {})
-    totals = {} if text is None else _sums(text, _LOOKED_UP, _HITS)
-    if _LOOKED_UP not in totals:
+    samples = {} if text is None else _samples(text, _LOOKED_UP, _HITS)
+    if _LOOKED_UP not in samples:
         return None
-    return Lookups(asked=totals[_LOOKED_UP], had=totals.get(_HITS, 0.0))
+    return Lookups(asked=sum(samples[_LOOKED_UP]), had=sum(samples.get(_HITS, ())))
 
 
-def _sums(text: str, *names: str) -> Mapping[str, float]:
-    """Return the sums of these samples over all their labels.
+def _samples(text: str, *names: str) -> Mapping[str, list[float]]:
+    """Return the values of these samples, one for each set of labels.
 
     /metrics is scanned line by line, because it is 50 KB and read at each cell.
     """
-    sums: dict[str, float] = {}
+    values: dict[str, list[float]] = {}
     for line in text.splitlines():
         name = line.partition("{")[0]
         if name in names:
             with suppress(ValueError):
-                sums[name] = sums.get(name, 0.0) + float(line.rpartition("} ")[2].split()[0])
-    return sums
+                values.setdefault(name, []).append(float(line.rpartition("} ")[2].split()[0]))
+    return values
 
 
 def _cache_configs(text: str) -> Iterator[Mapping[str, str]]:

@@ -214,11 +214,30 @@ class Health:
 
 
 @frozen
+class ServerLoad:
+    """The requests of one server, over all its engines, by its own metrics. None: it does not report that.
+
+    `kv_cache_used` (0 to 1) is that of the fullest engine: a request waits for the engine that it was given to, even if
+    another one has room.
+    """
+
+    running: int | None = None
+    waiting: int | None = None
+    kv_cache_used: float | None = None
+
+    @property
+    def requests(self) -> int | None:
+        """Return the requests that it works on or has queued."""
+        counts = [count for count in (self.running, self.waiting) if count is not None]
+        return sum(counts) if counts else None
+
+
+@frozen
 class Observed:
     """One observation: every slice that a state tracks, and the probes of the serving ones. Absent means 404.
 
-    `unseen` are the slices that could not be observed, with the reason. `running` are the requests that a draining
-    slice still works on or has queued, if it reports them.
+    `unseen` are the slices that could not be observed, with the reason. `loads` are those of the servers that were
+    asked for it; a draining one always is.
     """
 
     at: float
@@ -226,4 +245,9 @@ class Observed:
     reports: Mapping[str, BootReport] = field(default_factory=dict)
     health: Mapping[str, Health] = field(default_factory=dict)
     unseen: Mapping[str, str] = field(default_factory=dict)
-    running: Mapping[str, int] = field(default_factory=dict)
+    loads: Mapping[str, ServerLoad] = field(default_factory=dict)
+
+    def requests(self, name: str) -> int | None:
+        """Return the requests that a slice still works on or has queued, or None if it does not report them."""
+        load = self.loads.get(name)
+        return None if load is None else load.requests

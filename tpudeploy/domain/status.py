@@ -6,6 +6,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
+from tpudeploy.domain.slices import ServerLoad
 
 _ON_THEIR_WAY = {"hidden", "refused", "waiting", "leaving", "draining", "up, not serving"}
 
@@ -31,7 +32,8 @@ class ReplicaStatus:
     `detail` is the result of a probe. `undo` is why the node returns, or returned, to the previous server, or "".
     `serving` is None if nothing was probed. Ages are in seconds; `usd_per_hour` is the list price of what is billed.
     For a pending request: it `lapses_in` seconds and costs `usd_per_hour_granted` if granted, at most `usd_most` until
-    Google ends its run (None without an end).
+    Google ends its run (None without an end). `load` is what the server reports of its requests; None if it was not
+    asked, as where the deployment has one replica.
     """
 
     address: str
@@ -55,6 +57,7 @@ class ReplicaStatus:
     usd_per_hour_granted: float | None = None
     usd_most: float | None = None
     backend: str = Backend.QUEUED_RESOURCE
+    load: ServerLoad | None = None
 
     @property
     def is_on_its_way(self) -> bool:

@@ -14,7 +14,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Slice, SliceRef
+from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, ServerLoad, Slice, SliceRef
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import retry_on_fault
@@ -87,12 +87,15 @@ def observe(world: World, state: State, deployment: Deployment | None = None, *,
     return replace(_observations(world, [subject], [slices], probe_again=True)[0], unseen=unseen)
 
 
-def observe_all(world: World, subjects: Sequence[Subject], *, probe_again: bool = True) -> tuple[Observed, ...]:
+def observe_all(
+    world: World, subjects: Sequence[Subject], *, probe_again: bool = True, loads: bool = False
+) -> tuple[Observed, ...]:
     """Observe many deployments at one moment. Raise `errors.Fault` or `errors.Denied`.
 
     Without `probe_again`, an endpoint that has served before is not probed. Neither is the report of its machine read,
     which could be news only if it was booted with other metadata than the state tracks. Whether it still answers is
-    the concern of `status`, which probes again.
+    the concern of `status`, which probes again. With `loads`, each server of several that answers is also asked for its
+    load.
     """
     refs_by_project: dict[str, list[SliceRef]] = {}
     for subject in subjects:
@@ -105,11 +108,11 @@ def observe_all(world: World, subjects: Sequence[Subject], *, probe_again: bool 
     for subject in subjects:
         keys = {a.name: (a.project, a.zone, a.name) for a in subject.state.attempts}
         slices_of_each.append({name: slices[key] for name, key in keys.items() if key in slices})
-    return _observations(world, subjects, slices_of_each, probe_again=probe_again)
+    return _observations(world, subjects, slices_of_each, probe_again=probe_again, loads=loads)
 
 
 def observe_all_or_each(
-    world: World, subjects: Sequence[Subject], *, probe_again: bool = True
+    world: World, subjects: Sequence[Subject], *, probe_again: bool = True, loads: bool = False
 ) -> tuple[Observed | errors.CloudError, ...]:
     """Observe all deployments at once. If that fails, observe each by itself, and return why one cannot be observed.
 
@@ -120,12 +123,12 @@ def observe_all_or_each(
         return ()
     name = subjects[0].state.deployment if len(subjects) == 1 else f"{len(subjects)} deployments"
     try:
-        return retry_on_fault(world, name, lambda: observe_all(world, subjects, probe_again=probe_again))
+        return retry_on_fault(world, name, lambda: observe_all(world, subjects, probe_again=probe_again, loads=loads))
     except errors.CloudError:
         # A second observation of the only deployment would fail in the same way.
         if len(subjects) == 1:
             raise
-        observed = _observe_each(world, subjects, probe_again=probe_again)
+        observed = _observe_each(world, subjects, probe_again=probe_again, loads=loads)
         # The failure of all is one failure: the caller reports it once, and not for each deployment.
         if all(isinstance(each, errors.CloudError) for each in observed):
             raise
@@ -133,7 +136,7 @@ def observe_all_or_each(
 
 
 def _observe_each(
-    world: World, subjects: Sequence[Subject], *, probe_again: bool
+    world: World, subjects: Sequence[Subject], *, probe_again: bool, loads: bool
 ) -> tuple[Observed | errors.CloudError, ...]:
     """Observe each deployment by itself, once, and return why one cannot be observed.
 
@@ -148,7 +151,7 @@ def _observe_each(
         if len(earlier_faults) > 1:
             return earlier_faults[0]
         try:
-            return observe_all(world, [subjects[number]], probe_again=probe_again)[0]
+            return observe_all(world, [subjects[number]], probe_again=probe_again, loads=loads)[0]
         except errors.Fault as fault:
             faults.setdefault(zones[number], []).append(fault)
             return fault
@@ -159,9 +162,14 @@ def _observe_each(
 
 
 def _observations(
-    world: World, subjects: Sequence[Subject], slices_of_each: Sequence[Mapping[str, Slice]], *, probe_again: bool
+    world: World,
+    subjects: Sequence[Subject],
+    slices_of_each: Sequence[Mapping[str, Slice]],
+    *,
+    probe_again: bool,
+    loads: bool = False,
 ) -> tuple[Observed, ...]:
-    """Read the reports of the machines that are up, and probe their endpoints."""
+    """Read the reports of the machines that are up, probe their endpoints, and ask those for their load."""
     machines: list[_Machine] = []
     for number, (subject, slices) in enumerate(zip(subjects, slices_of_each, strict=True)):
         for attempt in subject.state.attempts:
@@ -172,7 +180,7 @@ def _observations(
     reports = _by_subject(unread, together(world.threads, lambda each: world.cloud.report(each.attempt.ref), unread))
     unproven = machines if probe_again else [machine for machine in machines if not machine.attempt.is_announced]
     health = _probe_endpoints(world, unproven, reports)
-    running = _running_requests(world, machines) if probe_again else {}
+    loads_by_subject = _server_loads(world, machines, health, asks_all=loads) if probe_again else {}
     now = world.clock.now()
     return tuple(
         Observed(
@@ -180,7 +188,7 @@ def _observations(
             slices=slices,
             reports=reports.get(number, {}),
             health=health.get(number, {}),
-            running=running.get(number, {}),
+            loads=loads_by_subject.get(number, {}),
         )
         for number, slices in enumerate(slices_of_each)
     )
@@ -216,15 +224,24 @@ def _probe_endpoints(
     return _by_subject(candidates, together(world.threads, probe, candidates))
 
 
-def _running_requests(world: World, machines: Iterable[_Machine]) -> Mapping[int, Mapping[str, int]]:
-    """Return the number of requests that each draining server still works on, if it reports one."""
-    counts: dict[int, dict[str, int]] = {}
-    for machine in machines:
-        if machine.deployment is not None and machine.attempt.draining_at is not None:
-            count = world.probe.running(machine.deployment, machine.slice)
-            if count is not None:
-                counts.setdefault(machine.subject, {})[machine.attempt.name] = count
-    return counts
+def _server_loads(
+    world: World, machines: Iterable[_Machine], health: Mapping[int, Mapping[str, Health]], *, asks_all: bool
+) -> Mapping[int, Mapping[str, ServerLoad]]:
+    """Return the load of each draining server, and with `asks_all` that of each one of several that answers here."""
+
+    def is_asked(machine: _Machine) -> bool:
+        if machine.attempt.draining_at is not None:
+            return True
+        answer = health.get(machine.subject, {}).get(machine.attempt.name)
+        # A server that did not answer its probe would only cost the time of another timeout.
+        is_reachable = answer is not None and answer.serving and not answer.node_only
+        return asks_all and is_reachable and machine.deployment is not None and machine.deployment.replicas > 1
+
+    def load(machine: _Machine) -> ServerLoad | None:
+        return None if machine.deployment is None else world.probe.load(machine.deployment, machine.slice)
+
+    asked = [each for each in machines if each.deployment is not None and is_asked(each)]
+    return _by_subject(asked, together(world.threads, load, asked))
 
 
 def _slices_zone_by_zone(

@@ -39,7 +39,7 @@ def statuses(world: World, deployments: Mapping[str, Deployment | None]) -> tupl
         raise next(iter(failures.values()))
     subjects = {name: Subject(state=s, deployment=deployments[name]) for name, s in states.items() if s is not None}
     observations: dict[str, Observed] = {}
-    for name, observed in zip(subjects, observe_all_or_each(world, list(subjects.values())), strict=True):
+    for name, observed in zip(subjects, observe_all_or_each(world, list(subjects.values()), loads=True), strict=True):
         if isinstance(observed, CloudError):
             failures[name] = observed
         else:
@@ -151,6 +151,7 @@ def _replica_status(
         status = replace(status, serving=health.serving, detail=health.detail, url=health.url)
         if status.state == "up":
             status = replace(status, state="serving" if health.serving else "up, not serving")
+    status = replace(status, load=observed.loads.get(attempt.name))
     return status
 
 

@@ -63,7 +63,7 @@ def drain_seconds_left(attempt: Attempt, context: DecisionContext) -> float:
 
 def _is_idle(attempt: Attempt, context: DecisionContext) -> bool:
     """Return whether a slice certainly works on no request."""
-    running, health = context.observed.running.get(attempt.name), context.observed.health.get(attempt.name)
+    running, health = context.observed.requests(attempt.name), context.observed.health.get(attempt.name)
     if running is not None:
         return running == 0
     # Its metrics cannot be read, for example because only its machine reaches them. A server that answers may be busy.

@@ -333,7 +333,7 @@ def _retire(replica: _Replica, replaced: Iterable[Classification]) -> Iterator[S
             # Clients read the endpoint that is published now. Those that have the previous one may use it for a while.
             yield Drain(replica=replica.index, name=attempt.name)
         elif attempt.draining_at is None or drain_seconds_left(attempt, replica.context) <= 0:
-            running = replica.context.observed.running.get(attempt.name)
+            running = replica.context.observed.requests(attempt.name)
             unfinished = f"; {running} requests exceeded the drain limit" if running else ""
             yield _release(replica.record, each, f"its replacement serves{unfinished}")
 
@@ -615,7 +615,7 @@ def _release_drained(
     if detour is not None:
         yield detour
         return
-    running = context.observed.running.get(classification.attempt.name)
+    running = context.observed.requests(classification.attempt.name)
     unfinished = f"; {running} requests exceeded the drain limit" if running else ""
     yield _release(record, classification, f"{reason}{unfinished}")
 
@@ -630,7 +630,7 @@ def _wait_for(record: Record, classification: Classification, context: DecisionC
         return Wait(replica=record.index, why=classification.reason, seconds=max(0.0, seconds))
     if classification.status is AttemptStatus.UP and attempt.draining_at is not None:
         # Clients were sent elsewhere, and this slice serves the requests that it still has.
-        running = context.observed.running.get(attempt.name)
+        running = context.observed.requests(attempt.name)
         why = f"for clients that may still use {attempt.name}"
         if running:
             why = f"for {running} requests that {attempt.name} still runs"

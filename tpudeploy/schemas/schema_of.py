@@ -133,7 +133,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Orphans: frozenset({"not_searched"}),
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend"}),
-    ReplicaStatus: frozenset({"backend"}),
+    ReplicaStatus: frozenset({"backend", "load"}),
     Zones: frozenset({"readings_by_api"}),
 }
 

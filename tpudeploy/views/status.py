@@ -9,6 +9,7 @@ from tpudeploy.boot_log.stage import COMPILING, PER_CENT, WARM_UP, WEIGHTS
 from tpudeploy.domain.deployment import describe_place
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.report import Report, Result, Summary
+from tpudeploy.domain.slices import ServerLoad
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, Stage
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
@@ -82,6 +83,8 @@ def facts(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
         yield "reach", replica.detail
     if replica.url:
         yield "endpoint", replica.url
+    if replica.load is not None:
+        yield "load", load(replica.load)
     if replica.age is not None:
         yield "age", words.duration(replica.age)
     if replica.ends_in is not None:
@@ -113,6 +116,15 @@ def _price(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
         yield "price", f"nothing yet; if granted, {words.hourly(replica.usd_per_hour_granted)} at list price{most}"
     if replica.usd_per_hour is not None:
         yield "price", f"{words.hourly(replica.usd_per_hour)} at list price"
+
+
+def load(load: ServerLoad) -> str:
+    """Return the load of a server as text: `12 running, 3 waiting, KV cache 41 %`, or `unknown`."""
+    if load == ServerLoad():
+        return "unknown: its metrics cannot be read"
+    running, waiting = ("unknown" if count is None else f"{count:,}" for count in (load.running, load.waiting))
+    used = "unknown" if load.kv_cache_used is None else f"{load.kv_cache_used:.0%}"
+    return f"{running} running, {waiting} waiting, KV cache {used}"
 
 
 def state_text(replica: ReplicaStatus) -> str:
