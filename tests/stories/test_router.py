@@ -22,7 +22,9 @@ URL = "http://10.0.0.1:8080"
 @pytest.fixture
 def at(cli: Open) -> CommandLine:
     at: CommandLine = cli(boot={"boot_seconds": 5})
-    result = at.run("apply", "-auto-approve", at.write(TWO + ROUTER))
+    planned = at.run("plan", at.write(TWO + ROUTER))
+    assert f"Router: haproxy at {URL}, 2 replicas behind it (new)." in planned.out
+    result = at.run("apply", "-auto-approve", "gemma.yaml")
     assert result.code == 0, result.all
     assert f'gemma endpoint = "{URL}"' in result.out
     return at
@@ -67,6 +69,14 @@ def test_a_changed_router_is_a_change_that_the_plan_shows_and_touches_no_server(
     planned = at.run("plan", "gemma.yaml")
     assert "router.port" in planned.out
     assert "Plan: 0 to add, 2 to change, 0 to destroy." in planned.out
+    line = 'Router: haproxy at http://10.0.0.1:8081, 2 replicas behind it (port 8080 -> 8081, policy null -> "roundrobin").'
+    assert line in planned.out
+    more = at.run("plan", "gemma.yaml", "-set", "replicas=3", "-set", "router.port=8080", "-set", "router.policy=null")
+    assert "Router: haproxy at http://10.0.0.1:8080, 3 replicas behind it.\n" in more.out
+    tree = json.loads(at.run("plan", "gemma.yaml", "-json").out)
+    strict(at, "plan").validate(tree)
+    ports = [tree["goals"][0]["router"][side]["port"] for side in ("before", "after")]
+    assert ports == [8080, 8081]
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     after = document(at)
     assert (after["url"], after["router"]["policy"]) == ("http://10.0.0.1:8081", "roundrobin")
@@ -74,6 +84,7 @@ def test_a_changed_router_is_a_change_that_the_plan_shows_and_touches_no_server(
     assert after["replicas"] == before["replicas"]
 
     at.write(TWO)
+    assert "8081, removed; clients use a replica's address." in at.run("plan", "gemma.yaml").out
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     without = document(at)
     assert "router" not in without
@@ -82,6 +93,8 @@ def test_a_changed_router_is_a_change_that_the_plan_shows_and_touches_no_server(
 
 
 def test_destroy_withdraws_the_router_with_its_replicas(at: CommandLine) -> None:
+    planned = at.run("plan", "-destroy", "gemma.yaml")
+    assert "Router: haproxy at http://10.0.0.1:8080, deleted with its replicas." in planned.out
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     assert not (at.folder / "endpoints" / "gemma.json").exists()
 

@@ -198,6 +198,18 @@ class Precondition:
 
 
 @frozen
+class RouterPlan:
+    """The router of a deployment before and after a plan, by its keys in the profile; None without one.
+
+    `replicas` is the number of replicas that it sends requests to after the plan.
+    """
+
+    before: Mapping[str, Json] | None
+    after: Mapping[str, Json] | None
+    replicas: int
+
+
+@frozen
 class Goal:
     """One deployment's part of a plan. `deployment` is None if it is to be removed.
 
@@ -241,6 +253,18 @@ class Goal:
         indexes = () if self.deployment is None else range(self.deployment.replicas)
         return tuple(index for index in indexes if self.covers(index))
 
+    @property
+    def router(self) -> RouterPlan | None:
+        """The router that it has or loses, or None."""
+        before = next(filter(None, (_router_keys(change.before) for change in self.changes)), None)
+        after = None if self.deployment is None else _router_keys(self.deployment.attributes) or None
+        # Where only a part of the replicas is deleted, the router stays in front of the others.
+        if (before is None and after is None) or (self.deployment is None and self.targets is not None):
+            return None
+        return RouterPlan(
+            before=before, after=after, replicas=0 if self.deployment is None else self.deployment.replicas
+        )
+
     def covers(self, replica: int) -> bool:
         """Return whether the plan covers this replica. Other replicas are left as they are."""
         return self.targets is None or replica in self.targets
@@ -260,7 +284,13 @@ class Goal:
             "changes": [change.to_dict() for change in self.changes],
             "drift": [drift.to_dict() for drift in self.drift],
             "size": None if self.deployment is None else self.deployment.budget.to_dict(),
+            "router": None if self.router is None else to_json(self.router),
         }
+
+
+def _router_keys(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return the keys of `router`, without those that are not set."""
+    return {path.removeprefix("router."): v for path, v in attributes.items() if path.startswith("router.")}
 
 
 @frozen

@@ -30,6 +30,7 @@ _ADDED_LATER = frozenset(
         "pipeline_parallel_size",
         "places",
         "replicas_serving",
+        "router",
         "slices_at_once",
         "seconds_at_once",
         "usd_per_hour_at_once",

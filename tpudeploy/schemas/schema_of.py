@@ -14,7 +14,7 @@ from tpudeploy.domain.availability import Pair, Zones
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.orphans import Orphan, Orphans
-from tpudeploy.domain.plan import Change, Drift, Goal, Plan
+from tpudeploy.domain.plan import Change, Drift, Goal, Plan, RouterPlan
 from tpudeploy.domain.report import Report, Summary
 from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.status import ReplicaStatus
@@ -100,7 +100,10 @@ def _result(kind: str, *drops: str, **adds: Any) -> As:
 PRINTED_AS: Mapping[type, As] = {
     Change: As(adds={"address": TEXT}, drops=frozenset({"before", "after"})),
     Drift: As(adds={"address": TEXT}, drops=frozenset({"before"})),
-    Goal: As(adds={"size": _SIZE}, drops=frozenset({"deployment", "seen", "begun", "approval", "errors"})),
+    Goal: As(
+        adds={"size": _SIZE, "router": RouterPlan | None},
+        drops=frozenset({"deployment", "seen", "begun", "approval", "errors"}),
+    ),
     Plan: _result(
         "plan",
         *("made_at", "backend", "source"),
@@ -130,6 +133,7 @@ PRINTED_AS: Mapping[type, As] = {
 # (tpudeploy/results.py) names its own.
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Change: frozenset({"places", "replicas_serving", "drain_seconds_most"}),
+    Goal: frozenset({"router"}),
     Orphans: frozenset({"not_searched"}),
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend"}),

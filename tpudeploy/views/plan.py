@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import errors_in
-from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Mode, Plan, Reason
+from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Mode, Plan, Reason, RouterPlan
 from tpudeploy.pins.pins import FOLLOWS
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
@@ -44,7 +45,8 @@ def plan(plan: Plan, paint: Paint) -> str:
     addresses = {c.address for c in changes}
     drifts = [d for d in plan.drift if d.address in addresses]
     note = [drift.section(drifts, paint), ""] if drifts else []
-    return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(changes))])
+    routers = filter(None, (_router(goal, is_named=len(plan.goals) > 1) for goal in plan.goals))
+    return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(changes)), *routers])
 
 
 def _no_changes(plan: Plan) -> str:
@@ -71,6 +73,35 @@ def summary(changes: Iterable[Change]) -> str:
     restarts = actions.count(Action.RESTART)
     restarts_text = f", {restarts} to restart" if restarts else ""
     return f"Plan: {additions} to add, {actions.count(Action.UPDATE)} to change{restarts_text}, {removals} to destroy."
+
+
+def _router(goal: Goal, *, is_named: bool) -> str:
+    """Return the line about the router of a deployment that changes, and about what changes of it; "" without one."""
+    router = goal.router
+    if router is None or goal.errors or all(change.action is Action.NO_OP for change in goal.changes):
+        return ""
+    label = f"Router of {goal.name}" if is_named else "Router"
+    before, after = router.before, router.after
+    if after is None:
+        last = "deleted with its replicas" if goal.deployment is None else "removed; clients use a replica's address"
+        return f"{label}: {_router_place(before or {})}, {last}."
+    return (
+        f"{label}: {_router_place(after)}, {words.plural(router.replicas, 'replica')} behind it{_difference(router)}."
+    )
+
+
+def _router_place(keys: Mapping[str, Json]) -> str:
+    return f"{keys['kind']} at http://{keys['address']}:{keys['port']}"
+
+
+def _difference(router: RouterPlan) -> str:
+    """Return what changes of the router, in parentheses."""
+    before, after = router.before or {}, router.after or {}
+    if not before:
+        return " (new)"
+    keys = [key for key in dict.fromkeys((*before, *after)) if before.get(key) != after.get(key)]
+    texts = [f"{key} {words.value(before.get(key))} -> {words.value(after.get(key))}" for key in keys]
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def symbol(change: Change) -> str:
