@@ -15,7 +15,10 @@ QUIET = "0x60"
 
 @frozen
 class Case:
-    """`samples` is metric (with labels of its own) → samples of the server `a`; `fires` minute → exactly what fires."""
+    """`samples` is metric (with labels of its own) → samples; `fires` minute → exactly what fires.
+
+    A metric is that of the first server, or `metric@1` that of the second one.
+    """
 
     about: str
     samples: Mapping[str, str]
@@ -37,7 +40,8 @@ def _series(name: str) -> str:
     metric, _, own = name.partition("|")
     if metric == "up":
         return f'up{{job="gemma",instance="{own}"}}'
-    labels = f'job="gemma",instance="0",engine="0",model_name="{MODEL}"'
+    metric, _, server = metric.partition("@")
+    labels = f'job="gemma",instance="{server or 0}",engine="0",model_name="{MODEL}"'
     return f"vllm:{metric}{{{labels}{',' if own else ''}{own}}}"
 
 
@@ -168,6 +172,50 @@ CASES = (
         about="every place of the batch is taken",
         samples={"num_requests_running": "4x60", "generation_tokens_total": "0+100x60"},
         fires={4: set(), 6: {"VllmBatchFull"}},
+    ),
+    Case(
+        about="one of two servers runs all that it can, and the other one has room",
+        samples={
+            "num_requests_running": "4x60",
+            "num_requests_running@1": "3x60",
+            "generation_tokens_total": "0+100x60",
+            "generation_tokens_total@1": "0+100x60",
+        },
+        fires={6: set(), 10: set()},
+    ),
+    Case(
+        about="both servers are full: one alert of each kind for both",
+        samples={
+            "num_requests_running": "4x60",
+            "num_requests_running@1": "4x60",
+            "generation_tokens_total": "0+100x60",
+            "generation_tokens_total@1": "0+100x60",
+            "num_requests_waiting": "1x60",
+            "num_requests_waiting@1": "2x60",
+            "kv_cache_usage_perc": "0.9x60",
+            "kv_cache_usage_perc@1": "0.95x60",
+        },
+        fires={6: {"VllmBatchFull", "VllmQueueSaturated", "VllmKvCacheNearlyFull"}},
+    ),
+    Case(
+        about="one of two servers hangs, and the other one generates",
+        samples={
+            "num_requests_running": "2x60",
+            "num_requests_running@1": "2x60",
+            "generation_tokens_total": "0+100x8 800x52",
+            "generation_tokens_total@1": "0+100x60",
+        },
+        fires={2: set(), 5: {"VllmNoProgress"}},
+    ),
+    Case(
+        about="the cache of one server is full, and requests wait at the other one",
+        samples={
+            "kv_cache_usage_perc": "0.99x60",
+            "kv_cache_usage_perc@1": "0.1x60",
+            'num_requests_waiting_by_reason|reason="capacity"': QUIET,
+            'num_requests_waiting_by_reason@1|reason="capacity"': "3x60",
+        },
+        fires={10: {"VllmKvCacheNearlyFull"}},
     ),
     Case(
         about="requests are preempted for minutes",

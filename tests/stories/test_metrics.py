@@ -12,7 +12,7 @@ from goldens import assert_golden
 from sizing.profiles import budget
 
 from tpudeploy.adapters.vllm_metrics import figures
-from tpudeploy.domain.metrics import Figures, Grade, Histogram, Reading, Spent
+from tpudeploy.domain.metrics import Figures, Grade, Histogram, Reading, Spent, combined
 from tpudeploy.metrics.readings import readings
 
 BUSY = {
@@ -116,10 +116,20 @@ def test_the_screen_reads_well() -> None:
 def test_every_replica_is_asked_and_a_name_is_enough_for_what_is_published(cli: Open) -> None:
     at: CommandLine = cli(nodes="real", boot={"boot_seconds": 60})
     assert at.run("apply", "-auto-approve", at.write(PROFILE + "replicas: 2\n")).code == 0
-    replicas = json.loads(at.run("metrics", "gemma.yaml", "-json").out)["replicas"]
+    tree = json.loads(at.run("metrics", "gemma.yaml", "-json").out)
+    replicas = tree["replicas"]
     assert [each["address"] for each in replicas] == ["gemma[0]", "gemma[1]"]
+    (total,) = tree["totals"]
+    prompt_tokens = [
+        row["value"] for each in (*replicas, total) for row in each["readings"] if row["name"] == "prompt_tokens"
+    ]
+    assert total["address"] == "gemma"
+    assert prompt_tokens[0] + prompt_tokens[1] == prompt_tokens[2] > 0
+    assert "gemma, all replicas requests running 0 idle" in at.run("metrics", "gemma.yaml").words
     for words in (["gemma"], []):
-        published = json.loads(at.run("metrics", *words, "-json").out)["replicas"]
+        document = json.loads(at.run("metrics", *words, "-json").out)
+        published = document["replicas"]
+        assert [each["address"] for each in document["totals"]] == ["gemma"]
         assert [(each["address"], each["url"]) for each in published] == [(e["address"], e["url"]) for e in replicas]
 
 
@@ -187,6 +197,33 @@ def test_ranks_are_counted_together_and_the_fullest_cache_counts() -> None:
         0.5,
         float("inf"),
     )
+
+
+def test_figures_of_several_servers_are_added_and_the_fullest_cache_counts() -> None:
+    one = Figures(
+        running=3,
+        waiting={"capacity": 1.0},
+        kv_cache_used=0.4,
+        finished={"stop": 5.0},
+        first_token=Histogram(bounds=(1.0, float("inf")), counts=(2.0, 4.0), sum=5.0),
+        queued=Spent(seconds=4.0, requests=2.0),
+        rejected=1.0,
+    )
+    other = Figures(
+        running=4,
+        waiting={"capacity": 2.0, "deferred": 1.0},
+        kv_cache_used=0.9,
+        finished={"length": 1.0},
+        first_token=Histogram(bounds=(1.0, float("inf")), counts=(1.0, 1.0), sum=0.5),
+        queued=Spent(seconds=2.0, requests=1.0),
+    )
+    both = combined([one, other])
+    assert (both.running, both.waiting, both.kv_cache_used) == (7, {"capacity": 3.0, "deferred": 1.0}, 0.9)
+    assert both.finished == {"stop": 5.0, "length": 1.0}
+    assert both.first_token == Histogram(bounds=(1.0, float("inf")), counts=(3.0, 5.0), sum=5.5)
+    assert both.queued == Spent(seconds=6.0, requests=3.0)
+    assert both.rejected is None, "one of them does not report it"
+    assert combined([one, Figures()]).first_token is None
 
 
 def _one(measured: Figures, name: str) -> Reading:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from command_line import PROFILE, CommandLine, Open
 from strict_schema import strict
 
 from tpudeploy.adapters import local_routers
+from tpudeploy.catalog.routers import ROUTERS
+from tpudeploy.domain.router import RouterKind
 
 ROUTER = "router: {kind: haproxy, host: own, address: 10.0.0.1, port: 8080}\n"
 TWO = PROFILE + "replicas: 2\n"
@@ -90,6 +94,56 @@ def test_a_changed_router_is_a_change_that_the_plan_shows_and_touches_no_server(
     assert "router" not in without
     assert without["url"] == before["replicas"][0]["url"]
     assert without["generation"] > after["generation"]
+
+
+def test_bench_measures_all_replicas_through_their_router(cli: Open) -> None:
+    if local_routers.find_program("haproxy") is None:
+        pytest.skip(f"haproxy is not installed: {ROUTERS[RouterKind.HAPROXY].install}")
+    at = cli(nodes="real", boot={"boot_seconds": 60})
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    applied = at.run("apply", "-auto-approve", at.write(TWO + f"router: {{kind: haproxy, port: {port}}}\n"))
+    assert applied.code == 0, applied.all
+    try:
+        _wait_for(port)
+        sweep = ("-concurrency", "4", "-context", "8", "-output", "2", "-window", "200ms")
+        result = at.run("bench", "gemma.yaml", *sweep)
+        assert result.code == 0, result.all
+        assert f"2 x v6e-1, through the router at http://127.0.0.1:{port}" in result.out
+        assert "Requests answered by each replica, with those of the warm-up: gemma[0] " in result.out
+        run = json.loads(at.run("bench", "gemma.yaml", *sweep, "-json").out)
+        subject, (cell,) = run["subject"], run["cells"]
+        assert (subject["replicas"], subject["chips"]) == (["gemma[0]", "gemma[1]"], 2)
+        assert subject["usd_per_hour"] == pytest.approx(2 * 1.4033, rel=0.5)
+        answered = cell["evidence"]["answered"]
+        assert min(answered.values()) > 0
+        assert sum(answered.values()) >= cell["figures"]["requests"]
+        one = json.loads(at.run("bench", "gemma.yaml", *sweep, "-replica", "1", "-json").out)["subject"]
+        assert (one["replica"], one["replicas"], one["chips"]) == ("gemma[1]", [], 1)
+    finally:
+        assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+
+
+def _wait_for(port: int) -> None:
+    """Wait until a real process listens, which the clock of the story does not govern."""
+    ends = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            assert time.monotonic() < ends
+            time.sleep(0.05)
+        else:
+            return
+
+
+def test_bench_says_that_a_router_does_not_run(at: CommandLine) -> None:
+    at.write(TWO + ROUTER.replace("10.0.0.1", "127.0.0.1").replace("8080", "1"))
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    result = at.run("bench", "gemma.yaml")
+    assert result.code == 1
+    assert "http://127.0.0.1:1 did not answer" in result.err
+    assert "--replica 0 measures one replica without it" in result.err
 
 
 def test_destroy_withdraws_the_router_with_its_replicas(at: CommandLine) -> None:

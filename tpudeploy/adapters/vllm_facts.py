@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TypeVar
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-from tpudeploy.domain.load import Lookups
+from tpudeploy.domain.load import Counters
 from tpudeploy.domain.slices import ServerLoad
 from tpudeploy.domain.verify import EngineReport
 
@@ -26,6 +26,7 @@ _LABELS = {
 _RESIDENT = "process_resident_memory_bytes"
 # vLLM 0.32, v1/metrics/loggers.py: in tokens.
 _LOOKED_UP, _HITS = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
+_ANSWERED = "vllm:request_success_total"  # by the reason for its end
 _TOKENS = "kv_cache_size_tokens"
 _RUNNING, _WAITING = "vllm:num_requests_running", "vllm:num_requests_waiting"
 _KV_CACHE = "vllm:kv_cache_usage_perc"  # 0 to 1, despite its name
@@ -104,13 +105,12 @@ def load(client: VllmClient) -> ServerLoad | None:
     )
 
 
-def lookups(client: VllmClient) -> Lookups | None:
-    """Return the look-ups of the prefix cache over all ranks, from /metrics, or None without such metrics."""
+def counters(client: VllmClient) -> Counters:
+    """Return the counters of all ranks, from /metrics, without those that it does not have."""
     text = _try_read(client.metrics, "metrics", {})
-    samples = {} if text is None else _samples(text, _LOOKED_UP, _HITS)
-    if _LOOKED_UP not in samples:
-        return None
-    return Lookups(asked=sum(samples[_LOOKED_UP]), had=sum(samples.get(_HITS, ())))
+    samples = {} if text is None else _samples(text, _LOOKED_UP, _HITS, _ANSWERED)
+    looked_up, cached, answered = (sum(samples[n]) if n in samples else None for n in (_LOOKED_UP, _HITS, _ANSWERED))
+    return Counters(looked_up=looked_up, cached=cached, answered=answered)
 
 
 def _samples(text: str, *names: str) -> Mapping[str, list[float]]:

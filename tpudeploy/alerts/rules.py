@@ -73,7 +73,10 @@ def _down(deployment: Watched) -> Iterator[Alert]:
 
 
 def _no_progress(deployment: Watched) -> Iterator[Alert]:
-    """Yield an alert for a hang or a compilation. The longest published prefill without either took 55 s."""
+    """Yield an alert for a hang or a compilation. The longest published prefill without either took 55 s.
+
+    It looks at each engine: the tokens of the others would hide one that hangs.
+    """
     engine = deployment.engine
     yield Alert(
         name="VllmNoProgress",
@@ -91,59 +94,63 @@ def _kv_cache(deployment: Watched) -> Iterator[Alert]:
     full = f"vllm:kv_cache_usage_perc{deployment.engine} > {KV_CACHE_FULL:g}"
     yield Alert(
         name="VllmKvCacheNearlyFull",
-        expr=full,
+        expr=f"{_over_engines('max', f'vllm:kv_cache_usage_perc{deployment.engine}')} > {KV_CACHE_FULL:g}",
         held_seconds=60,
         severity=Severity.WARNING,
         summary=f"The KV cache of {deployment.name} is {{{{ $value | humanizePercentage }}}} full",
-        description="On {{ $labels.instance }}, requests will soon wait or be preempted. `tpudeploy size --sweep` says "
-        "what would hold more; another replica shares the load.",
+        description="That is the fullest one of its engines. Requests will soon wait or be preempted there. "
+        "`tpudeploy size --sweep` says what would hold more; another replica shares the load.",
     )
     waiting = f'vllm:num_requests_waiting_by_reason{deployment.engine[:-1]},reason="capacity"}}'
     yield Alert(
         name="VllmKvCacheExhausted",
-        expr=f"{full} and ignoring (reason) {waiting} > 0",
+        expr=_over_engines("max", f"{full} and ignoring (reason) {waiting} > 0"),
         held_seconds=300,
         severity=Severity.CRITICAL,
         summary=f"Requests wait for the KV cache of {deployment.name}",
-        description="On {{ $labels.instance }}, it has been full for five minutes, and requests wait for room.",
+        description="For five minutes, the KV cache of an engine has been full, and requests wait there for room. "
+        "`tpudeploy metrics` shows which.",
     )
 
 
 def _queue(deployment: Watched) -> Iterator[Alert]:
     yield Alert(
         name="VllmQueueSaturated",
-        expr=f"vllm:num_requests_waiting{deployment.engine} > 0",
+        expr=f"{_over_engines('sum', f'vllm:num_requests_waiting{deployment.engine}')} > 0",
         held_seconds=WAITING_SECONDS,
         severity=Severity.WARNING,
         summary=f"{{{{ $value }}}} requests wait at {deployment.name}",
-        description=f"For {WAITING_SECONDS} s, at least one request was queued on {{{{ $labels.instance }}}}: it gets "
-        "more requests than it can serve.",
+        description=f"For {WAITING_SECONDS} s, at least one request was queued at its servers: they get more requests "
+        "than they can serve. `tpudeploy status` shows the load of each replica.",
     )
 
 
 def _batch(deployment: Watched) -> Iterator[Alert]:
     if deployment.max_num_seqs is None:
         return
+    running = f"vllm:num_requests_running{deployment.engine}"
     yield Alert(
         name="VllmBatchFull",
-        expr=f"vllm:num_requests_running{deployment.engine} >= {deployment.max_num_seqs}",
+        # The limit is that of each engine, and each rank of a data-parallel server is one.
+        expr=f"{_over_engines('sum', running)} >= {deployment.max_num_seqs} * {_over_engines('count', running)}",
         held_seconds=300,
         severity=Severity.WARNING,
-        summary=f"{deployment.name} runs its maximum of {deployment.max_num_seqs} requests",
-        description="On {{ $labels.instance }}, for five minutes. serving.max_num_seqs makes other requests wait: "
-        "raise it if the KV cache has room, else add a replica.",
+        summary=f"{deployment.name} runs its maximum of {{{{ $value }}}} requests",
+        description=f"For five minutes, each of its engines runs {deployment.max_num_seqs}. serving.max_num_seqs makes "
+        "other requests wait: raise it if the KV cache has room, else add a replica.",
     )
 
 
 def _preempting(deployment: Watched) -> Iterator[Alert]:
+    rate = f"rate(vllm:num_preemptions_total{deployment.engine}[5m])"
     yield Alert(
         name="VllmPreempting",
-        expr=f"rate(vllm:num_preemptions_total{deployment.engine}[5m]) > 0",
+        expr=f"{_over_engines('sum', rate)} > 0",
         held_seconds=60,
         severity=Severity.WARNING,
         summary=f"{deployment.name} preempts requests",
-        description="On {{ $labels.instance }}, the KV cache cannot hold all running requests, and preempted ones are "
-        "computed again. Lower serving.max_num_seqs, or give the cache more room.",
+        description="The KV cache of an engine cannot hold all running requests, and preempted ones are computed "
+        "again. `tpudeploy metrics` shows which. Lower serving.max_num_seqs, or give the cache more room.",
     )
 
 
@@ -161,6 +168,11 @@ def _ttft(deployment: Watched) -> Iterator[Alert]:
         description="For five minutes, the 95th percentile is about {{ $value | humanizeDuration }}, by the buckets of "
         f"the server's own histogram.{f' {deployment.ttft_source}' if deployment.ttft_source else ''}",
     )
+
+
+def _over_engines(operator: str, series: str) -> str:
+    """Return PromQL for one value of a deployment, over all engines of all its replicas."""
+    return f"{operator} by (job, model_name) ({series})"
 
 
 # The order is that of importance: whether it serves, whether it keeps up, whether it is fast.

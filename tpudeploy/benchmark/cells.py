@@ -62,11 +62,24 @@ def _doublings(first: int, last: int) -> Iterator[int]:
         first *= 2
 
 
-def feasible(point: Point, budget: HbmBudget | Unsized | None, engine: Mapping[str, str]) -> Verdict | None:
+def feasible(
+    point: Point, budget: HbmBudget | Unsized | None, engine: Mapping[str, str], *, replicas: int = 1
+) -> Verdict | None:
     """Return whether the engine can serve a cell, or None if that is unknown.
 
-    The engine's report about itself (`engine`) replaces what was computed from the profile.
+    The engine's report about itself (`engine`) replaces what was computed from the profile. Of several `replicas`, each
+    is taken to get an equal share of the streams.
     """
+    streams, _, _ = point.sizes
+    share = replace(point, concurrency=-(-streams // replicas))
+    verdict = _feasible_at_one(share, budget, engine)
+    if verdict is None or replicas == 1:
+        return verdict
+    at_once = min(streams, replicas * verdict.at_once)
+    return replace(verdict, at_once=at_once, why=f"on each of {replicas} replicas, {verdict.why}")
+
+
+def _feasible_at_one(point: Point, budget: HbmBudget | Unsized | None, engine: Mapping[str, str]) -> Verdict | None:
     if not isinstance(budget, HbmBudget):
         return _feasible_by_report(point, engine)
     length, blocks = _reported(engine, "max_model_len"), _reported(engine, "num_blocks")

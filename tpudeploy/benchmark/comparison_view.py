@@ -78,7 +78,7 @@ def _bests(comparison: Comparison, paint: Paint) -> Iterator[str]:
     rows = []
     for run, cell in zip(comparison.runs, comparison.bests, strict=True):
         subject = run.subject
-        facts = ", ".join(filter(None, (subject.model_id or subject.model, subject.accelerator_type)))
+        facts = ", ".join(filter(None, (subject.model_id or subject.model, subject.hardware)))
         where = paint.dim(f"  ({words.plain(facts)})" if facts else "")
         rows.append((marked_id(run), f"{_best(run, cell)}{where}"))
     yield from words.aligned(rows)

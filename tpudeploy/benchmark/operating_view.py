@@ -86,5 +86,7 @@ def _choice(choice: Choice) -> str:
     month = choice.usd_per_month
     price = "at an unknown price" if month is None else f"about ${month:,.0f} a month"
     evidence = f"run {choice.run}{f', {EMULATOR}' if choice.is_emulated else ''}"
-    facts = ", ".join(filter(None, (choice.accelerator_type, split, models, price)))
+    replicas = settings.get("replicas", 1)
+    slices = choice.accelerator_type if replicas == 1 else f"{replicas} replicas of {choice.accelerator_type}"
+    facts = ", ".join(filter(None, (slices, split, models, price)))
     return f"{facts}  ({evidence if choice.is_measured else 'not measured'})"

@@ -38,7 +38,7 @@ def recommend(
         is_refused = run.subject.is_emulated and not takes_emulated
         choice = _EMULATED if is_refused else _measured_choice(run, workload)
         if isinstance(choice, str):
-            refused.append(f"run {run.id} on {run.subject.accelerator_type}: {choice}")
+            refused.append(f"run {run.id} on {run.subject.hardware}: {choice}")
         else:
             choices.append(choice)
     if not choices:
@@ -100,7 +100,9 @@ def _measured_settings(run: Run) -> Iterator[tuple[str, Json]]:
         if subject.engine.get(name, "").isdecimal():
             yield f"serving.{name}", int(subject.engine[name])
     if subject.provisioning:
-        yield "placement.provisioning", [subject.provisioning]
+        yield "placement.provisioning", [*subject.provisioning.split(", ")]
+    if len(subject.replicas) > 1:
+        yield "replicas", len(subject.replicas)
 
 
 def _sized_choices(deployment: Deployment, workload: Workload) -> tuple[list[Choice], list[str]]:

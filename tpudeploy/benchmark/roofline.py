@@ -79,6 +79,6 @@ def roofline(subject: Subject, deployment: Deployment | None) -> Roofline | None
         model=model,
         accelerator=kind,
         devices=engine.tensor_parallel * engine.pipeline_parallel,
-        ranks=engine.data_parallel,
+        ranks=engine.data_parallel * max(1, len(subject.replicas)),
         dtype=engine.dtype,
     )

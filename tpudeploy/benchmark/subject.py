@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
 
 from tpudeploy.benchmark.roofline import Roofline
@@ -26,10 +26,12 @@ _MAY_CHANGE = {"engine", "usd_per_hour"}
 class Target:
     """The subject of a run, and the facts that show which figures are possible.
 
+    `servers` are the replicas behind a router with their URLs, by their addresses; none for a single server.
     `is_emulated` is what the server itself reports: its address does not show it.
     """
 
     subject: Subject
+    servers: Mapping[str, str] = field(default_factory=dict)
     budget: HbmBudget | Unsized | None = None
     roofline: Roofline | None = None
     api_key: str | None = field(default=None, repr=False)
@@ -42,26 +44,40 @@ def differences(one: Subject, other: Subject) -> tuple[str, ...]:
     return tuple(name for name in names if getattr(one, name) != getattr(other, name))
 
 
-def of_deployment(deployment: Deployment, attempt: Attempt | None, url: str, engine: Mapping[str, str]) -> Subject:
-    """Return the subject. `engine` is the engine's report; without an attempt, place and price are unknown."""
+def of_deployment(
+    deployment: Deployment,
+    attempts: Sequence[Attempt],
+    url: str,
+    engine: Mapping[str, str],
+    *,
+    replicas: tuple[str, ...] = (),
+) -> Subject:
+    """Return the subject. `engine` is the engine's report; without attempts, place and price are unknown.
+
+    `replicas` are those that a router at `url` sends requests to, and `attempts` their slices.
+    """
     attributes = deployment.attributes
     image, _, digest = str(attributes["serving.image"]).partition("@")
+    prices_per_hour = [prices.usd_per_hour(attempt) for attempt in attempts]
+    known_prices = [price for price in prices_per_hour if price is not None]
+    servers = max(1, len(replicas))
     return Subject(
         model=served_model(deployment),
         url=url,
         deployment=deployment.name,
         profile_fingerprint=fingerprint(deployment),
-        spec_fingerprint="" if attempt is None else attempt.boot.server,
+        spec_fingerprint=attempts[0].boot.server if attempts else "",
         model_id=deployment.model_id,
         model_revision=str(attributes.get(COMMIT) or attributes.get("model.revision") or ""),
         image=image,
         image_digest=str(attributes.get(DIGEST) or digest),
         engine=engine,
         accelerator_type=deployment.accelerator.name,
-        chips=deployment.accelerator.chips,
-        zone="" if attempt is None else str(attempt.zone),
-        provisioning="" if attempt is None else str(attempt.provisioning),
-        usd_per_hour=None if attempt is None else prices.usd_per_hour(attempt),
+        chips=deployment.accelerator.chips * servers,
+        zone=", ".join(dict.fromkeys(str(attempt.zone) for attempt in attempts)),
+        provisioning=", ".join(dict.fromkeys(str(attempt.provisioning) for attempt in attempts)),
+        usd_per_hour=sum(known_prices) if len(known_prices) == servers else None,
+        replicas=replicas,
     )
 
 

@@ -127,7 +127,7 @@ def _entry(run: Run) -> tuple[str, ...]:
     return (
         run.id,
         words.plain(subject.replica or subject.deployment or subject.model),
-        subject.accelerator_type or "?",
+        subject.hardware or "?",
         str(run.driver),
         f"{len(run.cells)}/{len(run.sweep.points)}",
         str(trusted),
@@ -138,7 +138,8 @@ def _entry(run: Run) -> tuple[str, ...]:
 
 def _title(run: Run, paint: Paint) -> str:
     subject = run.subject
-    where = ", ".join(filter(None, (subject.accelerator_type, subject.zone, subject.provisioning)))
+    router = f"through the router at {subject.url}" if subject.replicas else ""
+    where = ", ".join(filter(None, (subject.hardware, router, subject.zone, subject.provisioning)))
     version = subject.engine.get("version")
     engine = words.plain(f"vLLM {version}") if version else ""
     facts = ", ".join(filter(None, (words.plain(subject.model_id or subject.model), where, engine)))
@@ -205,6 +206,8 @@ def _summary(run: Run, paint: Paint) -> str:
     time = f" in {words.duration(run.seconds)}{cost}" if run.seconds else ""
     lines = [f"{_ENDS[run.ended]}: {len(run.cells)} of {len(run.sweep.points)} cells{time}: {statuses or 'none'}."]
     lines += [paint.dim(f"  {MARKS[status]}  {text}") for status, text in LEGEND.items() if counts[status]]
+    if run.subject.replicas:
+        lines.append(f"  {answered_text(run)}")
     errors: Counter[str] = Counter()
     for cell in run.cells:
         errors.update(cell.errors)
@@ -213,6 +216,18 @@ def _summary(run: Run, paint: Paint) -> str:
     if run.remaining_points and run.ended is not Ended.COMPLETE:
         lines.append(f"{len(run.remaining_points)} cells are left: --resume {run.id} continues.")
     return "\n".join(lines)
+
+
+def answered_text(run: Run) -> str:
+    """Return which replicas behind a router answered how many of the requests of a run."""
+    counts: Counter[str] = Counter()
+    for cell in run.cells:
+        counts.update({} if cell.evidence is None else cell.evidence.answered)
+    texts = [
+        f"{address} {counts[address]:,}" if address in counts else f"{address} unknown"
+        for address in run.subject.replicas
+    ]
+    return f"Requests answered by each replica, with those of the warm-up: {', '.join(texts)}."
 
 
 def _quantile(spread: Spread | None, name: str) -> str:

@@ -120,7 +120,9 @@ class Evidence:
     `streams_by_latency` is the same by Little's law, where the client did not count: rate times latency over a whole
     run, so that its beginning and its end lower it. `cached_share` is of the prompt tokens
     that the engine looked up in its prefix cache. `peak_share` is the arithmetic that these tokens need at least, of
-    what the chips can do; `bandwidth_share` the same of reading the weights for each piece of a stream.
+    what the chips can do; `bandwidth_share` the same of reading the weights for each piece of a stream. `answered` is
+    the number of requests that each replica behind a router completed meanwhile, those of the warm-up included, by its
+    address; a replica whose metrics cannot be read is not in it.
     """
 
     client_lag_p99_seconds: float | None = None
@@ -130,6 +132,7 @@ class Evidence:
     cached_share: float | None = None
     peak_share: float | None = None
     bandwidth_share: float | None = None
+    answered: Mapping[str, int] = field(default_factory=dict)
 
 
 @frozen
@@ -200,7 +203,9 @@ class Subject:
 
     `profile_fingerprint` is that of the profile as it was deployed, `spec_fingerprint` that of its server alone: both
     "" where only an address is known. `engine` is what the engine said of itself, by name. `usd_per_hour` is of the
-    whole slice. `replica` is the address of the one that was measured of several, "" where there is one.
+    whole slice. `replica` is the address of the one that was measured of several, "" where there is one. `replicas` are
+    the addresses of all that were measured together, through the router at `url`: `chips` and `usd_per_hour` are those
+    of all of them, `accelerator_type` is that of one. Zones and provisioning models that differ are joined by commas.
     `is_emulated`: no figure says anything about a TPU. None and "" are unknown.
     """
 
@@ -221,6 +226,12 @@ class Subject:
     usd_per_hour: float | None = None
     is_emulated: bool = False
     replica: str = ""
+    replicas: tuple[str, ...] = ()
+
+    @property
+    def hardware(self) -> str:
+        """The slices that were measured: `v6e-4`, or `2 x v6e-4` behind a router; "" if they are unknown."""
+        return f"{len(self.replicas)} x {self.accelerator_type}" if self.replicas else self.accelerator_type
 
 
 @frozen

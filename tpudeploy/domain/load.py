@@ -95,8 +95,12 @@ class Observation:
 
 
 @frozen
-class Lookups:
-    """The queries and hits of an engine's prefix cache since it started, in tokens of prompts."""
+class Counters:
+    """The counts of a server since it started: tokens that were looked up in its prefix cache, and that were in it.
 
-    asked: float
-    had: float
+    `answered` are the requests that it completed. None: it does not report that.
+    """
+
+    looked_up: float | None = None
+    cached: float | None = None
+    answered: float | None = None

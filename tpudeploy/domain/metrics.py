@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 
@@ -69,6 +69,64 @@ class Figures:
     since: str = "since the server started"
 
 
+def combined(all_figures: Sequence[Figures]) -> Figures:
+    """Return the figures of several servers together.
+
+    Counts, times and histograms are added. `kv_cache_used` is that of the fullest server, because a request waits for
+    the cache of the server that it was sent to. A figure that one server lacks is unknown.
+    """
+
+    def total(values: Iterable[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if len(known) == len(all_figures) else None
+
+    def spent(phases: Sequence[Spent | None]) -> Spent | None:
+        known = [phase for phase in phases if phase is not None]
+        if len(known) < len(all_figures):
+            return None
+        return Spent(seconds=sum(p.seconds for p in known), requests=sum(p.requests for p in known))
+
+    fullest = [each.kv_cache_used for each in all_figures if each.kv_cache_used is not None]
+    awake = [each.is_awake for each in all_figures if each.is_awake is not None]
+    return Figures(
+        running=total(each.running for each in all_figures),
+        waiting=_added(each.waiting for each in all_figures),
+        kv_cache_used=max(fullest, default=None),
+        preemptions=total(each.preemptions for each in all_figures),
+        rejected=total(each.rejected for each in all_figures),
+        finished=_added(each.finished for each in all_figures),
+        prompt_tokens=total(each.prompt_tokens for each in all_figures),
+        generation_tokens=total(each.generation_tokens for each in all_figures),
+        prefix_queried_tokens=total(each.prefix_queried_tokens for each in all_figures),
+        prefix_hit_tokens=total(each.prefix_hit_tokens for each in all_figures),
+        first_token=_added_histograms([each.first_token for each in all_figures]),
+        between_tokens=_added_histograms([each.between_tokens for each in all_figures]),
+        queued=spent([each.queued for each in all_figures]),
+        prefilling=spent([each.prefilling for each in all_figures]),
+        decoding=spent([each.decoding for each in all_figures]),
+        process_bytes=total(each.process_bytes for each in all_figures),
+        is_awake=all(awake) if awake else None,
+        since="since each server started",
+    )
+
+
+def _added(counts: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
+    sums: dict[str, float] = {}
+    for reasons in counts:
+        for reason, count in reasons.items():
+            sums[reason] = sums.get(reason, 0.0) + count
+    return sums
+
+
+def _added_histograms(histograms: Sequence[Histogram | None]) -> Histogram | None:
+    """Return the sum of histograms with the same bounds, or None where one is missing or has others."""
+    known = [histogram for histogram in histograms if histogram is not None]
+    if len(known) < len(histograms) or len({histogram.bounds for histogram in known}) != 1:
+        return None
+    counts = tuple(map(sum, zip(*(histogram.counts for histogram in known), strict=True)))
+    return Histogram(bounds=known[0].bounds, counts=counts, sum=sum(histogram.sum for histogram in known))
+
+
 class Grade(StrEnum):
     """`PLAIN`: a figure that is neither good nor bad by itself. `COARSE`: a figure too coarse for comparisons."""
 
@@ -103,7 +161,10 @@ class Metered:
 
 @frozen
 class Metrics:
+    """The figures of each replica, and of each deployment that has several: `totals`."""
+
     replicas: tuple[Metered, ...]
+    totals: tuple[Metered, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Return the document of `tpudeploy metrics --json` without its format."""

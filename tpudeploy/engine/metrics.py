@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.metrics import Figures, Metered
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.metrics import Figures, Grade, Metered, Metrics, Reading, combined
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Slice
 from tpudeploy.domain.together import together
@@ -15,8 +19,17 @@ from tpudeploy.metrics.readings import readings
 from tpudeploy.ports import Meter, World
 
 
-def read_metrics(world: World, meter: Meter, deployment: Deployment) -> tuple[Metered, ...]:
-    """Return the readings of each machine.
+@frozen
+class Answer:
+    """The figures of one server, by the address of its replica."""
+
+    address: str
+    url: str
+    figures: Figures | Unknown
+
+
+def read_metrics(world: World, meter: Meter, deployment: Deployment) -> Metrics:
+    """Return the readings of each machine, and of several together.
 
     Raise `errors.StateError` without a machine, `errors.Fault` or `errors.Denied` where they cannot be observed.
     """
@@ -37,13 +50,42 @@ def read_metrics(world: World, meter: Meter, deployment: Deployment) -> tuple[Me
     observed = retry_on_fault(world, deployment.name, lambda: world.cloud.slices(refs), budget=budget)
     slices = {slice_.name: slice_ for slice_ in observed}
 
-    def read(replica: int, slice_: Slice | None) -> Metered:
+    def read(replica: int, slice_: Slice | None) -> Answer:
         where = address(deployment.name, replica)
         if slice_ is None:
-            return Metered(address=where, url="", silent="its machine no longer exists")
-        return to_readings(where, *meter.figures(deployment, slice_), deployment.budget)
+            return Answer(address=where, url="", figures=Unknown(because="its machine no longer exists"))
+        url, figures = meter.figures(deployment, slice_)
+        return Answer(address=where, url=url, figures=figures)
 
-    return tuple(together(world.threads, lambda pair: read(pair[0], slices.get(pair[1].name)), granted))
+    answers = together(world.threads, lambda pair: read(pair[0], slices.get(pair[1].name)), granted)
+    return to_metrics({deployment.name: list(answers)}, deployment.budget)
+
+
+def to_metrics(answers: Mapping[str, Sequence[Answer]], budget: HbmBudget | Unsized | None = None) -> Metrics:
+    """Return the answers of servers in words, by deployment, with the total of each one that has several servers."""
+    replicas = [_to_readings(each, budget) for of_one in answers.values() for each in of_one]
+    totals = [_total(name, of_one) for name, of_one in answers.items() if len(of_one) > 1]
+    return Metrics(replicas=tuple(replicas), totals=tuple(totals))
+
+
+def _total(name: str, answers: Sequence[Answer]) -> Metered:
+    """Return the sum of the servers that answer. What to do about a figure is said at the server that has it."""
+    known = [each.figures for each in answers if isinstance(each.figures, Figures)]
+    missing = ", ".join(each.address for each in answers if isinstance(each.figures, Unknown))
+    silent = f"without {missing}, which could not be read" if missing else ""
+    if not known:
+        return Metered(address=name, url="", silent=silent)
+    return Metered(address=name, url="", readings=tuple(map(_as_total, readings(combined(known)))), silent=silent)
+
+
+def _as_total(reading: Reading) -> Reading:
+    says = "of the fullest replica" if reading.name == "kv_cache_used" else reading.says
+    grade = Grade.PLAIN if reading.grade is Grade.WARN else reading.grade
+    return replace(reading, grade=grade, says=says, hint="")
+
+
+def _to_readings(answer: Answer, budget: HbmBudget | Unsized | None) -> Metered:
+    return to_readings(answer.address, answer.url, answer.figures, budget)
 
 
 def to_readings(where: str, url: str, figures: Figures | Unknown, budget: HbmBudget | Unsized | None = None) -> Metered:

@@ -151,8 +151,7 @@ def _replica_status(
         status = replace(status, serving=health.serving, detail=health.detail, url=health.url)
         if status.state == "up":
             status = replace(status, state="serving" if health.serving else "up, not serving")
-    status = replace(status, load=observed.loads.get(attempt.name))
-    return status
+    return replace(status, load=observed.loads.get(attempt.name))
 
 
 def _stage(classification: Classification, observed: Observed, budget: HbmBudget | Unsized) -> Stage | None:

@@ -16,6 +16,7 @@ _COARSE = "TTFT and ITL are buckets since the server started, not figures to com
 
 def metrics(metrics: Metrics, paint: Paint, *, width: int | None) -> str:
     blocks = ["\n".join(_replica(each, paint, width)) for each in metrics.replicas]
+    blocks += ["\n".join(_total(each, paint, width)) for each in metrics.totals]
     warned = sum(reading.grade is Grade.WARN for each in metrics.replicas for reading in each.readings)
     if warned:
         blocks.append(paint.yellow(f"{warned} figure{'s are' if warned > 1 else ' is'} beyond what it should be."))
@@ -32,6 +33,13 @@ def _replica(engine: Metered, paint: Paint, width: int | None) -> Iterator[str]:
     if engine.silent:
         text = f"{engine.silent}." if engine.readings else f"Nothing is reported: {words.plain(engine.silent)}."
         yield paint.yellow(f"  {text}")
+
+
+def _total(total: Metered, paint: Paint, width: int | None) -> Iterator[str]:
+    yield paint.bold(f"{total.address}, all replicas")
+    yield from table(total.readings, paint, width)
+    if total.silent:
+        yield paint.yellow(f"  {total.silent}")
 
 
 def table(readings: Sequence[Reading], paint: Paint, width: int | None) -> Iterator[str]:

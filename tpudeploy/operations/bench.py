@@ -76,7 +76,7 @@ def bench(
     cell, which is measured for at most `window_seconds`. None is the default of the command. `url` measures an address
     instead of a profile's: `model` is its served name (default: the first), `type` its slice type, `usd_per_hour` the
     price of that, `api_key` what the server requires. A deployment of several replicas is measured through its
-    endpoint, or at the `replica` of that index.
+    router, which all of them are behind, or at the `replica` of that index; without a router, at its first replica.
 
     With `skip_oversubscribed`, cells with more streams than can run at once are listed and not measured. `slo_ttft` and
     `slo_tpot` are the seconds within which a request counts as goodput. `seed` makes the same prompts again. `driver`

@@ -19,10 +19,11 @@ from tpudeploy.benchmark.roofline import Roofline, roofline
 from tpudeploy.benchmark.subject import Target
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.config.profile import Profile
-from tpudeploy.domain.benchmark import Bounds, Cell, CellStatus, Driver, Ended, Run, Subject, Sweep, Turn
+from tpudeploy.domain.benchmark import Bounds, Cell, CellStatus, Driver, Ended, Evidence, Run, Subject, Sweep, Turn
 from tpudeploy.domain.errors import CloudError, Interrupted, QueryFailed, StateError, UsageError
-from tpudeploy.domain.load import Lookups, Offer, Point
+from tpudeploy.domain.load import Counters, Offer, Point
 from tpudeploy.domain.names import address
+from tpudeploy.domain.router import Router
 from tpudeploy.domain.state import Attempt
 from tpudeploy.node.serving import served_model
 from tpudeploy.operations.endpoint import Endpoint, check_declared, no_answer, published_endpoint
@@ -56,10 +57,12 @@ class Benchmarks:
     def deployment(self, profile: Profile, replica: str = "") -> Target:
         """Return the published endpoint of a deployment as a target, or its replica at the address `replica`.
 
-        Raise `errors.QueryFailed` where it has none or does not answer, `errors.UsageError` where its server is not
-        the one that the profile declares.
+        Behind a router, all replicas that take requests are one target. Raise `errors.QueryFailed` where it has no
+        endpoint or does not answer, `errors.UsageError` where a server is not the one that the profile declares.
         """
         workspace, endpoint = self._workspace, published_endpoint(self._workspace, profile)
+        if endpoint.router is not None and not replica:
+            return self._behind_router(endpoint, endpoint.router)
         deployment, key, url, attempt = endpoint.deployment, endpoint.api_key, endpoint.url, endpoint.attempt
         if deployment.replicas == 1:
             replica = ""
@@ -69,7 +72,7 @@ class Benchmarks:
         check_declared(deployment, attempt, replica or deployment.name, hint=hint)
         reported, _ = _engine(url, key, served_model(deployment))
         engine = {**effective_settings(self._boot_log(deployment.name, attempt)), **reported}
-        measured = subject.of_deployment(deployment, attempt, url, engine)
+        measured = subject.of_deployment(deployment, [] if attempt is None else [attempt], url, engine)
         if deployment.replicas > 1 and attempt is not None:
             measured = replace(measured, replica=workspace.addresses(deployment.name).get(attempt.name, ""))
         return Target(
@@ -78,6 +81,40 @@ class Benchmarks:
             roofline=roofline(measured, deployment),
             api_key=key,
             is_emulated=VllmClient(url, api_key=key).is_stand_in(),
+        )
+
+    def _behind_router(self, endpoint: Endpoint, router: Router) -> Target:
+        """Return the replicas behind a router as one target, which is reached at the router's address.
+
+        What the engine says of itself is read from the first replica: all of them run the declared server.
+        """
+        deployment, key, servers = endpoint.deployment, endpoint.api_key, endpoint.servers
+        if not servers:
+            raise QueryFailed(f"No replica of {deployment.name} takes requests.", hint="See `tpudeploy status`.")
+        for server in servers:
+            hint = "Run `tpudeploy apply` first, or measure a replica by itself: --replica."
+            check_declared(deployment, server.attempt, server.address, hint=hint)
+        try:
+            VllmClient(router.url, api_key=key).described()
+        except NoAnswer as cause:
+            hint = f"The router does not run, or cannot be reached from here: see `tpudeploy router {deployment.name}`."
+            raise no_answer(router.url, cause, hint=f"{hint} --replica 0 measures one replica without it.") from cause
+        except BadAnswer:
+            # A router may answer this path itself. Each request for a completion shows whether it passes them on.
+            pass
+        first = servers[0]
+        reported, _ = _engine(first.url, key, served_model(deployment))
+        engine = {**effective_settings(self._boot_log(deployment.name, first.attempt)), **reported}
+        attempts = [server.attempt for server in servers if server.attempt is not None]
+        addresses = tuple(server.address for server in servers)
+        measured = subject.of_deployment(deployment, attempts, router.url, engine, replicas=addresses)
+        return Target(
+            subject=measured,
+            servers={server.address: server.url for server in servers},
+            budget=deployment.budget,
+            roofline=roofline(measured, deployment),
+            api_key=key,
+            is_emulated=VllmClient(first.url, api_key=key).is_stand_in(),
         )
 
     def _replica(self, profile: Profile, endpoint: Endpoint, replica: str) -> tuple[str, Attempt | None]:
@@ -151,9 +188,12 @@ class Benchmarks:
         tokenizer = tokenizer or target.subject.model_id
         load_driver = self._load_driver(driver, target.subject.url, tokenizer, target.api_key)
         runs, seconds_before = self._workspace.adapters.runs, run.seconds
-        client = VllmClient(target.subject.url, api_key=target.api_key)
+        # A router has no metrics of the engines behind it.
+        servers = target.servers or {"": target.subject.url}
+        clients = {address: VllmClient(url, api_key=target.api_key) for address, url in servers.items()}
         # Other clients make their prompts of words, with the model's tokenizer.
-        vocabulary = vllm_facts.vocabulary(client, run.subject.model, SIZES) if driver is Driver.TPUDEPLOY else None
+        first = next(iter(clients.values()))
+        vocabulary = vllm_facts.vocabulary(first, run.subject.model, SIZES) if driver is Driver.TPUDEPLOY else None
         for point in run.remaining_points:
             seconds, ended = seconds_left(bounds, run.seconds - seconds_before, run.subject.usd_per_hour)
             if seconds is not None and seconds <= 0:
@@ -162,7 +202,7 @@ class Benchmarks:
                 on_point(run, point)
             try:
                 cell = self._measure(
-                    run, point, target, load_driver, client=client, vocabulary=vocabulary, most_seconds=seconds
+                    run, point, target, load_driver, clients=clients, vocabulary=vocabulary, most_seconds=seconds
                 )
             except (Interrupted, KeyboardInterrupt) as cause:
                 runs.keep(replace(run, ended=Ended.INTERRUPTED))
@@ -185,18 +225,18 @@ class Benchmarks:
         target: Target,
         load_driver: LoadDriver,
         *,
-        client: VllmClient,
+        clients: Mapping[str, VllmClient],
         vocabulary: int | None,
         most_seconds: float | None,
     ) -> Cell | None:
         """Return one cell, or None where its time ended before there were figures."""
-        verdict = feasible(point, target.budget, run.subject.engine)
+        verdict = feasible(point, target.budget, run.subject.engine, replicas=max(1, len(target.servers)))
         at_once = None if verdict is None else verdict.at_once
         if verdict is not None and verdict.service is Service.REFUSED:
             return Cell(point=point, status=CellStatus.SKIPPED_LEN, reasons=(verdict.why,), at_once=at_once)
         if verdict is not None and verdict.service is Service.QUEUES and not run.sweep.asks_oversubscribed:
             return Cell(point=point, status=CellStatus.OVERSUBSCRIBED, reasons=(verdict.why,), at_once=at_once)
-        began, before = self._workspace.adapters.clock.now(), vllm_facts.lookups(client)
+        began, before = self._workspace.adapters.clock.now(), _counters(clients)
         offer = _offer(run, point, began, most_seconds, vocabulary)
         measured = load_driver.measure(offer, run.sweep.slo)
         if measured.is_cut or measured.figures is None:
@@ -208,7 +248,7 @@ class Benchmarks:
             began_at=began,
             seconds=measured.seconds,
             figures=measured.figures,
-            evidence=replace(measured.evidence, cached_share=_cached_share(before, vllm_facts.lookups(client))),
+            evidence=_with_counters(measured.evidence, before, _counters(clients)),
             errors=measured.errors,
         )
         return judge_cell(cell, target.roofline, verdict)
@@ -337,10 +377,25 @@ def _offer(run: Run, point: Point, began: float, most_seconds: float | None, voc
     )
 
 
-def _cached_share(before: Lookups | None, after: Lookups | None) -> float | None:
-    if before is None or after is None or after.asked <= before.asked:
-        return None
-    return (after.had - before.had) / (after.asked - before.asked)
+def _counters(clients: Mapping[str, VllmClient]) -> Mapping[str, Counters]:
+    return {address: vllm_facts.counters(client) for address, client in clients.items()}
+
+
+def _with_counters(evidence: Evidence, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> Evidence:
+    """Return the evidence with what the servers counted meanwhile: hits of their caches, and requests of each."""
+    looked_up = sum(_growth(before[address].looked_up, after[address].looked_up) or 0.0 for address in after)
+    cached = sum(_growth(before[address].cached, after[address].cached) or 0.0 for address in after)
+    answered = {address: _growth(before[address].answered, after[address].answered) for address in after if address}
+    return replace(
+        evidence,
+        cached_share=cached / looked_up if looked_up > 0 else None,
+        answered={address: int(count) for address, count in answered.items() if count is not None},
+    )
+
+
+def _growth(before: float | None, after: float | None) -> float | None:
+    """Return by how much a counter grew, or None if it is unknown. A server that started again counts from 0."""
+    return None if before is None or after is None or after < before else after - before
 
 
 def _imported(result: Result, limits: Roofline | None) -> Cell:

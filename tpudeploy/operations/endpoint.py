@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
+from typing import Any
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import QueryFailed, UsageError
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.names import address
+from tpudeploy.domain.router import Router, published_router
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile.desired import desired_attributes
@@ -16,14 +20,28 @@ from tpudeploy.workspace import Workspace
 
 
 @frozen
+class Server:
+    """A replica that takes requests: its address, its server's URL, and its slice, None where the state has none."""
+
+    address: str
+    url: str
+    attempt: Attempt | None
+
+
+@frozen
 class Endpoint:
-    """An endpoint. `attempt` is the slice that clients are sent to, None where the state has none."""
+    """An endpoint. `attempt` is the slice that clients are sent to, None where the state has none.
+
+    Behind a `router`, clients are sent to all of `servers`, and `url` is the router's.
+    """
 
     deployment: Deployment
     url: str
     api_key: str | None
     state: State | None
     attempt: Attempt | None
+    servers: tuple[Server, ...]
+    router: Router | None
 
 
 def published_endpoint(workspace: Workspace, profile: Profile) -> Endpoint:
@@ -39,7 +57,24 @@ def published_endpoint(workspace: Workspace, profile: Profile) -> Endpoint:
         api_key=workspace.adapters.probe.key(deployment),
         state=state,
         attempt=serving_attempt(state),
+        servers=tuple(_servers(deployment.name, document, state)),
+        router=_router(deployment.name, document),
     )
+
+
+def _servers(name: str, document: Mapping[str, Any], state: State | None) -> Iterator[Server]:
+    attempts = {} if state is None else {attempt.name: attempt for attempt in state.attempts}
+    for row in document.get("replicas", []):
+        # Earlier versions wrote no URL.
+        if "url" in row:
+            yield Server(address=address(name, row["replica"]), url=row["url"], attempt=attempts.get(row["slice"]))
+
+
+def _router(name: str, document: Mapping[str, Any]) -> Router | None:
+    try:
+        return published_router(document)
+    except ValueError as cause:
+        raise QueryFailed(f"The endpoint document of {name} cannot be read: {cause}.") from cause
 
 
 def no_endpoint(name: str) -> QueryFailed:

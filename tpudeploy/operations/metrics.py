@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tpudeploy.domain.metrics import Metered
 from tpudeploy.operations.declaration import Argument, Kind, Operation
@@ -20,20 +20,22 @@ class MetricsReport(Result):
     """The current metrics of servers, in words."""
 
     FORMAT = "metrics"
+    ADDED_LATER = frozenset({"totals"})
     replicas: tuple[Metered, ...]
+    totals: Annotated[tuple[Metered, ...], "the sum over the replicas of each deployment that has several"]
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.domain.metrics import Metrics
         from tpudeploy.metrics.view import metrics as view
 
-        return view(Metrics(replicas=self.replicas), paint, width=width)
+        return view(Metrics(replicas=self.replicas, totals=self.totals), paint, width=width)
 
 
 def metrics(workspace: Workspace, profile: OneProfile | None = None) -> MetricsReport:
     """Show the current metrics of a deployment's servers, each with its meaning and what to do.
 
     A profile stands for each of its machines, the name of a deployment for its published servers, and None for those
-    of all deployments. A server that does not answer has the reason.
+    of all deployments. A server that does not answer has the reason. Several replicas also have a total.
 
     Raise `errors.StateError` if the profile has no machine, `errors.QueryFailed` if there is no endpoint,
     `errors.Fault` or `errors.Denied` if the machines cannot be observed.
@@ -47,26 +49,29 @@ def metrics(workspace: Workspace, profile: OneProfile | None = None) -> MetricsR
     adapters = workspace.adapters
     deployment = workspace.deployment(loading.profile(profile), script=False)
     meter = HttpMeter(has_iap=not adapters.is_emulated)
-    return MetricsReport(replicas=tuple(read_metrics(adapters.world(), meter, deployment)))
+    read = read_metrics(adapters.world(), meter, deployment)
+    return MetricsReport(replicas=read.replicas, totals=read.totals)
 
 
 def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
     from tpudeploy.adapters.vllm_metrics import HttpMeter
     from tpudeploy.domain.errors import QueryFailed
     from tpudeploy.domain.together import together
-    from tpudeploy.engine.metrics import to_readings
+    from tpudeploy.engine.metrics import Answer, to_metrics
 
     adapters = workspace.adapters
     names = adapters.states.names() if name is None else (name,)
-    urls = {where: url for each in names for where, url in _servers(each, workspace.endpoint(each))}
-    if not urls:
+    servers = [(each, where, url) for each in names for where, url in _servers(each, workspace.endpoint(each))]
+    if not servers:
         message = f"{name} has no endpoint yet." if name is not None else "No endpoint is published here."
         raise QueryFailed(message, hint="Run `tpudeploy apply` first, or name a profile.")
     meter = HttpMeter(has_iap=False)
-    replicas = together(
-        adapters.parallelism, lambda each: to_readings(each[0], each[1], meter.at(each[1])), urls.items()
-    )
-    return MetricsReport(replicas=tuple(replicas))
+    figures = together(adapters.parallelism, lambda server: meter.at(server[2]), servers)
+    answers: dict[str, list[Answer]] = {}
+    for (deployment, where, url), read in zip(servers, figures, strict=True):
+        answers.setdefault(deployment, []).append(Answer(address=where, url=url, figures=read))
+    metrics = to_metrics(answers)
+    return MetricsReport(replicas=metrics.replicas, totals=metrics.totals)
 
 
 def _servers(name: str, endpoint: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 
 from tpudeploy.domain.accuracy import Verdict
 from tpudeploy.domain.availability import Pair, Zones
+from tpudeploy.domain.benchmark import Evidence, Subject
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.orphans import Orphan, Orphans
@@ -132,6 +133,8 @@ PRINTED_AS: Mapping[type, As] = {
 # Keys that a later version added to the same format. A document of an earlier version is valid without them. A result
 # (tpudeploy/results.py) names its own.
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
+    Evidence: frozenset({"answered"}),
+    Subject: frozenset({"replicas"}),
     Change: frozenset({"places", "replicas_serving", "drain_seconds_most"}),
     Goal: frozenset({"router"}),
     Orphans: frozenset({"not_searched"}),

@@ -69,7 +69,8 @@ def _measure(args: argparse.Namespace, context: Context) -> int:
     workspace = context.workspace(args.words)
     profile = context.load(args.words, args)[0] if args.words else None
     count = 1 if profile is None else workspace.deployment(profile, script=False).replicas
-    if count == 1 or args.replica is not None or args.resume is not None:
+    has_router = profile is not None and "router" in (workspace.endpoint(profile.spec.name) or {})
+    if count == 1 or has_router or args.replica is not None or args.resume is not None:
         result = _run(args, context, workspace, profile, args.replica)
         show(result, context)
         return _exit_code([result.run])
@@ -80,7 +81,7 @@ def _measure(args: argparse.Namespace, context: Context) -> int:
 def _measure_each(
     args: argparse.Namespace, context: Context, workspace: Workspace, profile: Profile, count: int
 ) -> int:
-    """One replica after the other, a run each: they share no chips, and a figure of all would hide the slow one."""
+    """Measure one replica after the other, a run each: without a router, nothing spreads requests over all of them."""
     from tpudeploy.domain.errors import QueryFailed
     from tpudeploy.domain.names import address
 
