@@ -115,9 +115,9 @@ def test_bench_measures_all_replicas_through_their_router(cli: Open) -> None:
         subject, (cell,) = run["subject"], run["cells"]
         assert (subject["replicas"], subject["chips"]) == (["gemma[0]", "gemma[1]"], 2)
         assert subject["usd_per_hour"] == pytest.approx(2 * 1.4033, rel=0.5)
-        answered = cell["evidence"]["answered"]
-        assert min(answered.values()) > 0
-        assert sum(answered.values()) >= cell["figures"]["requests"]
+        answers = cell["evidence"]["answers"]
+        assert min(answers.values()) > 0
+        assert sum(answers.values()) >= cell["figures"]["requests"]
         one = json.loads(at.run("bench", "gemma.yaml", *sweep, "-replica", "1", "-json").out)["subject"]
         assert (one["replica"], one["replicas"], one["chips"]) == ("gemma[1]", [], 1)
     finally:

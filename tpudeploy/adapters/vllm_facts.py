@@ -109,8 +109,10 @@ def counters(client: VllmClient) -> Counters:
     """Return the counters of all ranks, from /metrics, without those that it does not have."""
     text = _try_read(client.metrics, "metrics", {})
     samples = {} if text is None else _samples(text, _LOOKED_UP, _HITS, _ANSWERED)
-    looked_up, cached, answered = (sum(samples[n]) if n in samples else None for n in (_LOOKED_UP, _HITS, _ANSWERED))
-    return Counters(looked_up=looked_up, cached=cached, answered=answered)
+    looked_up_tokens, cached_tokens, answers = (
+        sum(samples[n]) if n in samples else None for n in (_LOOKED_UP, _HITS, _ANSWERED)
+    )
+    return Counters(looked_up_tokens=looked_up_tokens, cached_tokens=cached_tokens, answers=answers)
 
 
 def _samples(text: str, *names: str) -> Mapping[str, list[float]]:

@@ -207,7 +207,7 @@ def _summary(run: Run, paint: Paint) -> str:
     lines = [f"{_ENDS[run.ended]}: {len(run.cells)} of {len(run.sweep.points)} cells{time}: {statuses or 'none'}."]
     lines += [paint.dim(f"  {MARKS[status]}  {text}") for status, text in LEGEND.items() if counts[status]]
     if run.subject.replicas:
-        lines.append(f"  {answered_text(run)}")
+        lines.append(f"  {answers_text(run)}")
     errors: Counter[str] = Counter()
     for cell in run.cells:
         errors.update(cell.errors)
@@ -218,11 +218,11 @@ def _summary(run: Run, paint: Paint) -> str:
     return "\n".join(lines)
 
 
-def answered_text(run: Run) -> str:
+def answers_text(run: Run) -> str:
     """Return which replicas behind a router answered how many of the requests of a run."""
     counts: Counter[str] = Counter()
     for cell in run.cells:
-        counts.update({} if cell.evidence is None else cell.evidence.answered)
+        counts.update({} if cell.evidence is None else cell.evidence.answers)
     texts = [
         f"{address} {counts[address]:,}" if address in counts else f"{address} unknown"
         for address in run.subject.replicas

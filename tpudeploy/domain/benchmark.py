@@ -120,7 +120,7 @@ class Evidence:
     `streams_by_latency` is the same by Little's law, where the client did not count: rate times latency over a whole
     run, so that its beginning and its end lower it. `cached_share` is of the prompt tokens
     that the engine looked up in its prefix cache. `peak_share` is the arithmetic that these tokens need at least, of
-    what the chips can do; `bandwidth_share` the same of reading the weights for each piece of a stream. `answered` is
+    what the chips can do; `bandwidth_share` the same of reading the weights for each piece of a stream. `answers` is
     the number of requests that each replica behind a router completed meanwhile, those of the warm-up included, by its
     address; a replica whose metrics cannot be read is not in it.
     """
@@ -132,7 +132,7 @@ class Evidence:
     cached_share: float | None = None
     peak_share: float | None = None
     bandwidth_share: float | None = None
-    answered: Mapping[str, int] = field(default_factory=dict)
+    answers: Mapping[str, int] = field(default_factory=dict)
 
 
 @frozen

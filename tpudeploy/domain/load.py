@@ -98,9 +98,9 @@ class Observation:
 class Counters:
     """The counts of a server since it started: tokens that were looked up in its prefix cache, and that were in it.
 
-    `answered` are the requests that it completed. None: it does not report that.
+    `answers` are the requests that it completed. None: it does not report that.
     """
 
-    looked_up: float | None = None
-    cached: float | None = None
-    answered: float | None = None
+    looked_up_tokens: float | None = None
+    cached_tokens: float | None = None
+    answers: float | None = None

@@ -77,14 +77,14 @@ def combined(all_figures: Sequence[Figures]) -> Figures:
     """
 
     def total(values: Iterable[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return sum(known) if len(known) == len(all_figures) else None
+        numbers = [value for value in values if value is not None]
+        return sum(numbers) if len(numbers) == len(all_figures) else None
 
     def spent(phases: Sequence[Spent | None]) -> Spent | None:
-        known = [phase for phase in phases if phase is not None]
-        if len(known) < len(all_figures):
+        times = [phase for phase in phases if phase is not None]
+        if len(times) < len(all_figures):
             return None
-        return Spent(seconds=sum(p.seconds for p in known), requests=sum(p.requests for p in known))
+        return Spent(seconds=sum(time.seconds for time in times), requests=sum(time.requests for time in times))
 
     fullest = [each.kv_cache_used for each in all_figures if each.kv_cache_used is not None]
     awake = [each.is_awake for each in all_figures if each.is_awake is not None]
@@ -120,11 +120,11 @@ def _added(counts: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
 
 def _added_histograms(histograms: Sequence[Histogram | None]) -> Histogram | None:
     """Return the sum of histograms with the same bounds, or None where one is missing or has others."""
-    known = [histogram for histogram in histograms if histogram is not None]
-    if len(known) < len(histograms) or len({histogram.bounds for histogram in known}) != 1:
+    parts = [histogram for histogram in histograms if histogram is not None]
+    if len(parts) < len(histograms) or len({part.bounds for part in parts}) != 1:
         return None
-    counts = tuple(map(sum, zip(*(histogram.counts for histogram in known), strict=True)))
-    return Histogram(bounds=known[0].bounds, counts=counts, sum=sum(histogram.sum for histogram in known))
+    counts = tuple(map(sum, zip(*(part.counts for part in parts), strict=True)))
+    return Histogram(bounds=parts[0].bounds, counts=counts, sum=sum(part.sum for part in parts))
 
 
 class Grade(StrEnum):

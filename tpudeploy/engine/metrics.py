@@ -70,12 +70,12 @@ def to_metrics(answers: Mapping[str, Sequence[Answer]], budget: HbmBudget | Unsi
 
 def _total(name: str, answers: Sequence[Answer]) -> Metered:
     """Return the sum of the servers that answer. What to do about a figure is said at the server that has it."""
-    known = [each.figures for each in answers if isinstance(each.figures, Figures)]
+    servers = [each.figures for each in answers if isinstance(each.figures, Figures)]
     missing = ", ".join(each.address for each in answers if isinstance(each.figures, Unknown))
     silent = f"without {missing}, which could not be read" if missing else ""
-    if not known:
+    if not servers:
         return Metered(address=name, url="", silent=silent)
-    return Metered(address=name, url="", readings=tuple(map(_as_total, readings(combined(known)))), silent=silent)
+    return Metered(address=name, url="", readings=tuple(map(_as_total, readings(combined(servers)))), silent=silent)
 
 
 def _as_total(reading: Reading) -> Reading:

@@ -240,8 +240,8 @@ def _server_loads(
     def load(machine: _Machine) -> ServerLoad | None:
         return None if machine.deployment is None else world.probe.load(machine.deployment, machine.slice)
 
-    asked = [each for each in machines if each.deployment is not None and is_asked(each)]
-    return _by_subject(asked, together(world.threads, load, asked))
+    servers = [each for each in machines if each.deployment is not None and is_asked(each)]
+    return _by_subject(servers, together(world.threads, load, servers))
 
 
 def _slices_zone_by_zone(

@@ -383,13 +383,17 @@ def _counters(clients: Mapping[str, VllmClient]) -> Mapping[str, Counters]:
 
 def _with_counters(evidence: Evidence, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> Evidence:
     """Return the evidence with what the servers counted meanwhile: hits of their caches, and requests of each."""
-    looked_up = sum(_growth(before[address].looked_up, after[address].looked_up) or 0.0 for address in after)
-    cached = sum(_growth(before[address].cached, after[address].cached) or 0.0 for address in after)
-    answered = {address: _growth(before[address].answered, after[address].answered) for address in after if address}
+    looked_up_tokens = sum(
+        _growth(before[address].looked_up_tokens, after[address].looked_up_tokens) or 0.0 for address in after
+    )
+    cached_tokens = sum(
+        _growth(before[address].cached_tokens, after[address].cached_tokens) or 0.0 for address in after
+    )
+    answers = {address: _growth(before[address].answers, after[address].answers) for address in after if address}
     return replace(
         evidence,
-        cached_share=cached / looked_up if looked_up > 0 else None,
-        answered={address: int(count) for address, count in answered.items() if count is not None},
+        cached_share=cached_tokens / looked_up_tokens if looked_up_tokens > 0 else None,
+        answers={address: int(count) for address, count in answers.items() if count is not None},
     )
 
 

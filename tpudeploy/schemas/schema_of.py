@@ -133,7 +133,7 @@ PRINTED_AS: Mapping[type, As] = {
 # Keys that a later version added to the same format. A document of an earlier version is valid without them. A result
 # (tpudeploy/results.py) names its own.
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
-    Evidence: frozenset({"answered"}),
+    Evidence: frozenset({"answers"}),
     Subject: frozenset({"replicas"}),
     Change: frozenset({"places", "replicas_serving", "drain_seconds_most"}),
     Goal: frozenset({"router"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy.benchmark.comparison_view import scaling_text
-from tpudeploy.benchmark.view import LEGEND, MARKS, Place, answered_text, load_text, marked_id
+from tpudeploy.benchmark.view import LEGEND, MARKS, Place, answers_text, load_text, marked_id
 from tpudeploy.boot_log.reading import Timeline
 from tpudeploy.domain.benchmark import CellStatus, Run
 from tpudeploy.domain.comparison import Comparison, Measure
@@ -67,7 +67,7 @@ def _notes(report: Report) -> Iterator[str]:
     yield ", ".join(filter(None, facts))
     yield f"Run {run.id}, {len(run.cells)} of {len(run.sweep.points)} cells, by {run.driver}, {report.digest}"
     if subject.replicas:
-        yield f"Through the router at {subject.url}. {answered_text(run)}"
+        yield f"Through the router at {subject.url}. {answers_text(run)}"
     if subject.is_emulated:
         yield EMULATED
     if run.source:
