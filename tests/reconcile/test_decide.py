@@ -804,6 +804,16 @@ RENEW = Renew(replica=REPLICA, name=f"slice-{A}")
             (done_in(B), drain(A), wait("UP")),
             id="then it drains",
         ),
+        pytest.param(
+            renewing(answers(limited(hours_ago=9.9)), others_serve=True),
+            (done_in(), drain(A)),
+            id="where others serve, it leaves the list one drain before Google deletes it",
+        ),
+        pytest.param(
+            renewing(answers(limited(hours_ago=9.9, draining_at=NOW - 5)), others_serve=True),
+            (done_in(),),
+            id="and is not put on the list again",
+        ),
     ],
 )
 def test_a_run_that_ends(there: World, expected: tuple[Step, ...]) -> None:
@@ -1070,6 +1080,14 @@ def test_a_slice_drains_and_what_was_to_take_over_is_lost(there: World, expected
             id="clients are sent back to an old slice that drained",
         ),
         pytest.param(
+            world(answers(serving()), fails(larger(served=True, draining_at=NOW - 5)), target=REPLACED),
+            GivenUpUpdate,
+            f"gemma[3] does not serve on its new slice: no memory\ngemma[3] serves as before: slice-{A} was not changed,"
+            " and clients are still sent there.",
+            (),
+            id="no client is sent to the new slice, which served once",
+        ),
+        pytest.param(
             world(boots(serving()), fails(larger()), target=REPLACED),
             ServingError,
             "gemma[3] does not serve: no memory",
@@ -1123,6 +1141,13 @@ def test_a_change_that_was_undone(views: tuple[View, ...], kind: type[ServingErr
     step, *rest = steps(world(*views, undone(changed), target=REPLACED))
     assert isinstance(step, GiveUp)
     assert (type(step.error), step.error.message, step.serves, rest) == (kind, message, True, [])
+
+
+def test_clients_come_back_to_a_slice_that_undid_its_change() -> None:
+    changed = larger(booted="before", change="7", told_at=NOW - MINUTE, served=True, draining_at=NOW - 5)
+    step, *rest = steps(world(undone(changed), target=REPLACED))
+    assert isinstance(step, GiveUp)
+    assert rest == [drain(B, begins=False)]
 
 
 @pytest.mark.parametrize(
@@ -1271,6 +1296,20 @@ FIRST_GOES = places(A, attributes=LARGER, lifecycle={"create_before_destroy": Fa
             id="a server that serves nobody is changed at once",
         ),
         pytest.param(
+            world(
+                replace(answers(serving()), health=Health(serving=False, detail="503")),
+                target=CHANGED,
+                others_serve=True,
+            ),
+            (PushChange(replica=REPLICA, name=f"slice-{A}", boot=CHANGED_SERVER),),
+            id="so is one that does not answer",
+        ),
+        pytest.param(
+            world(answers(serving(draining_at=NOW - 59.5)), target=CHANGED, others_serve=True, running=IDLE),
+            (wait(f"for clients that may still use slice-{A}", 0.5),),
+            id="it drains to its last second",
+        ),
+        pytest.param(
             world(answers(serving(draining_at=NOW - 99)), others_serve=True),
             (done_in(A), drain(A, begins=False)),
             id="it comes back once it answers a completion",
@@ -1300,9 +1339,31 @@ def test_a_replica_beside_others(there: World, expected: tuple[Step, ...]) -> No
             id="it is deleted once it has no requests",
         ),
         pytest.param(
+            world(answers(serving(draining_at=NOW - 900)), others_serve=True, running={f"slice-{A}": 2}),
+            (
+                release(A, f"{UNWANTED}; 2 requests exceeded the drain limit"),
+                wait(f"for 2 requests that slice-{A} still runs", 0.0),
+            ),
+            id="the reason counts the requests that it did not complete",
+        ),
+        pytest.param(
             world(answers(serving()), held_because="until another replica serves"),
             (Wait(replica=REPLICA, why="until another replica serves", is_for_replicas=True),),
             id="it stays until those that are kept serve",
+        ),
+        pytest.param(
+            world(
+                answers(serving()),
+                View(granted(C)),
+                shows(releasing(B, releasing_at=NOW - 3600), Phase.PROVISIONING),
+                held_because="until another replica serves",
+            ),
+            (
+                forget(C, "gone"),
+                release(B, ""),
+                Wait(replica=REPLICA, why="until another replica serves", is_for_replicas=True),
+            ),
+            id="meanwhile what is gone is forgotten, and a deletion that had no effect is repeated",
         ),
         pytest.param(
             world(queues(queued(B)), others_serve=True),

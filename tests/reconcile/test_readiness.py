@@ -11,7 +11,8 @@ from reconcile.cases import NOW, A, B, deployment, granted, serving, slice_of
 from tpudeploy.domain.life import ReleaseBegan, ReleaseWithdrawn
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase
 from tpudeploy.domain.state import Attempt, NodeChange, Record, State
-from tpudeploy.reconcile.readiness import ready_slices, reason_to_hold, takes_requests
+from tpudeploy.domain.step import Drain, Forget, PushChange, Release, Reset, Step, Wait
+from tpudeploy.reconcile.readiness import leaving_slices, ready_slices, reason_to_hold, takes_requests
 
 UP, DOWN = Health(serving=True, detail=""), Health(serving=False, detail="no answer")
 FIRST, SECOND = serving(A), serving(B)
@@ -37,6 +38,11 @@ def test_whether_clients_are_sent_to_a_slice(one: Attempt, phase: Phase | None, 
 
 def test_clients_stay_with_a_slice_whose_zone_does_not_answer() -> None:
     assert takes_requests(FIRST, Observed(at=NOW, slices={}, unseen={FIRST.name: "no answer"}))
+
+
+def test_it_stays_on_the_list_too() -> None:
+    state = State(deployment="gemma", lineage="1", records=(Record(index=0, attempts=(FIRST,)),))
+    assert ready_slices(state, Observed(at=NOW, slices={}, unseen={FIRST.name: "no answer"})) == {FIRST.name: 0}
 
 
 @pytest.mark.parametrize(
@@ -92,6 +98,8 @@ UNDONE = replace(serving(A, booted="previous"), is_failed=True, change=NodeChang
         pytest.param(
             UNDONE, {0, 2}, (0, 1, 2), 1, "because the change failed at gemma[0]", id="a change failed elsewhere"
         ),
+        pytest.param(replace(UNDONE, is_failed=False), {0, 2}, (0, 1, 2), 1, "", id="a change is not known to fail"),
+        pytest.param(replace(UNDONE, change=None), {0, 2}, (0, 1, 2), 1, "", id="another one never started"),
     ],
 )
 def test_why_the_second_replica_waits(
@@ -104,5 +112,21 @@ def test_why_the_second_replica_waits(
 
 def test_a_replica_that_is_removed_waits_until_one_that_remains_serves() -> None:
     state, target = State(deployment="gemma", lineage="1"), deployment(replicas=2)
-    assert reason_to_hold(target, state, {2}, 3, (0, 1)) == "until another replica serves"
-    assert reason_to_hold(target, state, {1}, 3, ()) == ""
+    assert reason_to_hold(target, state, {2}, 2, (0, 1)) == "until another replica serves"
+    assert reason_to_hold(target, state, {1}, 2, ()) == ""
+
+
+@pytest.mark.parametrize(
+    ("step", "leaves"),
+    [
+        pytest.param(Release(replica=0, name=FIRST.name, reason=""), True, id="it is deleted"),
+        pytest.param(Forget(replica=0, name=FIRST.name, reason="gone"), True, id="it is gone"),
+        pytest.param(PushChange(replica=0, name=FIRST.name, boot="1"), True, id="its server is changed"),
+        pytest.param(Reset(replica=0, name=FIRST.name, boot="1"), True, id="its machine is reset"),
+        pytest.param(Drain(replica=0, name=FIRST.name), True, id="it begins to drain"),
+        pytest.param(Drain(replica=0, name=FIRST.name, begins=False), False, id="it comes back"),
+        pytest.param(Wait(replica=0, why="UP"), False, id="it is waited for"),
+    ],
+)
+def test_which_steps_take_a_slice_off_the_list(step: Step, leaves: bool) -> None:
+    assert leaving_slices([step]) == ({FIRST.name} if leaves else set())
