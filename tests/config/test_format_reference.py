@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
@@ -101,5 +102,5 @@ def test_flags_that_take_a_secret_name_the_variable_that_vllm_reads_instead() ->
 
 def test_a_profile_cannot_be_changed() -> None:
     spec = load(SMALL).spec
-    with pytest.raises(ValueError, match="frozen"):
-        spec.replicas = 2  # type: ignore[misc]  # the point of the test
+    with pytest.raises(FrozenInstanceError, match="replicas"):
+        spec.replicas = 2

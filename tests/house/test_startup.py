@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import yaml
+import yaml.reader
 
 from tpudeploy.emulator import running
 
@@ -20,19 +20,20 @@ TYPED_CLIENT = "google.cloud.tpu_v2"
 HEAVY = ("mcp", "anyio", "pydantic", "yaml", "jinja2", "tenacity", *GOOGLE)
 # Run a command; tell what was imported when it ended.
 AT_END = "import json, sys\nmain(sys.argv[1:])\nsys.stderr.write('\\n' + json.dumps(sorted(sys.modules)))"
-# The same of sections that built a validator, and of flags that were made.
-BUILT = """
-import json, sys
-main(sys.argv[1:])
-from tpudeploy.config import schema
-sections = [s for s in schema.Section.__subclasses__() if s.__pydantic_complete__]
-sys.stderr.write('\\n' + json.dumps([s.__name__ for s in sections]))
-"""
+# The same of flags that were made.
 FLAGS = """
 import gc, json, sys
 main(sys.argv[1:])
 from tpudeploy.catalog.flags import Flag
 sys.stderr.write('\\n' + json.dumps([of.name for of in gc.get_objects() if isinstance(of, Flag)]))
+"""
+# The same of patterns that were compiled.
+PATTERNS = """
+import gc, json, sys
+main(sys.argv[1:])
+from tpudeploy.domain.pattern import _Pattern
+compiled = [of.pattern for of in gc.get_objects() if isinstance(of, _Pattern) and 'match' in vars(of)]
+sys.stderr.write('\\n' + json.dumps([str(text) for text in compiled]))
 """
 # The same, when the first connection is about to be made.
 AT_CONNECT = """
@@ -87,6 +88,20 @@ def test_validate_knows_no_cloud(work: Path) -> None:
     assert imported("validate", PROFILE, cwd=work).isdisjoint({*GOOGLE, "tenacity", "jinja2", "asyncio"})
 
 
+def test_validate_of_a_good_profile_asks_pydantic_nothing(work: Path) -> None:
+    """Its flags have plain values, and the format itself does not use it."""
+    assert not {name for name in imported("validate", PROFILE, cwd=work) if name.startswith("pydantic")}
+
+
+def test_validate_compiles_only_the_patterns_that_it_needs(work: Path) -> None:
+    """A third of those that it imports, and none of PyYAML's."""
+    compiled = imported("validate", PROFILE, cwd=work, code=PATTERNS)
+    assert 0 < len(compiled) < 40
+    assert (
+        not {str(each.pattern) for each in vars(yaml.reader.Reader).values() if hasattr(each, "fullmatch")} & compiled
+    )
+
+
 @pytest.mark.parametrize("command", [("plan",), ("apply", "-auto-approve", "--wait", "accepted")])
 def test_a_state_in_a_folder_needs_no_cloud_storage(work: Path, command: tuple[str, ...]) -> None:
     with running(scenario={"nodes": "simulated"}) as emulator:
@@ -111,13 +126,6 @@ def test_what_reads_the_general_api_imports_the_typed_client(work: Path, command
 def test_validate_of_a_good_profile_needs_neither_templates_nor_guesses(work: Path) -> None:
     modules = imported("validate", PROFILE, cwd=work)
     assert modules.isdisjoint({"tpudeploy.adapters.assets", "tpudeploy.node.fingerprint", "tpudeploy.ports", "difflib"})
-
-
-def test_only_the_whole_profile_builds_a_validator(work: Path) -> None:
-    profile = work / PROFILE
-    document = yaml.safe_load(profile.read_text(encoding="utf-8"))
-    assert not {"lifecycle", "health"} & document.keys(), "the sections that are not written are what this is about"
-    assert imported("validate", PROFILE, cwd=work, code=BUILT) == {"ProfileSpec"}
 
 
 def test_validate_reads_the_flags_that_it_meets(work: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from tpudeploy.catalog.generations import GENERATIONS, UNSUPPORTED_GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
+from tpudeploy.domain.pattern import pattern
 
 __all__ = ["UNSUPPORTED_GENERATIONS"]
 
@@ -19,7 +19,7 @@ _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     "v5p": ("ct5p",),
     "tpu7x": ("7x", "v7x", "ironwood"),
 }
-_TYPE_NAME = re.compile(
+_TYPE_NAME = pattern(
     r"^(?:tpu[-_ ]?)?(?P<generation>v\d+[a-z]*|ct\d[a-z]+|trillium|ironwood|7x)(?:\D+(?P<size>\d{1,5})[\w-]*)?$"
 )
 

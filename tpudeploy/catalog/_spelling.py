@@ -6,8 +6,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from enum import StrEnum
+
+from tpudeploy.domain.pattern import pattern
 
 
 class ValueType(StrEnum):
@@ -89,13 +90,15 @@ def count_of(word: str) -> int | str:
     """Return `16k` as 16,000, `16K` as 16,384 and `25.6k` as 25,600, as vLLM does; other text unchanged."""
     if not _SIZE.fullmatch(word.strip()):
         return word
+    from decimal import Decimal
+
     number, unit = word.strip()[:-1], word.strip()[-1]
     return int(Decimal(number) * (1024 if unit.isupper() else 1000) ** (" kmgt".index(unit.lower())))
 
 
 # K is 1024; k is 1000 and may have decimals.
-_SIZE = re.compile(r"[0-9]{1,18}[kmgtKMGT]|[0-9]{1,18}\.[0-9]{1,18}[kmgt]")
-_BRACED = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
+_SIZE = pattern(r"[0-9]{1,18}[kmgtKMGT]|[0-9]{1,18}\.[0-9]{1,18}[kmgt]")
+_BRACED = pattern(r"\s*\{.*\}\s*", re.DOTALL)
 
 _SPELLINGS: Mapping[ValueType, Callable[[object], str]] = {
     ValueType.TEXT: _text,

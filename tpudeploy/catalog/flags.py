@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -12,6 +11,7 @@ from tpudeploy.catalog import closest
 from tpudeploy.catalog._spelling import ValueType, spell
 from tpudeploy.catalog._vllm_flags import TABLE, VLLM_VERSION
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.pattern import pattern
 
 __all__ = [
     "VLLM_VERSION",
@@ -211,7 +211,7 @@ _WRITERS: Mapping[Style, Callable[[Flag, object], tuple[str, ...]]] = {
     Style.OPTIONAL: _optional,
 }
 
-_DASHED_WORD = re.compile("-[0-9]*")  # the dashed words that argparse accepts as values without `=`
+_DASHED_WORD = pattern("-[0-9]*")  # the dashed words that argparse accepts as values without `=`
 
 
 def _word(flag: Flag, value: object) -> str:

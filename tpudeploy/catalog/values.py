@@ -10,6 +10,7 @@ from typing import Any
 from tpudeploy.catalog._spelling import ValueType, count_of
 from tpudeploy.catalog._vllm_values import SCHEMAS
 from tpudeploy.catalog.flags import Flag, Style
+from tpudeploy.catalog.plain_values import is_plainly_valid
 from tpudeploy.domain.frozen import frozen
 
 
@@ -35,13 +36,15 @@ def refusals(flag: Flag, value: Any) -> Iterator[Refusal]:
         yield from _absent_words(flag, value, json.loads(text))
     if value in _ABSENT:
         return
+    core_schema, value_as_read = json.loads(text), _as_read(flag, value)
+    if is_plainly_valid(core_schema, value_as_read):
+        return
     from pydantic_core import ValidationError
 
-    word = json.dumps(_as_read(flag, value))
     try:
-        _validator(flag.name).validate_json(word)
+        _validator(flag.name).validate_json(json.dumps(value_as_read))
     except ValidationError as error:
-        yield from _refusals_of(error, json.loads(text))
+        yield from _refusals_of(error, core_schema)
 
 
 # vLLM reads these words as an absent value.

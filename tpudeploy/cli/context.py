@@ -113,8 +113,6 @@ class Context:
 
     def read(self, path: str, options: argparse.Namespace) -> Profile:
         """Return one profile with its overlays and `--set` values. Raise `errors.ConfigError` with every problem."""
-        # The parser needs no plugins, and the search for them reads the metadata of every installed package.
-        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         from tpudeploy.loading import Profile
 
         overlays = [self.folder / overlay for overlay in options.overlays]

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, NoReturn
 from tpudeploy.cli import exits
 from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.options import TRUE, common, environment_value
+from tpudeploy.domain.pattern import pattern
 
 if TYPE_CHECKING:
     from tpudeploy.domain.patience import Patience
     from tpudeploy.ports import Clock
 
 # Terraform's one-dash long options: -auto-approve, -out=FILE.
-_ONE_DASH = re.compile(r"-[a-z][a-z-]+(=.*)?", re.DOTALL)
+_ONE_DASH = pattern(r"-[a-z][a-z-]+(=.*)?", re.DOTALL)
 
 
 class Usage(Exception):

@@ -6,7 +6,6 @@ With --json, stdout holds only documents: text for people goes to stderr instead
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +49,11 @@ class Terminal:
     @property
     def width(self) -> int | None:
         """Return the columns of stdout's terminal, or None if stdout is not a terminal."""
-        return shutil.get_terminal_size().columns if self.stdout.isatty() else None
+        if not self.stdout.isatty():
+            return None
+        import shutil
+
+        return shutil.get_terminal_size().columns
 
     @property
     def is_interactive(self) -> bool:

@@ -10,27 +10,25 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
-import yaml
-
 from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import problem, quoted
+from tpudeploy.config.libyaml import LOADER, yaml
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode
 from tpudeploy.config.source import Source
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.pattern import pattern
 
 MAX_DEPTH: Final = 40
 MAX_NODES: Final = 20_000
 # The parser marks an anchored value at its anchor; diagnostics point at the value itself.
-_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*[ \t]+)+(?=\S)")
+_PROPERTIES = pattern(r"(?:[&!][^\s,\[\]{}]*[ \t]+)+(?=\S)")
 _TEXT_TAGS = ("!", "tag:yaml.org,2002:str")
-# libyaml's parser is ten times as fast. PyYAML's own parser, for builds without libyaml, yields the same events.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # JSON escapes a character beyond U+FFFF as two, "\ud83d\ude80", which libyaml refuses.
-_ESCAPED_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_ESCAPED_PAIR = pattern(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_PAIR = pattern("[\ud800-\udbff][\udc00-\udfff]")
 
-_TAB = re.compile(r"[ ]*\t")
+_TAB = pattern(r"[ ]*\t")
 # A pattern of the line or of the parser's message, and the likely remedy; the first row that matches is used.
 _LINE, _MESSAGE = "line", "message"
 _HINTS = (
@@ -56,9 +54,9 @@ class Composed:
 def compose(source: Source, text: str | None = None) -> Composed:
     """Return the value of a source; `text` replaces the source's text if only a part of that is YAML."""
     content = source.text if text is None else text
-    composed = _read(source, content, _LOADER)
+    composed = _read(source, content, LOADER)
     # PyYAML's own parser accepts such a pair. It is ten times slower, so it is only the second choice.
-    if composed.broken and _LOADER is not yaml.SafeLoader and _ESCAPED_PAIR.search(content):
+    if composed.broken and LOADER is not yaml.SafeLoader and _ESCAPED_PAIR.search(content):
         return _read(source, content, yaml.SafeLoader)
     return composed
 

@@ -6,27 +6,25 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import get_args
 
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-
 from tpudeploy.config.nodes import Path
-from tpudeploy.config.schema import ProfileSpec
+from tpudeploy.config.schema import ProfileSpec, Section
+from tpudeploy.config.schema.base import Key
 
 
 @lru_cache(maxsize=1024)
-def fields_at(path: Path) -> Mapping[str, FieldInfo] | None:
+def fields_at(path: Path) -> Mapping[str, Key] | None:
     """Return the keys below `path`; None for a section whose keys a person chooses, and for a path without keys."""
-    section: type[BaseModel] | None = ProfileSpec
+    section: type[Section] | None = ProfileSpec
     for part in path:
-        info = section.model_fields.get(str(part)) if section else None
+        info = section.keys.get(str(part)) if section else None
         section = section_of(info) if info else None
-    return section.model_fields if section else None
+    return section.keys if section else None
 
 
-def section_of(info: FieldInfo) -> type[BaseModel] | None:
+def section_of(info: Key) -> type[Section] | None:
     """Return the section that a key holds, one that may be absent included, or None."""
     for annotation in get_args(info.annotation) or (info.annotation,):
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if isinstance(annotation, type) and issubclass(annotation, Section):
             return annotation
     return None
 

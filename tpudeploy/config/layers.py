@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Final
@@ -18,12 +17,13 @@ from tpudeploy.config.source import Source, argument, decode
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.errors import ProfileNotFound
+from tpudeploy.domain.pattern import pattern
 
 MAX_EXTENDS: Final = 5
 MAX_FILES: Final = 50
 _EXTENDS: Final = "extends"
 _SET: Final = "--set"
-_SEGMENT = re.compile(r"[^.=\s]+")
+_SEGMENT = pattern(r"[^.=\s]+")
 
 
 class Layers:

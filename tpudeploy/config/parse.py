@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pydantic import ValidationError
-
 from tpudeploy.config import codes
 from tpudeploy.config.compose import compose
 from tpudeploy.config.diagnose import in_order, problem
@@ -19,6 +17,8 @@ from tpudeploy.config.profile import Origins, Profile
 from tpudeploy.config.reader import Reader
 from tpudeploy.config.rules.table import RULES
 from tpudeploy.config.schema import ProfileSpec
+from tpudeploy.config.schema.base import Invalid
+from tpudeploy.config.schema.read import read_section
 from tpudeploy.config.source import Source, decode
 from tpudeploy.config.tokens import tokens_in
 from tpudeploy.config.topology import with_type
@@ -27,9 +27,10 @@ from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.config.withhold import has_withheld, with_stand_ins, withhold, without_text
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.errors import ProfileInvalid
+from tpudeploy.domain.pattern import pattern
 
 # Without indentation, only a key of the top mapping can be there. Most profiles are written so.
-_KEY = re.compile(rb"^(name|version|extends)[ \t]*:", re.MULTILINE)
+_KEY = pattern(rb"^(name|version|extends)[ \t]*:", re.MULTILINE)
 
 
 def parse(
@@ -74,9 +75,9 @@ def _check(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec |
     problems = [diagnostic for rule in RULES for diagnostic in rule(tree)]
     problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
     try:
-        return ProfileSpec.model_validate(plain(tree)), problems
-    except ValidationError as error:
-        return None, [*problems, *translate(error, tree, nulls)]
+        return read_section(ProfileSpec, plain(tree)), problems
+    except Invalid as invalid:
+        return None, [*problems, *translate(invalid.findings, tree, nulls)]
 
 
 def _is_unknown(path: Path) -> bool:

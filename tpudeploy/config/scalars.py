@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Self
 
-_DURATION = re.compile(r"([0-9]{1,12})([smhd])")
+from tpudeploy.domain.pattern import pattern
+
+_DURATION = pattern(r"([0-9]{1,12})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-_SIZE = re.compile(r"([0-9]{1,12})(k|m|g|t)(i?)b", re.IGNORECASE)
+_SIZE = pattern(r"([0-9]{1,12})(k|m|g|t)(i?)b", re.IGNORECASE)
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 
 DURATION_PATTERN = "^[0-9]{1,12}[smhd]$"

@@ -1,61 +1,54 @@
-"""Translate the errors of pydantic into diagnostics with our wording, at the place of the value."""
+"""Translate what the sections refuse into diagnostics with our wording, at the place of the value."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-
-from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
 from tpudeploy.catalog import closest, flags
 from tpudeploy.config import codes, core_scalars, topology
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.keys import all_keys, fields_at, section_of
-from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location, plain
+from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location
+from tpudeploy.config.schema.base import Key
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
 _EXPECTED: Mapping[str, str] = {
-    "string_type": "text",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "tuple_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "model_attributes_type": "a mapping",
+    "text": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list",
+    "mapping": "a mapping",
 }
-_UNQUOTED = frozenset({"int_type", "float_type", "bool_type"})
-_RANGE: Mapping[str, tuple[str, str]] = {
-    "greater_than": ("gt", "Must be more than {:g}"),
-    "greater_than_equal": ("ge", "Must be at least {:g}"),
-    "less_than": ("lt", "Must be less than {:g}"),
-    "less_than_equal": ("le", "Must be at most {:g}"),
-    "too_short": ("min_length", "Must have at least this many items: {:g}"),
+_UNQUOTED = frozenset({"int", "float", "bool"})
+_RANGE: Mapping[str, str] = {
+    "gt": "Must be more than {:g}",
+    "ge": "Must be at least {:g}",
+    "lt": "Must be less than {:g}",
+    "le": "Must be at most {:g}",
+    "min_length": "Must have at least this many items: {:g}",
 }
 
 
-def translate(error: ValidationError, root: MapNode, deleted: Mapping[Path, Location]) -> Iterator[Diagnostic]:
-    """Yield one diagnostic per error. `deleted` are the keys that a null removed: a required one may be among them."""
-    findings = error.errors(include_url=False, include_input=False)
+def translate(
+    findings: Iterable[tuple[str, Path, Any]], root: MapNode, deleted: Mapping[Path, Location]
+) -> Iterator[Diagnostic]:
+    """Yield one diagnostic per finding. `deleted` are the keys that a null removed, maybe a required one."""
     # A misspelled required key is one problem, not an unknown key and a missing one.
-    unknown = [finding["loc"] for finding in findings if finding["type"] == "extra_forbidden"]
+    unknown = [path for kind, path, _ in findings if kind == "unknown"]
     suggested = {(*path[:-1], closest(str(path[-1]), _absent(path, root))) for path in unknown}
     # A rule says why the generation and the topology that are written name no type.
     if any(find(root, ("tpu", key)) for key in topology.KEYS):
         suggested.add(("tpu", "type"))
-    for finding in findings:
-        path = _path(finding["loc"], root)
-        if finding["type"] == "missing":
-            if finding["loc"] not in suggested:
-                yield _missing(finding["loc"], root, deleted)
-        elif finding["type"] == "extra_forbidden":
-            yield unknown_key(finding["loc"], key_location(root, finding["loc"]), root)
-        # For pydantic, a list whose items are all wrong is empty too.
-        elif not (finding["type"] == "too_short" and plain(find(root, path) or root)):
-            yield _of_value(finding["type"], finding.get("ctx", {}), path, find(root, path) or root)
+    for kind, path, detail in findings:
+        if kind == "missing":
+            if path not in suggested:
+                yield _missing(path, root, deleted)
+        elif kind == "unknown":
+            yield unknown_key(path, key_location(root, path), root)
+        else:
+            yield _of_value(kind, detail, path, find(root, path) or root)
 
 
 def unknown_key(path: Path, at: Location | None, root: MapNode) -> Diagnostic:
@@ -90,15 +83,6 @@ def _is_beside(key: Path, unknown: Path, root: MapNode) -> bool:
     return there is not None and here is not None and there.file == here.file
 
 
-def _path(loc: tuple[str | int, ...], root: MapNode) -> Path:
-    """Return pydantic's location without the names of a union's alternatives."""
-    path: Path = ()
-    for part in loc:
-        if find(root, (*path, part)) is not None:
-            path = (*path, part)
-    return path
-
-
 def _missing(path: Path, root: MapNode, deleted: Mapping[Path, Location]) -> Diagnostic:
     at = deleted.get(path) or key_location(root, path[:-1]) or root.at
     needed = list(_required(path))
@@ -107,7 +91,7 @@ def _missing(path: Path, root: MapNode, deleted: Mapping[Path, Location]) -> Dia
     return problem(codes.MISSING_KEY, f"Missing key {keys}", at, path=path, hint=f"add {needed[0][-1]}: {example[0]}")
 
 
-def _field(path: Path) -> FieldInfo:
+def _field(path: Path) -> Key:
     return (fields_at(path[:-1]) or {})[str(path[-1])]
 
 
@@ -117,22 +101,19 @@ def _required(path: Path) -> Iterator[Path]:
     if section is None:
         yield path
     else:
-        yield from ((*path, name) for name, field in section.model_fields.items() if field.is_required())
+        yield from ((*path, name) for name, key in section.keys.items() if key.is_required)
 
 
-def _of_value(kind: str, context: Mapping[str, Any], path: Path, node: Node) -> Diagnostic:
+def _of_value(kind: str, detail: Any, path: Path, node: Node) -> Diagnostic:
     if kind in _EXPECTED:
         message = f"Expected {_EXPECTED[kind]}, got {_shape(node)}"
         return problem(codes.WRONG_TYPE, message, node.at, path=path, hint=_type_hint(kind, node) or _example(path))
     if kind in _RANGE:
-        bound, text = _RANGE[kind]
-        return problem(codes.OUT_OF_RANGE, text.format(context[bound]), node.at, path=path, hint=_example(path))
-    if kind == "literal_error":
-        return _not_a_choice(str(context["expected"]), path, node)
-    if kind == "form":
-        message = f"{_describe(node)} does not have the required form"
-        return problem(codes.WRONG_FORM, message, node.at, path=path, hint=f"it looks like {context['looks']}")
-    raise AssertionError(f"the schema raises {kind}, which has no text here")
+        return problem(codes.OUT_OF_RANGE, _RANGE[kind].format(detail), node.at, path=path, hint=_example(path))
+    if kind == "choice":
+        return _not_a_choice(detail, path, node)
+    message = f"{_describe(node)} does not have the required form"
+    return problem(codes.WRONG_FORM, message, node.at, path=path, hint=f"it looks like {detail}")
 
 
 def _example(path: Path) -> str:
@@ -140,8 +121,7 @@ def _example(path: Path) -> str:
     return f"e.g. {path[-1]}: {field.examples[0]}" if field and field.examples else ""
 
 
-def _not_a_choice(expected: str, path: Path, node: Node) -> Diagnostic:
-    choices = re.findall(r"'([^']*)'", expected) or [expected]
+def _not_a_choice(choices: tuple[str, ...], path: Path, node: Node) -> Diagnostic:
     word = node.text if isinstance(node, ScalarNode) else ""
     if isinstance(node, ListNode | MapNode):
         message = f"Expected one of {', '.join(choices)}, got {_shape(node)}"
@@ -173,9 +153,9 @@ def _describe(node: Node) -> str:
 def _type_hint(kind: str, node: Node) -> str:
     if not isinstance(node, ScalarNode) or node.value is None:
         return ""
-    if kind == "string_type":
+    if kind == "text":
         return f'quote it: "{_source_text(node)}"'
-    if kind == "tuple_type":
+    if kind == "list":
         return f"write a list: [{_source_text(node)}]"
     unquoted = kind in _UNQUOTED and not node.plain and core_scalars.is_literal(node.text)
     return f"leave out the quotes: {node.text}" if unquoted else ""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
+from tpudeploy.domain.pattern import pattern
 
 Paint = Callable[[str, str], str]  # from the name of a style (bold, dim, red, yellow) and a text to the styled text
 
 _WIDEST = 160
 # Control characters of terminals, characters that XML forbids, and invisible line breaks; tabs and line feeds stay.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+_CONTROL = pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
 def plain(text: str) -> str:

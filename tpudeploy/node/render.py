@@ -7,7 +7,6 @@ Why: decision 50 in docs/decisions.md.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import shlex
@@ -120,6 +119,8 @@ def _cluster_values(container: Container) -> dict[str, object]:
     """Return the values of Ray on several hosts; none for one host."""
     if container.hosts == 1:
         return {}
+    import hashlib
+
     # Docker only names the secrets, so a secret of another resource is the only change that its words do not show.
     words = (*serving.docker_run(container), *(ref.secret for ref in container.secrets))
     digest = hashlib.sha256("\0".join(words).encode()).hexdigest()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from tpudeploy.domain.deployment import Container, Deployment, Json
+from tpudeploy.domain.pattern import pattern
 
 # Each step has its own bash, so that no text of it (a comment, an open quote, a here-document, `exit 0`) affects the
 # next one. No variable is used, because any name could be one of the profile's. The last line removes what bash itself
@@ -17,7 +17,7 @@ AFTER_SETUP = (
 
 # Variables that bash 5.2 overwrites or drops when it starts (observed). The value of a profile is passed as an argument
 # of `env` instead.
-BASH_WRITES = re.compile(
+BASH_WRITES = pattern(
     "BASH.*|COMP_WORDBREAKS|EPOCH.*|HISTCMD|IFS|LINENO|OLDPWD|OPT.*|PPID|PS[0-4]|PWD|S?RANDOM|SECONDS|SHELLOPTS|SHLVL|_"
 )
 

@@ -5,7 +5,6 @@ Why: decision 39 in docs/decisions.md.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -180,6 +179,8 @@ def _mirror(spec: ProfileSpec) -> Mirror | None:
     """Return the bucket of mirrored weights and their folder on the machine, or None if the profile names no mirror."""
     if spec.model.mirror is None:
         return None
+    import hashlib
+
     bucket = BucketFolder.parse(spec.model.mirror)
     name = hashlib.sha256(f"{bucket.name}/{bucket.prefix}".encode()).hexdigest()[:_MIRROR_NAME]
     return Mirror(bucket=bucket, folder=f"{_MIRROR}/{name}")
@@ -297,7 +298,7 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
         "tpu.runtime_version": None if len(deployment.runtimes) > 1 else next(iter(deployment.runtimes.values())),
         "tpu.type": deployment.accelerator.name,
     }
-    tree = spec.model_dump(mode="python", exclude={"version", "name", "extends", "replicas"})
+    tree = {key: value for key, value in spec.model_dump().items() if key not in _NO_ATTRIBUTES}
     pinned = {
         "serving.image": (pins.DIGEST, lock.target_of(pins.image_of(spec))),
         "model.revision": (pins.COMMIT, lock.target_of(pins.model_of(spec))),
@@ -311,6 +312,7 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
             yield pin, target
 
 
+_NO_ATTRIBUTES = frozenset({"version", "name", "extends", "replicas"})
 # Mappings whose entries are attributes of their own; any other mapping is one value (a JSON argument, say).
 _OPEN = {"", "model", "tpu", "serving", "secrets", "placement", "placement.network", "placement.labels", "lifecycle"}
 _OPEN |= {"health", "router", "serving.args", "serving.env"}

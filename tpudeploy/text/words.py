@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import textwrap
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -12,13 +10,14 @@ from unicodedata import east_asian_width
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.excerpt import plain as plain  # noqa: PLC0414 - one of the words of the views
+from tpudeploy.domain.pattern import pattern
 
 # Beside every figure that was measured on the emulator.
 EMULATED = "On the emulator: no figure here says anything about a TPU."
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
 _NARROWEST = 40
-_COLOUR = re.compile(r"\033\[\d*m")
+_COLOUR = pattern(r"\033\[\d*m")
 
 
 def duration(seconds: float) -> str:
@@ -64,6 +63,8 @@ def wrapped(text: str, width: int | None, *, indent: str) -> list[str]:
     """Return lines of at most `width` columns, all but the first indented; without a width, the text unchanged."""
     if width is None:
         return [text]
+    import textwrap
+
     return textwrap.wrap(
         text, max(width, _NARROWEST), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     ) or [""]

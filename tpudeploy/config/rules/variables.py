@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from tpudeploy.catalog import variables as engine_variables
@@ -13,13 +12,14 @@ from tpudeploy.config.owned import VARIABLE_OF_KEY
 from tpudeploy.config.rules import look
 from tpudeploy.config.trust import looks_secret
 from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.pattern import pattern
 
 _ENV: Path = ("serving", "env")
 _PLAIN: Path = ("serving", "plain_env")
 _SECRETS: Path = ("secrets",)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _ID = r"[A-Za-z0-9_-]{1,255}"
-_REFERENCE = re.compile(rf"{_ID}|projects/[a-z0-9.:-]+/secrets/{_ID}/versions/[A-Za-z0-9_-]{{1,63}}")
+_REFERENCE = pattern(rf"{_ID}|projects/[a-z0-9.:-]+/secrets/{_ID}/versions/[A-Za-z0-9_-]{{1,63}}")
 # Variables that are credentials wherever they occur.
 _CREDENTIALS = frozenset(
     {

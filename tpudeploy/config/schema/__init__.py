@@ -2,9 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from tpudeploy.config.schema.base import Form, Section, Text, Version, Words, unwritten
+from tpudeploy.config.schema.base import Field, Form, Section, Text, Version, Words, unwritten
 from tpudeploy.config.schema.lifecycle import HealthSpec, LifecycleSpec
 from tpudeploy.config.schema.placement import NetworkSpec, PlacementSpec, TpuSpec
 from tpudeploy.config.schema.router import RouterSpec
@@ -19,7 +17,7 @@ Name = Annotated[
 class ProfileSpec(Section):
     """A profile, version 1. Durations: 90s, 15m, 2h, 7d. Sizes: 10gb, 10GiB. Values may hold ${env:NAME}."""
 
-    version: Annotated[Literal[1], Version] = Field(description="Version of this format. Required.", examples=[1])
+    version: Annotated[Literal[1], Version()] = Field(description="Version of this format. Required.", examples=[1])
     name: Name = Field(
         description="The deployment's name, ^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$. Required.",
         examples=["gemma4-26b-turbo"],

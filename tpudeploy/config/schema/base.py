@@ -1,40 +1,176 @@
-"""Define what the sections of the format share: strictness, and types for text of a required form."""
+"""Define what the sections of the format share: keys, strictness, and types for text of a required form.
 
-from __future__ import annotations
+A section is read by `schema/read.py`, and described for editors by `config/jsonschema.py`. Both follow the annotations,
+so that a key is declared once. The files of sections do not use `from __future__ import annotations`, because text
+would have to be compiled.
+
+Why there is no pydantic here: decision 7 in docs/decisions.md.
+"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import FrozenInstanceError
 from functools import cache
-from typing import Annotated, Any
-
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    Strict,
-    ValidatorFunctionWrapHandler,
-)
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from typing import Annotated, Any, ClassVar, Final, NoReturn, Self, TypeAlias
 
 from tpudeploy.catalog._spelling import count_of
+from tpudeploy.config.nodes import Path
 from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, TOKENS_PATTERN, Duration, Size
 
+Read: TypeAlias = Callable[[Any], Any]
+JsonSchema: TypeAlias = dict[str, Any]
+REQUIRED: Final = object()
+_MOST = 2**31 - 1
 
-class Section(BaseModel):
-    """A mapping of the profile. It refuses unknown keys and values of other types, and it is immutable.
 
-    Two rules keep start-up short. Sections build no validators, because whole profiles are validated; so `unwritten`
-    creates a section that a profile omits. And the files of sections do not use `from __future__ import annotations`:
-    pydantic evaluates annotations, and would have to compile the text of each.
+class Invalid(Exception):
+    """A value is refused. `findings` are the reasons, each with the path below the value and a detail.
+
+    The kinds are those of `config/translate.py`, which has the words for them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
+    def __init__(self, *findings: tuple[str, Path, Any]) -> None:
+        super().__init__(findings)
+        self.findings = findings
+
+    @classmethod
+    def because(cls, kind: str, detail: object = None) -> Self:
+        return cls((kind, (), detail))
+
+    def below(self, key: str | int) -> list[tuple[str, Path, Any]]:
+        """Return the findings as those of the value that has this one at `key`."""
+        return [(kind, (key, *path), detail) for kind, path, detail in self.findings]
+
+
+class Key:
+    """A key of a section, or the limits of a value. `annotation` is the type that the section declares."""
+
+    annotation: Any = None
+
+    def __init__(
+        self,
+        default: object,
+        default_factory: Callable[[], object] | None,
+        limits: Mapping[str, float],
+        description: str,
+        examples: list[Any],
+    ) -> None:
+        self.default = default
+        self.default_factory = default_factory
+        self.limits = limits
+        self.description = description
+        self.examples = examples
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is REQUIRED and self.default_factory is None
+
+    def reader(self, read: Read) -> Read:
+        """Return `read` with the limits."""
+        if not self.limits:
+            return read
+
+        def read_within(value: object) -> object:
+            return _within(self.limits, read(value))
+
+        return read_within
+
+    def json_schema(self, inner: JsonSchema) -> JsonSchema:
+        return {**inner, **{_JSON_LIMITS[name]: limit for name, limit in self.limits.items()}}
+
+
+_JSON_LIMITS = {
+    "gt": "exclusiveMinimum",
+    "ge": "minimum",
+    "lt": "exclusiveMaximum",
+    "le": "maximum",
+    "min_length": "minItems",
+}
+
+
+def _within(limits: Mapping[str, float], value: Any) -> Any:
+    """Return the value; None, the absent one, has no limits."""
+    for name, limit in limits.items() if value is not None else ():
+        if not _IS_WITHIN[name](value, limit):
+            raise Invalid.because(name, limit)
+    return value
+
+
+_IS_WITHIN: Mapping[str, Callable[[Any, float], bool]] = {
+    "gt": lambda value, limit: value > limit,
+    "ge": lambda value, limit: value >= limit,
+    "lt": lambda value, limit: value < limit,
+    "le": lambda value, limit: value <= limit,
+    "min_length": lambda value, limit: len(value) >= limit,
+}
+
+
+def Field(  # noqa: N802 - the name that a field has in pydantic, and in what readers of such declarations know
+    default: object = REQUIRED,
+    *,
+    default_factory: Callable[[], object] | None = None,
+    description: str = "",
+    examples: list[Any] | None = None,
+    **limits: float,
+) -> Any:
+    """Declare a key, or limits inside `Annotated`: gt, ge, lt, le, and min_length of a list."""
+    return Key(default, default_factory, limits, description, examples or [])
+
+
+class Section:
+    """A mapping of the profile. It refuses unknown keys and values of other types, and it is immutable.
+
+    `model_fields_set` are the keys that the profile sets.
+    """
+
+    keys: ClassVar[Mapping[str, Key]] = {}
+    model_fields_set: frozenset[str]
+
+    def __init_subclass__(cls) -> None:
+        keys: dict[str, Key] = {}
+        for name, annotation in cls.__annotations__.items():
+            keys[name] = key = vars(cls)[name]
+            key.annotation = annotation
+            delattr(cls, name)
+        cls.keys = keys
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        """Set the keys that are written; the others have their defaults."""
+        own = self.__dict__
+        for name, key in self.keys.items():
+            if name in values:
+                own[name] = values[name]
+            else:
+                own[name] = key.default if key.default_factory is None else key.default_factory()
+        own["model_fields_set"] = frozenset(values)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.keys)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))  # mappings, which have no hash, are among its values
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.keys)})"
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return all keys with their values, sections as mappings."""
+        values = {name: getattr(self, name) for name in self.keys}
+        return {name: value.model_dump() if isinstance(value, Section) else value for name, value in values.items()}
+
+    @classmethod
+    def adjust_json_schema(cls, schema: JsonSchema) -> None:
+        """Change what editors accept, where a rule between keys decides it."""
 
 
 def unwritten(section: type[Section]) -> Callable[[], Any]:
     """Return a factory of the section with its defaults: one object for all profiles, because it is immutable."""
-    return cache(section.model_construct)
+    return cache(lambda: section({}))
 
 
 class Form:
@@ -44,46 +180,47 @@ class Form:
         self.pattern = pattern
         self.looks = looks
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
+    def reader(self, read: Read) -> Read:
+        pattern: re.Pattern[str] | None = None
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {**handler(schema), "pattern": f"^(?:{self.pattern})$"}
+        def read_form(value: object) -> str:
+            nonlocal pattern
+            text: str = read(value)
+            pattern = pattern or re.compile(self.pattern)
+            if pattern.fullmatch(text) is None:
+                raise Invalid.because("form", self.looks)
+            return text
 
-    def _check(self, text: str) -> str:
-        if re.fullmatch(self.pattern, text) is None:
-            raise _wrong_form(self.looks)
-        return text
+        return read_form
+
+    def json_schema(self, inner: JsonSchema) -> JsonSchema:
+        return {**inner, "pattern": f"^(?:{self.pattern})$"}
 
 
 class Quantity:
-    """A number with a unit, at least 1, as text. `read` raises ValueError for other text."""
+    """A number with a unit, at least 1, as text. `parse` raises ValueError for other text."""
 
-    def __init__(self, read: Callable[[str], float], pattern: str, looks: str) -> None:
-        self.read = read
+    def __init__(self, parse: Callable[[str], float], pattern: str, looks: str) -> None:
+        self.parse = parse
         self.pattern = pattern
         self.looks = looks
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._check)
+    def reader(self, _: Read) -> Read:
+        return self._read
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def json_schema(self, _: JsonSchema) -> JsonSchema:
         return {"type": "string", "pattern": self.pattern}
 
-    def _check(self, value: object) -> float:
+    def _read(self, value: object) -> float:
         if isinstance(value, Duration | Size):
             return value
         try:
-            quantity = self.read(value) if isinstance(value, str) else None
+            quantity = self.parse(value) if isinstance(value, str) else None
         except ValueError:
             quantity = None
         if quantity is None or quantity < 1:
-            raise _wrong_form(self.looks)
+            raise Invalid.because("form", self.looks)
         return quantity
-
-
-def _as_it_is(value: int | str) -> int | str:
-    return value
 
 
 class Tokens:
@@ -95,54 +232,48 @@ class Tokens:
     def __init__(self, *, has_auto: bool = False) -> None:
         self.has_auto = has_auto
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_wrap_validator_function(
-            self._check,
-            core_schema.int_schema(strict=True, ge=1, le=2**31 - 1),
-            serialization=core_schema.plain_serializer_function_ser_schema(_as_it_is),  # `auto` is not an integer
-        )
+    def reader(self, _: Read) -> Read:
+        return self._read
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        number = {"type": "integer", "minimum": -1 if self.has_auto else 1, "maximum": 2**31 - 1}
+    def json_schema(self, _: JsonSchema) -> JsonSchema:
+        number = {"type": "integer", "minimum": -1 if self.has_auto else 1, "maximum": _MOST}
         words = f"{TOKENS_PATTERN}|[aA][uU][tT][oO]" if self.has_auto else TOKENS_PATTERN
         return {"anyOf": [number, {"type": "string", "pattern": f"^(?:{words})$"}]}
 
-    def _check(self, value: object, handler: ValidatorFunctionWrapHandler) -> int | str:
+    def _read(self, value: object) -> int | str:
         if isinstance(value, str):
             if self.has_auto and value.strip().lower() == "auto":
                 return "auto"
             value = count_of(value)
-        # -1 is how vLLM writes `auto`. The exact type excludes `true`, which is an int in Python.
-        if self.has_auto and type(value) is int and value == -1:
+        # The exact type excludes `true`, which is an int in Python.
+        if type(value) is not int:
+            raise Invalid.because("int")
+        if self.has_auto and value == -1:  # as vLLM writes `auto`
             return "auto"
-        limit: int = handler(value)
+        limit: int = _within({"ge": 1, "le": _MOST}, value)
         return limit
 
 
 class Version:
     """The integer 1. A Literal would accept true and 1.0 too."""
 
-    @staticmethod
-    def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(Version._check)
+    def reader(self, _: Read) -> Read:
+        return self._read
 
-    @staticmethod
-    def __get_pydantic_json_schema__(schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def json_schema(self, _: JsonSchema) -> JsonSchema:
         return {"const": 1}
 
     @staticmethod
-    def _check(value: object) -> int:
+    def _read(value: object) -> int:
         if type(value) is not int or value != 1:
-            raise _wrong_form("1, the only version")
+            raise Invalid.because("form", "1, the only version")
         return value
 
 
-def _wrong_form(looks: str) -> PydanticCustomError:
-    return PydanticCustomError("form", "not of the form {looks}", {"looks": looks})
-
+JsonValue: TypeAlias = Any  # what a flag takes
 
 Text = Annotated[str, Form(r"[\s\S]+", "text that is not empty")]
-Words = Annotated[tuple[Text, ...], Strict(False)]  # noqa: FBT003 - a YAML list arrives as a list, not as a tuple
+Words = tuple[Text, ...]
 Time = Annotated[Duration, Quantity(Duration.parse, DURATION_PATTERN, "90s, 15m, 2h or 7d")]
 Bytes = Annotated[Size, Quantity(Size.parse, SIZE_PATTERN, "10gb (decimal) or 10GiB (binary)")]
 

@@ -2,10 +2,8 @@
 
 from typing import Literal
 
-from pydantic import Field
-
 from tpudeploy.config.scalars import Duration
-from tpudeploy.config.schema.base import Section, Text, Time, Words
+from tpudeploy.config.schema.base import Field, Section, Text, Time, Words
 
 
 class LifecycleSpec(Section):

@@ -1,23 +1,14 @@
 """Define `tpu` and `placement`: the slice, where it may be, how it is paid for and requested."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Strict, Tag
-
-from tpudeploy.config.schema.base import Bytes, Form, Section, Text, Time, unwritten
+from tpudeploy.config.schema.base import Bytes, Field, Form, JsonSchema, Section, Text, Time, unwritten
 from tpudeploy.domain.names import ZONE
 
 RuntimeVersion = Annotated[str, Form(r"[a-z0-9][a-z0-9._-]*", "v2-alpha-tpuv6e")]
 
 
-def _one_of_two_ways(schema: dict[str, Any]) -> None:
-    """Let editors accept a generation with a topology instead of a type."""
-    schema["anyOf"] = [{"required": [*schema.pop("required")]}, {"required": ["generation", "topology"]}]
-
-
 class TpuSpec(Section):
-    model_config = ConfigDict(json_schema_extra=_one_of_two_ways)
-
     # A plain string: the catalogue knows the names, so that a new generation is one row there and nothing here.
     type: Text = Field(
         description="Accelerator type, by any of Google's names: that of the TPU API (v6e-1, -4, -8; v5litepod-1, -4, "
@@ -53,6 +44,11 @@ class TpuSpec(Section):
         examples=["200GiB"],
     )
 
+    @classmethod
+    def adjust_json_schema(cls, schema: JsonSchema) -> None:
+        """Let editors accept a generation with a topology instead of a type."""
+        schema["anyOf"] = [{"required": schema.pop("required")}, {"required": ["generation", "topology"]}]
+
 
 ZoneName = Annotated[str, Form(ZONE.pattern, "us-east5-b")]
 _PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
@@ -72,15 +68,7 @@ ServiceAccount = Annotated[
 ProvisioningModel = Literal["flex-start", "spot", "on-demand", "reserved"]
 
 
-def _any_or_list(value: object) -> str:
-    return "any" if isinstance(value, str) else "list"
-
-
-Zones = Annotated[
-    Annotated[Literal["any"], Tag("any")]
-    | Annotated[tuple[ZoneName, ...], Strict(False), Field(min_length=1), Tag("list")],  # noqa: FBT003 - from a YAML list
-    Discriminator(_any_or_list),
-]
+Zones = Literal["any"] | Annotated[tuple[ZoneName, ...], Field(min_length=1)]
 
 
 class NetworkSpec(Section):
@@ -97,7 +85,7 @@ class NetworkSpec(Section):
         description="Give the VM an external address; without one it needs Private Google Access and a way to the "
         "hub. Default: true. Source: Cloud TPU's `networkConfig.enableExternalIps`.",
     )
-    tags: Annotated[tuple[NetworkTag, ...], Strict(False)] = Field(  # noqa: FBT003 - from a YAML list
+    tags: tuple[NetworkTag, ...] = Field(
         default=(),
         description="Network tags that firewall rules refer to. Default: none. Source: Cloud TPU's `tags`.",
     )
@@ -122,7 +110,7 @@ class PlacementSpec(Section):
         description="`any`, or zones in order of preference. Default: any, in the catalogue's order.",
         examples=["any", ["us-east5-b", "europe-west4-a"]],
     )
-    provisioning: Annotated[tuple[ProvisioningModel, ...], Strict(False)] = Field(  # noqa: FBT003 - from a YAML list
+    provisioning: tuple[ProvisioningModel, ...] = Field(
         ("on-demand",),
         min_length=1,
         description="Provisioning models in order of preference. Default: [on-demand], Google's own. Source: Cloud "

@@ -2,9 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from tpudeploy.config.schema.base import Form, Section, Text
+from tpudeploy.config.schema.base import Field, Form, Section, Text
 
 _BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 Address = Annotated[str, Form(rf"{_BYTE}(?:\.{_BYTE}){{3}}", "10.0.0.5")]

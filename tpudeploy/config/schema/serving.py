@@ -2,9 +2,18 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
-
-from tpudeploy.config.schema.base import AbsolutePath, Bucket, Bytes, Form, Section, Text, Tokens, Words
+from tpudeploy.config.schema.base import (
+    AbsolutePath,
+    Bucket,
+    Bytes,
+    Field,
+    Form,
+    JsonValue,
+    Section,
+    Text,
+    Tokens,
+    Words,
+)
 
 _HUB = r"[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?"
 _BUCKET = r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](?:/\S*)?"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from tpudeploy import catalog
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.pattern import pattern
 from tpudeploy.sizing.checks.check import check_for, error, warning
 
-_GOOGLE = re.compile(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
+_GOOGLE = pattern(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
 
 
 @check_for(
