@@ -16,16 +16,32 @@ import pytest
 from clients import Sender, complete, published
 from command_line import PROFILE, CommandLine, Open
 
+from promises.extent import is_whole
+
 from tpudeploy.domain.patience import Patience
 
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+MINUTE, DAY = 60.0, 86400.0
 HELD = Patience().held
-DAYS, SAMPLED_DAYS = 200.0, 0.2
 SCHEDULE = 30 * MINUTE
-TEXT = PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 6h\n  labels: {team: TEAM}").replace(
+TEXT = PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: RUN\n  labels: {team: TEAM}").replace(
     "16384", "LENGTH"
 )
 TEXT += "lifecycle: {on_run_end: renew}\nreplicas: REPLICAS\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """Days of one deployment: how long a run of flex-start lasts, and the share of half hours in which nothing is done."""
+
+    days: float
+    run: str
+    quiet: float
+
+
+# Together 200 days, with a renewal for each run and replica, and about two other operations a day. Each is a test of its
+# own, because `make exhaustive` runs tests side by side.
+WHOLE = [Course(days=20, run=run, quiet=0.955) for run in ("12h", "24h", "48h", "72h", "168h")] * 2
+SAMPLE = [Course(days=0.2, run="6h", quiet=0.5)]
 
 
 @dataclass(kw_only=True)
@@ -60,6 +76,7 @@ class Operator:
     """A person and a schedule: each half hour an apply, before which the profile or the cloud may have changed."""
 
     at: CommandLine
+    course: Course
     random: Random
     length: int = 16384
     team: str = "search"
@@ -69,18 +86,24 @@ class Operator:
     done: Counter[str] = field(default_factory=Counter)
 
     def half_an_hour(self) -> None:
-        deeds = (self.change, self.rename, self.scale, self.renew_one, self.lose_one, *[self.nothing] * 5)
-        deed: Callable[[], None] = self.random.choice(deeds)
+        deeds = (self.change, self.rename, self.scale, self.renew_one, self.lose_one, self.lose_one, self.lose_one)
+        is_quiet = self.random.random() < self.course.quiet
+        deed: Callable[[], None] = self.nothing if is_quiet else self.random.choice(deeds)
         self.replace = ()
         deed()
         self.done[deed.__name__] += 1
         self.apply()
         ends = self.at.clock.now() + SCHEDULE
         while self.at.clock.now() < ends:
-            self.at.clock.sleep(5 * MINUTE)
+            self.at.clock.sleep(10 * MINUTE)
 
     def apply(self) -> None:
-        values = {"LENGTH": str(self.length), "TEAM": self.team, "REPLICAS": str(self.replicas)}
+        values = {
+            "LENGTH": str(self.length),
+            "TEAM": self.team,
+            "REPLICAS": str(self.replicas),
+            "RUN": self.course.run,
+        }
         text = TEXT
         for key, value in values.items():
             text = text.replace(key, value)
@@ -110,13 +133,19 @@ class Operator:
         """Only the schedule comes."""
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    courses = WHOLE if is_whole(metafunc.config.getoption("-m")) else SAMPLE
+    names = [f"{number}: runs of {course.run}" for number, course in enumerate(courses)]
+    metafunc.parametrize(("seed", "course"), list(zip(names, courses, strict=True)), ids=names)
+
+
 @pytest.mark.exhaustive
-def test_no_request_fails_that_a_healthy_replica_could_have_served(cli: Open, whole: bool) -> None:
+def test_no_request_fails_that_a_healthy_replica_could_have_served(cli: Open, seed: str, course: Course) -> None:
     at = cli(boot={"boot_seconds": 60})
-    operator = Operator(at=at, random=Random("replicas"))
+    operator = Operator(at=at, course=course, random=Random(seed))
     operator.apply()
     routers = [RetryingRouter(at=at, each=1), RetryingRouter(at=at, each=1, holds=HELD)]
-    ends = at.clock.now() + DAY * (DAYS if whole else SAMPLED_DAYS)
+    ends = at.clock.now() + DAY * course.days
     for router in routers:
         at.clock.on_advance.append(router.on_advance)
     while at.clock.now() < ends:
