@@ -1,6 +1,8 @@
 # The watcher: a unit of systemd's beside the work, which waits for the metadata to tell of a change. No port is open,
 # nobody logs in. Both units are transient: a boot starts them anew.
 
+listener=
+
 boot() {
   local change
   change=$(change_of_this_script)
@@ -85,12 +87,13 @@ change_of_this_script() { # nothing where the metadata changed between Google's 
 
 watch() {
   local answer change etag='' round=0
+  start_listener
   while :; do
     # At first it looks up more often: so a report that was lost at a turn of events is soon written again.
-    answer=$(told_change "$etag" "$((round < 10 ? 60 : 300))") || answer=
+    answer=$(changed_value instance/attributes/tpudeploy-change "$etag" "$((round < 10 ? 60 : 300))") || answer=
     round=$((round + 1))
-    etag=$(printf '%s\n' "$answer" | sed -n 's/^[Ee][Tt][Aa][Gg]: *\([^[:space:]]*\).*/\1/p')
-    change=$(printf '%s\n' "$answer" | sed -n '$p')
+    etag=$(etag_of "$answer")
+    change=${answer##*$'\n'}
     # Without an answer, or with half of a change, it is asked again.
     if [[ -z $etag ]] || ! { [[ $change == "$(cat "$runtime/change" 2>/dev/null)" ]] || take "$change"; }; then
       etag=
@@ -100,9 +103,37 @@ watch() {
   done
 }
 
-told_change() { # told_change ETAG SECONDS: headers and value, once it is no longer the one of ETAG, or SECONDS later
+changed_value() { # changed_value PATH ETAG SECONDS: headers and value, once it is no longer the one of ETAG, or SECONDS later
   curl -sS -f -i --max-time 330 -H 'Metadata-Flavor: Google' \
-    "$metadata/instance/attributes/tpudeploy-change${1:+?wait_for_change=true&timeout_sec=$2&last_etag=$1}" 2>/dev/null
+    "$metadata/$1${2:+?wait_for_change=true&timeout_sec=$3&last_etag=$2}" 2>/dev/null
+}
+
+etag_of() { # etag_of ANSWER
+  printf '%s\n' "$1" | sed -n 's/^[Ee][Tt][Aa][Gg]: *\([^[:space:]]*\).*/\1/p'
+}
+
+# Google takes back a spot machine. Its metadata say so up to two minutes before, 30 s before, or never.
+listen_for_preemption() {
+  local answer etag=''
+  while :; do
+    answer=$(changed_value instance/preempted "$etag" 300) || answer=
+    if [[ ${answer##*$'\n'} == TRUE ]]; then
+      tell "Google preempts this machine"
+      record preempted "$(now)"
+      # At once: systemd may be about to stop this unit. One report above the limit costs less than a late one.
+      write_report 0
+      return
+    fi
+    etag=$(etag_of "$answer")
+    [[ -n $etag ]] || sleep 10
+  done
+}
+
+start_listener() {
+  set -m
+  listen_for_preemption </dev/null &
+  set +m
+  listener=$!
 }
 
 take() { # take CHANGE: its script does the work, in the place of whatever is at work, and watches from here on
@@ -115,5 +146,6 @@ take() { # take CHANGE: its script does the work, in the place of whatever is at
   systemctl stop tpudeploy-work >/dev/null 2>&1 || true
   start_work "$1" || return 1
   printf '%s' "$1" >"$runtime/change" # last: whoever is killed before has taken nothing
+  kill -TERM -- "-$listener" 2>/dev/null || true
   exec "$BASH" "$runtime/current.sh" watch
 }

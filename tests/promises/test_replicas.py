@@ -15,7 +15,6 @@ from random import Random
 import pytest
 from clients import Sender, complete, published
 from command_line import PROFILE, CommandLine, Open
-
 from promises.extent import is_whole
 
 from tpudeploy.domain.patience import Patience

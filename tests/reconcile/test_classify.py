@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope
+from tpudeploy.domain.slices import BootPhase, BootReport, Phase, Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, classify
 
@@ -190,6 +191,22 @@ def test_a_slice_that_goes_by_itself_leaves_without_a_reason(phase: Phase) -> No
 def test_a_slice_that_is_up_is_up_whatever_was_recorded(one: Attempt) -> None:
     current = slice_of(one)
     assert classify(one, context(current)) == Classification(attempt=one, status=UP, slice=current)
+
+
+@pytest.mark.parametrize(
+    ("seconds_ago", "status"),
+    [(0, LEAVING), (299, LEAVING), (300, UP), (None, UP)],
+    ids=["now", "as long as any notice lasts", "it was not taken", "no notice"],
+)
+def test_a_machine_that_google_takes_back_leaves_while_it_is_up(seconds_ago: int | None, status: AttemptStatus) -> None:
+    one, current = serving(), slice_of(serving())
+    notice = None if seconds_ago is None else NOW - seconds_ago
+    reports = {one.name: BootReport(phase=BootPhase.SERVING, preempted_at=notice)}
+    result = classify(one, context(current, reports=reports))
+    assert result.status is status
+    if status is LEAVING:
+        assert result.reason == "Google is preempting it"
+        assert result.slice == replace(current, raw_state="UP, being preempted")
 
 
 def preempted(one: Attempt, minutes: int) -> Refusal:

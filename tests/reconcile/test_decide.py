@@ -185,6 +185,7 @@ def removal(there: World) -> tuple[Step, ...]:
 
 
 BOOTS = wait("the server is starting", 600.0)
+PREEMPTED = BootReport(phase=BootPhase.SERVING, preempted_at=NOW - 5)
 CHOOSING = wait("choosing the next place", 0.0)
 OUTDATED = {"tpu.type": "v6e-4"}
 UNANSWERED = refusal(
@@ -236,6 +237,16 @@ UNANSWERED = refusal(
             world(shows(attempt(A), Phase.HUSK), queues(queued(B, SPOT)), target=places(A, B, requests=1)),
             (release(A, "HUSK: nothing runs there, but it uses quota"), wait("QUEUED")),
             id="a husk takes no request's place",
+        ),
+        pytest.param(
+            world(View(serving(), slice_of(serving()), ANSWERS, PREEMPTED)),
+            (request(B),),
+            id="the successor of a slice that Google takes back is requested while it is up, and in another place first",
+        ),
+        pytest.param(
+            world(View(serving(), slice_of(serving()), ANSWERS, PREEMPTED), answers(serving(B))),
+            (done_in(B), wait(f"for slice-{A} to be gone (UP, being preempted)")),
+            id="and is not deleted once its successor serves",
         ),
     ],
 )

@@ -73,6 +73,23 @@ def test_the_list_of_slices_that_take_requests(
     assert ready_slices(state, observed, leaving) == expected
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param({FIRST.name}, {SECOND.name: 1}, id="one of two"),
+        pytest.param({FIRST.name, SECOND.name}, {FIRST.name: 0, SECOND.name: 1}, id="both, which serve until the end"),
+    ],
+)
+def test_what_google_takes_back_leaves_the_list_while_another_one_serves(
+    names: Collection[str], expected: Mapping[str, int]
+) -> None:
+    records = (Record(index=0, attempts=(FIRST,)), Record(index=1, attempts=(SECOND,)))
+    reports = {name: BootReport(phase=BootPhase.SERVING, preempted_at=NOW - 5) for name in names}
+    slices = {one.name: slice_of(one) for one in (FIRST, SECOND)}
+    observed = Observed(at=NOW, slices=slices, health=dict.fromkeys(slices, UP), reports=reports)
+    assert ready_slices(State(deployment="gemma", lineage="1", records=records), observed) == expected
+
+
 def test_without_a_profile_no_server_is_probed_and_the_list_stays() -> None:
     state = State(deployment="gemma", lineage="1", records=(Record(index=0, attempts=(FIRST,)),))
     observed = Observed(at=NOW, slices={FIRST.name: slice_of(FIRST)})

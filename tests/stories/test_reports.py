@@ -30,6 +30,20 @@ def test_a_run_reads_a_machine_four_times_a_minute_at_most(cli: Open) -> None:
     assert 5 < len(reads) <= 4 * (at.clock.now() - began) / 60
 
 
+def test_a_machine_reports_its_preemption_at_once_and_while_its_server_changes_too(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 30})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.write(SHORTER)  # the watcher of another script listens from here on
+    changed = at.run("apply", "-auto-approve", profile)
+    assert changed.code == 0, changed.all
+    at.clock.sleep(5 * 60)
+    at.emulator.preempt(_node(at), notice=30)
+    at.clock.sleep(1)
+    assert "being preempted" in at.run("status", profile).words
+    assert "Google preempts this machine" in at.run("logs", profile).out
+
+
 def test_a_serving_report_that_google_removes_is_written_again_and_the_run_ends_well(cli: Open) -> None:
     at = cli(nodes="real", boot={"boot_seconds": 120, **UNREACHABLE})
     profile = at.write()

@@ -104,6 +104,31 @@ def test_a_run_killed_between_the_list_and_the_act_resumes_and_loses_no_request(
     assert len(replica_urls(at)) == 2
 
 
+def test_a_preemption_with_a_notice_loses_no_request_and_its_successor_is_requested_before_the_end(cli: Open) -> None:
+    at = _deployed(cli, TWO)
+    routers, began, notice = _routers(at), at.clock.now(), 2 * MINUTE
+    (first,) = [a["name"] for a in at.state()["records"][0]["attempts"]]
+    requested: list[bool] = []
+
+    def on_advance() -> None:
+        now = at.clock.now()
+        if first in at.slices and not requested and now >= began + 10 * MINUTE:
+            requested.append(False)
+            at.emulator.preempt(first, notice=notice)
+        if requested == [False] and len(at.slices) == 3:
+            requested[0] = now < began + 10 * MINUTE + notice
+        if now >= began + HOUR:
+            raise KeyboardInterrupt
+
+    at.clock.on_advance.append(on_advance)
+    with load(at, *routers):
+        assert at.run(*APPLY, "-watch").code == 130
+    lost_nothing(routers, at_least=100)
+    assert requested == [True], "while the machine was still up"
+    assert first not in at.slices
+    assert len(replica_urls(at)) == 2
+
+
 def test_a_replica_takes_no_requests_before_google_ends_its_run(cli: Open) -> None:
     ending = TWO.replace("[spot]", "[flex-start]\n  max_run_duration: 2h")
     at = _deployed(cli, ending.replace("replicas: 2", "replicas: 1"))

@@ -143,6 +143,7 @@ class BootReport:
     `timeline` and `cache` describe its last start, for display only; boot_log/starts.py parses the former.
     `worker` is the number of the host in a slice of several hosts, or None. The report of such a slice is that of its
     worker 0 with the worst phase of all, and `workers` are the reports of all, None for a host that has not reported.
+    `preempted_at` is when a host read in its metadata that Google takes the machine back, or None.
     """
 
     phase: BootPhase
@@ -158,6 +159,7 @@ class BootReport:
     cache: str = ""
     worker: int | None = None
     workers: tuple[BootReport | None, ...] = ()
+    preempted_at: float | None = None
 
 
 @frozen

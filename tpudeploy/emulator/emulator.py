@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -93,9 +94,18 @@ class Emulator:
             instances = [instance.name for instance in self._cloud.instances.values() if instance.is_billed]
             return tuple(sorted(name.rpartition("/")[2] for name in nodes + instances))
 
-    def preempt(self, name: str) -> None:
-        """Take the machines of every slice of this name that has them. Raise KeyError if none exists."""
-        self._change(name, ("ACTIVE",), lifecycle.preempt, ("RUNNING",), life.preempt)
+    def preempt(self, name: str, *, notice: float = 0.0) -> None:
+        """Take the machines of every slice of this name that has them, after a notice in seconds.
+
+        Raise KeyError if none exists.
+        """
+        self._change(
+            name,
+            ("ACTIVE",),
+            partial(lifecycle.preempt, notice=notice),
+            ("RUNNING",),
+            partial(life.preempt, notice=notice),
+        )
 
     def grant(self, name: str) -> None:
         """Grant every waiting slice of this name now. Raise KeyError if none exists."""

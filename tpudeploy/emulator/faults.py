@@ -66,8 +66,9 @@ FAULTS: Mapping[str, Fault] = {
     "overstays": _life(),
     # It stays PROVISIONING, its node appears and disappears every `every` seconds; after `for` it is suspended.
     "provisioning-loop": _life(**{"every": 60.0, "for": 2700.0}),
-    # It is reclaimed `after` seconds of ACTIVE, or when it is next `hour` (UTC): PREEMPTED, then gone.
-    "preempt": _life(after=600.0, hour=None),
+    # It is reclaimed `after` seconds of ACTIVE, or when it is next `hour` (UTC): PREEMPTED, then gone. With a `notice`,
+    # the metadata of its machines say so, and it is taken that number of seconds later.
+    "preempt": _life(after=600.0, hour=None, notice=0.0),
     # Its run ends `after` seconds of ACTIVE, whatever the request says.
     "flex-end": _life(after=600.0),
     # Its node is gone `after` seconds of ACTIVE, and the queued resource does not show it.

@@ -106,16 +106,26 @@ def activate(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
     if run is not None:
         cloud.later(slice_, at + run, lambda now: suspend(cloud, slice_, now))
     if (settings := slice_.fault_settings("preempt")) is not None:
+        notice = settings.get("notice", 0.0)
         reclaims = at + settings["after"] if "hour" not in settings else next_hour(settings["hour"], at)
-        cloud.later(slice_, reclaims, lambda now: preempt(cloud, slice_, now))
+        cloud.later(slice_, reclaims, lambda now: preempt(cloud, slice_, now, notice=notice))
     if slice_.deletes_when_active:
         delete(cloud, slice_, cloud.begin(slice_.name, "delete", at), at)
     if (settings := slice_.fault_settings("vanish")) is not None:
         cloud.later(slice_, at + settings["after"], lambda _now: drop_nodes(cloud, slice_))
 
 
-def preempt(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
-    """Preempt a slice: its node is PREEMPTED first, and its queued resource follows (how soon is unknown)."""
+def preempt(cloud: Cloud, slice_: QueuedResource, at: float, *, notice: float = 0.0) -> None:
+    """Preempt a slice: its node is PREEMPTED first, and its queued resource follows (how soon is unknown).
+
+    With a `notice`, its machines find that in their metadata, and it happens this number of seconds later.
+    """
+    if notice:
+        for node in cloud.nodes_of(slice_):
+            for host in node.hosts:
+                host.announce_preemption()
+        cloud.later(slice_, at + notice, lambda now: preempt(cloud, slice_, now))
+        return
     for node in cloud.nodes_of(slice_):
         node.state = "PREEMPTED"
         take_down(node)

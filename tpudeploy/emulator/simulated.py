@@ -48,6 +48,7 @@ class Simulated:
         self._facts = facts
         self._behaviour = behaviour
         self._booted_at: float | None = None
+        self._preempted_at: float | None = None
         self._boots = 0
         self._boot_seconds = behaviour.boot_seconds
         self._spec = self._change = self._script = ""
@@ -96,6 +97,8 @@ class Simulated:
             report["worker"] = str(self._facts.worker)
         if self._undone:
             report |= {"undone": self._undone, "cause": self._cause}
+        if self._preempted_at is not None:
+            report["preempted"] = str(int(self._preempted_at))
         if phase in {"starting", "serving"}:
             begins = dict(_PHASES)["starting"] * self._boot_seconds
             report["started"] = str(int(self._booted_at + begins))
@@ -110,6 +113,7 @@ class Simulated:
 
     def power_on(self) -> None:
         self._streams = Streams(self._facts.clock)
+        self._preempted_at = None
         self.reboot()
         # Of several hosts, the first one has the server.
         if self._behaviour.reachable and self._facts.worker == 0:
@@ -134,6 +138,10 @@ class Simulated:
             if self._booted_at is not None and self._behaviour.hears_changes and change != self._change:
                 self._phase()  # records what has served until now
                 self.reboot()
+
+    def announce_preemption(self) -> None:
+        """Report, as the watcher does, that Google takes the machine back."""
+        self._preempted_at = self._facts.clock.now()
 
     def stop(self) -> None:
         self.power_off()

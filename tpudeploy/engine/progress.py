@@ -17,7 +17,7 @@ from tpudeploy.domain.status import Stage
 from tpudeploy.domain.step import Step, Wait
 from tpudeploy.engine.about import about
 from tpudeploy.ports import World
-from tpudeploy.reconcile.attempt_status import DecisionContext
+from tpudeploy.reconcile.attempt_status import DecisionContext, is_being_preempted
 from tpudeploy.reconcile.request_table import request_table
 
 # Seconds of silence before each "still waiting": an hour in a queue is a dozen lines, not three hundred.
@@ -176,6 +176,8 @@ def _phase(attempt: Attempt, observed: Observed) -> tuple[str, str]:
     if slice_ is None or slice_.phase is Phase.REFUSED:
         return "", ""
     report = observed.reports.get(attempt.name)
+    if slice_.phase is Phase.UP and is_being_preempted(attempt.name, observed):
+        return Phase.LEAVING, "Google is preempting it"
     if slice_.phase is Phase.UP and report is not None:
         return report.phase, report.detail
     return slice_.phase, slice_.raw_state

@@ -14,7 +14,7 @@ Why: decisions 20 and 24 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 
 from tpudeploy.domain.accelerator import Backend
@@ -28,6 +28,8 @@ from tpudeploy.reconcile.refusals import UNANSWERED
 
 # The reason for giving up a request whose create operation failed.
 REFUSED = "refused"
+# Seconds. The longest notice of a preemption lasts 120 s; what is up after this time was not taken back.
+_NOTICE = 300.0
 
 
 class AttemptStatus(StrEnum):
@@ -102,7 +104,7 @@ def classify(attempt: Attempt, context: DecisionContext) -> Classification:
         return Classification(attempt=attempt, status=AttemptStatus.LEAVING, slice=current, reason=reason)
     match current.phase:
         case Phase.UP:
-            return Classification(attempt=attempt, status=AttemptStatus.UP, slice=current)
+            return _classify_up(attempt, current, context)
         case Phase.LOST if attempt.granted_at is None:
             # The request is granted and its node is not listed yet: it is late, not lost.
             return _classify_waiting(attempt, current, context)
@@ -117,6 +119,24 @@ def classify(attempt: Attempt, context: DecisionContext) -> Classification:
             )
         case Phase.CREATING | Phase.QUEUED | Phase.PROVISIONING:
             return _classify_waiting(attempt, current, context)
+
+
+def _classify_up(attempt: Attempt, current: Slice, context: DecisionContext) -> Classification:
+    """Return the status of a slice whose machine runs."""
+    if is_being_preempted(attempt.name, context.observed):
+        # It answers for some seconds, and its successor is requested now, as for one that is gone.
+        current = replace(current, raw_state=f"{current.raw_state}, being preempted")
+        reason = "Google is preempting it"
+        return Classification(attempt=attempt, status=AttemptStatus.LEAVING, slice=current, reason=reason)
+    return Classification(attempt=attempt, status=AttemptStatus.UP, slice=current)
+
+
+def is_being_preempted(name: str, observed: Observed) -> bool:
+    """Return whether the machine of a slice reports that Google is taking it back."""
+    report = observed.reports.get(name)
+    if report is None or report.preempted_at is None:
+        return False
+    return observed.at - report.preempted_at < _NOTICE
 
 
 def _classify_absent(attempt: Attempt, context: DecisionContext) -> Classification:

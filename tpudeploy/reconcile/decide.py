@@ -37,7 +37,13 @@ from tpudeploy.domain.step import (
     Wait,
 )
 from tpudeploy.node.fingerprint import slice_print
-from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
+from tpudeploy.reconcile.attempt_status import (
+    AttemptStatus,
+    Classification,
+    DecisionContext,
+    classify,
+    is_being_preempted,
+)
 from tpudeploy.reconcile.cutover import (
     can_take_clients,
     drain_seconds_left,
@@ -388,6 +394,9 @@ def _holds_quota(replica: _Replica, classification: Classification) -> bool:
     is_going = classification.status in {AttemptStatus.DEAD, AttemptStatus.LEAVING}
     # A request that was never granted has no machine, and the hunt continues beside it.
     if not is_going or attempt.granted_at is None:
+        return False
+    # It uses quota for some seconds more, and a refusal for that is dropped with it. Every second of its notice counts.
+    if is_being_preempted(attempt.name, replica.context.observed):
         return False
     # The profile allows none beside it, so it is waited for as long as it takes.
     if _is_destroyed_first(replica.deployment, attempt):

@@ -9,6 +9,7 @@
 | replacement with destroy-before-create    | before it drains; then it is deleted    |                               |
 | fewer replicas, a part that is destroyed  | before it drains; then it is deleted    |                               |
 | end of its run, where others serve        | one drain before Google deletes it      |                               |
+| preemption with a notice                  | when its machine reports the notice     | if it is up 5 min later       |
 | preemption, a machine that is gone        | when the cloud shows it                 |                               |
 | a server that does not answer             | while another replica answers           | when it answers a completion  |
 
@@ -28,6 +29,7 @@ from tpudeploy.domain.slices import BootPhase, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Drain, Forget, PushChange, Release, Reset, Step
 from tpudeploy.node.fingerprint import server_print
+from tpudeploy.reconcile.attempt_status import is_being_preempted
 from tpudeploy.reconcile.desired import desired_attributes
 
 _MOST_NAMES = 3  # of the replicas that another one waits for
@@ -52,6 +54,9 @@ def ready_slices(state: State, observed: Observed, leaving: Collection[str] = ()
         if attempt.name not in leaving and takes_requests(attempt, observed)
     }
     answering = {name: replica for name, replica in candidates.items() if answers(name, observed)}
+    staying = {name: replica for name, replica in answering.items() if not is_being_preempted(name, observed)}
+    # Where Google takes back all that answer, they serve until they are gone.
+    answering = staying or answering
     # Where no server answers, the network between here and them is more likely to have failed than all of them. Clients
     # may still reach them, so a failed probe takes none off the list. One that reports another start was not probed.
     return answering or {name: replica for name, replica in candidates.items() if name in observed.health}

@@ -437,6 +437,14 @@ FACTS: tuple[Fact, ...] = (
     ),
     _fact(
         Stage.ELSEWHERE,
+        "preemption-notice",
+        "A machine that Google takes back reads TRUE at `instance/preempted` of its metadata up to 30 s before (120 s "
+        "if its request sets a notice), or not at all, and it has the time to write one guest attribute.",
+        "reconcile/attempt_status.py",
+        "cannot see it: nothing provokes a preemption. Without a notice, the states of the slice show the loss.",
+    ),
+    _fact(
+        Stage.ELSEWHERE,
         "preemptible-fallback",
         "Spot and flex-start instances use the quota of on-demand ones in a region whose preemptible quota is 0.",
         "adapters/google/quotas.py",

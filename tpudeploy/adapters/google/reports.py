@@ -95,6 +95,7 @@ def parse(attributes: Mapping[str, str]) -> BootReport | None:
         timeline=facts.get("timeline", ""),
         cache=facts.get("cache", ""),
         worker=_number(facts.get("worker")),
+        preempted_at=_number(facts.get("preempted")),
     )
 
 
@@ -119,7 +120,16 @@ def of_slice(reports: Sequence[BootReport | None]) -> BootReport | None:
         phase, detail = report.phase, report.detail
     if number != 0:
         detail = f"worker {number} of {len(workers)}: {detail}"
-    return replace(head, phase=phase, detail=detail, worker=None, workers=workers)
+    notices = [each.preempted_at for each in workers if each is not None and each.preempted_at is not None]
+    return replace(
+        head,
+        phase=phase,
+        detail=detail,
+        worker=None,
+        workers=workers,
+        # Google takes back all hosts of a slice or none.
+        preempted_at=max(notices, default=None),
+    )
 
 
 def _progress(report: BootReport | None) -> int:

@@ -122,9 +122,18 @@ def _run(cloud: Cloud, instance: Instance, at: float) -> None:
             cloud.later(instance, moment, partial(strike, cloud, instance))
 
 
-def preempt(cloud: Cloud, instance: Instance, at: float) -> None:
-    """Preempt an instance: after a notice it stops, then it is deleted or stays, as its request says."""
-    _forget_fault(instance, "preempt")
+def preempt(cloud: Cloud, instance: Instance, at: float, *, notice: float = 0.0) -> None:
+    """Preempt an instance: it stops, then it is deleted or stays, as its request says.
+
+    With a `notice`, its machine finds that in its metadata, and it happens this number of seconds later.
+    """
+    settings = _forget_fault(instance, "preempt")
+    notice = notice or settings.get("notice", 0.0)
+    if notice:
+        if instance.host is not None:
+            instance.host.announce_preemption()
+        cloud.later(instance, at + notice, lambda now: preempt(cloud, instance, now))
+        return
     operations.record_event(cloud, instance, "compute.instances.preempted", at, "Instance was preempted.")
     instance.changes += 1
     cloud.later(instance, at + instance.timings.preempted, lambda now: stop(cloud, instance, now, _action(instance)))

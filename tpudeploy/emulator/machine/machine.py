@@ -102,6 +102,10 @@ class Machine:
         with self._lock:
             self._run_script()
 
+    def announce_preemption(self) -> None:
+        """Show in the metadata that Google takes the machine back."""
+        self._node.is_preempted = True
+
     def stop(self) -> None:
         with self._lock:
             if self._server is None:

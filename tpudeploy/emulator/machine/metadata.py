@@ -40,7 +40,7 @@ VALUES: Mapping[str, Callable[[Node], str]] = {
     "instance/hostname": lambda n: f"{n.instance}.{n.facts.zone}.c.{n.facts.project}.internal",
     "instance/id": lambda n: f"{10**18 + n.number}",
     "instance/name": lambda n: n.instance,
-    "instance/preempted": lambda _: "FALSE",  # a preempted node is killed
+    "instance/preempted": lambda n: "TRUE" if n.is_preempted else "FALSE",
     "instance/service-accounts/default/email": lambda n: n.facts.service_account,
     "instance/service-accounts/default/scopes": lambda n: "".join(f"{scope}\n" for scope in _scopes(n)),
     "instance/service-accounts/default/token": lambda n: json.dumps(

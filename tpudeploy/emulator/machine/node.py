@@ -34,9 +34,11 @@ class Node:
     token: str = field(default_factory=lambda: f"ya29.emulated-{secrets.token_hex(16)}")
     booted_at: float = 0.0
     booted_with: Mapping[str, str] = field(default_factory=dict)
+    is_preempted: bool = False
 
     def start_boot(self) -> None:
         self.booted_at, self.booted_with = self.facts.clock.now(), dict(self.facts.metadata())
+        self.is_preempted = False
 
     def metadata(self) -> Mapping[str, str]:
         """Return the metadata as the machine sees it now."""
