@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from googleapiclient.discovery import build
 
 from tpudeploy.cli.main import main
 from tpudeploy.domain.patience import Patience
@@ -31,6 +32,7 @@ UNKIND: Mapping[str, Any] = {
 # seven of them. An apply and a destroy cost 1.3 s of processor time without a boot, 2.3 s with this one, 3.6 s with 420 s.
 REAL_BOOT = 150.0
 _LINES_OF_JOURNAL = 200
+HAND_MADE = "my-tpu"  # the name of a slice that was made by other means
 PROFILE = """\
 version: 1
 name: gemma
@@ -169,6 +171,18 @@ class CommandLine:
     def slices(self) -> Mapping[str, str]:
         """Return the state of every queued resource, husks too, by name."""
         return {name: state for zone in self.emulator.live().values() for name, state in zone.items()}
+
+    def make_by_hand(self, *, zone: str = "us-east5-a", name: str = HAND_MADE, **node: Any) -> None:
+        """Make a queued resource as gcloud makes one, and wait until it is up."""
+        where = f"projects/emulated/locations/{zone}"
+        network = {"network": "default", "enableExternalIps": True}
+        spec = {"acceleratorType": "v6e-1", "runtimeVersion": "v2-alpha-tpuv6e", "networkConfig": network, **node}
+        body = {"tpu": {"nodeSpec": [{"parent": where, "nodeId": name, "node": spec}]}, "provisioningModel": "SPOT"}
+        endpoint = {"api_endpoint": f"http://{self.emulator.host}"}
+        with build("tpu", "v2alpha1", client_options=endpoint, static_discovery=True, developerKey="x") as service:
+            calls = service.projects().locations().queuedResources()
+            calls.create(parent=where, queuedResourceId=name, body=body).execute()
+        self.clock.sleep(600)
 
     def delete_by_hand(self, name: str) -> None:
         """Delete a queued resource and its machine as another tool would; that takes minutes."""

@@ -156,7 +156,7 @@ def test_without_the_sdk_it_says_what_to_install(cli: Open, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "mcp", None)
     result = cli().run("mcp")
     assert (result.code, result.out) == (1, "")
-    assert "Install it: pip install 'tpudeploy[mcp]'." in result.err
+    assert "install 'mcp>=2.3'\n" in result.err
 
 
 def tell(stdin: IO[str], *messages: object) -> None:

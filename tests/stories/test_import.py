@@ -4,41 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command_line import PROFILE, CommandLine, Open
-from googleapiclient.discovery import build
+from command_line import HAND_MADE, PROFILE, CommandLine, Open
 
-HAND_MADE = "my-tpu"
 FULL = f"projects/emulated/locations/us-east5-a/queuedResources/{HAND_MADE}"
-
-
-def hand_made(at: CommandLine, *, zone: str = "us-east5-a", name: str = HAND_MADE, **node: Any) -> None:
-    """A queued resource as gcloud makes one, up and running."""
-    where = f"projects/emulated/locations/{zone}"
-    body = {
-        "tpu": {
-            "nodeSpec": [
-                {
-                    "parent": where,
-                    "nodeId": name,
-                    "node": {
-                        "acceleratorType": "v6e-1",
-                        "runtimeVersion": "v2-alpha-tpuv6e",
-                        "networkConfig": {"network": "default", "enableExternalIps": True},
-                        **node,
-                    },
-                }
-            ]
-        },
-        "provisioningModel": "SPOT",
-    }
-    endpoint = {"api_endpoint": f"http://{at.emulator.host}"}
-    with build("tpu", "v2alpha1", client_options=endpoint, static_discovery=True, developerKey="x") as service:
-        calls = service.projects().locations().queuedResources()
-        calls.create(parent=where, queuedResourceId=name, body=body).execute()
-    at.clock.sleep(600)
 
 
 def state_names(at: CommandLine) -> list[str]:
@@ -48,7 +18,7 @@ def state_names(at: CommandLine) -> list[str]:
 @pytest.mark.parametrize("name", [FULL, f"emulated/us-east5-a/{HAND_MADE}", f"us-east5-a/{HAND_MADE}", HAND_MADE])
 def test_it_can_be_named_as_terraform_names_it_and_the_plan_restarts_it_in_place(cli: Open, name: str) -> None:
     at = cli()
-    hand_made(at)
+    at.make_by_hand()
     at.write()
     result = at.run("import", "gemma[0]", name)
     assert result.code == 0, result.all
@@ -67,7 +37,7 @@ def test_it_can_be_named_as_terraform_names_it_and_the_plan_restarts_it_in_place
 
 def test_what_was_imported_has_not_drifted(cli: Open) -> None:
     at = cli()
-    hand_made(at, labels={"team": "search", "goog-made-by": "hand"}, tags=["web"], metadata={"a": "b"})
+    at.make_by_hand(labels={"team": "search", "goog-made-by": "hand"}, tags=["web"], metadata={"a": "b"})
     profile = at.write()
     assert at.run("import", "gemma[0]", HAND_MADE).code == 0
     assert at.run("drift", profile).code == 0
@@ -78,7 +48,7 @@ def test_what_was_imported_has_not_drifted(cli: Open) -> None:
 
 def test_an_import_asks_google_for_nothing(cli: Open) -> None:
     at = cli()
-    hand_made(at)
+    at.make_by_hand()
     at.write()
     before = len(at.emulator.requests)
     assert at.run("import", "gemma", HAND_MADE).code == 0
@@ -88,7 +58,7 @@ def test_an_import_asks_google_for_nothing(cli: Open) -> None:
 
 def test_a_slice_of_another_kind_than_the_profile_wants_is_planned_to_be_replaced(cli: Open) -> None:
     at = cli()
-    hand_made(at, acceleratorType="v6e-4")
+    at.make_by_hand(acceleratorType="v6e-4")
     at.write()
     assert at.run("import", "gemma[0]", HAND_MADE).code == 0
     planned = at.run("plan", "gemma.yaml")
@@ -123,7 +93,7 @@ def test_what_cannot_be_imported_is_said_and_leaves_nothing_behind(
     cli: Open, words: tuple[str, ...], message: str
 ) -> None:
     at = cli()
-    hand_made(at)
+    at.make_by_hand()
     at.write()
     result = at.run("import", *words)
     assert result.code == 1
@@ -135,7 +105,7 @@ def test_what_cannot_be_imported_is_said_and_leaves_nothing_behind(
 
 def test_a_tpu_vm_without_a_queued_resource_is_named_as_one(cli: Open) -> None:
     at = cli(trouble=[{"fault": "orphan"}])
-    hand_made(at)
+    at.make_by_hand()
     at.delete_by_hand(HAND_MADE)
     at.clock.sleep(600)
     assert at.slices == {}
@@ -149,8 +119,8 @@ def test_a_tpu_vm_without_a_queued_resource_is_named_as_one(cli: Open) -> None:
 
 def test_one_name_in_two_zones_must_be_named_with_its_zone(cli: Open) -> None:
     at = cli()
-    hand_made(at)
-    hand_made(at, zone="us-east5-b")
+    at.make_by_hand()
+    at.make_by_hand(zone="us-east5-b")
     at.write()
     result = at.run("import", "gemma[0]", HAND_MADE)
     assert result.code == 1
@@ -161,7 +131,7 @@ def test_one_name_in_two_zones_must_be_named_with_its_zone(cli: Open) -> None:
 
 def test_a_machine_of_another_name_or_several_are_not_taken_in(cli: Open) -> None:
     at = cli()
-    hand_made(at)
+    at.make_by_hand()
     at.write()
     (slice_,) = at.emulator._cloud.slices.values()
     spec = slice_.body["tpu"]["nodeSpec"][0]
@@ -181,7 +151,7 @@ def test_what_is_remembered_or_an_index_that_is_taken_is_refused(cli: Open) -> N
     at = cli()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     (name,) = at.slices
-    hand_made(at)
+    at.make_by_hand()
     imported = at.run("import", "gemma[0]", HAND_MADE)
     assert (imported.code, f"gemma[0] already has a slice: {name}" in imported.words) == (1, True)
     at.write(PROFILE.replace("name: gemma", "name: chat"), "chat.yaml")
@@ -212,7 +182,7 @@ def test_what_was_forgotten_of_a_state_can_be_imported_back_at_any_index(cli: Op
 
 def test_a_request_that_waits_is_taken_in_and_keeps_its_place(cli: Open) -> None:
     at = cli(timings={"waiting": 3600.0})
-    hand_made(at)
+    at.make_by_hand()
     at.write()
     result = at.run("import", "gemma[0]", HAND_MADE)
     assert result.code == 0, result.all
@@ -223,7 +193,7 @@ def test_a_request_that_waits_is_taken_in_and_keeps_its_place(cli: Open) -> None
 
 def test_what_is_dead_or_going_is_not_taken_in(cli: Open) -> None:
     at = cli()
-    hand_made(at)
+    at.make_by_hand()
     at.write()
     at.emulator.preempt(HAND_MADE)
     at.clock.sleep(240)
@@ -275,7 +245,7 @@ def test_a_profile_written_from_a_slice_of_ours_needs_no_change(cli: Open, tmp_p
 
 def test_a_profile_written_from_a_strangers_slice_says_what_is_known_of_it(cli: Open) -> None:
     at = cli()
-    hand_made(at, labels={"team": "search"}, tags=["vllm"], bootDiskConfig={"diskSizeGb": "300"})
+    at.make_by_hand(labels={"team": "search"}, tags=["vllm"], bootDiskConfig={"diskSizeGb": "300"})
     result = at.run("import", "chat[1]", HAND_MADE, "-generate", "-model", "google/gemma-4-E2B-it")
     assert result.code == 0, result.all
     text = (at.folder / "chat.yaml").read_text("utf-8")
@@ -318,7 +288,7 @@ def test_a_script_that_somebody_changed_is_not_guessed_at(cli: Open, change: tup
 
 def test_json_tells_what_was_taken_in(cli: Open) -> None:
     at = cli()
-    hand_made(at)
+    at.make_by_hand()
     at.write()
     last = json.loads(at.run("import", "gemma[0]", HAND_MADE, "-json").out)
     assert (last["format"], last["address"], last["slice"]["name"]) == ("tpudeploy.import/1", "gemma[0]", HAND_MADE)

@@ -167,9 +167,11 @@ class Connection:
             try:
                 from google.cloud.storage import Client
             except ImportError as cause:
+                from tpudeploy.adapters.extras import install_command
+
                 raise errors.ConfigError(
                     "A gs:// backend needs Google's library for Cloud Storage, which is not installed.",
-                    hint="Run: pip install 'tpudeploy[gcs]'",
+                    hint=f"Run: {install_command('gcs')}",
                 ) from cause
 
             endpoint = self.storage_host

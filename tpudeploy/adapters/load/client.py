@@ -39,9 +39,11 @@ class LoadClient:
 
             from tpudeploy.adapters.load import cell  # noqa: F401 - and its requirements
         except ImportError as cause:
+            from tpudeploy.adapters.extras import install_command
+
             raise errors.UsageError(
                 f"The load client needs {cause.name}, which is not installed.",
-                hint="Run: pip install 'tpudeploy[bench]'\nOr measure with an installed client: --driver vllm.",
+                hint=f"Run: {install_command('bench')}\nOr measure with an installed client: --driver vllm.",
             ) from cause
 
     def measure(self, offer: Offer, slo: Slo) -> Measured:

@@ -29,7 +29,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     except ModuleNotFoundError as cause:
         if cause.name != "mcp":
             raise
-        hint = "Install it: pip install 'tpudeploy[mcp]'."
+        from tpudeploy.adapters.extras import install_command
+
+        hint = f"Run: {install_command('mcp')}"
         raise UsageError("The SDK of the Model Context Protocol is not installed.", hint=hint) from cause
     from tpudeploy.adapters.system_clock import SystemClock
     from tpudeploy.cli.mcp.project import Project
