@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
@@ -17,10 +18,12 @@ html_title = "tpudeploy"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
+html_show_copyright = False
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": True}
 nitpicky = True
+smartquotes = False  # `--set` stays two dashes
 myst_heading_anchors = 3
 copybutton_prompt_text = "$ "
 exclude_patterns = ["extensions"]
@@ -33,6 +36,7 @@ _GROUP = re.compile(r"^## (?P<title>.+)\n\n(?P<links>(?:- \[.+\]\(.+\)\n)+)", re
 
 def setup(app: Sphinx) -> None:
     """Register what happens to each page before it is parsed."""
+    app.add_lexer("console", TextLexer)  # that of Pygments takes the comments of a plan for prompts
     app.connect("source-read", lead_links_to_the_repository)
     app.connect("source-read", make_navigation)
 

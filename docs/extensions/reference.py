@@ -222,7 +222,7 @@ def _values(node: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _argument(action: argparse.Action) -> tuple[str, str]:
-    return f"`{action.metavar or action.dest}`", _cell((action.help or "") % vars(action))
+    return f"`{action.metavar or action.dest}`".replace("|", "\\|"), _cell((action.help or "") % vars(action))
 
 
 def _option(action: argparse.Action) -> tuple[str, str]:
