@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from unicodedata import east_asian_width
 
 _TOKEN = re.compile(r"\x1b\[(?P<count>\d*)(?P<order>[A-Za-z])|(?P<text>[^\x1b])", re.DOTALL)
+
+
+_SECOND_CELL = "\0"  # of a wide character
 
 
 class Screen:
@@ -49,7 +53,7 @@ class Screen:
         for row, goes_on in zip(self._rows, self._goes_on, strict=True):
             begun += row
             if not goes_on:
-                lines.append(begun.rstrip())
+                lines.append(begun.rstrip().replace(_SECOND_CELL, ""))
                 begun = ""
         return lines
 
@@ -63,9 +67,10 @@ class Screen:
             if self._column == self.columns:
                 self._goes_on[self._row] = True
                 self._next()
+            cells = f"{character}{_SECOND_CELL}" if east_asian_width(character) in {"W", "F"} else character
             row = self._rows[self._row].ljust(self._column)
-            self._rows[self._row] = row[: self._column] + character + row[self._column + 1 :]
-            self._column += 1
+            self._rows[self._row] = row[: self._column] + cells + row[self._column + len(cells) :]
+            self._column += len(cells)
 
     def _next(self) -> None:
         self._row, self._column = self._row + 1, 0

@@ -17,6 +17,7 @@ from reconcile.cases import (
     B,
     C,
     attempt,
+    budget,
     candidate,
     context,
     deployment,
@@ -30,18 +31,23 @@ from reconcile.cases import (
     slice_of,
 )
 
+from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.request_table import PlaceState, PlaceStatus
-from tpudeploy.domain.slices import BootPhase, BootReport, Phase, Scope, Slice
+from tpudeploy.domain.slices import BootPhase, BootReport, Health, Phase, Scope, Slice
 from tpudeploy.domain.state import Attempt, Refused
+from tpudeploy.domain.status import Stage
 from tpudeploy.reconcile.request_table import describe_request, request_table
 
 ASKED = NOW - 10 * MINUTE
+# What eight chips cost in that region, by the catalogue.
+USD = 8 * 1.4033
 CREATED: Mapping[str, Any] = {"asked_at": NOW - MINUTE, "seen": True}
 
 
 def row(state: PlaceState, **fields: Any) -> PlaceStatus:
-    return PlaceStatus(**{"zone": A, "provisioning": SPOT, "state": state, "name": f"slice-{A}", **fields})
+    values = {"zone": A, "provisioning": SPOT, "name": f"slice-{A}", "usd_per_hour": USD}
+    return PlaceStatus(**{**values, "state": state, **fields})
 
 
 def observed(one: Attempt, phase: Phase, **fields: Any) -> tuple[Attempt, Slice]:
@@ -79,7 +85,13 @@ def observed(one: Attempt, phase: Phase, **fields: Any) -> tuple[Attempt, Slice]
         ),
         pytest.param(
             *observed(granted(), Phase.UP, ends_at=NOW + HOUR),
-            row(PlaceState.UP, why="up at Google", since=NOW - 5 * MINUTE, until=NOW + HOUR),
+            row(
+                PlaceState.UP,
+                why="up at Google",
+                since=NOW - 5 * MINUTE,
+                until=NOW + HOUR,
+                billed_since=NOW - 5 * MINUTE,
+            ),
             id="a slice that is up",
         ),
         pytest.param(
@@ -94,7 +106,7 @@ def observed(one: Attempt, phase: Phase, **fields: Any) -> tuple[Attempt, Slice]
         ),
         pytest.param(
             *observed(granted(), Phase.SUSPENDING),
-            row(PlaceState.LEAVING, why="suspending at Google"),
+            row(PlaceState.LEAVING, why="suspending at Google", billed_since=NOW - 5 * MINUTE),
             id="a slice that is being taken away",
         ),
     ],
@@ -135,6 +147,52 @@ def test_a_machine_that_reports_speaks_for_itself(report: BootReport, why: str) 
     assert place.why == "QUEUED"
 
 
+BOOTING = BootReport(phase=BootPhase.STARTING, detail="Compiling graph 3")
+FAILED = BootReport(phase=BootPhase.FAILED, detail="It died.")
+
+
+@pytest.mark.parametrize(
+    ("one", "phase", "seen", "stage", "is_serving"),
+    [
+        pytest.param(granted(), Phase.UP, {"reports": BOOTING}, Stage(name="compiling", done=3), None, id="it boots"),
+        pytest.param(granted(), Phase.UP, {"reports": FAILED}, Stage(name="failed"), None, id="its boot failed"),
+        pytest.param(granted(), Phase.UP, {"health": Health(serving=True, detail="")}, None, True, id="it answers"),
+        pytest.param(
+            granted(),
+            Phase.UP,
+            {"health": Health(serving=False, detail="no answer")},
+            Stage(name="unreported", left_seconds=5 * MINUTE, is_least=True),
+            False,
+            id="it reports nothing and does not answer",
+        ),
+        pytest.param(
+            granted(releasing_at=NOW), Phase.UP, {"reports": BOOTING}, None, None, id="it boots, and is given up"
+        ),
+        pytest.param(queued(), Phase.QUEUED, {"reports": BOOTING}, None, None, id="it waits"),
+    ],
+)
+def test_the_boot_of_a_slice(
+    one: Attempt, phase: Phase, seen: Mapping[str, Any], stage: Stage | None, is_serving: bool | None
+) -> None:
+    at = context(slice_of(one, phase), **{key: {one.name: value} for key, value in seen.items()})
+    planned = budget(cold_seconds=10 * MINUTE) if stage is not None and stage.name == "unreported" else UNSIZED
+    (place,) = request_table(deployment([candidate(A, one.provisioning)], budget=planned), record(one), at)
+    assert (place.stage, place.serving) == (stage, is_serving)
+    (place,) = request_table(None, record(one), at)
+    assert place.stage is None, "without a deployment, nothing is known of its boot"
+
+
+def test_a_place_without_a_request_has_the_price_of_the_slice_there() -> None:
+    places = [candidate(A, usd=1.5), candidate(B)]
+    table = request_table(deployment(places), record(refusals=[refused(A, 1, lasts=9)]), context())
+    assert [(place.state, place.usd_per_hour) for place in table] == [
+        (PlaceState.REFUSED, 12.0),
+        (PlaceState.FREE, None),
+    ]
+    (place,) = request_table(deployment([candidate(B, usd=2.0)]), record(), context())
+    assert place.usd_per_hour == 16.0
+
+
 @pytest.mark.parametrize(
     "slice_",
     [
@@ -147,6 +205,7 @@ def test_what_is_over_has_no_row(slice_: Slice | None) -> None:
     assert not request_table(None, record(one), context(*([] if slice_ is None else [slice_])))
 
 
+UNSIZED = Unsized(because="its model is unknown")
 FREE = PlaceStatus(zone=B, provisioning=SPOT, state=PlaceState.FREE)
 
 

@@ -109,7 +109,8 @@ def test_an_event_has_its_words_for_people_and_its_facts_for_programs(event: eve
 @pytest.mark.parametrize("phase", [*Phase, *BootPhase])
 def test_every_phase_can_be_told(phase: Phase | BootPhase) -> None:
     answer = line(_example(events.PhaseChanged, **NAMED, phase=phase, detail="", elapsed=5), PLAIN)
-    assert answer.endswith("[5s elapsed]")
+    name = "gemma-aaaaaaaa-0-0, " if phase in {*BootPhase, Phase.REFUSED} - {BootPhase.FAILED} else ""
+    assert answer.endswith(f"[{name}5s elapsed]")
 
 
 @pytest.mark.parametrize(

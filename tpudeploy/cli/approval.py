@@ -103,7 +103,9 @@ def _show(args: argparse.Namespace, context: Context, plan: Plan) -> None:
 def interruptible(context: Context, workspace: Workspace, *, as_json: bool) -> Iterator[Callable[[events.Event], None]]:
     """Return a context with the `on_event` callback of a long run, which Ctrl-C stops gracefully."""
     with (
-        event_printing(context.terminal, context.clock, as_json=as_json) as emit,
+        event_printing(
+            context.terminal, context.clock, as_json=as_json, is_emulated=workspace.adapters.is_emulated
+        ) as emit,
         stopping_gracefully(workspace.stop, lambda message: emit(_interrupted(context, message))),
     ):
         yield emit

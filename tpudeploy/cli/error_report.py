@@ -64,7 +64,7 @@ def is_stream(options: argparse.Namespace) -> bool:
 def report_usage_error(error: errors.UsageError, *, as_json: bool, streams: bool) -> int:
     """Report a command line that cannot be parsed, and return the exit code."""
     terminal = Terminal.of_process(no_color=False, as_json=as_json)
-    terminal.talk("\n".join([f"Error: {error.message}", *(f"  {line}" for line in error.hint.splitlines())]))
+    terminal.explain("\n".join([f"Error: {error.message}", *(f"  {line}" for line in error.hint.splitlines())]))
     if as_json:
         _print_document(terminal, error, streams=streams, is_first=True)
     return error.exit_code
@@ -99,9 +99,9 @@ def report_error(terminal: Terminal, error: errors.TpudeployError) -> None:
     """Print an error: what happened, why, and what to do. Diagnostics show their lines of YAML."""
     paint = terminal.paint.styled
     if isinstance(error, errors.ConfigError) and error.diagnostics:
-        terminal.talk(describe_diagnostics(error.diagnostics, paint))
+        terminal.explain(describe_diagnostics(error.diagnostics, paint))
     else:
-        terminal.talk(describe_error(error.message, error.code, error.hint, paint))
+        terminal.explain(describe_error(error.message, error.code, error.hint, paint))
 
 
 def interrupted() -> errors.Interrupted:

@@ -1,4 +1,7 @@
-"""Draw a table in place below the scrolling event lines. At the end the table is erased, and the lines remain."""
+"""Draw a table in place below the scrolling event lines. At the end the table is erased, and the lines remain.
+
+Why: decision 70 in docs/decisions.md.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tpudeploy.cli.run_cost import RunCost
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events
-from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.ports import Clock
-from tpudeploy.text.words import width
+from tpudeploy.text.words import fitted, width
 from tpudeploy.views.events import Repeats, line
-from tpudeploy.views.outlook import table
+from tpudeploy.views.outlook import heading, table
 
 _FRAME = 0.25  # seconds between frames
 _MAX_LINES = 20
@@ -27,27 +30,36 @@ class Live:
     A separate thread draws the frames, so that Ctrl-C, which interrupts the main thread, never splits one.
     """
 
-    def __init__(self, terminal: Terminal, clock: Clock) -> None:
+    def __init__(self, terminal: Terminal, clock: Clock, *, is_emulated: bool = False) -> None:
         self._terminal = terminal
         self._clock = clock
+        self._began = clock.now()
+        self._cost = RunCost(self._began, is_emulated=is_emulated)
         self._repeats = Repeats()
         self._lock = threading.RLock()  # the main thread may be stopped (Ctrl-Z) while it holds it
         self._lines: list[str] = []
-        self._outlooks: dict[str, tuple[PlaceStatus, ...]] = {}
+        self._outlooks: dict[str, events.Outlook] = {}
         self._drawn: tuple[str, ...] = ()
 
     def tell(self, event: events.Event) -> None:
         """Show the event in the next frame. Several threads may call this."""
         with self._lock:
             match event:
-                case events.Outlook() if event.places:
-                    self._outlooks[event.address] = event.places
-                case events.Outlook() | events.ChangeDone() | events.ChangeLeft() | events.ChangeFailed():
+                case events.Outlook():
+                    self._cost.record(event)
+                    self._show(event)
+                case events.ChangeDone() | events.ChangeLeft() | events.ChangeFailed():
                     self._outlooks.pop(event.address, None)
                 case _:
                     pass
             if self._repeats.is_new(event):
                 self._lines.append(line(event, self._terminal.paint))
+
+    def _show(self, outlook: events.Outlook) -> None:
+        if outlook.places:
+            self._outlooks[outlook.address] = outlook
+        else:
+            self._outlooks.pop(outlook.address, None)
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
@@ -75,7 +87,8 @@ class Live:
             return ()
         with self._lock:
             outlooks, now, paint = dict(self._outlooks), self._clock.now(), self._terminal.paint
-        rows = table(outlooks, now=now, width=columns - 1, max_lines=max_lines, paint=paint)
+            first = heading(outlooks, elapsed=now - self._began, cost=self._cost.text(now))
+        rows = table(outlooks, heading=first, now=now, width=columns - 1, max_lines=max_lines, paint=paint)
         return ("", *rows) if rows else ()
 
     def _draw(self, rows: tuple[str, ...]) -> None:
@@ -87,7 +100,8 @@ class Live:
             # In a window that became narrower, a row of the table wraps to several lines.
             height = sum(max(1, math.ceil(width(row) / columns)) for row in self._drawn)
             up = f"\r{_UP.format(height)}" if height else "\r"
-            above = "\n".join([_END_SCREEN + lines[0], *lines[1:], ""]) if lines else ""
+            text = "\n".join(fitted(line, columns) for line in lines)
+            above = f"{_END_SCREEN}{text}\n" if lines else ""
             below = "".join(f"{row}{_END_LINE}\n" for row in rows)
             self._terminal.draw(f"{up}{above}{below}{_END_SCREEN}")
             self._drawn = rows

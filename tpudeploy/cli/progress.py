@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def event_printing(terminal: Terminal, clock: Clock, *, as_json: bool) -> Iterator[Callable[[Event], None]]:
+def event_printing(
+    terminal: Terminal, clock: Clock, *, as_json: bool, is_emulated: bool
+) -> Iterator[Callable[[Event], None]]:
     """Return a context with the `on_event` callback of a long run, which draws a table at a terminal."""
     if as_json or not terminal.is_drawable:
         yield event_printer(terminal, as_json=as_json)
         return
     from tpudeploy.cli.live import Live
 
-    live = Live(terminal, clock)
+    live = Live(terminal, clock, is_emulated=is_emulated)
     with live.drawing():
         yield live.tell
 

@@ -15,6 +15,7 @@ from tpudeploy.domain.errors import OutputFailed
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.text.paint import Paint
 
+_IN_ASCII = str.maketrans({"█": "#", "░": "-", "…": "~"})  # what tables are drawn with
 _DEFAULT_SIZE = os.terminal_size((80, 24))
 
 
@@ -95,6 +96,14 @@ class Terminal:
             self.stdout.buffer.write(f"{text}{end}".encode(encoding, "backslashreplace"))
             self.stdout.flush()
 
+    def explain(self, text: str) -> None:
+        """Write sentences to stderr, wrapped to the width of its terminal."""
+        if self.stderr.isatty():
+            from tpudeploy.text.words import fitted
+
+            text = fitted(text, self.size.columns)
+        self.talk(text)
+
     def talk(self, text: str) -> None:
         with _ignoring_closed_pipe(self.stderr):
             print(text, file=self.stderr, flush=True)
@@ -103,7 +112,11 @@ class Terminal:
         """Write to stderr's terminal at once. A character that it cannot encode still takes one cell."""
         encoding = self.stderr.encoding
         with _ignoring_closed_pipe(self.stderr):
-            self.stderr.write(text.encode(encoding, "replace").decode(encoding))
+            try:
+                text.encode(encoding)
+            except UnicodeEncodeError:
+                text = text.translate(_IN_ASCII).encode(encoding, "replace").decode(encoding)
+            self.stderr.write(text)
             self.stderr.flush()
 
     def ask(self, question: str) -> str:

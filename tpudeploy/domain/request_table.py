@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.status import Stage
 
 
 class PlaceState(StrEnum):
@@ -27,6 +28,10 @@ class PlaceStatus:
     `name` is that of the request, if there is one; `kind` is that of a refusal (adapters/google/verdicts.py). `since`
     is when the state began, `until` is when it ends by itself: a request lapses, a limited run ends, or another request
     is allowed. Both are in seconds since the epoch, or None.
+
+    `usd_per_hour` is the list price of the slice there, or None if it is unknown; it may be billed from `billed_since`,
+    its grant, until it is gone. `stage` is the progress of its boot at the observation, and `serving` the result of a
+    probe.
     """
 
     zone: str
@@ -38,3 +43,7 @@ class PlaceStatus:
     since: float | None = None
     until: float | None = None
     backend: str = Backend.QUEUED_RESOURCE
+    usd_per_hour: float | None = None
+    billed_since: float | None = None
+    stage: Stage | None = None
+    serving: bool | None = None

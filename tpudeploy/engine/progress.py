@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, repeat
 
 from tpudeploy.boot_log.stage import stage
@@ -63,7 +64,7 @@ class Progress:
         replica_count = 0 if deployment is None else deployment.replicas
         for index in sorted({*range(replica_count), *(record.index for record in state.records)}):
             places = request_table(deployment if index < replica_count else None, state.record(index), context)
-            if places != self._places.get(index, ()):
+            if _without_estimates(places) != _without_estimates(self._places.get(index, ())):
                 self._places[index] = places
                 self._world.emit(events.Outlook(at=observed.at, address=address(self._name, index), places=places))
         waits = [step for step in steps if isinstance(step, Wait)]
@@ -167,6 +168,11 @@ class Progress:
         is_repeated = milestone in self._reached
         self._reached.add(milestone)
         return not is_repeated or attempt.granted_at is not None
+
+
+def _without_estimates(places: Iterable[PlaceStatus]) -> list[PlaceStatus]:
+    """Return the places without the remaining time of a boot: a reader counts it down, so a smaller one is no news."""
+    return [p if p.stage is None else replace(p, stage=replace(p.stage, left_seconds=None)) for p in places]
 
 
 def _phase(attempt: Attempt, observed: Observed) -> tuple[str, str]:

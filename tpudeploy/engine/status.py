@@ -6,26 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, islice
 
-from tpudeploy.boot_log.stage import stage, unreported
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State
-from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, Stage
+from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.engine.observe import Subject, observe_all_or_each, readable_states
 from tpudeploy.engine.session import abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.ports import World
 from tpudeploy.reconcile import prices
-from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
+from tpudeploy.reconcile.attempt_status import BILLED, AttemptStatus, Classification, DecisionContext, classify
+from tpudeploy.reconcile.request_table import boot_stage
 
 _NOTHING = "nothing"
 _UNKNOWN = Unsized(because="no profile was given")
 _PARTS_MOST = 4096  # all parts of twelve replicas
 _WAITING = {AttemptStatus.HIDDEN, AttemptStatus.WAITING}
-_BILLED = {AttemptStatus.UP, AttemptStatus.LEAVING}  # nothing is billed before the grant
 
 
 def statuses(world: World, deployments: Mapping[str, Deployment | None]) -> tuple[DeploymentStatus, ...]:
@@ -133,13 +132,13 @@ def _replica_status(
         backend=attempt.backend,
         accelerator_type=str(attempt.spec.get("tpu.type", "")),
         cloud="not found" if slice_ is None else slice_.raw_state,
-        stage=_stage(classification, observed, budget),
+        stage=boot_stage(classification, observed, budget),
         age=observed.at - (attempt.asked_at if attempt.granted_at is None else attempt.granted_at),
         lapses_in=_lapses_in(classification, observed),
     )
     if slice_ is not None and slice_.ends_at is not None:
         status = replace(status, ends_in=slice_.ends_at - observed.at)
-    if classification.status in _BILLED:
+    if classification.status in BILLED:
         status = replace(status, usd_per_hour=prices.usd_per_hour(attempt))
     if classification.status in _WAITING:
         most = prices.usd_per_run(attempt)
@@ -152,17 +151,6 @@ def _replica_status(
         if status.state == "up":
             status = replace(status, state="serving" if health.serving else "up, not serving")
     return replace(status, load=observed.loads.get(attempt.name))
-
-
-def _stage(classification: Classification, observed: Observed, budget: HbmBudget | Unsized) -> Stage | None:
-    """Return how far its boot is: as it reports, or as planned for as long as it does not serve."""
-    attempt = classification.attempt
-    report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
-    if report is not None:
-        return stage(report, budget, now=observed.at)
-    if classification.status is not AttemptStatus.UP or attempt.granted_at is None or health is None or health.serving:
-        return None
-    return unreported(budget, granted_at=attempt.granted_at, now=observed.at)
 
 
 def _lapses_in(classification: Classification, observed: Observed) -> float | None:

@@ -42,6 +42,9 @@ class AttemptStatus(StrEnum):
     GONE = "gone"
 
 
+BILLED = frozenset({AttemptStatus.UP, AttemptStatus.LEAVING})  # nothing is billed before the grant
+
+
 @frozen
 class DecisionContext:
     """Everything that a decision depends on beside the profile and the record: one observation, and what is allowed.

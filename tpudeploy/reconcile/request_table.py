@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpudeploy.boot_log.stage import stage, unreported
+from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Candidate, Deployment
 from tpudeploy.domain.request_table import PlaceState, PlaceStatus
 from tpudeploy.domain.slices import Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.domain.status import Stage
 from tpudeploy.reconcile import prices
-from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
+from tpudeploy.reconcile.attempt_status import BILLED, AttemptStatus, Classification, DecisionContext, classify
 from tpudeploy.reconcile.decide import matches
 from tpudeploy.reconcile.placement import sweep_resumes_at
 from tpudeploy.reconcile.refusals import closes, standing_refusals
@@ -30,7 +33,7 @@ def request_table(deployment: Deployment | None, record: Record, context: Decisi
         for a in record.attempts
         if (j := classify(a, context)).status not in {AttemptStatus.GONE, AttemptStatus.REFUSED}
     ]
-    places = tuple(_requested_place(j, context.observed) for j in classifications)
+    places = tuple(_requested_place(j, deployment, context.observed) for j in classifications)
     if deployment is None or any(
         j.status is AttemptStatus.UP and matches(deployment, j.attempt) for j in classifications
     ):
@@ -38,8 +41,23 @@ def request_table(deployment: Deployment | None, record: Record, context: Decisi
     return (*places, *_other_places(deployment, record, classifications, context))
 
 
-def _requested_place(classification: Classification, observed: Observed) -> PlaceStatus:
+def boot_stage(classification: Classification, observed: Observed, budget: HbmBudget | Unsized) -> Stage | None:
+    """Return how far a boot is: as its machine reports, or as planned for as long as it does not serve."""
+    attempt = classification.attempt
+    report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
+    if report is not None:
+        return stage(report, budget, now=observed.at)
+    if classification.status is not AttemptStatus.UP or attempt.granted_at is None or health is None or health.serving:
+        return None
+    return unreported(budget, granted_at=attempt.granted_at, now=observed.at)
+
+
+def _requested_place(classification: Classification, deployment: Deployment | None, observed: Observed) -> PlaceStatus:
     attempt, state = classification.attempt, _state(classification)
+    boot = None
+    if deployment is not None and state is PlaceState.UP:
+        boot = boot_stage(classification, observed, deployment.budget)
+    health = observed.health.get(attempt.name)
     since, until = _interval(state, attempt, classification.slice)
     return PlaceStatus(
         zone=attempt.zone,
@@ -50,6 +68,10 @@ def _requested_place(classification: Classification, observed: Observed) -> Plac
         why=attempt.release_reason or _last_message(classification, observed),
         since=since,
         until=until,
+        usd_per_hour=prices.usd_per_hour(attempt),
+        billed_since=attempt.granted_at if classification.status in BILLED else None,
+        stage=boot,
+        serving=None if health is None else health.serving,
     )
 
 
@@ -96,7 +118,8 @@ def _other_places(
     for candidate in deployment.candidates:
         if candidate.place not in requested_places:
             refused = _last_refusal(deployment, record, candidate, context)
-            yield _other_place(candidate, refused, sweep_resumes_at(candidate, record, waiting))
+            resumes_at = sweep_resumes_at(candidate, record, waiting)
+            yield _other_place(candidate, prices.usd_per_hour_at(deployment, candidate), refused, resumes_at)
 
 
 def _last_refusal(
@@ -110,7 +133,9 @@ def _last_refusal(
     return max(closing or own, key=lambda r: r.until, default=None)
 
 
-def _other_place(candidate: Candidate, refused: Refused | None, sweep_resumes: float | None) -> PlaceStatus:
+def _other_place(
+    candidate: Candidate, usd_per_hour: float | None, refused: Refused | None, sweep_resumes: float | None
+) -> PlaceStatus:
     # Nothing is known against it; it is requested as soon as one more request is allowed.
     if refused is None:
         return PlaceStatus(
@@ -119,6 +144,7 @@ def _other_place(candidate: Candidate, refused: Refused | None, sweep_resumes: f
             backend=candidate.backend,
             state=PlaceState.FREE,
             until=sweep_resumes,
+            usd_per_hour=usd_per_hour,
         )
     return PlaceStatus(
         zone=candidate.zone,
@@ -129,6 +155,7 @@ def _other_place(candidate: Candidate, refused: Refused | None, sweep_resumes: f
         kind=refused.kind,
         since=refused.at,
         until=refused.until if sweep_resumes is None else max(refused.until, sweep_resumes),
+        usd_per_hour=usd_per_hour,
     )
 
 

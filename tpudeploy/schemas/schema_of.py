@@ -139,7 +139,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Goal: frozenset({"router"}),
     Orphans: frozenset({"not_searched"}),
     Pair: frozenset({"backend"}),
-    PlaceStatus: frozenset({"backend"}),
+    PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),
     ReplicaStatus: frozenset({"backend", "load"}),
     Zones: frozenset({"readings_by_api"}),
 }

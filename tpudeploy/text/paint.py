@@ -27,8 +27,8 @@ class Paint:
         return self._wrap("33", text)
 
     def styled(self, style: str, text: str) -> str:
-        """Return the text in the style of that name: bold, dim, red, green or yellow."""
-        return str(getattr(self, style)(text))
+        """Return the text in the style of that name: bold, dim, red, green or yellow, or "" for none."""
+        return text if not style else str(getattr(self, style)(text))
 
     def _wrap(self, code: str, text: str) -> str:
         return f"\033[{code}m{text}\033[0m" if self.colour else text

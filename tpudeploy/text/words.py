@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from unicodedata import east_asian_width
+from unicodedata import category, east_asian_width
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.excerpt import plain as plain  # noqa: PLC0414 - one of the words of the views
@@ -18,6 +18,9 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
 _NARROWEST = 40
 _COLOUR = pattern(r"\033\[\d*m")
+_WORD = pattern(r"\s*(?:[^\s`]*`[^`]*`[^\s`]*|\S+)")  # with the spaces before it; a command in backticks is a word
+_UNBROKEN = pattern(r"\s*(?:tpudeploy |Run: |\d* \| )")
+_NO_CELL = {"Mn", "Me", "Cf"}  # categories of characters that combine with the one before, or are invisible
 
 
 def duration(seconds: float) -> str:
@@ -63,11 +66,26 @@ def wrapped(text: str, width: int | None, *, indent: str) -> list[str]:
     """Return lines of at most `width` columns, all but the first indented; without a width, the text unchanged."""
     if width is None:
         return [text]
-    import textwrap
+    lines, line = [], ""
+    for word in _WORD.findall(text):
+        if line and _is_wider(f"{line}{word}", max(width, _NARROWEST)):
+            lines.append(line)
+            line = f"{indent}{word.lstrip()}"
+        else:
+            line += word
+    return [*lines, line]
 
-    return textwrap.wrap(
-        text, max(width, _NARROWEST), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    ) or [""]
+
+def fitted(text: str, width: int | None) -> str:
+    """Return a text of several lines wrapped to a terminal, the rest of each line indented by two more spaces.
+
+    A command stays on one line, so that it can be copied, and a quoted line of a file above its caret.
+    """
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        lines += wrapped(line, None if _UNBROKEN.match(line) else width, indent=indent)
+    return "\n".join(lines)
 
 
 def advice(hint: str, width: int | None, *, indent: str) -> list[str]:
@@ -125,7 +143,13 @@ def width(text: str) -> int:
     return sum(map(_cells, _COLOUR.sub("", text)))
 
 
+def _is_wider(text: str, cells: int) -> bool:
+    return width(text) > cells
+
+
 def _cells(character: str) -> int:
+    if category(character) in _NO_CELL:
+        return 0
     return 2 if east_asian_width(character) in {"W", "F"} else 1
 
 

@@ -132,7 +132,9 @@ def _slice_text(event: _SliceEvent, paint: Paint) -> str:
         case events.NotGranted():
             return _refusal_text(event, paint)
         case events.PhaseChanged():
-            return f"{_phase_text(event)} [{words.duration(event.elapsed)} elapsed]"
+            # What a machine reports does not name the slice, and several may boot at one time.
+            name = "" if event.phase in {*_PLACES, BootPhase.FAILED} else f"{event.name}, "
+            return f"{_phase_text(event)} [{name}{words.duration(event.elapsed)} elapsed]"
         case events.Draining():
             least = words.duration(event.seconds)
             return f"New requests go to the other slices; {event.name} drains for at least {least}"

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.events import Outlook
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.request_table import PlaceState, PlaceStatus
+from tpudeploy.domain.slices import BootPhase
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 from tpudeploy.text.words import aligned
+from tpudeploy.views.status import activity, time_left
 
-Outlooks: TypeAlias = Mapping[str, Sequence[PlaceStatus]]  # by the replica's address
+Outlooks: TypeAlias = Mapping[str, Outlook]  # by the replica's address
 
 _RANK = {state: rank for rank, state in enumerate(PlaceState)}
 _PENDING = {PlaceState.ASKED, PlaceState.QUEUED}
 _WAITING = _PENDING | {PlaceState.PROVISIONING}
-_STYLES = {PlaceState.UP: "green", PlaceState.PROVISIONING: "yellow"}
 _FREE = "not asked"
 # The text before the remaining time, for states that end by themselves.
 _ENDS = {
@@ -25,8 +29,16 @@ _ENDS = {
     PlaceState.QUEUED: "lapses in",
     PlaceState.ASKED: "lapses in",
     PlaceState.REFUSED: "again in",
-    PlaceState.FREE: "asked in",
 }
+# The columns of the table; a place is a zone, a provisioning model and an API. `_DROP_ORDER` are left out of a window
+# that is too narrow, the first one first.
+_TITLES = ("replica", "place", "", "", "price", "state", "for", "", "slice")
+_SLICE = 8
+_DROP_ORDER = (7, 6, 3, 2)
+_LEAST_MESSAGE = 24  # cells that are left for the last message beside the name of the slice
+_LOW = 8  # lines: a table that is lower has no titles
+_BAR = 8  # cells
+_DONE, _TO_DO = "█", "░"
 
 
 def summary(places: Iterable[PlaceStatus]) -> str:
@@ -52,19 +64,134 @@ def waiting(why: str, places: Iterable[PlaceStatus]) -> str:
     return f"{why}; refused in {words.plural(refused, 'place')}{_kinds(rows)}"
 
 
-def table(outlooks: Outlooks, *, now: float, width: int, max_lines: int, paint: Paint) -> tuple[str, ...]:
-    """Return the most advanced places, one line each; the last of at most `max_lines` lines summarises the others."""
-    rows = sorted(((a, p) for a, places in outlooks.items() for p in places), key=lambda row: _rank(*row))
-    visible = rows if len(rows) <= max_lines else rows[: max(0, max_lines - 1)]
-    texts = aligned([_cells(address if len(outlooks) > 1 else "", place, now) for address, place in visible])
-    lines = []
-    for text, (_, place) in zip(texts, visible, strict=True):
-        line = words.cut(f"  {text}", width)
-        lines.append(line if place.state in _PENDING else paint.styled(_STYLES.get(place.state, "dim"), line))
-    hidden = [place for _, place in rows[len(visible) :]]
-    if hidden:
-        lines.append(paint.dim(words.cut(f"  … and {_describe_hidden(hidden)}", width)))
-    return tuple(lines)
+@frozen
+class _Row:
+    """One place of one replica. `at` is the time of its observation."""
+
+    label: str
+    place: PlaceStatus
+    at: float
+
+
+def heading(addresses: Iterable[str], *, elapsed: float, cost: str) -> str:
+    """Return the first line of the table: `gemma: 8m 2s elapsed, $0.19 so far`."""
+    names = {address.partition("[")[0] for address in addresses}
+    what = next(iter(names)) if len(names) == 1 else words.plural(len(names), "deployment")
+    return f"{what}: {words.duration(elapsed)} elapsed, {cost}"
+
+
+def table(outlooks: Outlooks, *, heading: str, now: float, width: int, max_lines: int, paint: Paint) -> tuple[str, ...]:
+    """Return the heading, the titles, the most advanced places, and one line for all that are not asked.
+
+    If there are more than `max_lines` lines, the last place that has a line summarises the others.
+    """
+    labels = _labels(outlooks)
+    every = [_Row(label=labels[a], place=p, at=outlook.at) for a, outlook in outlooks.items() for p in outlook.places]
+    if not every:
+        return ()
+    rows = sorted((row for row in every if row.place.state is not PlaceState.FREE), key=_rank)
+    not_asked = [row.place for row in every if row.place.state is PlaceState.FREE]
+    foot = [paint.dim(words.cut(f"  {_describe_not_asked(not_asked, now)}", width))] if not_asked else []
+    titles, entries = _entries(rows, now, width, paint)
+    head = [paint.bold(words.cut(f"  {heading}", width)), *(titles if rows and max_lines >= _LOW else ())]
+    room = max_lines - len(head) - len(foot)
+    if sum(map(len, entries)) > room:
+        count = sum(total < room for total in accumulate(map(len, entries)))
+        rest = _describe_hidden([row.place for row in rows[count:]])
+        entries = [*entries[:count], [paint.dim(words.cut(f"  … and {rest}", width))]]
+    return (*head, *(line for lines in entries for line in lines), *foot)
+
+
+def _labels(outlooks: Outlooks) -> Mapping[str, str]:
+    """Return the text for each replica: "" for the only one, its index where the heading names its deployment."""
+    names = {address: address.partition("[")[0] for address in outlooks}
+    if len(outlooks) == 1:
+        return dict.fromkeys(outlooks, "")
+    is_one = len(set(names.values())) == 1
+    return {address: address.removeprefix(name) if is_one else address for address, name in names.items()}
+
+
+def _entries(rows: Sequence[_Row], now: float, width: int, paint: Paint) -> tuple[list[str], list[list[str]]]:
+    """Return the lines of the titles and of each row. A bar that has no room in its row is below it."""
+    cells = [_cells(row, now) for row in rows]
+    bars = [_bar(row, now) for row in rows]
+    columns, is_beside = _columns_that_fit(cells, width, max(map(words.width, bars), default=0))
+    messages = [
+        bar if bar and is_beside else "" if bar else " ".join(words.plain(row.place.why).split())
+        for row, bar in zip(rows, bars, strict=True)
+    ]
+    texts = [(*(row_cells[n] for n in columns), text) for row_cells, text in zip(cells, messages, strict=True)]
+    titles, *lines = aligned([(*(_TITLES[n] for n in columns), ""), *texts])
+    entries = []
+    for row, line, bar in zip(rows, lines, bars, strict=True):
+        below = [] if is_beside or not bar else [f"    {bar}"]
+        style = _style(row.place)
+        entries.append([paint.styled(style, words.cut(text, width)) for text in (f"  {line}", *below)])
+    return [paint.dim(words.cut(f"  {titles}", width))], entries
+
+
+def _columns_that_fit(cells: Sequence[Sequence[str]], width: int, bar: int) -> tuple[list[int], bool]:
+    """Return the columns that have room, and whether a bar of that width has room beside them."""
+    widths = [max(map(words.width, column)) for column in zip(*cells, strict=True)]
+    columns = [n for n, column_width in enumerate(widths) if column_width]
+
+    def has_room(message: int) -> bool:
+        return sum(2 + max(widths[n], words.width(_TITLES[n])) for n in columns) + 2 + message <= width
+
+    if not has_room(max(bar, _LEAST_MESSAGE)) and _SLICE in columns:
+        columns.remove(_SLICE)
+    is_beside = has_room(bar)
+    for column in _DROP_ORDER:
+        if not has_room(-2) and column in columns:
+            columns.remove(column)
+    return columns, is_beside
+
+
+def _bar(row: _Row, now: float) -> str:
+    """Return `compiling 66 of 199 ██████░░ about 4 min left` for a place that boots, else ""."""
+    stage, granted_at = row.place.stage, row.place.billed_since
+    if stage is None or row.place.serving or stage.name in {BootPhase.SERVING, BootPhase.FAILED}:
+        return ""
+    text = activity(stage, words.plain(row.place.why)) or stage.name
+    if stage.left_seconds is None:
+        share = stage.done / stage.of if stage.done is not None and stage.of else None
+        remaining = "time left unknown"
+    else:
+        # The estimate is of the observation. It is counted down until the next one.
+        seconds = stage.left_seconds - (now - row.at)
+        elapsed = 0.0 if granted_at is None else now - granted_at
+        share = elapsed / (elapsed + seconds) if seconds > 0 else 1.0
+        remaining = time_left(seconds, is_least=stage.is_least) if seconds > 0 else "longer than estimated"
+    if share is None:
+        return f"{text} {remaining}"
+    cells = min(int(share * _BAR), _BAR - 1)  # it is not full before the server serves
+    return f"{text} {_DONE * cells}{_TO_DO * (_BAR - cells)} {remaining}"
+
+
+def _style(place: PlaceStatus) -> str:
+    """Return the style of a row. Only a server that answers is green."""
+    if place.state is PlaceState.UP:
+        return "red" if _has_failed(place) else "green" if place.serving else "yellow"
+    if place.state is PlaceState.PROVISIONING:
+        return "yellow"
+    return "" if place.state in _PENDING else "dim"
+
+
+def _has_failed(place: PlaceStatus) -> bool:
+    return place.stage is not None and place.stage.name == BootPhase.FAILED and not place.serving
+
+
+def _describe_not_asked(places: Sequence[PlaceStatus], now: float) -> str:
+    """Return `not asked: 4 places, $1.40/h to $2.70/h, the next in 12m 3s`."""
+    parts = [words.plural(len(places), "place")]
+    prices = sorted(place.usd_per_hour for place in places if place.usd_per_hour is not None)
+    if prices:
+        least, most = words.hourly(prices[0]), words.hourly(prices[-1])
+        parts.append(least if least == most else f"{least} to {most}")
+    next_at = min((place.until for place in places if place.until is not None), default=0.0)
+    if next_at > now:
+        parts.append(f"the next in {words.duration(next_at - now)}")
+    return f"not asked: {', '.join(parts)}"
 
 
 def _describe_hidden(places: Sequence[PlaceStatus]) -> str:
@@ -73,21 +200,33 @@ def _describe_hidden(places: Sequence[PlaceStatus]) -> str:
     return f"{len(places)} more: {summary(places)}"
 
 
-def _rank(address: str, place: PlaceStatus) -> tuple[int, float, str, str, str, str]:
+def _rank(row: _Row) -> tuple[int, float, str, str, str, str]:
     """Return the sort key: most advanced first, then longest in that state; for refusals, the one that ends first."""
+    place = row.place
     since = place.until if place.state is PlaceState.REFUSED else place.since
-    return (_RANK[place.state], since or 0.0, address, place.zone, place.provisioning, place.backend)
+    return (_RANK[place.state], since or 0.0, row.label, place.zone, place.provisioning, place.backend)
 
 
-def _cells(address: str, place: PlaceStatus, now: float) -> tuple[str, ...]:
-    """Return the cells of a row. Only the last one may be long enough to be cut."""
+def _cells(row: _Row, now: float) -> tuple[str, ...]:
+    """Return the cells under `_TITLES`."""
+    place = row.place
     since = "" if place.since is None else words.duration(max(0.0, now - place.since))
     ends = ""
     if place.state in _ENDS and place.until is not None and place.until > now:
         ends = f"{_ENDS[place.state]} {words.duration(place.until - now)}"
-    why = " ".join(words.plain(place.why).split())
     backend = "" if place.backend == Backend.QUEUED_RESOURCE else place.backend
-    return (address, place.zone, place.provisioning, backend, _word(place.state), since, ends, why)
+    price = words.hourly(place.usd_per_hour)
+    return (row.label, place.zone, place.provisioning, backend, price, _place_word(place), since, ends, place.name)
+
+
+def _place_word(place: PlaceStatus) -> str:
+    if place.state is not PlaceState.UP:
+        return _word(place.state)
+    if _has_failed(place):
+        return "failed"
+    if place.serving:
+        return "serving"
+    return "up" if place.stage is None or place.stage.name == BootPhase.SERVING else "starting"
 
 
 def _word(state: PlaceState) -> str:

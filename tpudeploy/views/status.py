@@ -134,14 +134,19 @@ def state_text(replica: ReplicaStatus) -> str:
 
 def progress(stage: Stage, detail: str) -> str:
     """Return the progress, or "" if only the phase is known. Other stages show `detail`, the machine's own text."""
-    activity = _activity(stage, detail)
+    text = activity(stage, detail)
     if stage.left_seconds is None:
-        return activity
-    bound = "at least" if stage.is_least else "about"
-    return f"{activity or stage.name}, {bound} {words.minutes(stage.left_seconds)} left"
+        return text
+    return f"{text or stage.name}, {time_left(stage.left_seconds, is_least=stage.is_least)}"
 
 
-def _activity(stage: Stage, detail: str) -> str:
+def time_left(seconds: float, *, is_least: bool) -> str:
+    """Return `about 4 min left`."""
+    return f"{'at least' if is_least else 'about'} {words.minutes(seconds)} left"
+
+
+def activity(stage: Stage, detail: str) -> str:
+    """Return what a boot does, with its count: `compiling 66 of 199`."""
     if stage.name == COMPILING:
         counts = [str(count) for count in (stage.done, stage.of) if count is not None]
         return " ".join(["compiling", " of ".join(counts)]) if stage.done is not None else "compiling"
