@@ -39,7 +39,8 @@ def test_the_commands_of_a_page_work_in_its_order(page: str, cli: Open, monkeypa
     for name, value in {"TPUDEPLOY_AUTO_APPROVE": "1", **SHORT}.items():
         monkeypatch.setenv(name, value)
     at.write((PROFILES / "gemma4-e2b-v6e1.yaml").read_text(encoding="utf-8"))
-    BEFORE.get(page, lambda _: None)(at)
+    if page in BEFORE:
+        BEFORE[page](at)
     for block in _BLOCK.finditer((ROOT / page).read_text(encoding="utf-8")):
         if block["file"]:
             at.write(block["text"], block["file"])
