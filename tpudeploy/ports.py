@@ -5,7 +5,7 @@ Why: decision 7 in docs/decisions.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -230,6 +230,10 @@ class Probe(Protocol):
         """Return the load of the server by its metrics, without what it does not report."""
         ...
 
+    def health_at(self, deployment: Deployment, url: str) -> Health:
+        """Return whether a completion comes back from a URL, for example that of the deployment's router."""
+        ...
+
 
 class EngineSource(Protocol):
     """The facts that a serving engine reports by its API and its metrics. It never raises: failed sources say why."""
@@ -305,6 +309,13 @@ class Routers(Protocol):
 
         Return what went wrong with it since the last call, or "". Raise `errors.StateError` if its folder cannot be
         written.
+        """
+        ...
+
+    def turns(self, name: str) -> Iterator[str]:
+        """Yield as often as its clients may be asked whether it answers, for about a minute of real time.
+
+        Each value is what is wrong with it at that moment, or "".
         """
         ...
 

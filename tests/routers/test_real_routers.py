@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -20,6 +21,7 @@ from streams import Load, Stream, running
 from tpudeploy.adapters.local_routers import LocalRouters, find_program, holder
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.router import Router, RouterHost, RouterKind
+from tpudeploy.router.configuration import RETRIED_BYTES
 
 REPLICA = Path(__file__).with_name("replica.py")
 NAME = "gemma"
@@ -56,6 +58,11 @@ class Place:
     def read(self, key: str = KEY) -> Stream:
         """Read one stream through the router."""
         return Load(port=self.port, model="gemma", key=key).read_stream()
+
+    def move(self) -> None:
+        """Let the next document name another port."""
+        self.port = free_port()
+        self.router = replace(self.router, port=self.port)
 
     def remove(self) -> None:
         (self.folder / "endpoints" / f"{NAME}.json").unlink(missing_ok=True)
@@ -151,9 +158,18 @@ def test_a_request_that_arrives_in_parts_goes_to_another_replica_when_one_drops_
         assert "data: [DONE]" in in_parts(place.port), place.log()
 
 
-def in_parts(port: int) -> str:
+def test_a_long_prompt_goes_to_another_replica_when_one_drops_it(place: Place) -> None:
+    place.publish(place.start_replica(), place.start_replica(drops=True))
+    assert place.routers.keep(NAME) == ""
+    until(lambda: answers(place.port), "the router listens", log=place.log)
+    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    for _ in range(4):
+        assert "data: [DONE]" in in_parts(place.port, prompt="word " * (RETRIED_BYTES // 6)), place.log()
+
+
+def in_parts(port: int, *, prompt: str = "Hello") -> str:
     """Send a completion whose body follows its head, as many clients do, and return the response."""
-    body = json.dumps({"model": "gemma", "prompt": "Hello", "stream": True, "max_tokens": 8})
+    body = json.dumps({"model": "gemma", "prompt": prompt, "stream": True, "max_tokens": 8})
     head = (
         f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {KEY}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
@@ -164,6 +180,79 @@ def in_parts(port: int) -> str:
         time.sleep(0.1)
         client.sendall(body.encode())
         return b"".join(iter(lambda: client.recv(65536), b"")).decode()
+
+
+def test_a_router_whose_process_was_killed_is_taken_over_and_serves_all_the_time(place: Place) -> None:
+    first, second = place.start_replica(), place.start_replica()
+    place.publish(first)
+    assert place.routers.keep(NAME) == ""
+    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    load = Load(port=place.port, model="gemma", key=KEY)
+    with running(load, clients=CLIENTS):
+        process = holder(place.routers.folder(NAME))
+        assert process is not None
+        os.kill(process, signal.SIGKILL)
+        until(lambda: holder(place.routers.folder(NAME)) is None, "its process is gone")
+        place.publish(second)
+        until(lambda: place.routers.keep(NAME) == "" and holder(place.routers.folder(NAME)), "another one runs it")
+        until(lambda: served_by(load, second), "it has the list of now", log=place.log)
+    if place.router.kind is not RouterKind.ENVOY:
+        # Envoy ends with the process that started it. The next process starts it again.
+        assert not load.failures, (load.failures, place.log())
+    assert "another process listens" not in place.log()
+
+
+def test_a_list_on_which_all_replicas_are_others_loses_no_request(place: Place) -> None:
+    first, second = place.start_replica(), place.start_replica()
+    place.publish(first)
+    assert place.routers.keep(NAME) == ""
+    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    load = Load(port=place.port, model="gemma", key=KEY)
+    with running(load, clients=CLIENTS):
+        place.publish(second)
+        until(lambda: served_by(load, second), "the other replica serves", log=place.log)
+        before = time.monotonic()
+        until(
+            lambda: last_began(served_by(load, first)) < time.monotonic() - 5, "the first one has left", log=place.log
+        )
+        until(lambda: last_began(served_by(load, second)) > before, "the other one serves on", log=place.log)
+    assert not load.failures, (load.failures, place.log())
+
+
+def test_a_router_that_moves_to_another_port_answers_at_both_for_a_while(place: Place) -> None:
+    replica = place.start_replica()
+    place.publish(replica)
+    assert place.routers.keep(NAME) == ""
+    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    load = Load(port=place.port, model="gemma", key=KEY)
+    with running(load, clients=CLIENTS):
+        place.move()
+        place.publish(replica)
+        until(lambda: place.read().ended == "done", "the router answers at its new port", log=place.log)
+        before = len(load.streams)
+        until(lambda: len(load.streams) > before + CLIENTS, "and at the previous one", log=place.log)
+    assert not load.failures, (load.failures, place.log())
+
+
+def test_a_router_with_another_policy_is_back_at_its_port_within_seconds(place: Place) -> None:
+    place.publish(place.start_replica())
+    assert place.routers.keep(NAME) == ""
+    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    load = Load(port=place.port, model="gemma", key=KEY)
+    with running(load, clients=CLIENTS):
+        place.router = replace(place.router, policy="random")
+        place.publish(place.start_replica())
+        changed = time.monotonic()
+        until(
+            lambda: any(stream.ended == "done" and stream.began > changed + 10 for stream in tuple(load.streams)),
+            "the router answers again",
+            log=place.log,
+            seconds=60,
+        )
+    if place.router.kind is RouterKind.HAPROXY:
+        # A reload hands the port over.
+        assert not load.failures, (load.failures, place.log())
+    assert "another process listens" not in place.log()
 
 
 def test_a_router_does_not_share_its_port_with_another_process(place: Place) -> None:
@@ -179,6 +268,10 @@ def test_a_router_does_not_share_its_port_with_another_process(place: Place) -> 
 
 def served_by(load: Load, replica: Replica) -> list[Stream]:
     return [stream for stream in tuple(load.streams) if stream.source == str(replica.port)]
+
+
+def last_began(streams: list[Stream]) -> float:
+    return max((stream.began for stream in streams), default=0.0)
 
 
 def free_port() -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -96,6 +95,27 @@ def test_a_changed_router_is_a_change_that_the_plan_shows_and_touches_no_server(
     assert without["generation"] > after["generation"]
 
 
+def test_an_apply_ends_once_a_completion_came_back_through_its_router(cli: Open) -> None:
+    if local_routers.find_program("haproxy") is None:
+        pytest.skip(f"haproxy is not installed: {ROUTERS[RouterKind.HAPROXY].install}")
+    at = cli(boot={"boot_seconds": 5})
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        profile = at.write(TWO + f"router: {{kind: haproxy, port: {port}}}\n")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(local_routers, "ANSWERS_WITHIN", 0.5)
+            silent = at.run("apply", "-auto-approve", profile)
+        assert silent.code == 13, silent.all
+        assert f"no completion comes back through its router at http://127.0.0.1:{port}" in silent.words
+        assert "2 added" in silent.words
+    try:
+        answered = at.run("apply", "-auto-approve", profile)
+        assert answered.code == 0, answered.all
+        socket.create_connection(("127.0.0.1", port)).close()
+    finally:
+        at.run("destroy", "-auto-approve", profile)
+
+
 def test_bench_measures_all_replicas_through_their_router(cli: Open) -> None:
     if local_routers.find_program("haproxy") is None:
         pytest.skip(f"haproxy is not installed: {ROUTERS[RouterKind.HAPROXY].install}")
@@ -105,7 +125,6 @@ def test_bench_measures_all_replicas_through_their_router(cli: Open) -> None:
     applied = at.run("apply", "-auto-approve", at.write(TWO + f"router: {{kind: haproxy, port: {port}}}\n"))
     assert applied.code == 0, applied.all
     try:
-        _wait_for(port)
         sweep = ("-concurrency", "4", "-context", "8", "-output", "2", "-window", "200ms")
         result = at.run("bench", "gemma.yaml", *sweep)
         assert result.code == 0, result.all
@@ -122,19 +141,6 @@ def test_bench_measures_all_replicas_through_their_router(cli: Open) -> None:
         assert (one["replica"], one["replicas"], one["chips"]) == ("gemma[1]", [], 1)
     finally:
         assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
-
-
-def _wait_for(port: int) -> None:
-    """Wait until a real process listens, which the clock of the story does not govern."""
-    ends = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            assert time.monotonic() < ends
-            time.sleep(0.05)
-        else:
-            return
 
 
 def test_bench_says_that_a_router_does_not_run(at: CommandLine) -> None:

@@ -48,6 +48,9 @@ class HttpProbe:
             failures.append(f"{route}: {health.detail}")
         return Health(serving=False, detail="; ".join(failures) or "the slice has no address")
 
+    def health_at(self, deployment: Deployment, url: str) -> Health:
+        return self._try_completion(deployment, url, Via.EXTERNAL)
+
     def load(self, deployment: Deployment, slice_: Slice) -> ServerLoad:
         """Return the load in the server's metrics, read by the first route that answers."""
         for route in ROUTES[deployment.health.via]:

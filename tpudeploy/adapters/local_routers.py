@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.router import Router
 
-LOCK, STATUS, LOG = "lock", "status.json", "router.log"
+LOCK, STATUS, PROGRAM, LOG = "lock", "status.json", "program.json", "router.log"
+ANSWERS_WITHIN, _TURN = 60.0, 0.25  # seconds
 # Programs of the system that the PATH of a user who is not root leaves out.
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
@@ -52,11 +54,19 @@ class LocalRouters:
                 self._restarts[name] = 0
                 self._start(name)
             return ""
-        status = read_status(self.folder(name))
+        status = read_tree(self.folder(name) / STATUS)
         restarts = int(status.get("restarts", 0))
         # What happened before this run was reported by the run that saw it.
         previous, self._restarts[name] = self._restarts.get(name, restarts), restarts
         return str(status.get("problem", "")) if restarts > previous else ""
+
+    def turns(self, name: str) -> Iterator[str]:
+        # A router is a process that knows no other time. smg looks at a late replica after 30 s.
+        deadline = time.monotonic() + ANSWERS_WITHIN
+        while time.monotonic() < deadline:
+            self.keep(name)
+            yield str(read_tree(self.folder(name) / STATUS).get("problem", ""))
+            time.sleep(_TURN)
 
     def _start(self, name: str) -> None:
         folder = self.folder(name)
@@ -111,10 +121,10 @@ def holder(folder: Path) -> int | None:
     return None
 
 
-def read_status(folder: Path) -> Mapping[str, Any]:
-    """Return what the process of a router last wrote about itself, or nothing."""
+def read_tree(file: Path) -> Mapping[str, Any]:
+    """Return what the process of a router last wrote about itself or about its program, or nothing."""
     try:
-        status = json.loads((folder / STATUS).read_text(encoding="utf-8"))
+        tree = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return status if isinstance(status, dict) else {}
+    return tree if isinstance(tree, dict) else {}

@@ -17,13 +17,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
+from typing import Any, Self
 
-from tpudeploy.adapters.local_routers import LOCK, STATUS, find_program, holder
+from tpudeploy.adapters.local_routers import LOCK, PROGRAM, STATUS, find_program, holder, read_tree
 from tpudeploy.adapters.state import disk
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain import errors
-from tpudeploy.domain.router import Router, RouterKind, published_replicas, published_router
+from tpudeploy.domain.router import RoutedReplica, Router, RouterKind, published_replicas, published_router
 from tpudeploy.router.configuration import NEW_KEY, Configuration, configuration
 
 _TURN = 0.25  # seconds between two looks at the program
@@ -31,9 +33,13 @@ _STEADY = 10.0  # seconds after which a program that ends is started again at on
 _LONGEST_PAUSE = 30.0
 _SETTLED = 1.0  # HAProxy ends if the signal arrives before it handles it
 _GRACE = 180.0  # for the responses under way when the router is stopped
+# How long the replicas of a list stay beside those of the next one if no replica is on both: a router first has to find
+# the new ones healthy. A replica serves for longer than that after it has left the list.
+_OVERLAP = 15.0
+_YIELD = 5.0  # how long a program that ends may keep the port that the next one needs
 # The signals at which a program ends once its responses have ended. Envoy has none, and ends at once.
 _STOP_SIGNALS = {RouterKind.HAPROXY: signal.SIGUSR1}
-# How long the router still serves clients that have its address, after the profile has no router any more.
+# How long the router still serves clients that have its address, after the profile has another one or none any more.
 _WIND_DOWN = 60.0
 
 
@@ -62,7 +68,11 @@ class RouterProcess:
         self._stopped = threading.Event()
         self._router: Router | None = None
         self._configuration: Configuration | None = None
+        self._replicas: tuple[RoutedReplica, ...] = ()
+        self._previous: tuple[RoutedReplica, ...] = ()
+        self._overlap_ends_at = 0.0
         self._program: _Program | None = None
+        self._retired: list[_Program] = []  # programs of earlier settings, which end
         self._start_at = 0.0
         self._pause = 0.0
         self.restarts = 0
@@ -78,16 +88,18 @@ class RouterProcess:
         disk.make_folder(self._folder)
         with self._locked():
             self._write_status("")
+            self._program = _Program.find(self._folder)
             next_read = 0.0
             try:
                 while not self._stopped.is_set():
                     if time.monotonic() >= next_read:
                         self._follow()
                         next_read = time.monotonic() + self._interval
+                    self._retired = [program for program in self._retired if not program.has_ended()]
                     self._supervise()
                     self._stopped.wait(_TURN)
             finally:
-                self._end_program()
+                self._end_programs()
 
     def _follow(self) -> None:
         """Read the endpoint document, and give the router what it says."""
@@ -112,7 +124,18 @@ class RouterProcess:
         else:
             self._ends_at, self._router = None, router
         if self._router is not None:
-            self._configure(self._router, configuration(self._router, replicas, self._name), len(replicas))
+            replicas = self._with_previous(replicas)
+            self._configure(self._router, configuration(self._router, replicas, self._name))
+
+    def _with_previous(self, replicas: tuple[RoutedReplica, ...]) -> tuple[RoutedReplica, ...]:
+        """Return the replicas with those of the previous list, for a while, if none of them is on both lists."""
+        now = time.monotonic()
+        if replicas and not set(replicas) & set(self._replicas):
+            self._previous, self._overlap_ends_at = self._replicas, now + _OVERLAP
+        self._replicas = replicas
+        if now >= self._overlap_ends_at:
+            self._previous = ()
+        return (*replicas, *(each for each in self._previous if each not in replicas))
 
     def _wind_down(self) -> None:
         """Serve clients that still have the router's address for a while after the profile has no router any more."""
@@ -123,23 +146,44 @@ class RouterProcess:
             self._report(f"{self._name} has no router in its profile.")
             self.stop()
 
-    def _configure(self, router: Router, new: Configuration, count: int) -> None:
+    def _configure(self, router: Router, new: Configuration) -> None:
         old = self._configuration
         if new == old:
             return
-        changed = {path for path, text in new.files.items() if old is None or old.files.get(path) != text}
+        # Before the first turn, the folder has the files of a program that another process left.
+        changed = {path for path, text in new.files.items() if self._text(path) != text}
         for path in sorted(changed):
             disk.replace(self._folder / path, new.files[path], is_private=True)
         self._configuration = new
-        self._report(f"{router.kind} at {router.url}: replicas that take requests: {count}")
-        if old is None:
+        self._report(f"{router.kind} at {router.url}: replicas that take requests: {len(self._replicas)}")
+        if self._program is None:
             return
-        if old.command != new.command or changed - {new.watched, new.reloaded}:
+        if self._program.url != router.url:
+            # Clients have the previous address for a while, and the next program needs another port.
+            self._report(f"{router.kind} starts at {router.url}; {self._program.url} ends in {_WIND_DOWN:.0f} s.")
+            self._retire(_WIND_DOWN)
+        elif self._program.command != new.command or changed - {new.watched, new.reloaded}:
             self._report(f"{router.kind} is started again, because its settings changed.")
-            self._end_program()
-            self._start_at = 0.0
-        elif new.reloaded in changed and self._program is not None:
+            self._retire(0.0)
+        elif new.reloaded in changed:
             self._program.must_reload = True
+
+    def _text(self, path: str) -> str | None:
+        """Return what a file of the router contains, or None."""
+        if self._configuration is not None:
+            return self._configuration.files.get(path)
+        try:
+            return (self._folder / path).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return None
+
+    def _retire(self, seconds: float) -> None:
+        """Let the running program end after this time, beside the next one."""
+        if self._program is not None:
+            self._program.end_later(seconds)
+            self._retired.append(self._program)
+            self._program = None
+        self._start_at = 0.0
 
     def _supervise(self) -> None:
         """Start the router's program if it does not run, and note why it ended."""
@@ -147,18 +191,22 @@ class RouterProcess:
             return
         now = time.monotonic()
         if self._program is not None:
-            code = self._program.poll()
-            if code is None:
+            end = self._program.poll()
+            if not end:
                 return
             ran_for, self._program = now - self._program.began, None
-            self._start_later(f"{self._router.kind} ended with exit code {code}", is_steady=ran_for >= _STEADY)
+            self._start_later(f"{self._router.kind} ended {end}".rstrip(), is_steady=ran_for >= _STEADY)
         if now < self._start_at:
             return
-        if _is_taken(self._router):
+        if not _is_taken(self._router):
+            self._program = _Program.start(self._router, self._configuration, self._folder)
+        elif any(program.url == self._router.url for program in self._retired):
+            # Its predecessor ends, and most programs give up the port before their last response has ended.
+            for program in self._retired:
+                program.end_soon(_YIELD)
+        else:
             # HAProxy and Envoy would share the port, and get a part of the requests each.
             self._start_later(f"another process listens at {self._router.url}", is_steady=False)
-        else:
-            self._program = _Program(self._router, self._configuration, self._folder)
 
     def _start_later(self, problem: str, *, is_steady: bool) -> None:
         """Report a problem, and start the program after a pause that grows, or at once after one that ran for long."""
@@ -170,10 +218,15 @@ class RouterProcess:
         self._report(sentence)
         self._write_status(sentence)
 
-    def _end_program(self) -> None:
-        if self._program is not None:
-            self._program.end()
-            self._program = None
+    def _end_programs(self) -> None:
+        """Let the responses under way end, then end all programs."""
+        self._retire(0.0)
+        for program in self._retired:
+            program.end_later(0.0)
+        while self._retired:
+            self._retired = [program for program in self._retired if not program.has_ended()]
+            time.sleep(_TURN)
+        (self._folder / PROGRAM).unlink(missing_ok=True)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -210,9 +263,23 @@ def _is_taken(router: Router) -> bool:
 
 
 class _Program:
-    """The running program of a router. `must_reload` is set when a file changed that it does not watch."""
+    """A running program of a router. `must_reload` is set when a file changed that it does not watch.
 
-    def __init__(self, router: Router, configuration: Configuration, folder: Path) -> None:
+    One that was left by a process that was killed is taken over: it serves its clients all the time.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes] | None, facts: Mapping[str, Any]) -> None:
+        """Wrap the process of this run, or the one that the `facts` of an earlier run name."""
+        self._process = process
+        self._pid, self._started_at = int(facts["pid"]), str(facts["started_at"])
+        self._stop_signal = _STOP_SIGNALS.get(facts["kind"], signal.SIGTERM)
+        self.url, self.command = str(facts["url"]), tuple(facts["command"])
+        self.began = time.monotonic()
+        self.must_reload = False
+        self._stop_at, self._kill_at, self._is_stopped = inf, inf, False
+
+    @classmethod
+    def start(cls, router: Router, configuration: Configuration, folder: Path) -> Self:
         """Start it. Raise `errors.ConfigError` where it is not installed."""
         key = secrets.token_urlsafe(24)
         program, *words = (word.replace(NEW_KEY, key) for word in configuration.command)
@@ -220,24 +287,70 @@ class _Program:
         if path is None:
             install = ROUTERS[router.kind].install
             raise errors.ConfigError(f"`{program}` is not installed on this machine.", hint=f"Install it: {install}")
-        self._process = subprocess.Popen([path, *words], cwd=folder, stdin=subprocess.DEVNULL, start_new_session=True)
-        self._stop_signal = _STOP_SIGNALS.get(router.kind, signal.SIGTERM)
-        self.began = time.monotonic()
-        self.must_reload = False
+        process = subprocess.Popen([path, *words], cwd=folder, stdin=subprocess.DEVNULL, start_new_session=True)
+        facts = {"pid": process.pid, "started_at": _start_of(process.pid), "kind": router.kind.value, "url": router.url}
+        facts["command"] = list(configuration.command)
+        disk.replace(folder / PROGRAM, json.dumps(facts) + "\n", is_private=True)
+        return cls(process, facts)
 
-    def poll(self) -> int | None:
-        """Return the exit code once it has ended; until then, let it read its file again if it has to."""
-        code = self._process.poll()
-        if code is None and self.must_reload and time.monotonic() >= self.began + _SETTLED:
-            self._process.send_signal(signal.SIGUSR2)
+    @classmethod
+    def find(cls, folder: Path) -> Self | None:
+        """Return the program that an earlier process left running, or None."""
+        facts = read_tree(folder / PROGRAM)
+        if not facts.keys() >= {"pid", "started_at", "kind", "url", "command"} or not facts["started_at"]:
+            return None
+        # Another process may have its id by now.
+        return cls(None, facts) if _start_of(facts["pid"]) == facts["started_at"] else None
+
+    def poll(self) -> str:
+        """Return how it ended, or "" while it runs; until then, let it read its file again if it has to."""
+        end = self._end()
+        if not end and self.must_reload and time.monotonic() >= self.began + _SETTLED:
+            self._send(signal.SIGUSR2)
             self.must_reload = False
-        return code
+        return end
 
-    def end(self) -> None:
-        """Let the responses under way end, then end it with all its processes."""
-        self._process.send_signal(self._stop_signal)
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE)
+    def end_later(self, seconds: float) -> None:
+        """Let the responses under way end from then on, and end it with all its processes some time after that."""
+        self._stop_at = min(self._stop_at, time.monotonic() + seconds)
+        self._kill_at = min(self._kill_at, self._stop_at + _GRACE)
+
+    def end_soon(self, seconds: float) -> None:
+        """End it with all its processes at most this time after the responses under way were to end."""
+        self._kill_at = min(self._kill_at, self._stop_at + seconds)
+
+    def has_ended(self) -> bool:
+        """Return whether it has ended. Until then, send it the signal that is due."""
+        now = time.monotonic()
+        if not self._end():
+            if now >= self._kill_at:
+                self._kill()
+            elif now >= self._stop_at and not self._is_stopped:
+                self._is_stopped = True
+                self._send(self._stop_signal)
+            return False
+        self._kill()
+        return True
+
+    def _end(self) -> str:
+        if self._process is None:
+            return "" if _start_of(self._pid) == self._started_at else "by itself"
+        code = self._process.poll()
+        return "" if code is None else f"with exit code {code}"
+
+    def _send(self, number: int) -> None:
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+            os.kill(self._pid, number)
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._pid, signal.SIGKILL)
+
+
+def _start_of(pid: int) -> str:
+    """Return when a process was started, in a form of the kernel's own, or "" if it does not run or cannot be seen."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]

@@ -381,6 +381,7 @@ class NotInEffect(ServingError):
 
     The server answers, but its API, its metrics or its log show another value than the profile declares, for
     example a shorter max_model_len. It keeps its endpoint, and applying the same profile again does not change it.
+    Or its replicas serve, and the router on this machine does not answer.
     """
 
     code = "TPU6003"

@@ -62,7 +62,8 @@ class Summary:
 class Report:
     """The result of a run. `unchanged` are the deployments without changes.
 
-    `not_in_effect` has an error for each replica that serves with other settings than declared; that ends no outcome.
+    `not_in_effect` has an error for each replica that serves with other settings than declared, and for each router of
+    this machine that does not answer; that ends no outcome.
     """
 
     outcomes: tuple[Outcome, ...]

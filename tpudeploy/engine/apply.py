@@ -14,7 +14,7 @@ from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.converge import Convergence, without_approval
 from tpudeploy.engine.orphans import report_adopted, with_adopted
 from tpudeploy.engine.plan import plan_deployment
-from tpudeploy.engine.publish import EndpointPublisher, keep_router
+from tpudeploy.engine.publish import EndpointPublisher, ask_router, keep_router
 from tpudeploy.engine.schedule import run_all
 from tpudeploy.engine.session import open_session
 from tpudeploy.engine.verify import Verifier
@@ -85,7 +85,10 @@ def apply(
     # A run keeps the router of its deployment. That of another one may have ended with its machine.
     for goal in unchanged:
         keep_router(world, goal)
-    return _report(parts, verifications, unchanged)
+    # A run that is kept alive ends when it is stopped, and reports what its router does until then.
+    served = [] if keep else [*unchanged, *(part.goal for part in parts if part.run is not None and part.run.endpoints)]
+    silent = [error for goal in served if (error := ask_router(world, goal)) is not None]
+    return _report(parts, verifications, unchanged, silent)
 
 
 def _split(goals: Iterable[Goal], *, keep: bool) -> tuple[list[Goal], list[Goal]]:
@@ -111,14 +114,19 @@ def _run_to_the_end(world: World, parts: Sequence[_Part], verifications: Sequenc
             run.settle()
 
 
-def _report(parts: Sequence[_Part], verifications: Sequence[_Verification], unchanged: Iterable[Goal]) -> Report:
+def _report(
+    parts: Sequence[_Part],
+    verifications: Sequence[_Verification],
+    unchanged: Iterable[Goal],
+    silent_routers: Iterable[errors.NotInEffect],
+) -> Report:
     runs = _begun_runs(parts)
     verifiers = [*(each.verifier for each in verifications), *(run.verifier for run in runs)]
     return Report(
         outcomes=(*(o for part in parts for o in part.outcomes), *(o for each in verifications for o in each.outcomes)),
         endpoints=tuple(endpoint for run in runs for endpoint in run.endpoints),
         unchanged=tuple(goal.name for goal in unchanged),
-        not_in_effect=tuple(error for verifier in verifiers for error in verifier.not_in_effect),
+        not_in_effect=(*(error for each in verifiers for error in each.not_in_effect), *silent_routers),
     )
 
 
@@ -150,7 +158,7 @@ class _Part:
 
     def __init__(self, world: World, goal: Goal, begin: Callable[[Goal], _Run]) -> None:
         self._world = world
-        self._goal = goal
+        self.goal = goal
         self._begin = begin
         self._outcomes_without_run: tuple[Outcome, ...] = ()
         self.run: _Run | None = None
@@ -161,7 +169,7 @@ class _Part:
 
     def begin(self) -> None:
         """Raise what stops the deployment before anything is done, for example `errors.StalePlan`."""
-        self.run = self._begin(self._goal)
+        self.run = self._begin(self.goal)
 
     def step(self) -> float | None:
         """See `schedule.Run`. An error of this deployment is its outcome, and stops no other deployment."""
@@ -172,10 +180,10 @@ class _Part:
         except errors.Interrupted:
             raise
         except errors.TpudeployError as error:
-            for change in _changed(self._goal):
+            for change in _changed(self.goal):
                 self._world.emit(_started(self._world, change))
                 self._world.emit(_failed(self._world, change, error))
-            self._outcomes_without_run = _failed_outcomes(self._goal, error)
+            self._outcomes_without_run = _failed_outcomes(self.goal, error)
             return None
         return 0.0
 

@@ -258,6 +258,26 @@ def keep_router(world: World, goal: Goal) -> None:
         world.emit(events.Warned(at=world.clock.now(), address=goal.name, message=problem, hint=hint))
 
 
+def ask_router(world: World, goal: Goal) -> errors.NotInEffect | None:
+    """Return why no completion comes back through the router of this machine. Return None without such a router."""
+    deployment = goal.deployment
+    router = None if deployment is None else deployment.router
+    if deployment is None or router is None or router.host is not RouterHost.LOCAL:
+        return None
+    cause = "it was not asked"
+    for problem in world.routers.turns(goal.name):
+        world.clock.sleep(0.0)  # raises in an interrupted run
+        health = world.probe.health_at(deployment, router.url)
+        if health.serving:
+            return None
+        cause = problem or health.detail
+    return errors.NotInEffect(
+        f"The replicas of {goal.name} serve, but no completion comes back through its router at {router.url}: {cause}",
+        hint=f"See .tpudeploy/routers/{goal.name}/router.log, and run `tpudeploy apply` again. Until it answers, "
+        f"clients can use the replicas' own addresses: `tpudeploy output {goal.name}`.",
+    )
+
+
 def _is_usable(attempt: Attempt, observed: Observed, *, has_failed: bool) -> bool:
     """Return whether clients may be sent there: the slice is up and stays, as far as is known."""
     if attempt.releasing_at is not None:

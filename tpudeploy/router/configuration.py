@@ -15,8 +15,9 @@ from tpudeploy.domain.router import RoutedReplica, Router, RouterKind
 
 # A response may take this long, and a stream may pause for this long.
 _LONGEST_RESPONSE = 3600
-# A request of this size can be sent to another replica when the first one does not answer: about 30,000 tokens of text.
-_RETRIED_BYTES = 131072
+# A request of this size can be sent to another replica when the first one takes it and ends without an answer: about
+# 120,000 tokens of text. A larger one can be where the first replica does not accept the connection. smg has no limit.
+RETRIED_BYTES = 524288
 # The port of smg's own metrics is this far from its port, so that the routers of one machine never share one.
 _METRICS_DISTANCE = 20000
 # The place of a key in a command, for an access that no one needs.
@@ -82,7 +83,7 @@ def _haproxy(router: Router, replicas: tuple[RoutedReplica, ...], name: str) -> 
 # {name}: written by tpudeploy, which replaces this file when the list of replicas changes.
 global
     maxconn 4096
-    tune.bufsize {_RETRIED_BYTES}
+    tune.bufsize {RETRIED_BYTES}
     hard-stop-after {_LONGEST_RESPONSE}s
 
 defaults
@@ -167,7 +168,7 @@ def _bootstrap(router: Router, name: str) -> Mapping[str, object]:
     listener = {
         "name": "clients",
         "address": _socket(router.address, router.port),
-        "per_connection_buffer_limit_bytes": 2 * _RETRIED_BYTES,
+        "per_connection_buffer_limit_bytes": 2 * RETRIED_BYTES,
         "filter_chains": [
             {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
         ],

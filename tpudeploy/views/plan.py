@@ -87,6 +87,7 @@ def _router(goal: Goal, *, is_named: bool) -> str:
         return f"{label}: {_router_place(before or {})}, {last}."
     return (
         f"{label}: {_router_place(after)}, {words.plural(router.replicas, 'replica')} behind it{_difference(router)}."
+        f"{_interruption(router)}"
     )
 
 
@@ -102,6 +103,20 @@ def _difference(router: RouterPlan) -> str:
     keys = [key for key in dict.fromkeys((*before, *after)) if before.get(key) != after.get(key)]
     texts = [f"{key} {words.value(before.get(key))} -> {words.value(after.get(key))}" for key in keys]
     return f" ({', '.join(texts)})" if texts else ""
+
+
+def _interruption(router: RouterPlan) -> str:
+    """Return the sentence about requests that arrive while a router of this machine changes; "" without one."""
+    before, after = router.before or {}, router.after or {}
+    if before.get("host") != "local" or after.get("host") != "local":
+        return ""
+    if any(before.get(key) != after.get(key) for key in ("address", "port")):
+        return " Its previous address answers for another minute."
+    is_same_kind = before.get("kind") == after.get("kind")
+    # A reload hands the port of HAProxy over.
+    if is_same_kind and (after.get("kind") == "haproxy" or before.get("policy") == after.get("policy")):
+        return ""
+    return " It does not answer for some seconds while it is started again."
 
 
 def symbol(change: Change) -> str:
