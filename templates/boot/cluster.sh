@@ -8,6 +8,7 @@
 # A worker replaces its container after the head did: until then the server before serves on (decision 64).
 
 rank=
+workers=()   # of a group at Compute Engine: the names of its machines, the head first
 addresses=() # of all workers, in their order
 # Commands in the head's container. Each has its name as $0, which a list of processes shows.
 # The server's output goes to that of the container's first process, which is what docker logs shows. That process may
@@ -46,8 +47,17 @@ import ray
 ray.init(address="auto", logging_level="ERROR", log_to_driver=False)
 print(*sorted(node["NodeManagerAddress"] + " " + node["NodeID"] for node in ray.nodes() if node["Alive"]), sep="\n")'
 
-find_rank() { # Google numbers the workers; their host names end with the same number
-  local number
+find_rank() { # the TPU API numbers the workers, and their host names end with the same number; a group names them
+  local number names own
+  names=$(metadata_value instance/attributes/tpudeploy-workers 2>/dev/null) || names=
+  if [[ -n $names ]]; then
+    own=$(metadata_value instance/name 2>/dev/null) || own=$(hostname)
+    IFS=, read -ra workers <<<"$names"
+    for number in "${!workers[@]}"; do
+      [[ ${workers[number]} != "$own" ]] || rank=$number
+    done
+    return 0
+  fi
   number=$(metadata_value instance/attributes/agent-worker-number 2>/dev/null) || number=$(hostname)
   number=${number##*-w-}
   [[ ! $number =~ ^[0-9]+$ ]] || rank=$((10#$number))
@@ -59,18 +69,32 @@ is_head() {
 
 find_hosts() {
   local waited
-  [[ -n $rank ]] || fail "The metadata does not say which worker of the slice this is (agent-worker-number)"
+  if [[ -z $rank ]]; then
+    ((${#workers[@]} == 0)) || fail "This machine is none of the workers that its metadata names: ${workers[*]}"
+    fail "The metadata does not say which worker of the slice this is (agent-worker-number)"
+  fi
   record worker "$rank"
   for ((waited = 0; waited <= 300; waited += 10)); do
     read_addresses
     ((${#addresses[@]} < hosts || rank >= hosts)) || return 0
     sleep 10
   done
+  ((${#workers[@]} == 0)) ||
+    fail "The internal DNS knows ${#addresses[@]} of the $hosts workers of this slice; ${workers[${#addresses[@]}]} is not among them"
   fail "The metadata names ${#addresses[@]} of the $hosts workers of this slice (worker-network-endpoints), and this is worker $rank"
 }
 
-read_addresses() { # from `unknown:unknown:10.0.0.2,unknown:unknown:10.0.0.3`
+read_addresses() { # from `unknown:unknown:10.0.0.2,unknown:unknown:10.0.0.3`, or of names in the zone's own domain
   local text endpoint endpoints=()
+  if ((${#workers[@]} > 0)); then
+    addresses=()
+    text=$(metadata_value instance/hostname 2>/dev/null) || return 0
+    for endpoint in "${workers[@]}"; do
+      endpoint=$(getent ahostsv4 "$endpoint.${text#*.}") || return 0
+      addresses+=("${endpoint%% *}")
+    done
+    return 0
+  fi
   text=$(metadata_value instance/attributes/worker-network-endpoints 2>/dev/null) || text=
   IFS=, read -ra endpoints <<<"$text"
   addresses=()

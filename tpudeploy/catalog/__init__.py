@@ -94,7 +94,7 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
     return next(filter(None, get_close_matches(word, list(choices), n=5, cutoff=0.6)), None)
 
 
-def closest_type(name: str, *, is_accepted: Callable[[AcceleratorType], bool]) -> str | None:
+def closest_type(name: str, *, is_accepted: Callable[[AcceleratorType], bool] = lambda _: True) -> str | None:
     """Return the accelerator type that was probably meant, or None.
 
     It has the generation in `name`, by any of its names, and the nearest size; of two equally near ones, the larger.

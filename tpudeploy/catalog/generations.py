@@ -33,7 +33,7 @@ def _v6e(
         hosts=hosts,
         host_ram_gib=ram,
         machine_type=machine,
-        backends=_BOTH if hosts == 1 else _TPU_API,
+        backends=_BOTH,
         threads_per_core=threads_per_core,
         also_called=(f"{machine}-tpu",) if hosts == 1 else (),
     )
@@ -233,7 +233,7 @@ V5P = Generation(
         _v5p("ct5p-hightpu-1t-tpu", 1, "1x1x1", "ct5p-hightpu-1t-tpu", host_ram_gib=104, backends=_COMPUTE_ENGINE),
         _v5p("ct5p-hightpu-2t-tpu", 2, "1x2x1", "ct5p-hightpu-2t-tpu", host_ram_gib=None, backends=_COMPUTE_ENGINE),
         _v5p("v5p-8", 4, "2x2x1", "ct5p-hightpu-4t", host_ram_gib=417, backends=_BOTH),
-        _v5p("v5p-16", 8, "2x2x2", "ct5p-hightpu-4t", host_ram_gib=417, backends=_TPU_API, hosts=2),
+        _v5p("v5p-16", 8, "2x2x2", "ct5p-hightpu-4t", host_ram_gib=417, backends=_BOTH, hosts=2),
     ),
     zones=("us-east5-a", "us-central1-a", "europe-west4-b"),
     zones_as_of="2026",

@@ -38,6 +38,7 @@ class SliceRef:
 
     `operation` is the create operation if its name is known, `deletion` is the last delete operation, and
     `provisioning` is the model of the request. `is_bare`: it means a node whose queued resource no longer exists.
+    `accelerator_type` is that of the request: a group of instances is requested by another call than a single one.
     `was_granted`: its machine has run before, so that a machine that starts is one that Google restarts.
     """
 
@@ -50,6 +51,7 @@ class SliceRef:
     is_bare: bool = False
     backend: Backend = Backend.QUEUED_RESOURCE
     was_granted: bool = False
+    accelerator_type: str = ""
 
 
 class Remedy(StrEnum):

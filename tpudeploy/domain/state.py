@@ -208,6 +208,7 @@ class Attempt:
             deletion=deletion,
             backend=self.backend,
             was_granted=self.granted_at is not None,
+            accelerator_type=str(self.spec.get("tpu.type", "")),
         )
 
 

@@ -15,7 +15,17 @@ from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.addresses import AddressPool
 from tpudeploy.emulator.clock import Clock
 from tpudeploy.emulator.faults import FAULTS
-from tpudeploy.emulator.records import ChipRequest, Host, Instance, Node, Operation, QueuedResource, ZoneOperation
+from tpudeploy.emulator.records import (
+    ChipRequest,
+    Group,
+    GroupPart,
+    Host,
+    Instance,
+    Node,
+    Operation,
+    QueuedResource,
+    ZoneOperation,
+)
 from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.storage_objects import Objects
 from tpudeploy.emulator.trouble import Trouble
@@ -60,6 +70,8 @@ class Cloud:
         self.nodes: dict[str, Node] = {}
         self.operations: dict[str, Operation] = {}
         self.instances: dict[str, Instance] = {}
+        self.groups: dict[str, Group] = {}
+        self.group_parts: dict[str, GroupPart] = {}  # workload policies and instance templates
         self.zone_operations: dict[str, ZoneOperation] = {}
         self.objects = Objects(now=clock.now, buckets=scenario.buckets, versioned=scenario.versioned_buckets)
         self.troubles: list[Trouble] = list(scenario.trouble)

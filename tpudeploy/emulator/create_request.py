@@ -64,6 +64,11 @@ def pattern(body: Any) -> dict[str, str]:
     return {"type": str(type_), "model": str(model)}
 
 
+def only_zone(body: Any) -> str:
+    """Return the one zone of an unchecked request for a group of instances; "" for another request."""
+    return str(_at(body, "distributionPolicy", "zones", 0, "zone") or "").rpartition("/")[2]
+
+
 def _at(tree: Any, *path: str | int) -> Any:
     for step in path:
         try:

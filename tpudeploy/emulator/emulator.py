@@ -18,7 +18,7 @@ from tpudeploy.domain.pace import VARIABLE
 from tpudeploy.emulator import lifecycle
 from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.compute_engine import life
+from tpudeploy.emulator.compute_engine import groups, life
 from tpudeploy.emulator.http_server import Server
 from tpudeploy.emulator.records import WAITING, Host, Instance, QueuedResource
 from tpudeploy.emulator.scenario import Scenario
@@ -74,25 +74,35 @@ class Emulator:
     def live(self) -> Mapping[str, Mapping[str, str]]:
         """Return the state of every queued resource and instance, husks too, by zone and name.
 
-        An instance with the name of a queued resource is `instances/NAME`.
+        An instance with the name of a queued resource is `instances/NAME`. A group stands for its instances, and what
+        is left of one, a policy or a template, for the group: `LEFT`, by region.
         """
         with self._cloud.lock:
             self._cloud.age()
             by_zone: dict[str, dict[str, str]] = defaultdict(dict)
             for slice_ in self._cloud.slices.values():
                 by_zone[slice_.zone][slice_.id] = slice_.state
+            for part in self._cloud.group_parts.values():
+                by_zone[part.name.split("/")[3]][part.name.rpartition("/")[2]] = "LEFT"
+            for group in self._cloud.groups.values():
+                by_zone[group.zone.rpartition("-")[0]].pop(group.id, None)
+                by_zone[group.zone][group.id] = groups.state_of(self._cloud, group)
             for instance in self._cloud.instances.values():
+                if instance.group is not None and instance.group.name in self._cloud.groups:
+                    continue
                 in_zone = by_zone[instance.zone]
                 in_zone[f"instances/{instance.id}" if instance.id in in_zone else instance.id] = instance.state
-            return dict(by_zone)
+            return {zone: slices for zone, slices in by_zone.items() if slices}
 
     def billed(self) -> tuple[str, ...]:
         """Return the names of the nodes and instances whose chips cost money now."""
         with self._cloud.lock:
             self._cloud.age()
             nodes = [node.name for node in self._cloud.nodes.values() if node.is_billed]
-            instances = [instance.name for instance in self._cloud.instances.values() if instance.is_billed]
-            return tuple(sorted(name.rpartition("/")[2] for name in nodes + instances))
+            instances = [i for i in self._cloud.instances.values() if i.is_billed]
+            # The machines of a group are one slice.
+            names = {(i if i.group is None else i.group).name for i in instances}
+            return tuple(sorted(name.rpartition("/")[2] for name in (*nodes, *names)))
 
     def preempt(self, name: str, *, notice: float = 0.0) -> None:
         """Take the machines of every slice of this name that has them, after a notice in seconds.
@@ -106,6 +116,14 @@ class Emulator:
             ("RUNNING",),
             partial(life.preempt, notice=notice),
         )
+
+    def delete_instance(self, name: str) -> None:
+        """Delete the instances of this name, as a person does there. Raise KeyError if none runs."""
+
+        def delete(cloud: Cloud, instance: Instance, at: float) -> None:
+            life.delete(cloud, instance, None, at)
+
+        self._change(name, (), lifecycle.preempt, ("RUNNING",), delete)
 
     def grant(self, name: str) -> None:
         """Grant every waiting slice of this name now. Raise KeyError if none exists."""
@@ -122,7 +140,11 @@ class Emulator:
         with self._cloud.lock:
             self._cloud.age()
             slices = [s for s in self._cloud.slices.values() if s.id == name and s.state in states]
-            instances = [i for i in self._cloud.instances.values() if i.id == name and i.state in instance_states]
+            instances = [
+                i
+                for i in self._cloud.instances.values()
+                if name in (i.id, "" if i.group is None else i.group.id) and i.state in instance_states
+            ]
             for slice_ in slices:
                 change(self._cloud, slice_, self.clock.now())
             for instance in instances:

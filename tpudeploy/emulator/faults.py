@@ -11,10 +11,10 @@ from typing import Any
 
 from tpudeploy.emulator.compute_engine import texts as compute_texts
 from tpudeploy.emulator.machine.facts import Behaviour
-from tpudeploy.emulator.texts import CAUSES, CREATE, INSERT
+from tpudeploy.emulator.texts import CAUSES, CREATE, GROUP_INSERT, INSERT
 
-CREATES = f"{CREATE}|{INSERT}"
-DELETES = "queuedResources.delete|compute.instances.delete"
+CREATES = f"{CREATE}|{INSERT}|{GROUP_INSERT}"
+DELETES = "queuedResources.delete|compute.instances.delete|compute.regionInstanceGroupManagers.delete"
 LISTS = "*.list|*.aggregatedList"
 
 

@@ -11,7 +11,7 @@ from tpudeploy.emulator import storage_api, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.http_server import Reply
 from tpudeploy.emulator.machine.facts import Facts, PlainImage
-from tpudeploy.emulator.records import ChipRequest, Host, Instance, Node, QueuedResource
+from tpudeploy.emulator.records import ChipRequest, Group, Host, Instance, Node, QueuedResource
 from tpudeploy.emulator.services import registries, secret_manager
 from tpudeploy.emulator.simulated import Simulated
 
@@ -63,16 +63,44 @@ def bring_up_instance(cloud: Cloud, instance: Instance) -> None:
     scopes = [scope for account in instance.body.get("serviceAccounts", ()) for scope in account.get("scopes", ())]
     plain = PlainImage(disk_gb=instance.disk_gb, scopes=tuple(scopes))
     instance.behaviour = replace(instance.behaviour, has_docker=False)
+    group = instance.group
+    worker = 0 if group is None else group.members.index(instance.id)
     instance.host = _new_host(
         cloud,
         instance,
         f"{instance.id}-{instance.uid:x}-{instance.changes}",
-        0,
+        worker,
         node=instance.id,
         metadata=lambda: instance.metadata,
         plain_image=plain,
+        **({} if group is None else _neighbours(cloud, group)),
     )
-    instance.host.boot()
+    if worker not in instance.behaviour.absent_workers or group is None:
+        instance.host.boot()
+
+
+def _neighbours(cloud: Cloud, group: Group) -> dict[str, Any]:
+    """Return how a member of a group finds the others: by their names, as in the internal DNS of Compute Engine."""
+
+    def hosts() -> dict[str, Host]:
+        place = f"projects/{group.project}/zones/{group.zone}/instances"
+        named = ((name, cloud.instances.get(f"{place}/{name}")) for name in group.members)
+        return {name: each.host for name, each in named if each is not None and each.host is not None}
+
+    def resolve(name: str) -> str:
+        member, _, domain = name.partition(".")
+        host = hosts().get(member)
+        return host.address if host is not None and domain == f"{group.zone}.c.{group.project}.internal" else ""
+
+    def listening(address: str, port: int) -> tuple[str, int] | None:
+        host = next((host for host in hosts().values() if host.address == address), None)
+        return None if host is None else host.listening(port)
+
+    def workers() -> Sequence[str]:
+        present = hosts()
+        return tuple(present[name].address if name in present else "" for name in group.members)
+
+    return {"workers": workers, "listening": listening, "resolve": resolve}
 
 
 def stop_instance(instance: Instance) -> None:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.emulator import wire
 from tpudeploy.emulator.machine.facts import Behaviour
-from tpudeploy.emulator.texts import CREATE, INSERT
+from tpudeploy.emulator.texts import CREATE, GROUP_INSERT, INSERT
 from tpudeploy.emulator.timings import Jitter, Timings
 from tpudeploy.emulator.trouble import Trouble
 
-if TYPE_CHECKING:  # both are imported when the first node is READY
+if TYPE_CHECKING:  # machines are imported when the first node is READY, and the others import these records
+    from tpudeploy.emulator.compute_engine.insert_request import InsertRequest
     from tpudeploy.emulator.machine.machine import Machine
     from tpudeploy.emulator.simulated import Simulated
 
@@ -129,6 +130,7 @@ class Instance(ChipRequest):
     stopped_at: float | None = None
     ends_at: float | None = None
     maintenance: dict[str, Any] | None = None
+    group: Group | None = None
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -160,6 +162,41 @@ class Instance(ChipRequest):
 
 
 @dataclass(slots=True, kw_only=True)
+class GroupPart:
+    """A workload policy or an instance template; it is in use, or gone, `seconds` after the call."""
+
+    name: str
+    kind: str
+    body: dict[str, Any]
+    uid: int
+    created_at: float
+    seconds: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Group(ChipRequest):
+    """A managed instance group in bulk mode, whose `members` form one slice.
+
+    `state` is WAITING until the group is created, SEEKING until its instances are, then FILLED, at last DELETING.
+    `reason` is why it seeks, from the look at `looked_at`. `refusal` is what the scenario has it meet: for ever, or
+    with `breaks` in one of its instances.
+    """
+
+    service: ClassVar[str] = "compute"
+    create_method: ClassVar[str] = GROUP_INSERT
+
+    uid: int
+    policy: str
+    template: str
+    properties: InsertRequest
+    members: tuple[str, ...]
+    reason: wire.Status | None = None
+    looked_at: float = 0.0
+    refusal: wire.Status | None = None
+    breaks: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
 class Operation:
     name: str
     target: str
@@ -180,10 +217,14 @@ class Operation:
 
 @dataclass(slots=True, kw_only=True)
 class ZoneOperation(Operation):
-    """An operation of Compute Engine. `note` is its statusMessage, `client_id` the request id of the caller."""
+    """An operation of Compute Engine. `note` is its statusMessage, `client_id` the request id of the caller.
+
+    `due` is the moment of its end, where that is known before.
+    """
 
     number: int
     target_id: int
+    due: float | None = None
     client_id: str = ""
     user: str = "caller@example.com"
     note: str = ""

@@ -22,6 +22,7 @@ from tpudeploy.emulator import (
     wire,
 )
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.compute_engine import operations as operations_of_compute
 from tpudeploy.emulator.compute_engine import texts as compute_texts
 from tpudeploy.emulator.http_server import Reply, Request
 from tpudeploy.emulator.services import methods, registries, secret_manager
@@ -151,7 +152,7 @@ class Service:
             method=f"{method.service}.{method.name}",
             name=path.partition(":")[0],
             project=names.get("project", ""),
-            zone=names.get("zone", ""),
+            zone=names.get("zone", "") or create_request.only_zone(body),
             query={**{key: values[-1] for key, values in many.items()}, **names},
             body=body,
             service=method.service,
@@ -166,6 +167,8 @@ class Service:
             return field_mask.select_fields(call.query, body, schema, document)
 
         reply = self._play(call, lambda call: self._carry_out(call, carry_out))
+        if method.name == "regionOperations.wait" and reply.http < _ERRORS:
+            reply = replace(reply, seconds=max(reply.seconds, operations_of_compute.seconds_left(self._cloud, call)))
         # It replies as slowly as neighbours do, unless a row of trouble makes it slower still.
         scenario = self._cloud.scenario
         if not method.is_control:

@@ -18,6 +18,7 @@ _QUOTA_FAILURE = "type.googleapis.com/google.rpc.QuotaFailure"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 CREATE = "queuedResources.create"
 INSERT = "compute.instances.insert"
+GROUP_INSERT = "compute.regionInstanceGroupManagers.insert"
 
 
 @dataclass(frozen=True, slots=True)

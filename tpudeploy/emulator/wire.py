@@ -121,7 +121,7 @@ class Call:
     def resource_id(self) -> str:
         """Return the short name of the resource that the call is about, also of one that it creates."""
         created = self.query.get("queuedResourceId")
-        if self.method == "compute.instances.insert" and isinstance(self.body, Mapping):
+        if self.service == "compute" and self.method.endswith(".insert") and isinstance(self.body, Mapping):
             created = str(self.body.get("name", ""))
         return created or self.query.get("instance") or self.name.rpartition("/")[2]
 

@@ -168,7 +168,7 @@ def _runtimes(spec: ProfileSpec, generation: Generation, kind: AcceleratorType) 
     """Return the software of the machines by the API that may be asked for them, the preferred one first.
 
     The TPU API comes first: its image has docker, so that a slice of it starts sooner, and its requests wait for as
-    long as the profile says. A slice of several hosts is one request there, and several instances at Compute Engine.
+    long as the profile says. A slice of several hosts is one request there, and three resources at Compute Engine.
     """
     chosen = spec.placement.backend
     backends = (Backend(chosen),) if chosen != AUTO else kind.backends

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import AcceleratorType, Backend
+from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.sizing.budget import compute_budget
@@ -249,8 +249,7 @@ def _by_hosts(budget: HbmBudget) -> Remedy | None:
 
 
 def _is_of_hosts(kind: AcceleratorType) -> bool:
-    """Return whether the TPU API grants it as one node of several hosts, which Compute Engine does not do yet."""
-    return kind.hosts > 1 and Backend.QUEUED_RESOURCE in kind.backends
+    return kind.hosts > 1
 
 
 def has_limit(kind: AcceleratorType) -> bool:

@@ -5,11 +5,12 @@ The client of Compute Engine is made when a slice or a search needs it: its docu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tpudeploy import catalog
 from tpudeploy.adapters.google import transport
 from tpudeploy.adapters.google.cloud_logging import CloudLogging
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
@@ -22,6 +23,7 @@ from tpudeploy.domain.slices import BootReport, NodeUpdate, Slice, SliceRef, Sli
 from tpudeploy.ports import Clock
 
 if TYPE_CHECKING:
+    from tpudeploy.adapters.google.compute_engine.groups import BulkGroups
     from tpudeploy.adapters.google.compute_engine.instances import ComputeEngine
 
 
@@ -36,10 +38,8 @@ class Backends:
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
         wanted_refs = tuple(refs)
         slices: list[Slice] = []
-        for backend in Backend:
-            own = [ref for ref in wanted_refs if ref.backend is backend]
-            if own:
-                slices += self._adapter(backend).slices(own)
+        for adapter, own in self._by_adapter(wanted_refs):
+            slices += adapter.slices(own)
         return tuple(slices)
 
     def list_marked(
@@ -47,7 +47,8 @@ class Backends:
     ) -> Listing:
         places = tuple(zones)
         return _merged(
-            project, [self._adapter(each).list_marked(project, places, machines=machines) for each in sorted(backends)]
+            project,
+            [each.list_marked(project, places, machines=machines) for each in self._adapters(backends)],
         )
 
     def list_named(
@@ -61,39 +62,64 @@ class Backends:
     ) -> Listing:
         places = tuple(zones)
         return _merged(
-            project, [self._adapter(each).list_named(project, name, places, zone=zone) for each in sorted(backends)]
+            project,
+            [each.list_named(project, name, places, zone=zone) for each in self._adapters(backends)],
         )
 
     def request(self, request: SliceRequest) -> str | None:
-        return self._adapter(request.backend).request(request)
+        return self._adapter(request.backend, request.accelerator_type).request(request)
 
     def release(self, ref: SliceRef) -> str | None:
-        return self._adapter(ref.backend).release(ref)
+        return self._adapter_of(ref).release(ref)
 
     def update(self, ref: SliceRef, node: NodeUpdate) -> None:
-        self._adapter(ref.backend).update(ref, node)
+        self._adapter_of(ref).update(ref, node)
 
     def restart(self, ref: SliceRef) -> None:
-        self._adapter(ref.backend).restart(ref)
+        self._adapter_of(ref).restart(ref)
 
     def report_host(self, ref: SliceRef, fault: HostFault) -> str | None:
-        # The Cloud TPU API has no call for this: none of its discovery documents names one.
-        return self._instances.report_host(ref, fault) if ref.backend is Backend.GCE_INSTANCE else None
+        # The Cloud TPU API has no call for this: none of its discovery documents names one. Of a group, the fault does
+        # not say which machine it is about.
+        adapter = self._adapter_of(ref)
+        return adapter.report_host(ref, fault) if adapter is self._instances else None
 
     def report(self, ref: SliceRef) -> BootReport | None:
-        return self._adapter(ref.backend).report(ref)
+        return self._adapter_of(ref).report(ref)
 
     def lines(self, ref: SliceRef) -> tuple[str, ...]:
         """See `ports.Logs`."""
         if ref.backend is Backend.GCE_INSTANCE:
-            return self._instances.lines(ref)
+            return (self._groups if self._adapter_of(ref) is self._groups else self._instances).lines(ref)
         return CloudLogging(self._connection).lines(ref)
 
     def guarded(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         return transport.guarded(check)
 
-    def _adapter(self, backend: Backend) -> CloudTpu | ComputeEngine:
-        return self._instances if backend is Backend.GCE_INSTANCE else self._queued_resources
+    def _adapter_of(self, ref: SliceRef) -> CloudTpu | ComputeEngine | BulkGroups:
+        return self._adapter(ref.backend, ref.accelerator_type)
+
+    def _adapter(self, backend: Backend, accelerator_type: str) -> CloudTpu | ComputeEngine | BulkGroups:
+        if backend is Backend.QUEUED_RESOURCE:
+            return self._queued_resources
+        kind = catalog.accelerator_type(accelerator_type)
+        return self._groups if kind is not None and kind.hosts > 1 else self._instances
+
+    def _adapters(self, backends: Collection[Backend]) -> Iterator[CloudTpu | ComputeEngine | BulkGroups]:
+        """Yield every adapter of these APIs: Compute Engine has single instances, and groups of them."""
+        if Backend.GCE_INSTANCE in backends:
+            yield from (self._instances, self._groups)
+        if Backend.QUEUED_RESOURCE in backends:
+            yield self._queued_resources
+
+    def _by_adapter(
+        self, refs: Iterable[SliceRef]
+    ) -> Iterable[tuple[CloudTpu | ComputeEngine | BulkGroups, Sequence[SliceRef]]]:
+        by_adapter: dict[int, tuple[CloudTpu | ComputeEngine | BulkGroups, list[SliceRef]]] = {}
+        for ref in sorted(refs, key=lambda each: tuple(Backend).index(each.backend)):
+            adapter = self._adapter_of(ref)
+            by_adapter.setdefault(id(adapter), (adapter, []))[1].append(ref)
+        return by_adapter.values()
 
     @cached_property
     def _queued_resources(self) -> CloudTpu:
@@ -104,6 +130,12 @@ class Backends:
         from tpudeploy.adapters.google.compute_engine.instances import ComputeEngine
 
         return ComputeEngine(self._connection, self._clock, threads=self._threads)
+
+    @cached_property
+    def _groups(self) -> BulkGroups:
+        from tpudeploy.adapters.google.compute_engine.groups import BulkGroups
+
+        return BulkGroups(self._connection, self._clock, self._instances, threads=self._threads)
 
 
 def _merged(project: str, listings: Iterable[Listing]) -> Listing:

@@ -12,7 +12,7 @@ from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path, dotted, find
 from tpudeploy.config.rules import look
 from tpudeploy.config.rules.placement import backends
-from tpudeploy.domain.accelerator import AcceleratorType, Backend, Support
+from tpudeploy.domain.accelerator import AcceleratorType, Support
 from tpudeploy.domain.deployment import AUTO
 from tpudeploy.domain.diagnostics import Diagnostic
 
@@ -23,8 +23,8 @@ _RUNTIME: Path = ("tpu", "runtime_version")
 _TP: Path = ("serving", "tensor_parallel_size")
 _DP: Path = ("serving", "data_parallel_size")
 _BACKEND: Path = ("placement", "backend")
-# The generation of the TPU API on which vLLM's matrix has several hosts pass, in pipeline stages.
-_TESTED_OVER_HOSTS = "v6e"
+# The generations on which vLLM's matrix has several hosts pass, in pipeline stages.
+_TESTED_OVER_HOSTS = ("v6e", "tpu7x")
 
 
 def known_type(root: MapNode) -> Iterator[Diagnostic]:
@@ -39,9 +39,9 @@ def known_type(root: MapNode) -> Iterator[Diagnostic]:
         hint = f"choose one of {names}"
         yield problem(codes.NOT_SUPPORTED, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
     else:
-        closest = catalog.closest_type(name, is_accepted=lambda t: _is_supported(t) and _is_created(t, root))
+        closest = catalog.closest_type(name, is_accepted=lambda t: _is_created(t, root))
         # Another rule names the backend for a generation that this one does not serve.
-        closest = closest or catalog.closest_type(name, is_accepted=_is_supported)
+        closest = closest or catalog.closest_type(name)
         hint = f'did you mean "{closest}"?{_count_of_chips(closest)}' if closest else f"choose one of {names}"
         message = f"There is no accelerator type {quoted(name)}"
         yield problem(codes.UNKNOWN_TYPE, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
@@ -75,7 +75,7 @@ def one_slice(root: MapNode) -> Iterator[Diagnostic]:
         message, hint = f"There is no TPU generation {quoted(generation)} in the catalogue", f"choose one of {names}"
         yield problem(codes.TOPOLOGY, message, look.at(root, _GENERATION), path=_GENERATION, hint=hint)
     elif slice_type is None:
-        hint = f"choose one of {', '.join(t.topology for t in types if _is_supported(t))}"
+        hint = f"choose one of {', '.join(t.topology for t in types)}"
         message = f"The catalogue has no topology {quoted(topology)} of {types[0].generation}"
         yield problem(codes.TOPOLOGY, message, look.at(root, _TOPOLOGY), path=_TOPOLOGY, hint=hint)
     else:
@@ -87,7 +87,7 @@ def one_slice(root: MapNode) -> Iterator[Diagnostic]:
 
 def _choices(root: MapNode) -> str:
     """Return the types that the profile's backend creates, as text."""
-    return ", ".join(t.name for t in catalog.accelerator_types() if _is_supported(t) and _is_created(t, root))
+    return ", ".join(t.name for t in catalog.accelerator_types() if _is_created(t, root))
 
 
 def _is_created(slice_type: AcceleratorType, root: MapNode) -> bool:
@@ -95,38 +95,14 @@ def _is_created(slice_type: AcceleratorType, root: MapNode) -> bool:
     return not set(backends(root)).isdisjoint(slice_type.backends)
 
 
-def _is_supported(slice_type: AcceleratorType) -> bool:
-    """Return whether `bulk_group` accepts the type, so that no hint names one that the next check refuses."""
-    return slice_type.hosts == 1 or Backend.QUEUED_RESOURCE in slice_type.backends
-
-
-def bulk_group(root: MapNode) -> Iterator[Diagnostic]:
-    """Report slices of several hosts at Compute Engine: there they are a group of instances, not one."""
-    slice_type = _slice_type(root)
-    if slice_type is None or slice_type.hosts == 1:
-        return
-    backend = look.value(root, _BACKEND, str)
-    if _is_supported(slice_type) and backend != Backend.GCE_INSTANCE:
-        return
-    message = (
-        f"{slice_type.name} has {slice_type.hosts} hosts, which Compute Engine creates as a bulk instance group; "
-        "bulk groups are not supported yet"
-    )
-    types = catalog.generation(slice_type.generation).types
-    path, hint = _TYPE, f"types with one host: {', '.join(t.name for t in types if t.hosts == 1)}"
-    if _is_supported(slice_type):
-        path, hint = _BACKEND, f"write placement.backend: {Backend.QUEUED_RESOURCE}"
-    yield problem(codes.NOT_SUPPORTED, message, look.at(root, path), path=path, hint=hint)
-
-
 def over_hosts(root: MapNode) -> Iterator[Diagnostic]:
     """Check how the ranks lie on several hosts. One Ray worker runs on each, and all hosts of a slice take part.
 
-    vLLM's test matrix of 2026-08 has pipeline stages across hosts pass on v6e. Tensor parallelism across hosts was
-    tried by its developers (tpu-inference pull request 278), and is not in the matrix.
+    vLLM's test matrix of 2026-08 has pipeline stages across hosts pass on v6e and TPU7x. Tensor parallelism across
+    hosts was tried by its developers (tpu-inference pull request 278), and is not in the matrix.
     """
     slice_type = _slice_type(root)
-    if slice_type is None or slice_type.hosts == 1 or not _is_supported(slice_type):
+    if slice_type is None or slice_type.hosts == 1:
         return
     hosts, each = slice_type.hosts, slice_type.devices_per_host
     data, stages = look.value(root, _DP, int) or 1, dict(_stages(root))
@@ -154,7 +130,7 @@ def over_hosts(root: MapNode) -> Iterator[Diagnostic]:
 
 def _untested_over_hosts(root: MapNode, slice_type: AcceleratorType, tensor: int, shape: str) -> Iterator[Diagnostic]:
     """Warn of a shape over several hosts that is not in vLLM's tests; `shape` is the one that is."""
-    is_tested_generation = slice_type.generation == _TESTED_OVER_HOSTS
+    is_tested_generation = slice_type.generation in _TESTED_OVER_HOSTS
     is_over_hosts = tensor > slice_type.devices_per_host
     if is_tested_generation and not is_over_hosts:
         return

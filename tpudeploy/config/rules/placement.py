@@ -53,8 +53,7 @@ def backend_serves(root: MapNode) -> Iterator[Diagnostic]:
     # Other rules report an unknown type and an unknown backend, and `auto` requests where the type is served.
     if slice_type is None or backend not in set(Backend):
         return
-    # Another rule reports several hosts at an API that has them as a group.
-    if backend not in slice_type.backends and slice_type.hosts == 1:
+    if backend not in slice_type.backends:
         is_size = backend in catalog.generation(slice_type.generation).backends
         message = f"{backend} does not serve {slice_type.name if is_size else slice_type.generation}"
         hint = f"write placement.backend: {slice_type.backends[0]}"

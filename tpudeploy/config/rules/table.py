@@ -13,7 +13,6 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     chips.one_slice,
     chips.own_runtime,
     chips.parallelism,
-    chips.bulk_group,
     chips.over_hosts,
     chips.vllm_support,
     placement.backend_serves,

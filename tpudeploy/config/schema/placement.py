@@ -14,7 +14,7 @@ class TpuSpec(Section):
         description="Accelerator type, by any of Google's names: that of the TPU API (v6e-1, -4, -8; v5litepod-1, -4, "
         "-8; v5p-8 and v4-8, which count cores and have 4 chips), that of Compute Engine's machine (ct6e-standard-4t, "
         "ct5p-hightpu-1t-tpu, tpu7x-standard-4t), or generation and chips (v5e-4, tpu7x-4). Slices of several hosts "
-        "(v6e-16 and larger) run one server over Ray, at the TPU API alone. Required, unless generation and topology "
+        "(v6e-16 and larger) run one server over Ray. Required, unless generation and topology "
         "name the slice. Source: Cloud TPU's `acceleratorType`.",
         examples=["v6e-4"],
     )

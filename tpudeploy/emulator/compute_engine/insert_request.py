@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tpudeploy import catalog
@@ -42,9 +42,38 @@ def read(cloud: Cloud, call: Call) -> InsertRequest:
     """Return the request of a call. Raise Refusal for what Compute Engine refuses at once."""
     body = discovery.accept(call.body or {}, "Instance", DOCUMENT, at="resource")
     check_request_id(call)
+    check_name(body)
+    return _check(cloud, call, body, _accelerator(cloud, call, body))
+
+
+def read_properties(cloud: Cloud, call: Call, properties: Mapping[str, Any]) -> InsertRequest:
+    """Return the properties of a template as a request for one of its instances, in the zone of the call.
+
+    A template names machine and disk type without a zone; one that is checked before its group has no zone.
+    """
+    machine = str(properties.get("machineType", ""))
+    zone = call.zone or next((z for z in listings.zones(cloud) if z.startswith(f"{call.query['region']}-")), "")
+    if "/" in machine:
+        raise texts.invalid("properties.machineType", machine, "A template names the machine type alone.")
+    body = {**properties, "machineType": f"zones/{zone}/machineTypes/{machine}"}
+    place = replace(call, zone=zone)
+    if call.zone:
+        return _check(cloud, place, body, _accelerator(cloud, place, body))
+    check_labels(body.get("labels", {}))
+    check_metadata(body.get("metadata", {}))
+    check_tags(body.get("tags", {}))
+    type_ = next((t for t in catalog.accelerator_types() if t.machine_type == machine and t.hosts == 1), None)
+    if type_ is None:
+        raise texts.refuse("type-unsupported", zone=zone, machine=machine)
+    return InsertRequest(body=body, accelerator=type_, model="")
+
+
+def check_name(body: Mapping[str, Any]) -> None:
     if not re.fullmatch(_NAME, body.get("name", "")):
         raise texts.invalid("name", body.get("name", ""), f"Must be a match of regex '{_NAME}'")
-    accelerator = _accelerator(cloud, call, body)
+
+
+def _check(cloud: Cloud, call: Call, body: dict[str, Any], accelerator: AcceleratorType) -> InsertRequest:
     check_labels(body.get("labels", {}))
     check_metadata(body.get("metadata", {}))
     check_tags(body.get("tags", {}))

@@ -15,7 +15,7 @@ from tpudeploy.emulator import lifecycle, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import operations, quota, texts
 from tpudeploy.emulator.machines import bring_up_instance, stop_instance, take_down_instance
-from tpudeploy.emulator.records import Instance, ZoneOperation
+from tpudeploy.emulator.records import Group, Instance, ZoneOperation
 from tpudeploy.emulator.trouble import next_hour
 
 QUEUEING = ("WAITING", "PENDING")
@@ -289,13 +289,13 @@ def _status(cause: str, instance: Instance) -> texts.ComputeStatus:
     return texts.status(cause, facts_of(instance))
 
 
-def facts_of(instance: Instance) -> dict[str, str]:
+def facts_of(instance: Instance | Group) -> dict[str, str]:
     """Return what a text may name."""
     return {
         "project": instance.project,
         "zone": instance.zone,
         "region": instance.zone.rpartition("-")[0],
-        "machine": instance.machine_type,
+        "machine": instance.accelerator.machine_type,
         "model": instance.model,
         "name": instance.name,
     }

@@ -40,13 +40,19 @@ def listed(call: Call, kind: str, items: Sequence[Row]) -> dict[str, Any]:
     return {"kind": kind, **(body if fitting else {})}
 
 
-def aggregated(cloud: Cloud, call: Call, kind: str, key: str, rows: Sequence[tuple[str, Row]]) -> dict[str, Any]:
+def aggregated(
+    cloud: Cloud, call: Call, kind: str, key: str, rows: Sequence[tuple[str, Row]], *, scope: str = "zones"
+) -> dict[str, Any]:
     """Return a page of those that fit the filter, over all zones. `rows` are pairs of zone and resource.
+
+    With the scope `regions`, they are pairs of region and resource, and a region does not answer for its zones.
 
     A zone that does not answer fails the whole call, unless the call takes a partial answer. Which of two forms then
     names the zone is UNVERIFIED: a draw decides.
     """
-    silent = listings.silent_zones(cloud, call)
+    in_regions = scope == "regions"
+    silent = {_region(zone) if in_regions else zone for zone in listings.silent_zones(cloud, call)}
+    places = dict.fromkeys(_region(zone) if in_regions else zone for zone in listings.zones(cloud))
     if silent and not call.flag("returnPartialSuccess"):
         raise wire.refuse(14, "The service is currently unavailable.")  # UNVERIFIED
     fits = _filter(call)
@@ -57,19 +63,23 @@ def aggregated(cloud: Cloud, call: Call, kind: str, key: str, rows: Sequence[tup
         zone, resource = each["row"]
         by_zone[zone].append(resource)
     items: dict[str, Any] = {}
-    for zone in listings.zones(cloud):
-        scope = f"zones/{zone}"
+    for zone in places:
+        place = f"{scope}/{zone}"
         if zone in silent:
             if cloud.scenario.draw("unreachable", zone) < 1 / 2:
-                body.setdefault("unreachables", []).append(f"projects/{call.project}/{scope}")
+                body.setdefault("unreachables", []).append(f"projects/{call.project}/{place}")
             else:
-                items[scope] = _warning(scope, "UNREACHABLE", f"Zone {zone} is unreachable.")
+                items[place] = _warning(place, "UNREACHABLE", f"{place} is unreachable.")
         elif by_zone[zone]:
-            items[scope] = {key: by_zone[zone]}
+            items[place] = {key: by_zone[zone]}
         else:
-            empty = f"There are no results for scope '{scope}' on this page."
-            items[scope] = _warning(scope, "NO_RESULTS_ON_PAGE", empty)
+            empty = f"There are no results for scope '{place}' on this page."
+            items[place] = _warning(place, "NO_RESULTS_ON_PAGE", empty)
     return {"kind": kind, "items": items, **body}
+
+
+def _region(zone: str) -> str:
+    return zone.rpartition("-")[0]
 
 
 def _warning(scope: str, code: str, message: str) -> dict[str, Any]:

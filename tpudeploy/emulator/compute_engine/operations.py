@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.emulator import wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import texts
 from tpudeploy.emulator.compute_engine.lists import listed
-from tpudeploy.emulator.records import Instance, ZoneOperation
+from tpudeploy.emulator.records import Group, GroupPart, Instance, ZoneOperation
 from tpudeploy.emulator.wire import Call
 
 HOST = "https://www.googleapis.com/compute/v1"
 _SYSTEM = "system"
+_LONGEST_WAIT = 120.0
 
 
 def get(cloud: Cloud, call: Call) -> dict[str, Any]:
-    name = f"projects/{call.project}/zones/{call.zone}/operations/{call.query['operation']}"
-    if name not in cloud.zone_operations:
-        raise texts.refuse("not-found", name=name)
-    return render(cloud, cloud.zone_operations[name])
+    return render(cloud, _find(cloud, call))
+
+
+def wait(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """Return an operation as it is once it is over, which may be later than now: the reply takes that long."""
+    operation = _find(cloud, call)
+    if operation.ended_at is None and 0 < seconds_left(cloud, call) < _LONGEST_WAIT:
+        operation = replace(operation, ended_at=operation.due)
+    return render(cloud, operation)
+
+
+def seconds_left(cloud: Cloud, call: Call) -> float:
+    """Return how long a call waits for an operation: until its end, where that is known."""
+    operation = _find(cloud, call)
+    if operation.ended_at is not None:
+        return 0.0
+    due = operation.due or cloud.clock.now() + _LONGEST_WAIT
+    return min(max(0.0, due - cloud.clock.now()), _LONGEST_WAIT)
 
 
 def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
-    place = f"projects/{call.project}/zones/{call.zone}/"
+    place = f"{_place(call)}/"
     rows = [render(cloud, o) for name, o in cloud.zone_operations.items() if name.startswith(place)]
     return listed(call, "compute#operationList", rows)
 
 
-def begin(cloud: Cloud, call: Call, instance: Instance, verb: str) -> ZoneOperation:
+def begin(cloud: Cloud, call: Call, instance: Instance | Group | GroupPart, verb: str) -> ZoneOperation:
     """Start the operation of a call."""
     return _add(cloud, instance, verb, cloud.clock.now(), client_id=call.query.get("requestId", ""))
 
@@ -45,7 +61,7 @@ def find_earlier(cloud: Cloud, call: Call, verb: str) -> ZoneOperation | None:
     if not request_id:
         return None
     since = cloud.clock.now() - cloud.scenario.compute_engine.remembers_request_id
-    place = f"projects/{call.project}/zones/{call.zone}/"
+    place = f"{_place(call)}/"
     for name, operation in cloud.zone_operations.items():
         same_request = operation.client_id == request_id and operation.verb == verb
         if name.startswith(place) and same_request and operation.created_at > since:
@@ -61,7 +77,7 @@ def render(cloud: Cloud, operation: ZoneOperation) -> dict[str, Any]:
         "kind": "compute#operation",
         "id": str(operation.number),
         "name": name,
-        "zone": f"{HOST}/{place}",
+        "region" if "/regions/" in place else "zone": f"{HOST}/{place}",
         "operationType": operation.verb,
         "targetLink": f"{HOST}/{operation.target}",
         "targetId": str(operation.target_id),
@@ -84,7 +100,20 @@ def render(cloud: Cloud, operation: ZoneOperation) -> dict[str, Any]:
     return body
 
 
-def _add(cloud: Cloud, instance: Instance, verb: str, at: float, **fields: Any) -> ZoneOperation:
+def _find(cloud: Cloud, call: Call) -> ZoneOperation:
+    name = f"{_place(call)}/operations/{call.query['operation']}"
+    if name not in cloud.zone_operations:
+        raise texts.refuse("not-found", name=name)
+    return cloud.zone_operations[name]
+
+
+def _place(call: Call) -> str:
+    """Return the zone or region of a call, as a path."""
+    region = call.query.get("region")
+    return f"projects/{call.project}/" + (f"zones/{call.zone}" if region is None else f"regions/{region}")
+
+
+def _add(cloud: Cloud, instance: Instance | Group | GroupPart, verb: str, at: float, **fields: Any) -> ZoneOperation:
     prefix = "systemevent" if fields.get("user") == _SYSTEM else "operation"
     operation = ZoneOperation(
         name=cloud.operation_name(instance.name, at, prefix=prefix),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from tpudeploy import catalog
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import texts
 from tpudeploy.emulator.quota import class_of
-from tpudeploy.emulator.records import Instance
+from tpudeploy.emulator.records import Group, Instance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +25,25 @@ class Quota:
 def excess(cloud: Cloud, instance: Instance) -> texts.ComputeStatus | None:
     """Return the refusal of an instance that would pass a limit; None where all limits allow it."""
     region = instance.zone.rpartition("-")[0]
-    for row in (*_chips(cloud, instance, region), *regional(cloud, instance.project, region, instance)):
+    return _excess([*_chips(cloud, instance, region), *regional(cloud, instance.project, region, instance)], region)
+
+
+def _excess(rows: Iterable[Quota], region: str) -> texts.ComputeStatus | None:
+    for row in rows:
         if row.need and row.usage + row.need > row.limit:
             facts = {"quota": row.metric, "limit": f"{row.limit:.1f}", "region": region}
             return texts.status("quota-exhausted", facts)
     return None
+
+
+def excess_of_group(cloud: Cloud, group: Group) -> texts.ComputeStatus | None:
+    """Return the refusal of a group whose instances together would pass a limit; None where all limits allow them."""
+    region, member = group.zone.rpartition("-")[0], group.properties.body
+    sizes = [int(disk["initializeParams"]["diskSizeGb"]) for disk in member["disks"]]
+    has_address = any(interface.get("accessConfigs") for interface in member["networkInterfaces"])
+    need = {"IN_USE_ADDRESSES": len(group.members) * has_address, "HDB_TOTAL_GB": len(group.members) * sum(sizes)}
+    rows = [replace(row, need=need.get(row.metric, 0)) for row in regional(cloud, group.project, region)]
+    return _excess([*_chips(cloud, group, region), *rows], region)
 
 
 def metric(type_name: str, class_: str) -> str:
@@ -78,7 +92,7 @@ def regional(cloud: Cloud, project: str, region: str, instance: Instance | None 
     )
 
 
-def _chips(cloud: Cloud, instance: Instance, region: str) -> Iterator[Quota]:
+def _chips(cloud: Cloud, instance: Instance | Group, region: str) -> Iterator[Quota]:
     class_, generation = class_of(instance.model), instance.accelerator.generation
     used = sum(
         other.accelerator.chips

@@ -95,6 +95,13 @@ CAUSES: Mapping[str, Cause] = {
     "withdrawn": Cause(  # UNVERIFIED
         "L2", 400, "invalid", "OPERATION_CANCELED_BY_USER", "The operation was canceled: the resource was deleted."
     ),
+    "in-use": Cause(  # UNVERIFIED
+        "L1",
+        400,
+        "resourceInUseByAnotherResource",
+        "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE",
+        "The resource '{name}' is already being used by '{user}'",
+    ),
     "machine-refused": Cause(
         "L1", 403, "forbidden", "FORBIDDEN", "This user agent is not allowed to use the machine type [{machine}]"
     ),

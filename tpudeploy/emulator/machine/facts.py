@@ -23,6 +23,11 @@ def _no_workers() -> Sequence[str]:
     return ()
 
 
+def _knows_no_name(_name: str) -> str:
+    """Find no address, for a machine that asks for no other one by its name."""
+    return ""
+
+
 def _nothing_listens(_address: str, _port: int) -> None:
     """Find no server, for a machine without a cloud behind it."""
 
@@ -51,7 +56,8 @@ class Facts:
     `engine` is the command of a real engine, which runs instead of the stand-in (real_engine.py); () for the stand-in.
     `note_unsupported` receives each request of the script that a stand-in cannot fulfil. A node of Cloud TPU has no
     `plain_image`. `workers` returns the addresses of all hosts of the node, in order, and `listening` where a server on
-    one of them, by its address and port, is really found.
+    one of them, by its address and port, is really found. `resolve` returns the address of a name of the internal DNS,
+    "" for one that it does not have.
     """
 
     project: str
@@ -72,6 +78,7 @@ class Facts:
     plain_image: PlainImage | None = None
     workers: Callable[[], Sequence[str]] = field(default=_no_workers)
     listening: Callable[[str, int], tuple[str, int] | None] = field(default=_nothing_listens)
+    resolve: Callable[[str], str] = field(default=_knows_no_name)
 
     @property
     def hosts(self) -> int:

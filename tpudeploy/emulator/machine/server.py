@@ -12,7 +12,7 @@ from tpudeploy.emulator.machine import metadata, shims
 from tpudeploy.emulator.machine.commands import Call, Outcome
 from tpudeploy.emulator.machine.commands.curl import curl
 from tpudeploy.emulator.machine.commands.docker import docker
-from tpudeploy.emulator.machine.commands.host import apt_get, date, hostname, sleep
+from tpudeploy.emulator.machine.commands.host import apt_get, date, getent, hostname, sleep
 from tpudeploy.emulator.machine.commands.systemd import systemctl, systemd_run
 from tpudeploy.emulator.machine.node import Node
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Caller
@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, Callable[[Call], Outcome]] = {
     "curl": curl,
     "date": date,
     "docker": docker,
+    "getent": getent,
     "hostname": hostname,
     "sleep": sleep,
     "systemctl": systemctl,

@@ -12,7 +12,7 @@ from typing import Any
 
 from tpudeploy.emulator import discovery
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.compute_engine import instances, networks, offers, operations
+from tpudeploy.emulator.compute_engine import groups, instances, networks, offers, operations
 from tpudeploy.emulator.services import (
     billing,
     cloud_logging,
@@ -23,6 +23,14 @@ from tpudeploy.emulator.services import (
 )
 from tpudeploy.emulator.wire import Call
 
+_CONTROL = (
+    "instances.",
+    "zoneOperations.",
+    "resourcePolicies.",
+    "regionInstanceTemplates.",
+    "regionInstanceGroupManagers.",
+    "regionOperations.",
+)
 Answer = Callable[[Cloud, Call], dict[str, Any]]
 
 
@@ -43,7 +51,7 @@ class Method:
     @property
     def is_control(self) -> bool:
         """Whether it controls machines, and so replies as fast as the API of Cloud TPU does."""
-        return self.name.startswith(("instances.", "zoneOperations."))
+        return self.name.startswith(_CONTROL)
 
 
 def _google(document: str, name: str, place: str, answer: Answer) -> Method:
@@ -62,6 +70,10 @@ _GLOBAL = "GET compute/v1/{project}/global"
 _AGGREGATED = "GET compute/v1/{project}/aggregated"
 _ZONE = "compute/v1/{project}/zones/{zone}"
 _INSTANCE = f"{_ZONE}/instances/{{instance}}"
+_IN_REGION = "compute/v1/{project}/regions/{region}"
+_POLICIES, _TEMPLATES = f"{_IN_REGION}/resourcePolicies", f"{_IN_REGION}/instanceTemplates"
+_GROUPS = f"{_IN_REGION}/instanceGroupManagers"
+_GROUP = f"{_GROUPS}/{{instanceGroupManager}}"
 # Compute Engine's rows are the last, for its document is by far the largest.
 METHODS: tuple[Method, ...] = (
     _google(
@@ -126,6 +138,27 @@ METHODS: tuple[Method, ...] = (
     ),
     _google("compute.v1", "zoneOperations.get", f"GET {_ZONE}/operations/{{operation}}", operations.get),
     _google("compute.v1", "zoneOperations.list", f"GET {_ZONE}/operations", operations.list_),
+    _google("compute.v1", "resourcePolicies.insert", f"POST {_POLICIES}", groups.insert_part),
+    _google("compute.v1", "resourcePolicies.get", f"GET {_POLICIES}/{{resourcePolicy}}", groups.get_part),
+    _google("compute.v1", "resourcePolicies.delete", f"DELETE {_POLICIES}/{{resourcePolicy}}", groups.delete_part),
+    _google("compute.v1", "resourcePolicies.aggregatedList", f"{_AGGREGATED}/resourcePolicies", groups.list_policies),
+    _google("compute.v1", "regionInstanceTemplates.insert", f"POST {_TEMPLATES}", groups.insert_part),
+    _google("compute.v1", "regionInstanceTemplates.get", f"GET {_TEMPLATES}/{{instanceTemplate}}", groups.get_part),
+    _google(
+        "compute.v1", "regionInstanceTemplates.delete", f"DELETE {_TEMPLATES}/{{instanceTemplate}}", groups.delete_part
+    ),
+    _google("compute.v1", "regionInstanceGroupManagers.insert", f"POST {_GROUPS}", groups.insert),
+    _google("compute.v1", "regionInstanceGroupManagers.get", f"GET {_GROUP}", groups.get),
+    _google("compute.v1", "regionInstanceGroupManagers.delete", f"DELETE {_GROUP}", groups.delete),
+    _google(
+        "compute.v1",
+        "regionInstanceGroupManagers.listManagedInstances",
+        f"POST {_GROUP}/listManagedInstances",
+        groups.list_managed_instances,
+    ),
+    _google("compute.v1", "regionOperations.get", f"GET {_IN_REGION}/operations/{{operation}}", operations.get),
+    _google("compute.v1", "regionOperations.wait", f"POST {_IN_REGION}/operations/{{operation}}/wait", operations.wait),
+    _google("compute.v1", "regionOperations.list", f"GET {_IN_REGION}/operations", operations.list_),
     Method(  # any registry, under its own name
         "registry",
         "manifests.head",

@@ -1,4 +1,4 @@
-"""List one kind of resource of Compute Engine over all zones, in one call, to the last page."""
+"""List one kind of resource of Compute Engine over all zones or regions, in one call, to the last page."""
 
 from __future__ import annotations
 
@@ -16,10 +16,22 @@ _PAGE = 500
 def list_all_zones(
     connection: Connection, kind: str, *, project: str, fields: str = "", filter_: str = ""
 ) -> tuple[list[tuple[Zone, Mapping[str, Any]]], set[Zone]]:
-    """Return the resources with their zones, and the zones that did not answer.
+    """Return the resources with their zones, and the zones that did not answer. `kind` is that of a zone's resources.
 
-    `kind` is `instances` or `machineTypes`. `fields` names the fields of each resource to read; if it is empty, all
-    are read. An error is not translated.
+    See `list_all_places`, of which this leaves out what is not in a zone.
+    """
+    resources, silent_places = list_all_places(connection, kind, project=project, fields=fields, filter_=filter_)
+    in_zones = [(Zone(place), item) for place, item in resources if ZONE.fullmatch(place)]
+    return in_zones, {Zone(place) for place in silent_places if ZONE.fullmatch(place)}
+
+
+def list_all_places(
+    connection: Connection, kind: str, *, project: str, fields: str = "", filter_: str = ""
+) -> tuple[list[tuple[str, Mapping[str, Any]]], set[str]]:
+    """Return the resources with their zones or regions, and the zones or regions that did not answer.
+
+    `kind` is `instances`, `machineTypes` or `resourcePolicies`. `fields` names the fields of each resource to read; if
+    it is empty, all are read. An error is not translated.
     """
     calls = connection.collection("compute", "v1", kind)
     parameters: dict[str, Any] = {"project": project, "maxResults": _PAGE}
@@ -30,16 +42,13 @@ def list_all_zones(
     request = calls.aggregatedList(**parameters)
     # The bundled document describes this parameter and does not declare it, so the client has none.
     request.uri = f"{request.uri}&returnPartialSuccess=true"
-    resources: list[tuple[Zone, Mapping[str, Any]]] = []
-    silent_zones: set[Zone] = set()
+    resources: list[tuple[str, Mapping[str, Any]]] = []
+    silent_places: set[str] = set()
     for page in pages(calls, request, next_method="aggregatedList_next"):
-        silent_zones |= {Zone(last_word(place)) for place in page.get("unreachables", ())}
+        silent_places |= {last_word(place) for place in page.get("unreachables", ())}
         for place, scope in page.get("items", {}).items():
             name = last_word(place)
-            # The list has scopes that are not zones too.
-            if not ZONE.fullmatch(name):
-                continue
-            resources += [(Zone(name), item) for item in scope.get(kind, ())]
+            resources += [(name, item) for item in scope.get(kind, ())]
             if scope.get("warning", {}).get("code") == "UNREACHABLE":
-                silent_zones.add(Zone(name))
-    return resources, silent_zones
+                silent_places.add(name)
+    return resources, silent_places

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from tpudeploy.adapters.google.compute_engine.body import (
     provisioning_of,
     read_back,
 )
+from tpudeploy.adapters.google.compute_engine.group_body import WORKERS_KEY
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.reports import NAMESPACE, BootReports
 from tpudeploy.adapters.google.safe_read import pages
@@ -71,7 +72,7 @@ class ComputeEngine:
     def __init__(self, connection: Connection, clock: Clock, *, threads: int = 1) -> None:
         self._connection = connection
         self._clock = clock
-        self._reports = BootReports(clock, self._guest_attributes)
+        self._reports = BootReports(clock, self.guest_attributes)
         self._threads = threads
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
@@ -83,7 +84,7 @@ class ComputeEngine:
     def list_marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
         del machines  # an instance is its own machine
         instances, silent_zones, looked_in = self._list(project, zones, f"labels.{LINEAGE_LABEL}:*")
-        resources = (self._resource(project, zone, item) for zone, item in instances)
+        resources = (self._resource(project, zone, item) for zone, item in instances if not _is_worker(item))
         return Listing(
             project=project,
             resources=tuple(resource for resource in resources if resource.mark != UNMARKED),
@@ -98,7 +99,7 @@ class ComputeEngine:
             item = self._get(SliceRef(name=name, project=project, zone=zone))
             instances, silent_zones = [] if item is None else [(zone, item)], set()
             looked_in = (zone,)
-        resources = tuple(self._resource(project, where, item) for where, item in instances)
+        resources = tuple(self._resource(project, where, item) for where, item in instances if not _is_worker(item))
         return Listing(
             project=project, resources=resources, unreachable=tuple(sorted(silent_zones)), looked_in=looked_in
         )
@@ -148,6 +149,11 @@ class ComputeEngine:
     def report(self, ref: SliceRef) -> BootReport | None:
         return self._reports.read(ref)
 
+    def look_up(self, ref: SliceRef) -> Slice | None:
+        """Return an instance by its name alone, or None for a 404."""
+        item = self._get(ref)
+        return None if item is None else self._slice_of(ref, item)
+
     def lines(self, ref: SliceRef) -> tuple[str, ...]:
         """Return the last megabyte of the serial console, which has the output of the startup script of every boot.
 
@@ -181,7 +187,7 @@ class ComputeEngine:
             # A flex-start insert can stay open for as long as the request waits for capacity.
             phase = Phase.QUEUED if ref.provisioning is Provisioning.FLEX_START else Phase.CREATING
             return Slice(name=ref.name, zone=ref.zone, phase=phase, raw_state=f"insert {status}")
-        refusal = _operation_refusal(operation, ref.provisioning)
+        refusal = operation_refusal(operation, ref.provisioning)
         # A deletion ends an open insert with an error, which refuses nothing.
         if refusal is not None and ref.deletion is None:
             return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
@@ -261,7 +267,7 @@ class ComputeEngine:
                 operation: dict[str, Any] = call.execute(num_retries=0)
         except (Absent, Precondition, errors.CloudError):
             return None
-        return _operation_refusal(operation, ref.provisioning)
+        return operation_refusal(operation, ref.provisioning)
 
     def _send_changes(self, ref: SliceRef, node: NodeUpdate) -> None:
         """Send what differs. Each part has a fingerprint, without which Google would overwrite another's change.
@@ -291,7 +297,8 @@ class ComputeEngine:
             except Absent as cause:
                 raise errors.Fault(f"Could not update {ref.name}: {cause}") from cause
 
-    def _guest_attributes(self, ref: SliceRef) -> Mapping[str, Any]:
+    def guest_attributes(self, ref: SliceRef) -> Mapping[str, Any]:
+        """Return what a machine wrote into our namespace, in Google's form. Raise the errors of Google's client."""
         answer: dict[str, Any] = (
             self._instances().getGuestAttributes(**_path(ref), queryPath=f"{NAMESPACE}/").execute(num_retries=0)
         )
@@ -376,6 +383,11 @@ class ComputeEngine:
         return self._connection.collection("compute", "v1", "instances")
 
 
+def _is_worker(item: Mapping[str, Any]) -> bool:
+    """Return whether an instance is one of a group, which is listed and released as a whole."""
+    return WORKERS_KEY in metadata_of(item)
+
+
 def _key(ref: SliceRef) -> tuple[str, Zone, str]:
     return ref.project, ref.zone, ref.name
 
@@ -399,13 +411,19 @@ def _end(item: Mapping[str, Any]) -> float | None:
     return start + float(run)
 
 
-def _operation_refusal(operation: Mapping[str, Any], provisioning: Provisioning | None) -> Refusal | None:
-    """Return why an operation failed, or None for one that has succeeded or is still open.
+def operation_refusal(operation: Mapping[str, Any], provisioning: Provisioning | None) -> Refusal | None:
+    """Return why an operation failed, or None for one that has succeeded or is still open."""
+    if operation.get("status") != "DONE":
+        return None
+    return refusal_of(operation.get("error", {}).get("errors", ()), provisioning)
 
-    Its errors have codes of their own, which stand before the texts: some rows match only those.
+
+def refusal_of(failures: Collection[Mapping[str, Any]], provisioning: Provisioning | None) -> Refusal | None:
+    """Return the refusal in the errors of an operation or of a group, or None where there are none.
+
+    They have codes of their own, which stand before the texts: some rows match only those.
     """
-    failures = operation.get("error", {}).get("errors", ())
-    if operation.get("status") != "DONE" or not failures:
+    if not failures:
         return None
     text = "; ".join(": ".join(filter(None, (each.get("code"), each.get("message")))) for each in failures)
     refusal = without_retry(classify(text, Code.UNKNOWN, provisioning))

@@ -54,6 +54,16 @@ def hostname(call: Call) -> Outcome:
     return success(f"{call.node.instance}\n")
 
 
+def getent(call: Call) -> Outcome:
+    """Look a name up in the internal DNS of Compute Engine."""
+    if len(call.words) != 2 or call.words[0] not in {"ahostsv4", "hosts"}:  # noqa: PLR2004 - a database and a name
+        raise Unsupported(f"`{' '.join(call.words)}`")
+    address = call.node.facts.resolve(call.words[1])
+    if not address:
+        return failure(2, "")
+    return success(f"{address:<15} STREAM {call.words[1]}\n{address:<15} DGRAM\n{address:<15} RAW\n")
+
+
 def apt_get(call: Call) -> Outcome:
     """Refresh the lists of packages, and install docker: no other package exists."""
     verb, packages = _apt_words(call.words)
