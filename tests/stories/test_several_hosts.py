@@ -19,9 +19,18 @@ FOUR = PROFILE.replace("type: v6e-1", "type: v6e-16").replace(
 )
 
 
+# The same slices as groups of instances at Compute Engine.
+TWO_INSTANCES, FOUR_INSTANCES = (
+    text.replace("placement:\n", "placement:\n  backend: gce-instance\n") for text in (TWO, FOUR)
+)
+EITHER = pytest.mark.parametrize("text", [TWO, TWO_INSTANCES], ids=["queued-resource", "gce-instance"])
+
+
 def hosts_of(at: CommandLine) -> list[Any]:
-    (node,) = at.emulator._cloud.nodes.values()
-    return list(node.hosts)
+    cloud = at.emulator._cloud
+    nodes = [node.hosts for node in cloud.nodes.values()]
+    instances = sorted(cloud.instances.values(), key=lambda instance: instance.id)
+    return next(iter(nodes), [instance.host for instance in instances])
 
 
 def rays(at: CommandLine) -> list[str]:
@@ -52,9 +61,10 @@ def let_pass(at: CommandLine, seconds: int) -> None:
             host.settle()
 
 
-def test_apply_serves_over_all_hosts_and_destroy_leaves_nothing(cli: Open) -> None:
+@pytest.mark.parametrize("text", [FOUR, FOUR_INSTANCES], ids=["queued-resource", "gce-instance"])
+def test_apply_serves_over_all_hosts_and_destroy_leaves_nothing(cli: Open, text: str) -> None:
     at = cli(nodes="simulated")
-    profile = at.write(FOUR)
+    profile = at.write(text)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
@@ -62,9 +72,10 @@ def test_apply_serves_over_all_hosts_and_destroy_leaves_nothing(cli: Open) -> No
     assert not at.slices
 
 
-def test_a_changed_flag_ends_the_server_and_leaves_ray_on_all_hosts(cli: Open) -> None:
+@EITHER
+def test_a_changed_flag_ends_the_server_and_leaves_ray_on_all_hosts(cli: Open, text: str) -> None:
     at = cli(nodes="real", boot={"boot_seconds": 30})
-    profile = at.write(TWO)
+    profile = at.write(text)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     assert "Joined Ray, and the server is healthy" in hosts_of(at)[1].log()
@@ -90,6 +101,24 @@ def test_a_worker_or_a_head_that_reboots_is_taken_in_again(cli: Open) -> None:
         shown = at.run("status", profile)
         assert "a completion came back" in shown.all, (number, shown.all)
     assert not set(rays(at)) & set(before)
+
+
+def test_a_worker_that_is_deleted_by_hand_takes_its_slice_with_it_and_apply_requests_another_one(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    profile = at.write(FOUR_INSTANCES)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    (name,) = at.slices
+    at.emulator.delete_instance(f"{name}-w-3")
+    at.clock.sleep(300)
+    assert "3 of 4 workers run" in at.run("status", profile).words
+    planned = at.run("plan", profile, "-detailed-exitcode")
+    assert planned.code == 2, planned.all
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert list(at.slices.values()) == ["RUNNING"]
+    assert name not in at.slices
+    assert at.run("destroy", "-auto-approve", profile).code == 0
+    assert not at.slices
 
 
 @pytest.mark.long
@@ -130,7 +159,6 @@ def test_a_worker_that_never_comes_is_named_and_its_slice_is_kept(cli: Open, nod
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (("placement.backend=gce-instance",), "bulk groups are not supported yet [TPU1207]"),
         (("serving.data_parallel_size=4", "serving.args=null"), "one copy spans its 4 hosts [TPU1207]"),
         (("serving.args=null",), "4 of the 16 chips of v6e-16 are used, and all 4 hosts are needed [TPU1302]"),
         (
