@@ -205,9 +205,9 @@ class CommandLine:
         """Yield what explains a failed story, each with its title: the requests, and the log of each machine."""
         requests = [f"{request.method} {request.path} {request.verdict}" for request in self.emulator.requests]
         yield "last requests to the emulator", "\n".join(requests[-_LINES_OF_JOURNAL:])
-        for node in self.emulator._cloud.nodes.values():
-            for host in node.hosts:
-                yield f"end of the log of {node.name}", "\n".join(host.log().splitlines()[-_LINES_OF_JOURNAL:])
+        for name, hosts in self.emulator._cloud.hosts.items():
+            for host in hosts:
+                yield f"end of the log of {name}", "\n".join(host.log().splitlines()[-_LINES_OF_JOURNAL:])
 
 
 Open = Callable[..., CommandLine]

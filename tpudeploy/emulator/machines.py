@@ -80,7 +80,7 @@ def bring_up_instance(cloud: Cloud, instance: Instance) -> None:
 
 
 def _neighbours(cloud: Cloud, group: Group) -> dict[str, Any]:
-    """Return how a member of a group finds the others: by their names, as in the internal DNS of Compute Engine."""
+    """Return what a member of a group has of it: its chips, and the others by the internal DNS of Compute Engine."""
 
     def hosts() -> dict[str, Host]:
         place = f"projects/{group.project}/zones/{group.zone}/instances"
@@ -100,7 +100,12 @@ def _neighbours(cloud: Cloud, group: Group) -> dict[str, Any]:
         present = hosts()
         return tuple(present[name].address if name in present else "" for name in group.members)
 
-    return {"workers": workers, "listening": listening, "resolve": resolve}
+    return {
+        "accelerator_type": group.accelerator.name,
+        "workers": workers,
+        "listening": listening,
+        "resolve": resolve,
+    }
 
 
 def stop_instance(instance: Instance) -> None:
@@ -128,7 +133,6 @@ def _new_host(cloud: Cloud, slice_: ChipRequest, folder: str, worker: int, *, no
         project=slice_.project,
         zone=slice_.zone,
         node=node,
-        accelerator_type=slice_.accelerator.name,
         worker=worker,
         root=cloud.folder / slice_.project / slice_.zone / f"{folder}-w-{worker}",
         address=cloud.addresses.take(),
@@ -139,7 +143,7 @@ def _new_host(cloud: Cloud, slice_: ChipRequest, folder: str, worker: int, *, no
         jitter=slice_.jitter.part_of("worker", worker),
         engine=cloud.scenario.engine,
         note_unsupported=lambda message: cloud.unsupported.append(f"{node}: {message}"),
-        **facts,
+        **{"accelerator_type": slice_.accelerator.name, **facts},
     )
     if cloud.scenario.simulated:
         return Simulated(own_facts, slice_.behaviour)
