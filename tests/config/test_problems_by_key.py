@@ -274,7 +274,7 @@ REPLACED: list[tuple[str, str, str, str]] = [
     ("google/gemma-4-E2B-it", "a/b/c", "TPU1206 3:13+5", "gs://"),
     ("google/gemma-4-E2B-it}", "a/b, revision: 1.10}", "TPU1203 3:28+4", 'quote it: "1.10"'),
     ("v6e-4", "v6e-5", "TPU1301 4:13+5", 'did you mean "v6e-'),
-    ("v6e-4", "tpu7x-8", "TPU1207 4:13+7", "tpu7x-4"),
+    ("v6e-4", "v3-8", "TPU1207 4:13+4", "v6e-8"),
     ("v6e-4", "v6e-16", "TPU1307 4:13+6", "pipeline_parallel_size: 4"),
     ("v6e-4}", "v6e-4, runtime_version: 2.0}", "TPU1203 4:37+3", 'quote it: "2.0"'),
     ("v6e-4}", "v6e-4, runtime_version: v2-alpha-tpuv5-lite}", "TPU1303 4:37+19", "v2-alpha-tpuv6e"),

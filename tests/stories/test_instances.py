@@ -255,7 +255,6 @@ def test_an_instance_without_a_state_is_an_orphan_that_gc_removes(cli: Open) -> 
         (INSTANCE + "  max_run_duration: 20s\n", "TPU1327", "20s is less than 30s"),
         (FLEX.replace("4h", "5m"), "TPU1327", "5m is less than 10m"),
         (FLEX + "  valid_until: 1m\n", "TPU1328", "1m is less than 90s"),
-        (INSTANCE.replace("v6e-1", "tpu7x-8"), "TPU1207", "tpu7x-8 has 2 hosts"),
         (
             INSTANCE.replace("type: v6e-1", "type: v6e-1\n  runtime_version: v2-alpha-tpuv6e"),
             "TPU1303",

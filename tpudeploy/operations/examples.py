@@ -143,7 +143,7 @@ EXAMPLES: Mapping[str, Example] = {
     codes.NOT_A_CHOICE: _layer("serving: {kv_cache_dtype: fp9}"),
     codes.OUT_OF_RANGE: _layer("serving: {hbm_utilization: 1.5}"),
     codes.WRONG_FORM: _layer("health: {timeout: soon}"),
-    codes.NOT_SUPPORTED: _layer("tpu: {type: tpu7x-8}", "tpudeploy zones"),
+    codes.NOT_SUPPORTED: _layer("tpu: {type: v2-8}", "tpudeploy zones"),
     codes.UNKNOWN_TYPE: _layer("tpu: {type: v6e-3}", "tpudeploy zones"),
     codes.PARALLELISM: _layer("serving: {tensor_parallel_size: 3}", _SWEEP),
     codes.RUNTIME_MISMATCH: _layer("tpu: {runtime_version: v2-alpha-tpuv5-lite}"),

@@ -84,6 +84,7 @@ def _gcloud(subject: _Subject) -> str:
     from tpudeploy.exports.gcloud import export_gcloud
 
     request = _first_request(subject.deployment)
+    _require_one_host(subject.deployment, request, "gcloud")
     return export_gcloud(subject.deployment, request, _body(request)).as_text("#!/bin/bash\n")
 
 
@@ -105,6 +106,7 @@ def _terraform(subject: _Subject) -> str:
             if is_at_both
             else f"Compute Engine, which Terraform can express, creates no {type_.name}.",
         )
+    _require_one_host(deployment, request, "Terraform")
     return export_terraform(deployment, request, _body(request))
 
 
@@ -129,10 +131,28 @@ def _first_request(deployment: Deployment) -> SliceRequest:
 
 def _body(request: SliceRequest) -> dict[str, Any]:
     from tpudeploy.adapters.google.body import queued_resource
+    from tpudeploy.adapters.google.compute_engine import group_body
     from tpudeploy.adapters.google.compute_engine.body import instance
     from tpudeploy.domain.accelerator import Backend
 
-    return instance(request) if request.backend is Backend.GCE_INSTANCE else queued_resource(request)
+    if request.backend is Backend.QUEUED_RESOURCE:
+        return queued_resource(request)
+    kind = group_body.slice_type(request.accelerator_type)
+    return instance(request) if kind is None else group_body.requests(request, kind)
+
+
+def _require_one_host(deployment: Deployment, request: SliceRequest, tool: str) -> None:
+    """Raise `errors.ConfigError` for a group of instances, which no export has."""
+    from tpudeploy.domain.accelerator import Backend
+    from tpudeploy.domain.errors import ConfigError
+
+    hosts = deployment.accelerator.hosts
+    if request.backend is Backend.GCE_INSTANCE and hosts > 1:
+        raise ConfigError(
+            f"tpudeploy does not export a slice of {hosts} hosts at Compute Engine for {tool}: it is a workload policy, "
+            "a template and a group.",
+            hint="`tpudeploy render PROFILE request` prints the three requests.",
+        )
 
 
 def _profile(subject: _Subject) -> str:

@@ -36,6 +36,7 @@ class ReportedHost(Result):
     behavior: FaultBehavior
     description: Annotated[str, "what Google is told"]
     is_dry_run: bool
+    hosts: Annotated[int, "the machines of the slice"] = 1
     is_accepted: Annotated[bool, "Google accepted the report, and stops the machine"] = False
     is_deleted: Annotated[bool, "the slice was deleted, because Google was not told"] = False
     refusal: Annotated[str, "Google's words, if it did not accept the report"] = ""
@@ -55,7 +56,9 @@ class ReportedHost(Result):
         from tpudeploy.reconcile.failed_landings import HOST_FAULT, hold_seconds
         from tpudeploy.text.words import duration
 
-        if self.backend is Backend.GCE_INSTANCE:
+        if self.hosts > 1:
+            actions = [f"The slice has {self.hosts} hosts, of which a report names one, so the slice is deleted."]
+        elif self.backend is Backend.GCE_INSTANCE:
             actions = [
                 f"Google is told that its host has a fault ({self.behavior}). {self._end()}",
                 "If Google does not accept the report, the slice is deleted.",
@@ -109,6 +112,7 @@ def report_host(
         behavior=fault.behavior,
         description=fault.description,
         is_dry_run=True,
+        hosts=_hosts_of(attempt),
     )
     if dry_run:
         return proposal
@@ -120,6 +124,13 @@ def report_host(
         is_deleted=not report.is_accepted,
         refusal=report.refusal,
     )
+
+
+def _hosts_of(attempt: Attempt) -> int:
+    from tpudeploy import catalog
+
+    kind = catalog.accelerator_type(str(attempt.spec.get("tpu.type", "")))
+    return 1 if kind is None else kind.hosts
 
 
 def _fault_in_log(workspace: Workspace, where: Address, attempt: Attempt) -> str:

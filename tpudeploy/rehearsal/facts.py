@@ -536,8 +536,31 @@ FACTS: tuple[Fact, ...] = (
     ),
     _fact(
         Stage.ELSEWHERE,
+        "group-life",
+        "Compute Engine creates the machines of a TPU slice by a group in bulk mode, all of them or none, shows why it "
+        "waits, and shows the state of their topology.",
+        "adapters/google/compute_engine/groups.py",
+        "rents one chip.",
+    ),
+    _fact(
+        Stage.ELSEWHERE,
+        "group-names",
+        "A group in bulk mode numbers its instances from 1 on by `baseInstanceName`, and its machines find each other by "
+        "these names in the internal DNS.",
+        "adapters/google/compute_engine/group_body.py",
+        "rents one chip. A machine whose name is not in the list fails, and says so.",
+    ),
+    _fact(
+        Stage.ELSEWHERE,
+        "group-recovery",
+        "Compute Engine restarts all machines of a slice after a host error, with their names and their metadata.",
+        "adapters/google/compute_engine/groups.py",
+        "does not provoke a host error. A slice that lacks a machine is given back.",
+    ),
+    _fact(
+        Stage.ELSEWHERE,
         "larger-slices",
-        "Slices of several hosts: the metadata that name the workers and their addresses, a report from each in one "
+        "Slices of several hosts at the Cloud TPU API: the metadata that name the workers and their addresses, a report from each in one "
         "answer, a change of the metadata that reaches all, and Ray over them.",
         "node/render.py",
         "rents one chip.",

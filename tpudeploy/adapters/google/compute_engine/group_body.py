@@ -37,6 +37,15 @@ def worker_names(name: str, hosts: int) -> tuple[str, ...]:
     return tuple(f"{_stem(name)}-w-{number:0{digits}d}" for number in range(1, hosts + 1))
 
 
+def requests(request: SliceRequest, kind: AcceleratorType) -> dict[str, Any]:
+    """Return the three bodies, in the order in which they are sent, by the collections of Compute Engine."""
+    return {
+        "resourcePolicies": policy(request, kind),
+        "regionInstanceTemplates": template(request, kind),
+        "regionInstanceGroupManagers": group(request, kind),
+    }
+
+
 def policy(request: SliceRequest, kind: AcceleratorType) -> dict[str, Any]:
     topology = {"type": "HIGH_THROUGHPUT", "acceleratorTopology": kind.topology}
     return {
