@@ -84,8 +84,8 @@ def _neighbours(cloud: Cloud, group: Group) -> dict[str, Any]:
 
     def hosts() -> dict[str, Host]:
         place = f"projects/{group.project}/zones/{group.zone}/instances"
-        named = ((name, cloud.instances.get(f"{place}/{name}")) for name in group.members)
-        return {name: each.host for name, each in named if each is not None and each.host is not None}
+        members = ((name, cloud.instances.get(f"{place}/{name}")) for name in group.members)
+        return {name: each.host for name, each in members if each is not None and each.host is not None}
 
     def resolve(name: str) -> str:
         member, _, domain = name.partition(".")

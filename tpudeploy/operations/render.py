@@ -149,8 +149,8 @@ def _require_one_host(deployment: Deployment, request: SliceRequest, tool: str) 
     hosts = deployment.accelerator.hosts
     if request.backend is Backend.GCE_INSTANCE and hosts > 1:
         raise ConfigError(
-            f"tpudeploy does not export a slice of {hosts} hosts at Compute Engine for {tool}: it is a workload policy, "
-            "a template and a group.",
+            f"tpudeploy does not export a slice of {hosts} hosts at Compute Engine for {tool}: it is a workload "
+            "policy, a template and a group.",
             hint="`tpudeploy render PROFILE request` prints the three requests.",
         )
 

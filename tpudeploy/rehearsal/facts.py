@@ -545,8 +545,8 @@ FACTS: tuple[Fact, ...] = (
     _fact(
         Stage.ELSEWHERE,
         "group-names",
-        "A group in bulk mode numbers its instances from 1 on by `baseInstanceName`, and its machines find each other by "
-        "these names in the internal DNS.",
+        "A group in bulk mode numbers its instances from 1 on by `baseInstanceName`, and its machines find each other "
+        "by these names in the internal DNS.",
         "adapters/google/compute_engine/group_body.py",
         "rents one chip. A machine whose name is not in the list fails, and says so.",
     ),
@@ -560,8 +560,8 @@ FACTS: tuple[Fact, ...] = (
     _fact(
         Stage.ELSEWHERE,
         "larger-slices",
-        "Slices of several hosts at the Cloud TPU API: the metadata that name the workers and their addresses, a report from each in one "
-        "answer, a change of the metadata that reaches all, and Ray over them.",
+        "Slices of several hosts at the Cloud TPU API: the metadata that name the workers and their addresses, a report "
+        "from each in one answer, a change of the metadata that reaches all, and Ray over them.",
         "node/render.py",
         "rents one chip.",
     ),

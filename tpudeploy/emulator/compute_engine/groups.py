@@ -208,8 +208,8 @@ def render(cloud: Cloud, group: Group) -> dict[str, Any]:
 def members_of(cloud: Cloud, group: Group) -> list[Instance]:
     """Return the instances of a group that exist, in the order of their numbers."""
     place = f"projects/{group.project}/zones/{group.zone}/instances"
-    named = (cloud.instances.get(f"{place}/{name}") for name in group.members)
-    return [instance for instance in named if instance is not None and instance.group is group]
+    members = (cloud.instances.get(f"{place}/{name}") for name in group.members)
+    return [instance for instance in members if instance is not None and instance.group is group]
 
 
 def state_of(cloud: Cloud, group: Group) -> str:

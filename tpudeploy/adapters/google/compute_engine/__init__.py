@@ -1,1 +1,1 @@
-"""Slices as instances of Compute Engine: single ones, and groups of them for several hosts. docs/compute-engine.md says how their life is read."""
+"""Slices as instances of Compute Engine, and as groups of them. docs/explanation/compute-engine.md reads their life."""

@@ -96,7 +96,7 @@ def description(request: SliceRequest) -> str:
     return " ".join(f"{key}={value}" for key, value in sorted(words.items()))
 
 
-def described(resource: Mapping[str, Any]) -> tuple[dict[str, str], Zone, str] | None:
+def parse_description(resource: Mapping[str, Any]) -> tuple[dict[str, str], Zone, str] | None:
     """Return the labels, the zone and the type in a description, or None for one that is not ours."""
     pairs = (word.partition("=") for word in str(resource.get("description", "")).split())
     words = {key: value for key, _, value in pairs}

@@ -1,6 +1,6 @@
 """TpuCloud over slices of several hosts at Compute Engine: groups of instances that are created in bulk.
 
-docs/compute-engine.md has the table of phases. Nothing here waits for hardware: a call waits only until the policy and
+docs/explanation/compute-engine.md has the table of phases. Nothing here waits for hardware: a call waits only until the policy and
 the template of a new group can be used, which takes seconds.
 """
 
@@ -321,10 +321,10 @@ class BulkGroups:
         return Listing(project=project, resources=tuple(resources), unreachable=tuple(sorted(silent_zones)))
 
     def _resource(self, project: str, policy: Mapping[str, Any]) -> CloudResource:
-        described = group_body.described(policy)
-        if described is None:
+        facts = group_body.parse_description(policy)
+        if facts is None:
             raise ValueError(policy.get("name"))
-        labels, zone, type_name = described
+        labels, zone, type_name = facts
         ref = SliceRef(
             name=str(policy["name"]),
             project=project,
@@ -352,8 +352,8 @@ class BulkGroups:
 
 
 def _is_ours(policy: Mapping[str, Any]) -> bool:
-    described = group_body.described(policy)
-    return described is not None and slice_type(described[2]) is not None
+    facts = group_body.parse_description(policy)
+    return facts is not None and slice_type(facts[2]) is not None
 
 
 def _kind(ref: SliceRef) -> AcceleratorType:
