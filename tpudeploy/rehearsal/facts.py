@@ -560,8 +560,8 @@ FACTS: tuple[Fact, ...] = (
     _fact(
         Stage.ELSEWHERE,
         "larger-slices",
-        "Slices of several hosts at the Cloud TPU API: the metadata that name the workers and their addresses, a report "
-        "from each in one answer, a change of the metadata that reaches all, and Ray over them.",
+        "Slices of several hosts at the Cloud TPU API: the metadata that name the workers and their addresses, a "
+        "report from each in one answer, a change of the metadata that reaches all, and Ray over them.",
         "node/render.py",
         "rents one chip.",
     ),

@@ -1,7 +1,7 @@
 """TpuCloud over slices of several hosts at Compute Engine: groups of instances that are created in bulk.
 
-docs/explanation/compute-engine.md has the table of phases. Nothing here waits for hardware: a call waits only until the policy and
-the template of a new group can be used, which takes seconds.
+docs/explanation/compute-engine.md has the table of phases. Nothing here waits for hardware: a call waits only until the
+policy and the template of a new group can be used, which takes seconds.
 """
 
 from __future__ import annotations
@@ -333,17 +333,17 @@ class BulkGroups:
             accelerator_type=type_name,
         )
         template = self._get(_TEMPLATES, ref)
-        asked = ResourceRequest(accelerator_type=type_name, provisioning=Provisioning.ON_DEMAND, labels=labels)
+        request = ResourceRequest(accelerator_type=type_name, provisioning=Provisioning.ON_DEMAND, labels=labels)
         if template is not None:
             # In a list of resources, the slice has its own name, and not those of its instances.
-            asked = replace(read_back(template.get("properties", {})), accelerator_type=type_name, nodes=(ref.name,))
+            request = replace(read_back(template.get("properties", {})), accelerator_type=type_name, nodes=(ref.name,))
         slice_ = self._slice(ref) or Slice(name=ref.name, zone=zone, phase=Phase.HUSK, accelerator_type=type_name)
         return CloudResource(
             ref=ref,
             mark=mark_of(ref.name, labels) or UNMARKED,
             is_signed=mark_in(labels) is not None,
             slice=slice_,
-            asked=asked,
+            asked=request,
             asked_at=moment(policy.get("creationTimestamp")),
         )
 

@@ -1,6 +1,6 @@
 """TpuCloud over instances of Compute Engine. It observes and executes; decisions are made elsewhere.
 
-docs/compute-engine.md has the table of phases, and what is safe where Google's behaviour is unverified.
+docs/explanation/compute-engine.md has the table of phases, and what is safe where Google's behaviour is unverified.
 """
 
 from __future__ import annotations
