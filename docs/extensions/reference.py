@@ -15,12 +15,12 @@ from sphinx.application import Sphinx
 
 from tpudeploy.alerts.rules import group
 from tpudeploy.alerts.watched import Watched
-from tpudeploy.cli.commands import COMMANDS, command
-from tpudeploy.cli.main import Parser
-from tpudeploy.cli.options import common
+from tpudeploy.cli.commands import COMMANDS, GROUPS, command
+from tpudeploy.cli.parsers import parser_of, verbs_of
 from tpudeploy.operations.explanations import groups
 from tpudeploy.operations.schemas import PROFILE, all_schemas, schema_text
 
+_HEAD = ("command", "what it does")
 _INDEX = "index.md"
 _PAGES = (
     "commands",
@@ -78,32 +78,43 @@ def write(folder: Path) -> None:
 
 def command_list() -> str:
     """Return the list of all commands, each with its line of help."""
-    rows = [(f"[`{name}`](commands/{name}.md)", _cell(summary)) for name, summary in COMMANDS.items()]
+    groups = "\n\n".join(
+        f"## {title}\n\n{_table(_HEAD, [_command_row(name) for name in names])}" for title, names in GROUPS.items()
+    )
     pages = "\n".join(f"commands/{name}" for name in COMMANDS)
     return (
         "# Commands and their options\n\n"
         "An option may be written with one dash or two, and most can be set by a variable: `TPUDEPLOY_AUTO_APPROVE=1` "
         "is `-auto-approve`.\n\n"
-        f"{_table(('command', 'what it does'), rows)}\n\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
+        f"{groups}\n\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
     )
+
+
+def _command_row(name: str) -> tuple[str, str]:
+    return f"[`{name}`](commands/{name}.md)", _cell(COMMANDS[name])
 
 
 def command_page(name: str) -> str:
     """Return the page of one command: its usage, its arguments and its options, from its parser."""
     chosen = command(name)
-    parser = Parser(prog=f"tpudeploy {name}", add_help=False, allow_abbrev=False)
-    common(parser)
-    chosen.arguments(parser)
+    pages = [_usage_of(name, "", f"# tpudeploy {name}", chosen.__doc__ or "")]
+    pages += [_usage_of(name, verb, f"## {name} {verb}", about) for verb, about in verbs_of(chosen).items()]
+    return "\n\n".join(pages) + "\n"
+
+
+def _usage_of(name: str, verb: str, title: str, about: str) -> str:
+    """Return the usage, the arguments and the options of a command, or of one of its verbs."""
+    parser = parser_of(name, verb)
     actions = [each for each in parser._actions if each.help != argparse.SUPPRESS]  # noqa: SLF001 - argparse lists them nowhere else
     what = "what it does"
     parts = [
-        f"# tpudeploy {name}",
-        _text(chosen.__doc__ or ""),
+        title,
+        _text(about),
         f"```text\n{parser.format_usage().strip()}\n```",
         _table(("argument", what), [_argument(each) for each in actions if not each.option_strings]),
         _table(("option", what), [_option(each) for each in actions if each.option_strings]),
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n\n".join(filter(None, parts))
 
 
 def profile_page() -> str:

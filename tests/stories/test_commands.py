@@ -109,30 +109,6 @@ def test_a_code_may_be_written_in_small_letters(cli: Open) -> None:
     assert cli().run("explain", "tpu1201").code == 0
 
 
-def test_bash_completes_commands_and_files(cli: Open) -> None:
-    at = cli()
-    script = at.run("completion", "bash").out
-    at.write()
-
-    def completed(*words: str) -> list[str]:
-        line = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _tpudeploy; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-        process = subprocess.run(
-            ["bash", "-c", f"{script}\n{line}"], cwd=at.folder, capture_output=True, text=True, check=True
-        )
-        assert not process.stderr
-        return process.stdout.split()
-
-    assert completed("tpudeploy", "de") == ["destroy"]
-    assert completed("tpudeploy", "''") == list(COMMANDS)
-    assert completed("tpudeploy", "plan", "gem") == ["gemma.yaml"]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_name_every_command(cli: Open, shell: str) -> None:
-    script = cli().run("completion", shell).out
-    assert all(name in script for name in COMMANDS)
-
-
 def test_output_and_query_speak_to_the_endpoint(cli: Open) -> None:
     at = cli()
     profile = at.write()
@@ -302,6 +278,44 @@ def test_help_shows_every_command_and_every_command_has_help(cli: Open) -> None:
         assert result.code == 0
         assert result.out.startswith(f"usage: tpudeploy {name}")
         assert at.run("help", name).out == result.out
+
+
+@pytest.mark.parametrize(
+    ("words", "listed"),
+    [
+        ("state mv", "SRC"),
+        ("state rm", "--dry-run"),
+        ("ci apply", "--accept"),
+        ("emulator run", "--scenario"),
+        ("bench report", "--profile"),
+    ],
+)
+def test_a_verb_has_a_page_of_its_own(cli: Open, words: str, listed: str) -> None:
+    at = cli()
+    page = at.run(*words.split(), "--help")
+    assert page.out.startswith(f"usage: tpudeploy {words} ")
+    assert listed in page.out
+    assert at.run("help", *words.split()).out == page.out
+    name, verb = words.split()
+    assert f"\n    {verb}" in at.run(name, "--help").out
+    assert listed not in at.run(name, "--help").out
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120, 200])
+def test_help_fits_the_width_of_the_terminal(cli: Open, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    at = cli()
+    for words in ((), ("state",), ("state", "rm"), ("apply",)):
+        lines = at.run(*words, "--help").out.splitlines()
+        assert max(map(len, lines)) <= columns, words
+    assert max(map(len, at.run("--help").out.splitlines())) > columns * 0.6 or columns > 120
+
+
+def test_help_is_refused_where_the_environment_asks_for_json(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPUDEPLOY_JSON", "1")
+    result = cli().run("help")
+    assert result.code == 1
+    assert json.loads(result.out)["message"] == "Help is text and has no JSON form."
 
 
 @pytest.mark.parametrize("words", ["help -json", "-json", "help plan -json", "plan -h -json", "-json --help plan"])

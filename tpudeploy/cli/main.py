@@ -11,13 +11,14 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from tpudeploy.cli import exits
-from tpudeploy.cli.commands import COMMANDS, command
-from tpudeploy.cli.options import TRUE, common, environment_value
+from tpudeploy.cli.commands import COMMANDS, GROUPS, command
+from tpudeploy.cli.options import TRUE, environment_value
+from tpudeploy.cli.parsers import Parser, Usage, first_argument, help_text, needs_verb, parser_of, split_verb, verbs_of
 from tpudeploy.domain.pattern import pattern
 
 if TYPE_CHECKING:
@@ -28,39 +29,9 @@ if TYPE_CHECKING:
 _ONE_DASH = pattern(r"-[a-z][a-z-]+(=.*)?", re.DOTALL)
 
 
-class Usage(Exception):
-    """Raised for a command line that cannot be parsed. argparse would exit 2, which here means "changes"."""
-
-    def __init__(self, message: str, *, hint: str) -> None:
-        super().__init__(message)
-        self.message = f"{message[0].upper()}{message[1:]}"
-        self.hint = hint
-
-
 # Commands that end in seconds, however large the fleet. Others may run for hours.
 _SHORT_COMMANDS = {"plan", "validate"}
 _STREAM_COMMANDS = {"apply", "destroy"}  # commands whose --json is always a stream
-
-
-class Parser(argparse.ArgumentParser):
-    @property
-    def option_names(self) -> Iterable[str]:
-        """Return every option of the command, with its dashes."""
-        return self._option_string_actions
-
-    def _check_value(self, action: argparse.Action, value: object) -> None:
-        """Raise argparse.ArgumentError for a value that is not one of the choices, with a suggestion."""
-        if action.choices is None or value in action.choices:
-            return
-        from tpudeploy.cli.suggestions import did_you_mean
-
-        choices = [str(choice) for choice in action.choices]
-        suggestion = did_you_mean(str(value), choices)
-        raise argparse.ArgumentError(action, f"`{value}` is not one of {', '.join(choices)}.{suggestion}")
-
-    def error(self, message: str) -> NoReturn:
-        sentence = message if message.endswith((".", "?")) else f"{message}."
-        raise Usage(sentence, hint=f"Run `{self.prog} --help` for its options.")
 
 
 def run() -> NoReturn:
@@ -113,7 +84,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
     name, rest = _split(words)
     ours = words[: words.index("--")] if "--" in words else words
     is_help = name is None or bool({"--help", "-h"} & {*ours, *rest[:1]})
-    if is_help and "--json" in ours:
+    if is_help and _wants_json(ours):
         # A program that parses it would get text.
         raise Usage("Help is text and has no JSON form.", hint="Leave --json out, or see `tpudeploy schema --help`.")
     if name is None:
@@ -126,29 +97,57 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
             f"There is no command `{name}`.{did_you_mean(name, COMMANDS)}",
             hint="Run `tpudeploy --help` for all commands.",
         )
-    chosen = command(name)
-    parser = Parser(prog=f"tpudeploy {name}", description=chosen.__doc__, allow_abbrev=False)
-    common(parser)
-    chosen.arguments(parser)
+    verb, others = split_verb(name, rest)
+    if is_help:
+        sys.stdout.write(help_text(name, verb))
+        return None
+    if not verb:
+        _check_verb(name, rest)
+    parser = parser_of(name, verb)
+    options = _parse(parser, others)
+    options.command, options.verb = command(name), verb
+    return options
+
+
+def _parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
     # The words after `emulator run --` are another command line, which argparse must not parse.
-    end = rest.index("--") if "--" in rest and parser.get_default("argv") is not None else len(rest)
-    try:
-        # Options may come between the words: `state list -json gemma`.
-        options, unknown = parser.parse_known_intermixed_args(rest[:end])
-    except SystemExit:
-        return None  # argparse printed the help
+    end = words.index("--") if "--" in words and parser.get_default("argv") is not None else len(words)
+    # Options may come between the words: `state list -json gemma`.
+    options, unknown = parser.parse_known_intermixed_args(words[:end])
     if unknown:
         from tpudeploy.cli.suggestions import did_you_mean_option
 
-        suggestion = did_you_mean_option(parser, rest[:end], unknown[0])
+        suggestion = did_you_mean_option(parser, words[:end], unknown[0])
         raise Usage(
-            f"`{parser.prog}` has no option `{unknown[0]}`.{suggestion}",
+            f"`{parser.prog}` has no option `{unknown[0]}`.{suggestion}"
+            if unknown[0].startswith("-")
+            else f"`{parser.prog}` takes no argument `{unknown[0]}`.",
             hint=f"Run `{parser.prog} --help` for its options.",
         )
-    if end < len(rest):
-        options.argv = rest[end + 1 :]
-    options.command = chosen
+    if end < len(words):
+        options.argv = words[end + 1 :]
     return options
+
+
+def _check_verb(name: str, words: Sequence[str]) -> None:
+    """Raise `Usage` for a command that needs a verb and has none."""
+    chosen = command(name)
+    if not needs_verb(chosen):
+        return
+    from tpudeploy.cli.suggestions import did_you_mean
+
+    table = verbs_of(chosen)
+    position = first_argument(name, words)
+    if position is None:
+        raise Usage(f"`tpudeploy {name}` needs a verb.", hint=f"There are: {', '.join(table)}.")
+    word = words[position]
+    suggestion = did_you_mean(word, table)
+    hint = f"Run `tpudeploy {name} --help` for its verbs." if suggestion else f"There are: {', '.join(table)}."
+    raise Usage(f"`tpudeploy {name}` has no verb `{word}`.{suggestion}", hint=hint)
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    return "--json" in words or environment_value("json").lower() in TRUE
 
 
 def _split(words: Sequence[str]) -> tuple[str | None, Sequence[str]]:
@@ -162,7 +161,8 @@ def _split(words: Sequence[str]) -> tuple[str | None, Sequence[str]]:
     if position is None:
         return None, ()
     if words[position] == "help":
-        return next((words[n] for n in positions[1:]), None), ("--help",)
+        topics = [words[n] for n in positions[1:]]
+        return (topics[0], ("--help", *topics[1:])) if topics else (None, ())
     return words[position], [*before, *words[position + 1 :]]
 
 
@@ -174,13 +174,42 @@ def two_dashes(arguments: Sequence[str]) -> list[str]:
 
 
 def _overview() -> None:
-    width = max(map(len, COMMANDS))
-    lines = "".join(f"  {name.ljust(width)}  {summary}\n" for name, summary in COMMANDS.items())
-    sys.stdout.write(
-        "Usage: tpudeploy COMMAND [OPTIONS] [PROFILE...]\n\n"
-        f"vLLM on Cloud TPU, from one YAML profile.\n\nCommands:\n{lines}\n"
-        "Options may be written with one dash or two. `tpudeploy COMMAND --help` shows its options.\n"
+    """Print all commands in their groups, each summary wrapped beside its command."""
+    columns = max(_terminal_columns() - 2, 40)
+    indent = max(map(len, COMMANDS)) + 4
+    lines = ["Usage: tpudeploy COMMAND [OPTIONS] [PROFILE...]", "", "vLLM on Cloud TPU, from one YAML profile."]
+    for title, names in GROUPS.items():
+        lines += ["", f"{title}:"]
+        for name in names:
+            lines += _wrapped(f"  {name}".ljust(indent), COMMANDS[name], columns)
+    end = (
+        "Options may be written with one dash or two. `tpudeploy COMMAND --help` shows its options, and "
+        "`tpudeploy completion --help` how your shell completes them."
     )
+    sys.stdout.write("\n".join([*lines, "", *_wrapped("", end, columns), ""]))
+
+
+def _terminal_columns() -> int:
+    """Return what `shutil.get_terminal_size` does, without the import of compression libraries."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def _wrapped(first: str, text: str, columns: int) -> list[str]:
+    """Return the text after `first`, in lines of at most `columns`, the others indented as far."""
+    indent, lines, line = " " * len(first), list[str](), first
+    for word in text.split():
+        gap = " " if line.strip() and line not in {first, indent} else ""
+        if gap and len(f"{line}{gap}{word}") > columns:
+            lines.append(line)
+            line, gap = indent, ""
+        line += f"{gap}{word}"
+    return [*lines, line]
 
 
 def _report_write_failure(cause: OSError) -> int:
@@ -194,6 +223,6 @@ def _report_usage(words: Sequence[str], usage: Usage) -> int:
     from tpudeploy.domain.errors import UsageError
 
     ours = words[: words.index("--")] if "--" in words else words
-    as_json = "--json" in ours or environment_value("json").lower() in TRUE
+    as_json = _wants_json(ours)
     streams = _split(ours)[0] in _STREAM_COMMANDS or bool({"--watch", "--follow"} & set(ours))
     return report_usage_error(UsageError(usage.message, hint=usage.hint), as_json=as_json, streams=streams)

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser, row: Operation) -> None:
     """Add the arguments of an operation, and the options that only its command has."""
     for argument in row.arguments:
         if argument.for_command:
-            _add(parser, argument)
+            add_argument(parser, argument)
     for name in row.options:
         getattr(options, name)(parser)
 
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser, row: Operation) -> None:
 def add_options(parser: argparse.ArgumentParser, row: Operation) -> None:
     """Add the options of an operation alone, for a command with several forms. `option_values` returns them."""
     for argument in _options(row):
-        _add(parser, argument)
+        add_argument(parser, argument)
 
 
 def option_values(row: Operation, args: argparse.Namespace) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _options(row: Operation) -> list[Argument]:
     return [a for a in row.arguments if a.for_command and not a.positional and a.kind not in PROFILE_KINDS]
 
 
-def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
+def add_argument(parser: argparse.ArgumentParser, argument: Argument) -> None:
     match argument.kind:
         case Kind.PROFILE:
             options.profile(parser, dest=argument.name, is_required=argument.is_required_option)
@@ -92,7 +92,9 @@ def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
 
 
 def _add_positional(parser: argparse.ArgumentParser, argument: Argument) -> None:
-    optional = {} if argument.is_required else {"nargs": "?", "default": argument.default}
+    optional: dict[str, Any] = {} if argument.is_required else {"nargs": "?", "default": argument.default}
+    if argument.kind is Kind.TEXTS:
+        optional = {"nargs": "+" if argument.is_required else "*"}
     parser.add_argument(
         argument.name,
         metavar=argument.metavar or argument.name.upper(),

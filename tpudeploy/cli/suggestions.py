@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tpudeploy.catalog import closest
 
 if TYPE_CHECKING:
-    from tpudeploy.cli.main import Parser
+    from tpudeploy.cli.parsers import Parser
 
 # Other tools' names of our options. The first one that the command has is suggested.
 _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
@@ -50,7 +50,7 @@ def _candidates(parser: Parser, name: str) -> Iterator[str]:
 
 
 def _is_accepted(parser: Parser, words: Sequence[str], word: str, instead: str) -> bool:
-    from tpudeploy.cli.main import Usage
+    from tpudeploy.cli.parsers import Usage
 
     corrected = [instead if original == word else original for original in words]
     try:

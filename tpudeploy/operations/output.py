@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
-_KEYS: Mapping[str, Any] = {
+KEYS: Mapping[str, Any] = {
     "endpoint": {"type": "string", "description": "the address, without a path"},
     "url": str,
     "generation": int,
@@ -38,7 +38,7 @@ class Outputs(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        return document("output", {"name": str, **_KEYS}, optional=_KEYS)
+        return document("output", {"name": str, **KEYS}, optional=KEYS)
 
     @classmethod
     def promised_keys(cls) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class AllOutputs(Result):
         from tpudeploy.schemas.schema_of import list_of
 
         # Documents of earlier versions have no list and no router.
-        keys = part({"name": str, **_KEYS}, optional=("replicas", "router"))
+        keys = part({"name": str, **KEYS}, optional=("replicas", "router"))
         return document("outputs", {"deployments": list_of(keys)})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:

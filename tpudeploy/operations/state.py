@@ -255,18 +255,37 @@ def _record_values(deployment: str, record: Record) -> dict[str, Any]:
     return {"address": address(deployment, record.index), **to_json(record), "attempts": attempts}
 
 
-_NAME = Argument(name="name", metavar="NAME", positional=True)
-_SERIAL = Argument(name="serial", help="The state with this serial, as `history` lists it.", kind=Kind.COUNT)
+_NAME = Argument(name="name", help="A deployment (default: the only one).", metavar="NAME", positional=True)
+_SERIAL = Argument(
+    name="serial", help="The state with this serial, as `history` lists it.", kind=Kind.COUNT, metavar="N"
+)
 
 OPERATIONS: Mapping[str, Operation] = {
     "state_list": Operation(
         run=state_list,
-        arguments=(Argument(name="addresses", kind=Kind.TEXTS, metavar="ADDR", default=(), positional=True),),
+        arguments=(
+            Argument(
+                name="addresses",
+                help="NAME, or NAME[0] for one replica (default: all).",
+                kind=Kind.TEXTS,
+                metavar="ADDR",
+                default=(),
+                positional=True,
+            ),
+        ),
         results=(StateAddresses,),
     ),
     "state_show": Operation(
         run=state_show,
-        arguments=(Argument(name="address", metavar="ADDR", is_required=True, positional=True),),
+        arguments=(
+            Argument(
+                name="address",
+                help="NAME, or NAME[0] for one replica.",
+                metavar="ADDR",
+                is_required=True,
+                positional=True,
+            ),
+        ),
         results=(StateRecords,),
     ),
     "state_history": Operation(run=state_history, arguments=(_NAME,), results=(StateHistory,)),

@@ -210,14 +210,21 @@ def _removed_text(state: State, count: int) -> str:
     return f"{sentence} {name} has no state any more; `tpudeploy apply -adopt` or `import` tracks its slices again."
 
 
-_FORCE = flag("force", "Even while a run is in progress; push: over another lineage or a later state.")
+_FORCE = flag("force", "Even while a run is in progress.")
+_FORCE_PUSH = flag("force", "Overwrite a state of another lineage, or a later one.")
 
 OPERATIONS: Mapping[str, Operation] = {
     "state_mv": Operation(
         run=state_mv,
         arguments=(
-            Argument(name="source", metavar="SRC", is_required=True, positional=True),
-            Argument(name="target", metavar="DST", is_required=True, positional=True),
+            Argument(
+                name="source",
+                help="NAME, or NAME[0] for one replica.",
+                metavar="SRC",
+                is_required=True,
+                positional=True,
+            ),
+            Argument(name="target", help="What it is called then.", metavar="DST", is_required=True, positional=True),
             _FORCE,
         ),
         results=(StateMoved,),
@@ -227,7 +234,14 @@ OPERATIONS: Mapping[str, Operation] = {
     "state_rm": Operation(
         run=state_rm,
         arguments=(
-            Argument(name="addresses", kind=Kind.TEXTS, metavar="ADDR", is_required=True, positional=True),
+            Argument(
+                name="addresses",
+                help="NAME, or NAME[0] for one replica.",
+                kind=Kind.TEXTS,
+                metavar="ADDR",
+                is_required=True,
+                positional=True,
+            ),
             flag("dry_run", "Show what would be removed from the state, and change nothing."),
             _FORCE,
         ),
@@ -237,7 +251,10 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "state_push": Operation(
         run=state_push,
-        arguments=(Argument(name="state", metavar="FILE", is_required=True, positional=True), _FORCE),
+        arguments=(
+            Argument(name="state", help="A state, or - for stdin.", metavar="FILE", is_required=True, positional=True),
+            _FORCE_PUSH,
+        ),
         results=(StatePushed,),
         access=Access.CHANGE,
         takes_events=True,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from tpudeploy.operations import OPERATIONS
@@ -36,8 +37,25 @@ _OTHERS = {
     "schema": "Print the JSON Schemas of profiles, plans, states, events and other documents.",
     "completion": "Print a completion script for your shell.",
 }
-# In the order of the work, as `--help` shows them.
-COMMANDS: Mapping[str, str] = {**_FIRST, **{name: help_ for name, help_ in OPERATIONS.items() if help_}, **_OTHERS}
+_SUMMARIES = {**_FIRST, **{name: help_ for name, help_ in OPERATIONS.items() if help_}, **_OTHERS}
+_NAMES_BY_GROUP = {
+    "Start": ("init", "size", "zones", "doctor", "emulator", "explain", "completion", "version"),
+    "Deploy": ("validate", "render", "plan", "apply", "destroy", "drift", "import"),
+    "Operate": (
+        *("status", "output", "query", "logs", "verify", "metrics", "router", "show", "state", "gc"),
+        *("force-unlock", "report-host"),
+    ),
+    "Measure": ("bench", "compare", "recommend", "rehearse"),
+    "Automate": ("ci", "mcp", "alerts", "schema"),
+}
+_GROUPED = frozenset(chain.from_iterable(_NAMES_BY_GROUP.values()))
+# The names of the commands by what they are for, as `--help` shows them.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    title: names
+    for title, names in {**_NAMES_BY_GROUP, "Other": tuple(name for name in _SUMMARIES if name not in _GROUPED)}.items()
+    if names
+}
+COMMANDS: Mapping[str, str] = {name: _SUMMARIES[name] for name in chain.from_iterable(GROUPS.values())}
 # The operations whose command has more than options, a result and an exit code.
 _WITH_MODULE = frozenset(
     [

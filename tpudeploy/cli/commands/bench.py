@@ -1,8 +1,4 @@
-"""Measure throughput and latency, and flag figures that cannot be trusted. Every run is kept.
-
-`bench PROFILE` or `bench --url URL` measures, `bench import FILE...` takes what another client wrote, `bench list` and
-`bench show ID` tell what was measured, `bench report ID... -o FILE` makes a page of it.
-"""
+"""Measure throughput and latency, and flag figures that cannot be trusted. Every run is kept."""
 
 from __future__ import annotations
 
@@ -13,12 +9,12 @@ from typing import TYPE_CHECKING
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.cell_rows import CellRows
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.operation_command import add_options, option_values, show
+from tpudeploy.cli.operation_command import add_argument, add_options, option_values, show
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.operations.bench import OPERATIONS, usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tpudeploy.domain.benchmark import Run
     from tpudeploy.loading import Profile
@@ -29,40 +25,56 @@ _KEY = "VLLM_API_KEY"
 _ROW = OPERATIONS["bench"]
 
 
+VERBS: Mapping[str, str] = {
+    "import": "Take over results that another client wrote.",
+    "list": "List the runs that are kept.",
+    "show": "Show one run again.",
+    "report": "Write a page about one or more runs.",
+}
+_OF_IMPORT = ("model", "type", "usd_per_hour")
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "words",
-        metavar="PROFILE | import FILE | list | show ID | report ID",
-        nargs="*",
-        help="What to measure or show.",
-    )
+    parser.add_argument("words", metavar="PROFILE", nargs="*", help="The profile to measure, unless --url names it.")
     options.overlays(parser)
     add_options(parser, _ROW)
-    parser.add_argument(
-        "-o", "--out", metavar="FILE", help="With report: the page to write; CSV and Vega-Lite files go beside it."
-    )
-    options.option(
-        parser,
-        "profile",
-        "With report: the deployed profile, to show its memory and its last start.",
-        metavar="PROFILE",
-    )
     options.backend(parser)
 
 
+def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    match verb:
+        case "import":
+            parser.add_argument("files", metavar="FILE", nargs="+", help="What the other client wrote.")
+            for name in _OF_IMPORT:
+                add_argument(parser, _ROW.argument(name))
+        case "show":
+            parser.add_argument("id", metavar="ID", help="The id of a run, or its beginning.")
+        case "report":
+            _add_report_arguments(parser)
+    options.backend(parser)
+
+
+def _add_report_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ids", metavar="ID", nargs="+", help="The ids of runs, or their beginnings.")
+    parser.add_argument("-o", "--out", metavar="FILE", help="The page to write; CSV and Vega-Lite files go beside it.")
+    about = "The deployed profile, to show its memory and its last start."
+    options.option(parser, "profile", about, metavar="PROFILE")
+    options.overlays(parser)
+
+
 def run(args: argparse.Namespace, context: Context) -> int:
-    match args.words:
-        case ["list"]:
+    match args.verb:
+        case "list":
             return _list(context)
-        case ["show", id_]:
-            return _show(context, id_)
-        case ["import", _, *_]:
+        case "show":
+            return _show(context, args.id)
+        case "import":
             return _import(args, context)
-        case ["report", _, *_]:
+        case "report":
             return _report(args, context)
-        case [] | [_]:
-            return _measure(args, context)
-    raise usage()
+    if len(args.words) > 1:
+        raise usage()
+    return _measure(args, context)
 
 
 def _measure(args: argparse.Namespace, context: Context) -> int:
@@ -127,7 +139,7 @@ def _exit_code(runs: Sequence[Run]) -> int:
 
 def _import(args: argparse.Namespace, context: Context) -> int:
     workspace = context.workspace()
-    files = {name: _content(context, name) for name in args.words[1:]}
+    files = {name: _content(context, name) for name in args.files}
     result = workspace.bench_import(files, model=args.model or "", type=args.type, usd_per_hour=args.usd_per_hour)
     show(result, context)
     return exits.SUCCESS
@@ -150,7 +162,7 @@ def _report(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("`bench report` needs an output file.", hint="tpudeploy bench report ID -o report.html")
     profile = None if args.profile is None else context.load([args.profile], args)[0]
     workspace = context.workspace([] if args.profile is None else [args.profile])
-    result = workspace.bench_report(args.words[1:], context.folder / args.out, profile=profile)
+    result = workspace.bench_report(args.ids, context.folder / args.out, profile=profile)
     context.terminal.talk(str(result))
     context.reply.set(result.to_dict())
     return exits.SUCCESS

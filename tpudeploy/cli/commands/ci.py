@@ -19,8 +19,19 @@ _DOES: Mapping[str, Callable[[argparse.Namespace, Context, Run], int]] = {
 }
 
 
+VERBS: Mapping[str, str] = {
+    "plan": "On a pull request: comment the plan of its profiles.",
+    "apply": "After the merge: apply what was approved.",
+    "drift": "On a schedule: open an issue for each deployment that drifted, and close it afterwards.",
+}
+NEEDS_VERB = True
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=tuple(_DOES), help="On a pull request, after the merge, or on a schedule.")
+    options.backend(parser)
+
+
+def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     options.profiles(parser, nargs="*")
     parser.set_defaults(untrusted=True)  # a pull request may come from anyone
     options.option(parser, "label", "Distinguishes several comments on one pull request.", default="")
@@ -32,22 +43,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="github-actions[bot]",
     )
     options.option(parser, "artifacts", "Write plan.json and plan.md to DIR.", metavar="DIR", type=Path)
-    options.option(parser, "accept", "With `apply`: a fingerprint that you approve.", metavar="FINGERPRINT", default="")
-    options.option(
-        parser,
-        "approval",
-        "With `apply`: the -artifacts of a `plan` that was signed for this commit.",
-        metavar="DIR",
-        type=Path,
-    )
-    options.flag(parser, "resume", "With `apply`: only continue what an earlier run began, and renew runs that end.")
-    options.option(
-        parser, "timeout", "With `apply`: stop after this time (exit 12).", type=options.duration, default="45m"
-    )
-    options.flag(parser, "detailed-exitcode", "Exit 2 if there are changes, or drift.")
+    if verb == "apply":
+        _add_apply_arguments(parser)
+    else:
+        options.flag(parser, "detailed-exitcode", "Exit 2 if there are changes, or drift.")
     options.lock_timeout(parser)
     options.parallelism(parser)
     options.backend(parser)
+
+
+def _add_apply_arguments(parser: argparse.ArgumentParser) -> None:
+    options.option(parser, "accept", "A fingerprint that you approve.", metavar="FINGERPRINT", default="")
+    approval = "The -artifacts of a `ci plan` that was signed for this commit."
+    options.option(parser, "approval", approval, metavar="DIR", type=Path)
+    options.flag(parser, "resume", "Only continue what an earlier run began, and renew runs that end.")
+    time = "Stop after this time (exit 12)."
+    options.option(parser, "timeout", time, type=options.duration, default="45m", metavar="TIME")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -55,7 +66,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         workspace = context.workspace(args.profiles, lock_timeout=args.lock_timeout)
         here = Run.from_arguments(args, context, workspace, key=key)
         try:
-            return _DOES[args.what](args, context, here)
+            return _DOES[args.verb](args, context, here)
         except TpudeployError as error:
             here.end(error.exit_code, error.code)
             raise

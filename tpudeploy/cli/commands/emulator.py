@@ -1,9 +1,10 @@
-"""Run a local Cloud TPU: `start` until Ctrl-C, `run -- COMMAND` while the command runs."""
+"""Run a local Cloud TPU, until Ctrl-C or while one command runs."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,24 @@ if TYPE_CHECKING:
     from tpudeploy.emulator import Emulator
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=("start", "run"), help="Keep running, or run for one command.")
-    parser.set_defaults(argv=[])  # what follows a bare `--`
-    options.option(parser, "scenario", "A file of scripted faults.", type=Path)
-    options.option(parser, "port", "With `start`: the port to listen on.", type=_port)
+VERBS: Mapping[str, str] = {
+    "start": "Run until Ctrl-C, and print the variables that send every Google call there.",
+    "run": "Run while one command runs, whose Google calls go there: emulator run -- COMMAND.",
+}
+NEEDS_VERB = True
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    """Add nothing: each verb has its own arguments."""
+
+
+def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    options.option(parser, "scenario", "A file of scripted faults.", type=Path, metavar="FILE")
+    if verb == "start":
+        options.option(parser, "port", "The port to listen on.", type=_port)
+    else:
+        parser.set_defaults(argv=[])  # what follows a bare `--`
+        parser.usage = "%(prog)s [OPTIONS] -- COMMAND"
     options.option(
         parser,
         "engine",
@@ -35,9 +49,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.emulator import process
 
     scenario = None if args.scenario is None else context.folder / args.scenario
-    if args.what == "run":
-        if args.port is not None:
-            raise UsageError("`emulator run` uses any free port.", hint="Leave out --port, or use `start`.")
+    if args.verb == "run":
         if not args.argv:
             raise UsageError(
                 "`emulator run` needs a command.", hint="tpudeploy emulator run -- tpudeploy apply my.yaml"
