@@ -1,8 +1,9 @@
 # make demo        the whole way on an emulator: apply, ask, look, destroy
 # make test        the test suite; long searches are sampled
 # make exhaustive  the long searches, whole, the long stories, the startup script under a real systemd, and a real vLLM on CPU
-# make lint        format, lint, types, floors, names and sentences, shell, workflows
+# make lint        format, lint, types, floors, names and sentences, shell, workflows, the image
 # make docs        the documentation site, in build/site; a warning or a broken link is an error
+# make picture     docs/static/apply.svg: the live table of a real apply on the emulator
 # make constraints what a pipeline installs, with hashes, after a change of dependencies; UPGRADE=1 for newer versions
 # make bench       how long commands take to start
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do; ten minutes
@@ -17,12 +18,12 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Where Python may not keep what it compiled, each worker of pytest and each command that a test starts compiles it again.
 export PYTHONDONTWRITEBYTECODE :=
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
-WORKFLOWS := $(wildcard examples/05-pull-requests/*.yml)
+WORKFLOWS := $(wildcard examples/05-pull-requests/*.yml .github/workflows/*.yml)
 GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
-SCRIPTS := .ci/run .ci/promtool .ci/actionlint .ci/routers tpudeploy/emulator/machine/shim.sh \
+SCRIPTS := .ci/run .ci/promtool .ci/actionlint .ci/routers .ci/distributions .ci/release-notes tpudeploy/emulator/machine/shim.sh \
 	tests/real_systemd/enter.sh $(wildcard examples/*.sh examples/*/*.sh)
 
-.PHONY: demo test exhaustive lint docs constraints bench hunt mutation clean
+.PHONY: demo test exhaustive lint docs picture constraints bench hunt mutation clean
 
 demo: .venv/installed
 	@examples/demo.sh
@@ -41,11 +42,15 @@ lint: .venv/installed-dev .venv/actionlint-tried
 	python tests/house/words.py
 	shellcheck $(SCRIPTS)
 	zizmor --quiet --offline action.yml $(GITHUB_WORKFLOWS)
+	hadolint Dockerfile
 	! command -v actionlint >/dev/null || actionlint $(GITHUB_WORKFLOWS)
 
 docs: .venv/installed-docs
 	sphinx-build --fail-on-warning --keep-going --fresh-env --quiet docs build/site
 	@echo "The site is build/site/index.html."
+
+picture: .venv/installed-docs
+	python docs/picture.py
 
 # What a pipeline installs, with hashes, anew from pyproject.toml; as little of it as possible changes, unless UPGRADE=1.
 constraints: .venv/installed-dev

@@ -26,6 +26,7 @@ FOLDER = ROOT / "examples" / "05-pull-requests"
 WORKFLOWS = [FOLDER / f"{name}.yml" for name in ("pull-request", "plan", "merge", "schedule")]
 GITLAB = FOLDER / "gitlab-ci.yml"
 ACTION = ROOT / "action.yml"
+RELEASE = ROOT / ".github" / "workflows" / "release.yml"
 
 
 def _tree(path: Path) -> dict[Any, Any]:
@@ -39,7 +40,7 @@ def _tree(path: Path) -> dict[Any, Any]:
 
 @pytest.mark.parametrize(
     ("schema", "files"),
-    [("github-workflows", WORKFLOWS), ("github-actions", [ACTION]), ("gitlab-ci", [GITLAB])],
+    [("github-workflows", [*WORKFLOWS, RELEASE]), ("github-actions", [ACTION]), ("gitlab-ci", [GITLAB])],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_file_is_what_its_published_schema_says(schema: str, files: list[Path]) -> None:
