@@ -167,7 +167,7 @@ class Workspace(Methods):
         from tpudeploy.domain.names import address
 
         state = self.adapters.states.read(name).state
-        records = () if state is None else state.records
+        records = () if state is None else state.all_records
         return {attempt.name: address(name, record.index) for record in records for attempt in record.attempts}
 
     def boot_logs(

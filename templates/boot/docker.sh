@@ -26,10 +26,6 @@ install_docker() {
   fail "This machine has no docker, and apt-get could not install docker.io: it needs a way out (NAT) or an image with docker"
 }
 
-apt_get() {
-  DEBIAN_FRONTEND=noninteractive timeout --kill-after=10 600 apt-get -q -o DPkg::Lock::Timeout=300 "$@" 2>&1
-}
-
 remove_old_container() {
   local old
   remember running ""

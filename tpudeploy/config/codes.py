@@ -388,6 +388,13 @@ FLAG_NOT_ON_TPU = _code(
     "granted and the image pulled.",
     "serving: {args: {enable_sleep_mode: false}}",
 )
+ROUTER_KEY = _code(
+    "TPU1336",
+    "Key that this router has no use for",
+    "A router on a VM has a machine type, and Google assigns its address. Any other router listens at the address that "
+    "the profile writes.",
+    "router: {kind: smg, host: vm, machine: e2-small}",
+)
 FLOATING_IMAGE = _code(
     "TPU1340",
     "Floating image tag",

@@ -11,7 +11,7 @@ from tpudeploy.domain.accelerator import AcceleratorType, Backend
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.names import Zone
+from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.router import Router
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -19,6 +19,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 # The value of `placement.backend` with which each request may go to any API that serves the slice.
 AUTO = "auto"
+DEFAULT_PORT = 8000  # of a server
 # The attribute of the image that the family of `tpu.runtime_version` is pinned to, of an instance of Compute Engine.
 MACHINE_IMAGE = "tpu.machine_image"
 
@@ -201,7 +202,8 @@ class Deployment:
     `attributes` is the resolved profile as dotted path to JSON value, defaults included. Plans, state and fingerprints
     use these paths. `origins` says where each path was written; it is for display only. `budget` is the memory use of
     its chips, or why that is unknown. `runtimes` is the software of its machines by the API that they are requested
-    from, the preferred API first.
+    from, the preferred API first. `router_machine` is the VM of its router, as a deployment of its own that the state
+    has beside the replicas (node/router_machine.py).
     """
 
     name: str
@@ -225,6 +227,7 @@ class Deployment:
     compile_cache: CompileCache | None = None
     mirror: Mirror | None = None
     router: Router | None = None
+    router_machine: Deployment | None = None
     startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
@@ -234,6 +237,10 @@ class Deployment:
     def backends(self) -> tuple[Backend, ...]:
         """Return the APIs from which its slices may be requested, the preferred one first."""
         return tuple(self.runtimes)
+
+    def of_replica(self, replica: int) -> Deployment | None:
+        """Return what the replica of this index is made from: for the router's VM another deployment, or None."""
+        return self.router_machine if replica == ROUTER else self
 
     def attributes_at(self, backend: Backend) -> Mapping[str, Json]:
         """Return the attributes of a slice at this API, or at the preferred one where the profile does not allow it.

@@ -13,8 +13,11 @@ ZONE = pattern(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 LABEL_KEY = pattern(r"[a-z][a-z0-9_-]{0,62}")
 LABEL_VALUE = pattern(r"[a-z0-9_-]{0,63}")
 _SLICE_NAME = pattern(
-    r"(?P<deployment>[a-z][-a-z0-9]*?)-(?P<lineage>[0-9a-f]{8})-(?P<replica>[0-9]+)-(?P<attempt>[0-9]+)"
+    r"(?P<deployment>[a-z][-a-z0-9]*?)-(?P<lineage>[0-9a-f]{8})-(?P<replica>[0-9]+|router)-(?P<attempt>[0-9]+)"
 )
+# The VM of a deployment's router has the life of a replica's slice: it is the replica of this index.
+ROUTER = -1
+_ROUTER_WORD = "router"
 
 
 class Zone(str):
@@ -47,7 +50,7 @@ class SliceName:
     attempt: int
 
     def __str__(self) -> str:
-        return f"{self.deployment}-{self.lineage}-{self.replica}-{self.attempt}"
+        return f"{self.deployment}-{self.lineage}-{replica_word(self.replica)}-{self.attempt}"
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -57,17 +60,27 @@ class SliceName:
         return cls(
             deployment=match["deployment"],
             lineage=match["lineage"],
-            replica=int(match["replica"]),
+            replica=parse_replica(match["replica"]),
             attempt=int(match["attempt"]),
         )
 
 
+def replica_word(replica: int) -> str:
+    """Return the index of a replica as names, labels and addresses have it."""
+    return _ROUTER_WORD if replica == ROUTER else str(replica)
+
+
+def parse_replica(word: str) -> int:
+    """Return the index in a name, a label or an address. Raise ValueError for another word."""
+    return ROUTER if word == _ROUTER_WORD else int(word)
+
+
 def address(deployment: str, replica: int) -> str:
-    """Return a replica's address, e.g. `gemma4-26b-turbo[0]`."""
-    return f"{deployment}[{replica}]"
+    """Return a replica's address, e.g. `gemma4-26b-turbo[0]`. That of a router's VM is `gemma4-26b-turbo[router]`."""
+    return f"{deployment}[{replica_word(replica)}]"
 
 
-_ADDRESS = pattern(rf"(?P<deployment>{DEPLOYMENT_NAME.pattern})(?:\[(?P<replica>[0-9]{{1,6}})\])?")
+_ADDRESS = pattern(rf"(?P<deployment>{DEPLOYMENT_NAME.pattern})(?:\[(?P<replica>[0-9]{{1,6}}|{_ROUTER_WORD})\])?")
 
 
 @frozen
@@ -84,7 +97,7 @@ class Address:
         if match is None:
             raise ValueError(f"`{text}` is not an address; write NAME, or NAME[INDEX], e.g. gemma[0]")
         index = match["replica"]
-        return cls(deployment=match["deployment"], replica=None if index is None else int(index))
+        return cls(deployment=match["deployment"], replica=None if index is None else parse_replica(index))
 
     def __str__(self) -> str:
         return self.deployment if self.replica is None else address(self.deployment, self.replica)

@@ -10,7 +10,7 @@ from enum import StrEnum
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.names import DEPLOYMENT_NAME, SliceName, Zone, address
+from tpudeploy.domain.names import DEPLOYMENT_NAME, SliceName, Zone, address, parse_replica, replica_word
 from tpudeploy.domain.slices import Slice, SliceRef
 
 _DEPLOYMENT = "tpudeploy-deployment"
@@ -92,7 +92,7 @@ class Listing:
 
 def labels_of(name: SliceName) -> Mapping[str, str]:
     """Return the mark as labels of a node. Queued resources have no labels."""
-    return {_DEPLOYMENT: name.deployment, LINEAGE_LABEL: name.lineage, _REPLICA: str(name.replica)}
+    return {_DEPLOYMENT: name.deployment, LINEAGE_LABEL: name.lineage, _REPLICA: replica_word(name.replica)}
 
 
 def is_label_of_ours(key: str) -> bool:
@@ -110,9 +110,12 @@ def mark_of(name: str, labels: Mapping[str, str]) -> Mark | None:
 def mark_in(labels: Mapping[str, str]) -> Mark | None:
     """Return the mark in the labels, or None."""
     deployment, lineage, replica = (labels.get(key, "") for key in (_DEPLOYMENT, LINEAGE_LABEL, _REPLICA))
-    if not (DEPLOYMENT_NAME.fullmatch(deployment) and _LINEAGE_FORM.fullmatch(lineage) and replica.isdecimal()):
+    if not (DEPLOYMENT_NAME.fullmatch(deployment) and _LINEAGE_FORM.fullmatch(lineage)):
         return None
-    return Mark(deployment=deployment, lineage=lineage, replica=int(replica))
+    try:
+        return Mark(deployment=deployment, lineage=lineage, replica=parse_replica(replica))
+    except ValueError:
+        return None
 
 
 class Claim(StrEnum):

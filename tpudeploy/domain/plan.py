@@ -64,6 +64,7 @@ class Reason(StrEnum):
     LOST = "its slice was preempted, failed, or reached the end of its run"
     DESTROYED = "an earlier `tpudeploy destroy` deleted its slice"
     SURPLUS = "the profile has fewer replicas"
+    UNROUTED = "the profile has no router on a VM"
     LEFTOVER = "requests of an earlier run still exist"
     DRIFTED = "its machine differs from what was last applied to it"
     BLUE_GREEN = "blue-green: a second slice serves before this one is deleted"

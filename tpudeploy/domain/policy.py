@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.names import ROUTER, address
 
 if TYPE_CHECKING:
     from tpudeploy.domain.plan import Change, Drift
 
 _TYPE = "tpudeploy_replica"
+_ROUTER_TYPE = "tpudeploy_router"
 _ACTIONS: Mapping[str, list[str]] = {
     "no-op": ["no-op"],
     "create": ["create"],
@@ -78,9 +80,9 @@ def resource_drift(drift: Drift) -> dict[str, object]:
 def resource(deployment: str, replica: int) -> dict[str, object]:
     """Return the keys that every row begins with."""
     return {
-        "address": f"{deployment}[{replica}]",
+        "address": address(deployment, replica),
         "mode": "managed",
-        "type": _TYPE,
+        "type": _ROUTER_TYPE if replica == ROUTER else _TYPE,
         "name": deployment,
         "index": replica,
     }

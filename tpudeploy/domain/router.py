@@ -18,9 +18,10 @@ class RouterKind(StrEnum):
 
 
 class RouterHost(StrEnum):
-    """Where a router runs: beside tpudeploy, or where the user runs it with the configuration that is rendered."""
+    """Where a router runs: beside tpudeploy, on a VM of its own, or where the user runs it as rendered."""
 
     LOCAL = "local"
+    VM = "vm"
     OWN = "own"
 
 
@@ -28,6 +29,7 @@ class RouterHost(StrEnum):
 class Router:
     """A router. Clients reach it at `address` and `port`, and a local one listens there.
 
+    One on a VM has a `machine` type, and its address is "" until the VM has one.
     `model` is the name of the model in requests. `policy` is the router's own word, None for its default here.
     """
 
@@ -37,6 +39,7 @@ class Router:
     port: int
     policy: str | None
     model: str
+    machine: str = ""
 
     @property
     def url(self) -> str:

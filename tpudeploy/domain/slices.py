@@ -146,6 +146,7 @@ class BootReport:
     `worker` is the number of the host in a slice of several hosts, or None. The report of such a slice is that of its
     worker 0 with the worst phase of all, and `workers` are the reports of all, None for a host that has not reported.
     `preempted_at` is when a host read in its metadata that Google takes the machine back, or None.
+    `loaded` is the fingerprint of the list of replicas that the router on this machine sends requests to.
     """
 
     phase: BootPhase
@@ -162,6 +163,7 @@ class BootReport:
     worker: int | None = None
     workers: tuple[BootReport | None, ...] = ()
     preempted_at: float | None = None
+    loaded: str = ""
 
 
 @frozen

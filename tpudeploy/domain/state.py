@@ -24,7 +24,7 @@ from tpudeploy.domain.life import (
     progress,
     transition,
 )
-from tpudeploy.domain.names import SliceName, Zone
+from tpudeploy.domain.names import ROUTER, SliceName, Zone
 from tpudeploy.domain.slices import BootReport, Scope, SliceRef
 
 
@@ -305,7 +305,8 @@ class State:
 
     `written` is None in states of earlier versions. `published` is the slice in `endpoints/NAME.json`, or "" for none
     and in states of earlier versions; `generation` is that of the file. `begun` counts the applies and destroys that
-    began here, without renewals: an approval is valid only for the count at which its plan was made.
+    began here, without renewals: an approval is valid only for the count at which its plan was made. `router` is the VM
+    of the router: it has the life of a replica's slice, and `records` are only the replicas.
     """
 
     deployment: str
@@ -318,11 +319,14 @@ class State:
     published: str = ""
     generation: int = 0
     begun: int = 0
+    router: Record = Record(index=ROUTER)
 
     def record(self, index: int) -> Record:
-        return next((r for r in self.records if r.index == index), Record(index=index))
+        return next((r for r in self.all_records if r.index == index), Record(index=index))
 
     def with_record(self, record: Record) -> Self:
+        if record.index == ROUTER:
+            return replace(self, router=record)
         others = tuple(r for r in self.records if r.index != record.index)
         return replace(self, records=tuple(sorted((*others, record), key=lambda r: r.index)))
 
@@ -333,5 +337,16 @@ class State:
         )
 
     @property
+    def all_records(self) -> tuple[Record, ...]:
+        """Return the records of the replicas, and that of the router's VM."""
+        return (*self.records, self.router)
+
+    @property
     def attempts(self) -> tuple[Attempt, ...]:
+        """Return every request that may still exist, for slices and for the router's VM."""
+        return tuple(a for r in self.all_records for a in r.attempts)
+
+    @property
+    def slice_attempts(self) -> tuple[Attempt, ...]:
+        """Return the requests for slices, without those for the router's VM."""
         return tuple(a for r in self.records for a in r.attempts)

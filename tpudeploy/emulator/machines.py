@@ -14,6 +14,7 @@ from tpudeploy.emulator.machine.facts import Facts, PlainImage
 from tpudeploy.emulator.records import ChipRequest, Group, Host, Instance, Node, QueuedResource
 from tpudeploy.emulator.services import registries, secret_manager
 from tpudeploy.emulator.simulated import Simulated
+from tpudeploy.emulator.simulated_router import SimulatedRouter
 
 
 def bring_up(cloud: Cloud, slice_: QueuedResource, node: Node) -> None:
@@ -146,7 +147,8 @@ def _new_host(cloud: Cloud, slice_: ChipRequest, folder: str, worker: int, *, no
         **{"accelerator_type": slice_.accelerator.name, **facts},
     )
     if cloud.scenario.simulated:
-        return Simulated(own_facts, slice_.behaviour)
+        is_ordinary = not slice_.accelerator.chips
+        return (SimulatedRouter if is_ordinary else Simulated)(own_facts, slice_.behaviour)
     from tpudeploy.emulator.machine.machine import Machine
 
     return Machine(own_facts, slice_.behaviour)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:  # machines are imported when the first node is READY, and the
     from tpudeploy.emulator.compute_engine.insert_request import InsertRequest
     from tpudeploy.emulator.machine.machine import Machine
     from tpudeploy.emulator.simulated import Simulated
+    from tpudeploy.emulator.simulated_router import SimulatedRouter
 
-Host: TypeAlias = "Machine | Simulated"  # one VM of a node
+Host: TypeAlias = "Machine | Simulated | SimulatedRouter"  # one VM of a node
 WAITING = ("ACCEPTED", "WAITING_FOR_RESOURCES")
 HUSKS = ("FAILED", "SUSPENDED")
 IMAGE_DISK_GB = 10  # the size of the boot disk that a request does not name

@@ -36,9 +36,10 @@ def later_refusal(request: ChipRequest, troubles: Mapping[str, Trouble]) -> tupl
     facts = _facts(request.project, request.zone, request.accelerator.name, request.model, service=request.service)
     facts |= {"method": request.create_method, "name": request.id}
     layer, status = _scripted(troubles, facts)
+    if status is not None or request.model != "FLEX_START" or not request.accelerator.generation:
+        return layer, status
     offer = generation(request.accelerator.generation)
-    lacks_flex_start = bool(offer.zones) and request.zone not in offer.flex_start_zones
-    if status is None and request.model == "FLEX_START" and lacks_flex_start:
+    if offer.zones and request.zone not in offer.flex_start_zones:
         status_of = compute_texts.status if request.service == "compute" else texts.status
         return "L2", status_of("model-unsupported", facts)
     return layer, status

@@ -458,12 +458,13 @@ def _with_restarts(goal: Goal, state: State) -> State:
     restarts = {
         change.slice_name if change.action is Action.RESTART else change.boots_anew: change for change in goal.changes
     }
-    for record in state.records:
+    for record in state.all_records:
+        target = deployment.of_replica(record.index)
         for attempt in record.attempts:
             change = restarts.get(attempt.name)
-            if change is None:
+            if change is None or target is None:
                 continue
-            is_same_server = attempt.boot.server == server_print(desired_attributes(deployment, attempt))
+            is_same_server = attempt.boot.server == server_print(desired_attributes(target, attempt))
             if _needs_new_change(attempt, change, is_same_server=is_same_server):
                 boot = replace(attempt.boot, is_sent=attempt.boot.is_sent and not is_same_server)
                 marked_attempt = replace(attempt, boot=boot, change=None, is_failed=False)
@@ -481,12 +482,14 @@ def _needs_new_change(attempt: Attempt, change: Change, *, is_same_server: bool)
 
 def _without_fixable_refusals(world: World, goal: Goal, state: State) -> State:
     """Drop the refusals that only a user can fix: that a user applies again means that they may have fixed them."""
-    places = () if goal.deployment is None else goal.deployment.candidates
-    records = []
-    for record in state.records:
+    for record in state.all_records:
+        target = None if goal.deployment is None else goal.deployment.of_replica(record.index)
+        places = () if target is None else target.candidates
         refusals = record.refusals
         open_places = places_not_stopped(places, refusals)
         if is_closed(open_places, refusals, world.clock.now(), world.patience):
             refusals = ()
-        records.append(replace(record, refusals=tuple(refused for refused in refusals if not refused.stops)))
-    return replace(state, records=tuple(records))
+        remaining_refusals = tuple(refused for refused in refusals if not refused.stops)
+        if remaining_refusals != record.refusals:
+            state = state.with_record(replace(record, refusals=remaining_refusals))
+    return state

@@ -78,7 +78,8 @@ class CapacityHistory:
         return False
 
     def _add(self, attempt: Attempt, ending: Ending, refusal: Refusal | None = None) -> None:
-        if not self._is_available:
+        # An ordinary machine, which the router runs on, says nothing about the capacity for slices.
+        if not self._is_available or "vm.machine" in attempt.spec:
             return
         now = self._world.clock.now()
         entry = HistoryEntry(

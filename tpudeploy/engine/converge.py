@@ -16,7 +16,7 @@ from tpudeploy.domain import errors, events, wait
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.names import address
+from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import Approval, Attempt, State
@@ -42,8 +42,10 @@ from tpudeploy.engine.observe import observe
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.publish import EndpointPublisher
 from tpudeploy.engine.retry import retry_on_fault
+from tpudeploy.engine.router_lists import RouterLists
 from tpudeploy.engine.session import Session, open_session
 from tpudeploy.engine.verify import Verifier
+from tpudeploy.node.router_machine import machine_near
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import DecisionContext
@@ -148,6 +150,8 @@ class Convergence:
         self._failures_shown: set[tuple[int, str]] = set()
         self._session: Session | None = None
         self._create_turns: dict[Backend, float] = {}
+        self._router_lists = RouterLists(world, goal.name)
+        self._replicas_ready_at: float | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -221,7 +225,7 @@ class Convergence:
 
         While the lost one is being deleted, the run waits for it.
         """
-        if self._goal.deployment is None or self._requests_left != 0 or tick.state.attempts:
+        if self._goal.deployment is None or self._requests_left != 0 or tick.state.slice_attempts:
             return
         refusals = [refusal for record in tick.state.records for refusal in record.refusals]
         cause = f" {refusals[-1].message}" if refusals else ""
@@ -286,11 +290,12 @@ class Convergence:
             if self._reached_at is not None:
                 _check_approval(world, goal, session)
             observed = observe(world, session.state, goal.deployment, patient=True)
+            observed = self._router_lists.without_early_counts(session.state, observed)
             self._save_observation(session, observed)
             steps = self._decide(session.state, observed)
             self._progress.report_observation(session.state, observed)
             _check_steps(goal, steps, is_kept=self._reached_at is not None)
-            self._publisher.publish(session, observed, steps)
+            self._publish(session, observed, steps)
             executor = StepExecutor(world, session, goal.deployment, observed, self._history)
             for step in steps:
                 if executor.was_refused:
@@ -298,14 +303,19 @@ class Convergence:
                     break
                 if not isinstance(step, Wait | Done | GiveUp):
                     world.clock.sleep(0.0)  # raises in an interrupted run, which begins nothing more
-                if isinstance(step, Request) and self._requests_left is not None:
+                if isinstance(step, Request) and step.replica != ROUTER and self._requests_left is not None:
                     self._requests_left -= 1
                 executor.execute(step)
             if any(isinstance(step, Drain) and not step.begins for step in steps):
                 # It is on the list again only once that is saved: no later run may take it for a drained one.
-                self._publisher.publish(session, observed, steps)
+                self._publish(session, observed, steps)
             self._progress.report_outlook(goal.deployment, session.state, observed, steps)
             return Tick(state=session.state, observed=observed, steps=steps, was_refused=executor.was_refused)
+
+    def _publish(self, session: Session, observed: Observed, steps: tuple[Step, ...]) -> None:
+        """Publish the endpoint, and give the router on a VM its list, before anything is done to a replica."""
+        self._publisher.publish(session, observed, steps)
+        self._router_lists.send(session, observed, leaving_slices(steps))
 
     def _save_observation(self, session: Session, observed: Observed) -> None:
         before = session.state
@@ -362,7 +372,48 @@ class Convergence:
         for record in state.records:
             if record.index >= replica_count and self._goal.covers(record.index):
                 steps += remove(record, self._beside_others(context, deployment, state, record.index, steps))
+        if self._goal.covers(ROUTER):
+            steps += self._decide_router(context, state, steps)
         return tuple(self._limit_requests(steps))
+
+    def _decide_router(self, context: DecisionContext, state: State, steps: list[Step]) -> tuple[Step, ...]:
+        """Return the steps of the router's VM. `steps` are those of the replicas."""
+        deployment, observed = self._goal.deployment, context.observed
+        leaving = leaving_slices(steps)
+        ready = ready_slices(state, observed, leaving)
+        own_context = replace(context, scores={}, others_serve=bool(ready), may_request=self._may_request(ROUTER))
+        if deployment is None and any(a.release is None for record in state.records for a in record.attempts):
+            # It goes after the replicas, whose requests pass through it.
+            return (Wait(replica=ROUTER, why="until no replica serves", is_for_replicas=True),)
+        if deployment is None or deployment.router_machine is None:
+            return remove(state.router, own_context)
+        if not state.router.attempts and not any(a.holds_slice for record in state.records for a in record.attempts):
+            # A hunt may take days, and a router without replicas would be billed meanwhile.
+            return (Wait(replica=ROUTER, why="until a replica starts", is_for_replicas=True),)
+        machine = machine_near(deployment.router_machine, state)
+        router_steps = decide(
+            self._with_start_time(machine, state, observed, has_replicas=bool(ready)), state.router, own_context
+        )
+        has_reports = any(attempt.name in observed.reports for attempt in state.router.attempts)
+        if has_reports and not self._router_lists.are_loaded(state, observed, leaving):
+            # It serves, with an earlier list.
+            why = "the router has not loaded the list of replicas yet"
+            return tuple(Wait(replica=ROUTER, why=why) if isinstance(step, Done) else step for step in router_steps)
+        return router_steps
+
+    def _with_start_time(
+        self, machine: Deployment, state: State, observed: Observed, *, has_replicas: bool
+    ) -> Deployment:
+        """Return the VM with a time limit that begins once a replica takes requests: before, no completion can pass."""
+        if not has_replicas:
+            self._replicas_ready_at = None
+        elif self._replicas_ready_at is None:
+            self._replicas_ready_at = observed.at
+        since = inf if self._replicas_ready_at is None else self._replicas_ready_at
+        granted_at = min((a.granted_at for a in state.router.attempts if a.granted_at is not None), default=since)
+        waited = 0.0 if since == granted_at else max(0.0, since - granted_at)
+        health = machine.health
+        return replace(machine, health=replace(health, timeout_seconds=health.timeout_seconds + waited))
 
     def _limit_requests(self, steps: Iterable[Step]) -> Iterator[Step]:
         """Yield the steps, with a wait in the place of each request that the run may not send.
@@ -371,9 +422,10 @@ class Convergence:
         """
         requests_left = inf if self._requests_left is None else self._requests_left
         for step in steps:
-            if isinstance(step, Request):
+            is_for_slice = isinstance(step, Request) and step.replica != ROUTER
+            if is_for_slice:
                 requests_left -= 1
-            if isinstance(step, Request) and requests_left < 0:
+            if is_for_slice and requests_left < 0:
                 yield Wait(replica=step.replica, why="this run may request no other slice")
             else:
                 yield step

@@ -64,7 +64,9 @@ class StepExecutor:
                 self._reset(action)
             case step.Adopt():
                 attempt = self._attempt(action.replica, action.name)
-                self._save(action.replica, replace(attempt, spec=desired_attributes(self._target(), attempt)))
+                self._save(
+                    action.replica, replace(attempt, spec=desired_attributes(self._target(action.replica), attempt))
+                )
             case step.Reclaim():
                 self._reclaim(action)
             case step.GiveUp():
@@ -80,7 +82,7 @@ class StepExecutor:
                 assert_never(action)
 
     def _request(self, action: step.Request) -> None:
-        deployment, state, now = self._target(), self._session.state, self._world.clock.now()
+        deployment, state, now = self._target(action.replica), self._session.state, self._world.clock.now()
         name, place = state.slice_name(action.replica), action.candidate
         request = slice_request(deployment, name, place)
         attempt = Attempt(
@@ -120,7 +122,7 @@ class StepExecutor:
             self._world.creates[attempt.backend].pause(error.refusal.holds_seconds)
         # A denial ends the run only if nothing else is requested, and no other API can be: `decide` ends that run.
         # Earlier requests may still be granted, so the run continues to observe them until they end.
-        has_other_api = error.refusal is not None and len(self._target().backends) > 1
+        has_other_api = error.refusal is not None and len(self._target(replica).backends) > 1
         if isinstance(error, errors.Denied) and not self._session.state.attempts and not has_other_api:
             raise error
 
@@ -188,7 +190,7 @@ class StepExecutor:
         self._patch_node(action, attempt, "change")
 
     def _patch_node(self, action: step.PatchMetadata | step.PushChange, attempt: Attempt, event: str) -> None:
-        deployment, current = self._target(), self._observed.slices[action.name].metadata
+        deployment, current = self._target(action.replica), self._observed.slices[action.name].metadata
         has_same_server = current.get(SPEC_KEY) == action.boot
         has_own_script = attempt.script in {"", text_print(current.get(SCRIPT_KEY, ""))}
         # A node that keeps its server keeps its script too: a newer tpudeploy renders another text for the same server.
@@ -241,10 +243,11 @@ class StepExecutor:
             seconds = self._world.patience.drain
             self._world.emit(events.Draining(**self._about(action.replica, attempt), seconds=seconds))
 
-    def _target(self) -> Deployment:
-        if self._deployment is None:
+    def _target(self, replica: int) -> Deployment:
+        target = None if self._deployment is None else self._deployment.of_replica(replica)
+        if target is None:
             raise TypeError("`remove` returned a step that needs a deployment")
-        return self._deployment
+        return target
 
     def _attempt(self, replica: int, name: str) -> Attempt:
         attempt = self._session.state.record(replica).attempt(name)

@@ -13,12 +13,13 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.names import Zone
+from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, ServerLoad, Slice, SliceRef
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.node.node_facts import SPEC_KEY
+from tpudeploy.node.router_machine import machine_of
 from tpudeploy.ports import World
 
 T = TypeVar("T")
@@ -34,7 +35,10 @@ class Subject:
 
 @frozen
 class _Machine:
-    """One machine that is up. `subject` is the position of its subject in the list of all."""
+    """One machine that is up. `subject` is the position of its subject in the list of all.
+
+    `deployment` is what it is made from, which for the router's VM is not that of the replicas.
+    """
 
     subject: int
     deployment: Deployment | None
@@ -172,10 +176,14 @@ def _observations(
     """Read the reports of the machines that are up, probe their endpoints, and ask those for their load."""
     machines: list[_Machine] = []
     for number, (subject, slices) in enumerate(zip(subjects, slices_of_each, strict=True)):
-        for attempt in subject.state.attempts:
-            slice_ = slices.get(attempt.name)
-            if slice_ is not None and slice_.phase is Phase.UP:
-                machines.append(_Machine(subject=number, deployment=subject.deployment, attempt=attempt, slice=slice_))
+        for record in subject.state.all_records:
+            target = None if subject.deployment is None else subject.deployment.of_replica(record.index)
+            for attempt in record.attempts:
+                slice_ = slices.get(attempt.name)
+                is_router = target is not None and record.index == ROUTER
+                deployment = machine_of(target, attempt) if target is not None and is_router else target
+                if slice_ is not None and slice_.phase is Phase.UP:
+                    machines.append(_Machine(subject=number, deployment=deployment, attempt=attempt, slice=slice_))
     unread = machines if probe_again else [machine for machine in machines if not machine.has_known_server]
     reports = _by_subject(unread, together(world.threads, lambda each: world.cloud.report(each.attempt.ref), unread))
     unproven = machines if probe_again else [machine for machine in machines if not machine.attempt.is_announced]
@@ -230,6 +238,9 @@ def _server_loads(
     """Return the load of each draining server, and with `asks_all` that of each one of several that answers here."""
 
     def is_asked(machine: _Machine) -> bool:
+        # The metrics behind a router are those of one of its replicas.
+        if "vm.machine" in machine.attempt.spec:
+            return False
         if machine.attempt.draining_at is not None:
             return True
         answer = health.get(machine.subject, {}).get(machine.attempt.name)

@@ -51,7 +51,8 @@ def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[s
         hint = "Set GOOGLE_CLOUD_PROJECT, or name a profile that sets placement.project."
         raise errors.ConfigError("No Google Cloud project is set.", hint=hint)
     zones = sorted({*(c.zone for d in deployments for c in d.candidates), *(attempt.zone for attempt in attempts)})
-    used = {*(backend for d in deployments for backend in d.backends), *(attempt.backend for attempt in attempts)}
+    targets = [*deployments, *(d.router_machine for d in deployments if d.router_machine is not None)]
+    used = {*(backend for d in targets for backend in d.backends), *(attempt.backend for attempt in attempts)}
     listings: list[Listing] = []
     not_searched: list[NotSearched] = []
     for project in searched:

@@ -46,7 +46,8 @@ def search(world: World, deployments: Iterable[Deployment]) -> SearchResult:
     for project, own in by_project.items():
         names = [deployment.name for deployment in own]
         zones = dict.fromkeys(c.zone for deployment in own for c in deployment.candidates)
-        backends = {backend for deployment in own for backend in deployment.backends}
+        machines = [deployment.router_machine for deployment in own if deployment.router_machine is not None]
+        backends = {backend for deployment in (*own, *machines) for backend in deployment.backends}
         list_zones = partial(world.cloud.list_marked, project, tuple(zones), machines=False, backends=backends)
         try:
             listing = retry_on_fault(world, project, list_zones, budget=world.patience.faults_at_plan)
@@ -110,7 +111,7 @@ def with_adopted(world: World, goal: Goal, state: State) -> State:
 
 
 def report_adopted(world: World, goal: Goal, state: State) -> None:
-    for record in state.records:
+    for record in state.all_records:
         for attempt in record.attempts:
             if attempt.name in goal.adopts:
                 where = address(goal.name, record.index)

@@ -11,7 +11,7 @@ from tpudeploy.domain.diagnostics import Diagnostic, Severity, errors_in
 from tpudeploy.domain.errors import CloudError, ConfigError, StateError, TpudeployError
 from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.names import Address
+from tpudeploy.domain.names import ROUTER, Address
 from tpudeploy.domain.orphans import CloudResource
 from tpudeploy.domain.plan import Action, Change, Drift, Goal, Mode, Plan, Reason
 from tpudeploy.domain.slices import Observed
@@ -265,7 +265,7 @@ def _with_state(
         state = world.state.read(part.name).state
     if state is None:
         return part
-    records = [record for record in state.records if replacements is None or record.index in replacements]
+    records = state.records if replacements is None else [state.record(index) for index in replacements]
     return replace(part, state=state, replaces=tuple(name for r in records for name in slices_to_replace(r)))
 
 
@@ -493,7 +493,9 @@ def _complete(change: Change, part: _Part, outside_changes: Sequence[Drift], wor
         action = Action.UPDATE if change.action is Action.NO_OP else change.action
         change = replace(change, action=action, reason=Reason.ADOPTED)
     change = mark_outside_changes(change, outside_changes)
-    return change if part.deployment is None else with_estimates(change, part.deployment, world.patience)
+    # The router's VM has no model to size.
+    is_sized = part.deployment is not None and change.replica != ROUTER
+    return with_estimates(change, part.deployment, world.patience) if part.deployment and is_sized else change
 
 
 def _slices_to_verify(part: _Part, state: State) -> tuple[str, ...]:

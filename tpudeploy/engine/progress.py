@@ -48,7 +48,7 @@ class Progress:
     def report_observation(self, state: State, observed: Observed) -> None:
         """Report what this observation shows, before any step is executed."""
         self.quiet += 1
-        for record in state.records:
+        for record in state.all_records:
             for attempt in record.attempts:
                 self._report_undo(record.index, attempt, observed)
                 self._report_phase(record.index, attempt, observed)
@@ -62,7 +62,7 @@ class Progress:
         """Report where requests are out after the steps, if that is new; and now and then that nothing is."""
         context = DecisionContext(observed=observed, patience=self._world.patience)
         replica_count = 0 if deployment is None else deployment.replicas
-        for index in sorted({*range(replica_count), *(record.index for record in state.records)}):
+        for index in sorted({*range(replica_count), *(record.index for record in state.all_records)}):
             places = request_table(deployment if index < replica_count else None, state.record(index), context)
             if _without_estimates(places) != _without_estimates(self._places.get(index, ())):
                 self._places[index] = places
@@ -120,7 +120,7 @@ class Progress:
         # A slice that is not there has no phase.
         if not phase:
             return
-        stage_now = self._stage(attempt, observed)
+        stage_now = self._stage(replica, attempt, observed)
         # The detail of a stage is a counter, and a change of it alone is no news.
         key = (phase, detail if stage_now is None or stage_now.name == phase else stage_now.name)
         previous = self._phases.get(attempt.name)
@@ -156,11 +156,12 @@ class Progress:
         reported, reported_at = self._stages[attempt.name]
         return stage_now.done != reported.done and observed.at - reported_at >= _STAGE_INTERVAL
 
-    def _stage(self, attempt: Attempt, observed: Observed) -> Stage | None:
+    def _stage(self, replica: int, attempt: Attempt, observed: Observed) -> Stage | None:
         report, slice_ = observed.reports.get(attempt.name), observed.slices.get(attempt.name)
-        if report is None or self._deployment is None or slice_ is None or slice_.phase is not Phase.UP:
+        target = None if self._deployment is None else self._deployment.of_replica(replica)
+        if report is None or target is None or slice_ is None or slice_.phase is not Phase.UP:
             return None
-        return stage(report, self._deployment.budget, now=observed.at)
+        return stage(report, target.budget, now=observed.at)
 
     def _is_progress(self, attempt: Attempt, phase: str) -> bool:
         """Return whether no request in this place had come so far: a sweep that starts again is no progress."""

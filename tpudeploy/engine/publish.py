@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.life import ServerAnswered
-from tpudeploy.domain.names import address
+from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.report import Endpoint
 from tpudeploy.domain.router import Router, RouterHost, published_router
@@ -17,8 +17,11 @@ from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Release, Step
 from tpudeploy.engine.about import about
 from tpudeploy.engine.session import Session
+from tpudeploy.node.router_machine import router_on
 from tpudeploy.ports import World
-from tpudeploy.reconcile.readiness import ready_slices
+from tpudeploy.reconcile.readiness import ready_slices, takes_requests
+
+_LOCALHOST = "127.0.0.1"
 
 
 @frozen
@@ -44,6 +47,8 @@ class EndpointPublisher:
         self._file: Mapping[str, object] | None = None  # its contents, once they were read
         self._is_endpoint_current = False
         self._urls: dict[str, str] = {}  # of each slice on the list; a probe may reach the same slice by another route
+        self._router_on_vm: Router | None = None  # once a completion came through it
+        self._announced_machines: set[str] = set()  # VMs of the router that were reported
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -62,6 +67,7 @@ class EndpointPublisher:
         `errors.Fault`.
         """
         leaving, draining, failed = self._record_steps(session, steps)
+        self._router_on_vm = self._find_router(session.state, observed, leaving | draining)
         usable = {
             attempt.name: record.index
             for record in session.state.records
@@ -111,6 +117,12 @@ class EndpointPublisher:
         record = session.state.record(replica)
         attempt, endpoint = record.attempt(name), self._endpoints.get(replica)
         if attempt is None:
+            return
+        if replica == ROUTER:
+            # Its record was announced by the observation, and clients get its address as that of the router.
+            if name not in self._announced_machines:
+                self._announced_machines.add(name)
+                self._announce(replica, attempt, health)
             return
         # From here on clients may use the slice, whatever becomes of this run: that is saved before it is announced.
         if not attempt.is_announced:
@@ -170,7 +182,7 @@ class EndpointPublisher:
         """Return a slice that has served before and still does, or None."""
         serving = [
             attempt.name
-            for attempt in state.attempts
+            for attempt in state.slice_attempts
             if attempt.is_announced and attempt.name in usable and _url(attempt.name, observed)
         ]
         if not serving:
@@ -199,8 +211,10 @@ class EndpointPublisher:
             return
         file, router = self._contents(), self._router()
         url = self._url_for_clients(target, router)
-        # Without a URL, the file already says the best that is known. And one that this run has compared stays.
-        is_known = not url or self._is_endpoint_current or file.get("url") == url
+        # Without a URL, the file already says the best that is known. And one of a slice that this run has compared
+        # stays. That of a router on a VM comes and goes with the VM.
+        is_compared = self._is_endpoint_current and router is None and "router" not in file
+        is_known = not url or is_compared or file.get("url") == url
         details = {"replicas": replicas} if router is None else {"replicas": replicas, "router": router.to_dict()}
         if target.name == state.published and is_known:
             others = {key: value for key, value in file.items() if key != "router"}
@@ -228,11 +242,26 @@ class EndpointPublisher:
     def _router(self) -> Router | None:
         """Return the router that clients are sent to. While the deployment is deleted, it is the one of the file."""
         if self._goal.deployment is not None:
-            return self._goal.deployment.router
+            router = self._goal.deployment.router
+            return self._router_on_vm if router is not None and router.host is RouterHost.VM else router
         try:
             return published_router(self._contents())
         except ValueError:
             return None
+
+    def _find_router(self, state: State, observed: Observed, leaving: Collection[str]) -> Router | None:
+        """Return the router on the VM that clients are sent to: once a completion came through it, until it leaves."""
+        candidates = [a for a in state.router.attempts if a.name not in leaving and takes_requests(a, observed)]
+        if not candidates:
+            return None
+        attempt = min(candidates, key=lambda a: (not _url(a.name, observed), a.name))
+        name = attempt.name
+        slice_ = observed.slices.get(name)
+        host = _url(name, observed).rpartition("//")[2].rpartition(":")[0]
+        if not host or host == _LOCALHOST:
+            # A router that does not answer now, or that only a tunnel reaches: clients in its network use its address.
+            host = "" if slice_ is None else slice_.external_ip or slice_.internal_ip or ""
+        return router_on(attempt, host) if host else None
 
     def _contents(self) -> Mapping[str, object]:
         """Return what the file contains, or nothing if it cannot be read: it is then replaced."""

@@ -9,7 +9,7 @@ from itertools import chain, combinations, islice
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import CloudError
-from tpudeploy.domain.names import address
+from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
@@ -101,9 +101,12 @@ def _removed_part(state: State, approval: Approval) -> Sequence[int]:
 def _replicas(world: World, state: State, observed: Observed, deployment: Deployment | None) -> Iterator[ReplicaStatus]:
     context = DecisionContext(observed=observed, patience=world.patience)
     replica_count = 0 if deployment is None else deployment.replicas
-    budget = _UNKNOWN if deployment is None else deployment.budget
-    for index in sorted({record.index for record in state.records if record.attempts} | set(range(replica_count))):
+    indexes = {record.index for record in state.all_records if record.attempts} | set(range(replica_count))
+    # The router's VM comes after the replicas.
+    for index in sorted(indexes, key=lambda index: (index == ROUTER, index)):
         attempts = state.record(index).attempts
+        target = None if deployment is None else deployment.of_replica(index)
+        budget = _UNKNOWN if target is None else target.budget
         if not attempts:
             yield ReplicaStatus(address=address(state.deployment, index), state=_NOTHING)
         for attempt in attempts:
@@ -130,7 +133,7 @@ def _replica_status(
         zone=attempt.zone,
         provisioning=attempt.provisioning,
         backend=attempt.backend,
-        accelerator_type=str(attempt.spec.get("tpu.type", "")),
+        accelerator_type=str(attempt.spec.get("tpu.type") or attempt.spec.get("vm.machine", "")),
         cloud="not found" if slice_ is None else slice_.raw_state,
         stage=boot_stage(classification, observed, budget),
         age=observed.at - (attempt.asked_at if attempt.granted_at is None else attempt.granted_at),

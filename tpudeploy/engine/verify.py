@@ -132,7 +132,7 @@ def _read_reports(
     Raise `errors.StateError` if no replica has one, `errors.Fault` or `errors.Denied` where it cannot be observed.
     """
     state = world.state.read(deployment.name).state
-    if state is None or all(attempt.granted_at is None for attempt in state.attempts):
+    if state is None or all(attempt.granted_at is None for attempt in state.slice_attempts):
         raise errors.StateError(
             f"{deployment.name} has no machine to verify.",
             hint="Run `tpudeploy apply` first; `tpudeploy status` shows its progress.",

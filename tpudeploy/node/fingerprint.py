@@ -32,6 +32,7 @@ EFFECTS: Mapping[str, Effect] = {
     "health": Effect.COSMETIC,
     "lifecycle": Effect.COSMETIC,
     "router": Effect.COSMETIC,
+    "vm": Effect.REPLACE,
 }
 
 
@@ -70,6 +71,8 @@ def fingerprint(deployment: Deployment) -> str:
     # The attributes name the software of the machines only where there is one API that can grant them.
     if len(deployment.runtimes) > 1:
         approved["runtimes"] = {backend.value: runtime for backend, runtime in deployment.runtimes.items()}
+    if deployment.router_machine is not None:
+        approved["router_machine"] = {**deployment.router_machine.attributes}
     return _hash(approved)
 
 

@@ -1,6 +1,7 @@
 """Render a deployment and the templates into the startup script. adapters/assets.py reads the templates.
 
-Only `startup.sh.j2` is a jinja2 template. The files of `boot/` are plain bash, which is included as it is.
+Only `startup.sh.j2` and `router.sh.j2` are jinja2 templates. The files of `boot/` are plain bash,
+which is included as it is.
 
 Why: decision 50 in docs/decisions.md.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,9 @@ def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: s
 
     Raise `errors.ConfigError` for a size that Google or Linux would refuse.
     """
-    script = _template(tuple(templates.items())).render(templates=templates, **_values(deployment, spec))
+    script = template("startup.sh.j2", tuple(templates.items())).render(
+        templates=templates, **_values(deployment, spec)
+    )
     _check_words(deployment)
     if _size(script) > MAX_SCRIPT_BYTES:
         longest_words = sorted(_profile_words(deployment), key=lambda pair: _size(pair[1]), reverse=True)[:3]
@@ -53,8 +56,8 @@ def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: s
 
 
 @cache
-def _template(texts: tuple[tuple[str, str], ...]) -> Template:
-    """Compile the template, once: that takes ten times as long as rendering it, and a fleet renders hundreds."""
+def template(name: str, texts: tuple[tuple[str, str], ...]) -> Template:
+    """Compile a template, once: that takes ten times as long as rendering it, and a fleet renders hundreds."""
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(
@@ -65,7 +68,7 @@ def _template(texts: tuple[tuple[str, str], ...]) -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template("startup.sh.j2")
+    return environment.get_template(name)
 
 
 def check_size(deployment: Deployment, templates: Callable[[], Mapping[str, str]]) -> None:
@@ -97,10 +100,7 @@ def _values(deployment: Deployment, spec: str) -> dict[str, object]:
         "image": shlex.quote(container.image),
         "port": container.port,
         "patience": math.ceil(deployment.health.timeout_seconds),
-        "chat": shlex.quote(_ask(deployment, "messages", [{"role": "user", "content": deployment.health.prompt}])),
-        "completion": shlex.quote(_ask(deployment, "prompt", deployment.health.prompt)),
-        "secret_variables": [shlex.quote(ref.variable) for ref in container.secrets],
-        "secret_resources": [shlex.quote(_resource(ref)) for ref in container.secrets],
+        **completion_values(deployment, container.secrets),
         "host_paths": [shlex.quote(host) for host, _ in container.volumes],
         "docker_run": tuple(_docker_run(container)),
         "hosts": container.hosts,
@@ -112,6 +112,17 @@ def _values(deployment: Deployment, spec: str) -> dict[str, object]:
         "mirror_bucket": shlex.quote("" if mirror is None else mirror.bucket.name),
         "mirror_prefix": shlex.quote("" if mirror is None else mirror.bucket.prefix),
         "mirror_folder": shlex.quote("" if mirror is None else mirror.folder),
+    }
+
+
+def completion_values(deployment: Deployment, secrets: Iterable[SecretRef]) -> dict[str, object]:
+    """Return the values with which a script reads these secrets, and asks its own machine for a completion."""
+    refs = tuple(secrets)
+    return {
+        "chat": shlex.quote(_ask(deployment, "messages", [{"role": "user", "content": deployment.health.prompt}])),
+        "completion": shlex.quote(_ask(deployment, "prompt", deployment.health.prompt)),
+        "secret_variables": [shlex.quote(ref.variable) for ref in refs],
+        "secret_resources": [shlex.quote(_resource(ref)) for ref in refs],
     }
 
 

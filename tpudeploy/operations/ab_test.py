@@ -146,7 +146,7 @@ class AbTests:
         serving = machine = serving_attempt(state)
         if machine is None and state is not None and self.experiments.path(experiment).exists():
             # An A/B that was interrupted during a restart has a machine, but no server yet.
-            granted = (a for a in state.attempts if a.holds_slice)
+            granted = (a for a in state.slice_attempts if a.holds_slice)
             machine = next(granted, None)
         if machine is None:
             raise no_endpoint(base.name)

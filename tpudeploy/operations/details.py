@@ -51,7 +51,7 @@ def details(workspace: Workspace, profile: OneProfile) -> MemoryLayout:
     adapters = workspace.adapters
     deployment = workspace.deployment(loading.profile(profile), script=False)
     state = adapters.states.read(deployment.name).state
-    if state is None or all(attempt.granted_at is None for attempt in state.attempts):
+    if state is None or all(attempt.granted_at is None for attempt in state.slice_attempts):
         return MemoryLayout(details=())
     return MemoryLayout(details=detailed(adapters.world(), adapters.verify_sources, deployment))
 

@@ -91,7 +91,7 @@ def serving_attempt(state: State | None) -> Attempt | None:
     """Return the slice that clients are sent to; in states without that record, the first that has served."""
     if state is None:
         return None
-    served = [a for a in state.attempts if a.holds_slice and a.is_announced]
+    served = [a for a in state.slice_attempts if a.holds_slice and a.is_announced]
     published = (attempt for attempt in served if attempt.name == state.published)
     return next(published, served[0] if served else None)
 

@@ -186,6 +186,7 @@ EXAMPLES: Mapping[str, Example] = {
     codes.UNKNOWN_PATH: _layer("lifecycle: {ignore_changes: [serving.imag]}"),
     codes.VARIABLE_MISSPELT: _layer("serving: {env: {SKIP_JAX_PRECOMPIL: '1'}}"),
     codes.VARIABLE_VALUE: _layer("serving: {env: {NEW_MODEL_DESIGN: 'yes'}}"),
+    codes.ROUTER_KEY: _layer("router: {kind: smg, machine: e2-small}"),
     codes.OTHER_ENGINE_VERSION: _layer("serving: {image: vllm/vllm-tpu:v0.26.0}", "tpudeploy version"),
     codes.NOT_A_TPU_IMAGE: _layer("serving: {image: vllm/vllm-openai:v0.32.0}"),
     codes.FLOATING_IMAGE: _layer("serving: {image: vllm/vllm-tpu:latest}", "tpudeploy plan prod.yaml -pin"),

@@ -80,9 +80,14 @@ def import_slice(
 
 def replica_address(text: str) -> Address:
     """Return the address of a replica, the first where only the deployment is named. Raise `errors.UsageError`."""
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.domain.names import ROUTER
     from tpudeploy.operations.state import parse_address
 
     address = parse_address(text)
+    if address.replica == ROUTER:
+        hint = "`tpudeploy apply -adopt` adopts it with the slices of a lost state; otherwise an apply creates one."
+        raise UsageError("The VM of a router cannot be imported.", hint=hint)
     return address if address.replica is not None else Address(deployment=address.deployment, replica=0)
 
 

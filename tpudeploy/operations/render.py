@@ -162,7 +162,10 @@ def _profile(subject: _Subject) -> str:
 
 
 def _router(subject: _Subject) -> str:
-    """Return the files of the router with the replicas that take requests now, the command, and a systemd unit."""
+    """Return the files of the router with the replicas that take requests now, the command, and a systemd unit.
+
+    A router on a VM has its startup script instead.
+    """
     import sys
 
     from tpudeploy.domain.errors import ConfigError
@@ -172,6 +175,8 @@ def _router(subject: _Subject) -> str:
     adapters, name, router = subject.workspace.adapters, subject.deployment.name, subject.deployment.router
     if router is None:
         raise ConfigError(f"The profile of {name} has no router.", hint="Add one: router: {kind: smg}")
+    if subject.deployment.router_machine is not None:
+        return str(subject.deployment.router_machine.startup_script)
     # Rendering needs no network: with states in a bucket, only the process of the router reads the list of replicas.
     document = subject.workspace.endpoint(name) if adapters.is_local else None
     replicas = () if document is None else published_replicas(document)

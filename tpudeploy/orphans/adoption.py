@@ -48,7 +48,12 @@ def adopt(
     ours, and take ours for its leftovers.
     """
     for resource in resources:
-        attempt = _attempt(deployment, resource, reports.get(resource.ref.name), now)
+        target = deployment.of_replica(resource.mark.replica)
+        if target is None:
+            # The profile has no router on a VM. This one is tracked so that it is deleted.
+            attempt = replace(as_attempt(resource, resource.ref.name, now), boot=Boot(server=""))
+        else:
+            attempt = _attempt(target, resource, reports.get(resource.ref.name), now)
         state = state.with_record(state.record(resource.mark.replica).with_attempt(attempt))
         name = SliceName.parse(resource.ref.name)
         if name is not None:
@@ -96,9 +101,11 @@ def _slice_attributes(deployment: Deployment, attempt: Attempt, resource: CloudR
 def _differing(deployment: Deployment, resource: CloudResource) -> Iterator[tuple[str, Json]]:
     """Yield what differs from the profile. What Google fills in by itself, and the profile leaves open, is ignored."""
     network, request = deployment.network, resource.asked
-    runtime = deployment.attributes_at(resource.ref.backend)["tpu.runtime_version"]
+    attributes = deployment.attributes_at(resource.ref.backend)
+    runtime = attributes.get("tpu.runtime_version")
+    type_path = "vm.machine" if "vm.machine" in attributes else "tpu.type"
     pairs: tuple[tuple[str, Json, Json, str], ...] = (
-        ("tpu.type", deployment.accelerator.name, request.accelerator_type, "{}"),
+        (type_path, deployment.accelerator.name, request.accelerator_type, "{}"),
         ("tpu.runtime_version", runtime, request.runtime_version, "{}"),
         ("tpu.boot_disk_size", deployment.boot_disk_gib, request.boot_disk_gib, "{}GiB"),
         ("placement.network.network", network.network, request.network, "{}"),

@@ -11,6 +11,7 @@ from tpudeploy import catalog
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.life import Queued
+from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.orphans import Claim, CloudResource, Listing, NotSearched, Orphan, Orphans
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Boot, State
@@ -111,7 +112,10 @@ def as_attempt(resource: CloudResource, name: str, now: float) -> Attempt:
         project=resource.ref.project,
         zone=resource.ref.zone,
         provisioning=resource.asked.provisioning,
-        spec={"tpu.type": resource.asked.accelerator_type, "placement.backend": resource.ref.backend},
+        spec={
+            "vm.machine" if resource.mark.replica == ROUTER else "tpu.type": resource.asked.accelerator_type,
+            "placement.backend": resource.ref.backend,
+        },
         asked_at=resource.asked_at if resource.asked_at is not None else now,
         boot=Boot(server=""),
         life=Queued(),

@@ -11,6 +11,7 @@ from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Reason
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Approval, Attempt, Record, State
 from tpudeploy.node.fingerprint import effect, server_print
+from tpudeploy.node.router_machine import machine_near
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 from tpudeploy.reconcile.cutover import is_blue_green_change, is_handed_over, run_end
@@ -32,14 +33,24 @@ def changes(deployment: Deployment, state: State, context: DecisionContext) -> t
         *(_destroy(deployment.name, state.record(index), context, Reason.SURPLUS) for index in surplus),
     )
     serving = {record.index for record in state.records for a in record.attempts if takes_requests(a, context.observed)}
-    return tuple(_beside_others(change, serving, context) for change in all_changes)
+    replica_changes = (_beside_others(change, serving, context) for change in all_changes)
+    return (*replica_changes, *_router_changes(deployment, state, context))
+
+
+def _router_changes(deployment: Deployment, state: State, context: DecisionContext) -> Iterator[Change]:
+    """Yield the change of the router's VM, if there is one or is to be one."""
+    if deployment.router_machine is not None:
+        machine = machine_near(deployment.router_machine, state)
+        yield _replica_change(machine, state.router, replace(context, scores={}), state.goal)
+    elif state.router.attempts:
+        yield _destroy(deployment.name, state.router, context, Reason.UNROUTED)
 
 
 def removals(
     name: str, state: State, context: DecisionContext, targets: Collection[int] | None = None
 ) -> tuple[Change, ...]:
     """Return the changes that destroy the deployment, or those of its replicas that are targets."""
-    all_changes = [_destroy(name, record, context, Reason.NONE) for record in state.records if record.attempts]
+    all_changes = [_destroy(name, record, context, Reason.NONE) for record in state.all_records if record.attempts]
     serving = _serving_replicas(state, context)
     others = frozenset[int]() if targets is None else serving - frozenset(targets)
     return tuple(_beside_others(change, others | (serving & {change.replica}), context) for change in all_changes)

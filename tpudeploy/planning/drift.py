@@ -23,7 +23,7 @@ def drift(state: State, context: DecisionContext) -> tuple[Drift, ...]:
     """Return the drift of every slice that is granted and not being released."""
     return tuple(
         each
-        for record in state.records
+        for record in state.all_records
         for attempt in record.attempts
         if attempt.holds_slice and not attempt.is_lost
         for each in _slice_drift(state.deployment, record.index, attempt, context)

@@ -10,6 +10,7 @@ from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.facts import POOLS, UNLIMITED
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import Record, State
 from tpudeploy.planning.quota import QuotaTable
@@ -85,7 +86,8 @@ def _no_headroom(deployment: Deployment, change: Change, why: str) -> Diagnostic
 
 
 def _is_beside(change: Change) -> bool:
-    return change.action is Action.REPLACE and change.create_before_destroy
+    # The VM of a router takes no chips.
+    return change.action is Action.REPLACE and change.create_before_destroy and change.replica != ROUTER
 
 
 @frozen

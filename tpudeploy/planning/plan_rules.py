@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
+from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import State
 from tpudeploy.pins.pins import FOLLOWS
@@ -46,6 +47,9 @@ def _deletes(change: Change) -> bool:
     A cutover deletes it only once another one serves in its place. `update: blue-green` and `on_run_end: renew` require
     that, and can be combined with `prevent_destroy`.
     """
+    # A router's VM holds no chips, and another one is nearly always to be had.
+    if change.replica == ROUTER:
+        return False
     return change.action is Action.DESTROY or (change.action is Action.REPLACE and not change.hands_over)
 
 

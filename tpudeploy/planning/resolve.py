@@ -12,12 +12,14 @@ from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.catalog import flags
+from tpudeploy.catalog.machines import DEFAULT_MACHINE
 from tpudeploy.config.profile import Joined, Profile
 from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
 from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 from tpudeploy.domain.deployment import (
     AUTO,
+    DEFAULT_PORT,
     MACHINE_IMAGE,
     BucketFolder,
     Candidate,
@@ -48,7 +50,6 @@ _GIB = 1024**3
 # Enough for a 20 GB image, the weights of the largest model that one host takes, twice, and both caches.
 _BOOT_DISK_GIB = 200
 _VALID_UNTIL = Duration.parse("2h")
-_PORT = 8000
 # What tpu_inference's own scripts for several hosts set (2026-08). A profile may write other values in serving.env.
 _OVER_HOSTS = {
     "TPU_MULTIHOST_BACKEND": "ray",
@@ -87,7 +88,7 @@ def resolve(
 
         return render.startup_script(deployment, templates, server_print(deployment.attributes))
 
-    return replace(deployment, startup_script=Script(render_script))
+    return _with_router_machine(replace(deployment, startup_script=Script(render_script)), templates)
 
 
 def resolve_without_script(
@@ -145,9 +146,18 @@ def resolve_without_script(
         origins=Joined(pinned_origins, profile.origins) if pinned_origins else profile.origins,
         budget=size(spec, config_json=config_json),
     )
-    return replace(
-        deployment, attributes=dict(_attributes(spec, deployment, lock)), router=_router(spec, served_model(deployment))
-    )
+    deployment = replace(deployment, router=_router(spec, served_model(deployment)))
+    deployment = replace(deployment, attributes=dict(_attributes(spec, deployment, lock)))
+    return _with_router_machine(deployment, {})
+
+
+def _with_router_machine(deployment: Deployment, templates: Mapping[str, str]) -> Deployment:
+    """Return the deployment with the VM of its router, if that has one."""
+    if deployment.router is None or deployment.router.host is not RouterHost.VM:
+        return deployment
+    from tpudeploy.node.router_machine import router_machine  # imported late: most profiles have none
+
+    return replace(deployment, router_machine=router_machine(deployment, deployment.router, templates))
 
 
 def _router(spec: ProfileSpec, model: str) -> Router | None:
@@ -157,10 +167,11 @@ def _router(spec: ProfileSpec, model: str) -> Router | None:
     return Router(
         kind=RouterKind(router.kind),
         host=RouterHost(router.host),
-        address=router.address,
+        address="" if router.host == RouterHost.VM.value else router.address,
         port=router.port,
         policy=router.policy,
         model=model,
+        machine=router.machine or DEFAULT_MACHINE if router.host == RouterHost.VM.value else "",
     )
 
 
@@ -201,7 +212,7 @@ def _container(spec: ProfileSpec, kind: AcceleratorType, lock: Pins, mirror: Mir
         secrets=tuple(SecretRef(variable=v, secret=s) for v, s in spec.secrets.items()),
         volumes=volumes,
         shm_size=_shm_size(serving, kind),
-        port=serving.port or _PORT,
+        port=serving.port or DEFAULT_PORT,
         hosts=kind.hosts,
     )
 
@@ -298,6 +309,9 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
         "tpu.runtime_version": None if len(deployment.runtimes) > 1 else next(iter(deployment.runtimes.values())),
         "tpu.type": deployment.accelerator.name,
     }
+    if deployment.router is not None and deployment.router.host is RouterHost.VM:
+        # Google assigns its address.
+        defaults |= {"router.address": None, "router.machine": deployment.router.machine}
     tree = {key: value for key, value in spec.model_dump().items() if key not in _NO_ATTRIBUTES}
     pinned = {
         "serving.image": (pins.DIGEST, lock.target_of(pins.image_of(spec))),

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tpudeploy.domain.errors import StateError
-from tpudeploy.domain.names import Address
+from tpudeploy.domain.names import ROUTER, Address
 from tpudeploy.domain.state import Record, State
 
 
 def addresses(state: State) -> tuple[Address, ...]:
     """Return the addresses of the replicas that have a slice, or requested one."""
-    return tuple(Address(deployment=state.deployment, replica=r.index) for r in state.records if r.attempts)
+    return tuple(Address(deployment=state.deployment, replica=r.index) for r in state.all_records if r.attempts)
 
 
 def select_addresses(states: Mapping[str, State], selection: Iterable[Address]) -> Iterator[Address]:
@@ -30,7 +30,7 @@ def select_addresses(states: Mapping[str, State], selection: Iterable[Address]) 
 
 def records_at(state: State, where: Address) -> tuple[Record, ...]:
     """Return the records of an address. Raise `errors.StateError` if the state tracks nothing there."""
-    records = tuple(record for record in state.records if record.attempts and where.replica in {None, record.index})
+    records = tuple(record for record in state.all_records if record.attempts and where.replica in {None, record.index})
     if not records:
         raise _not_tracked(where, {state.deployment: state})
     return records
@@ -45,6 +45,8 @@ def _not_tracked(where: Address, states: Mapping[str, State]) -> StateError:
 def move_replica(state: State, source: Address, target: Address) -> State:
     """Return `state` with the slices of one replica at another index, under their names. Raise `errors.StateError`."""
     (record,) = records_at(state, source)
+    if ROUTER in {source.replica, target.replica}:
+        raise StateError(f"{source} cannot become {target}: a router's VM is not a replica.")
     target_record = state.record(target.replica or 0)
     if target_record.attempts:
         names = ", ".join(attempt.name for attempt in target_record.attempts)
@@ -72,10 +74,11 @@ def rename_deployment(state: State, name: str, existing: State | None) -> State:
 def remove_slices(state: State, names: Iterable[str]) -> State:
     """Return `state` without these slices, and without the replicas that then have none."""
     removed = frozenset(names)
-    records = (
-        replace(record, attempts=tuple(a for a in record.attempts if a.name not in removed)) for record in state.records
+    *records, router = (
+        replace(record, attempts=tuple(a for a in record.attempts if a.name not in removed))
+        for record in state.all_records
     )
-    return replace(state, records=tuple(record for record in records if record.attempts))
+    return replace(state, records=tuple(record for record in records if record.attempts), router=router)
 
 
 def replacement_state(current: State | None, pushed: State, *, force: bool) -> State | None:

@@ -65,7 +65,7 @@ def replicas_by_deployment(
         state = states.get(each.deployment)
         indexes = set(range(deployment.replicas))
         if state is not None:
-            indexes |= {record.index for record in state.records if record.attempts}
+            indexes |= {record.index for record in state.all_records if record.attempts}
         if each.replica is not None and each.replica not in indexes:
             names = [address(deployment.name, index) for index in sorted(indexes)]
             raise UsageError(f"There is no {each} in this plan.", hint=_existing(names))
@@ -88,7 +88,7 @@ def mark_replacements(state: State, names: Collection[str], fingerprints: Collec
     Earlier marks stay if the fingerprint of their approval is among `fingerprints`. Another approval ends them.
     """
     keeps_marks = state.goal is not None and state.goal.fingerprint in fingerprints
-    for record in state.records:
+    for record in state.all_records:
         for attempt in record.attempts:
             is_to_go = attempt.name in names or (keeps_marks and attempt.is_to_go)
             if is_to_go != attempt.is_to_go:

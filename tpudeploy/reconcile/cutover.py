@@ -143,7 +143,8 @@ def failed_cutover(standing: ServerStatus, old: Attempt, *, cause: str) -> Servi
 
 def slices_needing_successors(deployment: Deployment, state: State, context: DecisionContext) -> tuple[str, ...]:
     """Return the names of the slices for which a successor has to be requested now."""
-    serving = [a for a in state.attempts if classify(a, context).status is AttemptStatus.UP and a.draining_at is None]
+    up = [attempt for attempt in state.slice_attempts if classify(attempt, context).status is AttemptStatus.UP]
+    serving = [attempt for attempt in up if attempt.draining_at is None]
     return tuple(a.name for a in serving if a.is_ending or needs_successor(deployment, a, context))
 
 

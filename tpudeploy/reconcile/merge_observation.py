@@ -16,7 +16,7 @@ from tpudeploy.reconcile.preference import preference_key
 
 def merge_observation(state: State, observed: Observed) -> State:
     """Return the state with the observation in it; the same object where nothing is new, so nothing is saved."""
-    for record in state.records:
+    for record in state.all_records:
         merged = _merge_record(record, observed)
         if merged != record:
             state = state.with_record(merged)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpudeploy import catalog
+from tpudeploy.catalog import machines
 from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.deployment import Candidate, Deployment
 from tpudeploy.domain.state import Attempt
@@ -14,7 +15,7 @@ def usd_per_hour(attempt: Attempt) -> float | None:
     """Return the price of the slice that was requested, whatever the profile says now."""
     accelerator = catalog.accelerator_type(str(attempt.spec.get("tpu.type")))
     if accelerator is None:
-        return None
+        return machines.usd_per_hour(str(attempt.spec.get("vm.machine")), attempt.zone.region)
     per_chip = catalog.usd_per_chip_hour(accelerator.generation, attempt.zone.region, attempt.provisioning)
     return None if per_chip is None else per_chip * accelerator.chips
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.router import RoutedReplica, Router
-from tpudeploy.router.configuration import NEW_KEY, configuration
+from tpudeploy.node.router_configuration import NEW_KEY, configuration
 
 
 def rendered(

@@ -69,6 +69,8 @@ def _fields(thing: Any) -> dict[str, Any]:
         del values["backend"]
     if isinstance(thing, Refused) and not thing.zones_available:
         del values["zones_available"]
+    if isinstance(thing, State) and not (thing.router.attempts or thing.router.refusals):
+        del values["router"]
     return values
 
 
@@ -82,6 +84,8 @@ def _unreadable(source: str, cause: Exception) -> StateUnreadable:
 def _state(tree: dict[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]) -> State:
     goal, writer = tree.pop("goal"), tree.pop("written", None)
     records = tuple(_record(r, attempt) for r in tree.pop("records"))
+    if "router" in tree:
+        tree["router"] = _record(tree["router"], attempt)
     return _checked(
         State(
             goal=_checked(Approval(**goal)) if goal is not None else None,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Mode, Plan, Reason, RouterPlan
+from tpudeploy.domain.router import RouterHost
 from tpudeploy.pins.pins import FOLLOWS
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
@@ -92,6 +93,8 @@ def _router(goal: Goal, *, is_named: bool) -> str:
 
 
 def _router_place(keys: Mapping[str, Json]) -> str:
+    if keys["host"] == RouterHost.VM:
+        return f"{keys['kind']} on a VM ({keys['machine']}), at its port {keys['port']}"
     return f"{keys['kind']} at http://{keys['address']}:{keys['port']}"
 
 
@@ -133,9 +136,14 @@ def _unfinished_runs(goals: Iterable[Goal]) -> Iterator[str]:
 
 
 def visible_fields(change: Change) -> list[FieldChange]:
-    """Return the attributes of a change to show. A new slice shows those that are written or pinned, no defaults."""
+    """Return the attributes of a change to show. A new slice shows those that are written or pinned, no defaults.
+
+    Of a router's VM, few of whose attributes are written, it shows all that are its own.
+    """
     is_new = change.action is Action.CREATE
-    return [f for f in change.fields if not is_new or f.origin is not None or f.path in FOLLOWS]
+    return [
+        f for f in change.fields if not is_new or f.origin is not None or f.path in FOLLOWS or f.path.startswith("vm.")
+    ]
 
 
 def _change(change: Change, paint: Paint) -> Iterator[str]:
@@ -180,7 +188,7 @@ def _hidden_noun(change: Change) -> str:
     return "default" if change.action is Action.CREATE else "unchanged attribute"
 
 
-_IDENTIFYING = {"model.id", "tpu.type", "serving.image"}
+_IDENTIFYING = {"model.id", "tpu.type", "serving.image", "vm.router", "vm.machine"}
 
 
 def _field(field: FieldChange, change: Change, width: int, paint: Paint) -> str:

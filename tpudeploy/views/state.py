@@ -83,7 +83,7 @@ def values(states: Iterable[State]) -> dict[str, object]:
 
 def _slices(states: Iterable[State]) -> Iterator[tuple[State, str, Attempt]]:
     for state in states:
-        for record in state.records:
+        for record in state.all_records:
             yield from ((state, address(state.deployment, record.index), a) for a in record.attempts)
 
 
@@ -100,6 +100,6 @@ def _status(attempt: Attempt) -> str:
 
 
 def _resource(state: State, where: str, attempt: Attempt) -> dict[str, object]:
-    index = next(r.index for r in state.records if r.attempt(attempt.name) is not None)
+    index = next(r.index for r in state.all_records if r.attempt(attempt.name) is not None)
     values = {**nested(attempt.spec), "slice_name": attempt.name, "zone": attempt.zone}
     return {**resource(state.deployment, index), "address": where, "values": values}

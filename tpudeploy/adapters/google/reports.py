@@ -96,6 +96,7 @@ def parse(attributes: Mapping[str, str]) -> BootReport | None:
         cache=facts.get("cache", ""),
         worker=_number(facts.get("worker")),
         preempted_at=_number(facts.get("preempted")),
+        loaded=facts.get("loaded", ""),
     )
 
 

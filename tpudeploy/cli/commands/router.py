@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import signal
+from collections.abc import Mapping
 
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.names import DEPLOYMENT_NAME
+from tpudeploy.domain.router import RouterHost
 
 # Seconds between two reads of the endpoint document: a file here, or an object in a bucket.
 _LOCAL_INTERVAL, _BUCKET_INTERVAL = 0.5, 5.0
@@ -29,6 +31,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if not DEPLOYMENT_NAME.fullmatch(name):
         raise UsageError(f"`{name}` is not the name of a deployment.", hint="See `tpudeploy state list`.")
     workspace = context.workspace()
+    published = (workspace.endpoint(name) or {}).get("router")
+    if isinstance(published, Mapping) and published.get("host") == RouterHost.VM:
+        raise UsageError(f"The router of {name} runs on a VM, which follows the list of replicas by itself.")
     process = RouterProcess(
         name,
         workspace.adapters.routers.folder(name),

@@ -1,31 +1,39 @@
-"""Check `router`: what this version can run, and a policy that the router has."""
+"""Check `router`: what its host can run, and a policy that the router has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpudeploy.catalog.machines import MACHINES
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.nodes import MapNode, Path
 from tpudeploy.config.rules import look
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.router import RouterKind
+from tpudeploy.domain.router import RouterHost, RouterKind
 
 _KIND: Path = ("router", "kind")
 _HOST: Path = ("router", "host")
 _MACHINE: Path = ("router", "machine")
 _POLICY: Path = ("router", "policy")
+_ADDRESS: Path = ("router", "address")
 
 
-def supported_host(root: MapNode) -> Iterator[Diagnostic]:
-    hint = "write host: local, or host: own and run `tpudeploy router` on a machine of yours"
-    if look.value(root, _HOST, str) == "vm":
-        message = "A router on a VM of its own is not supported yet"
-        yield problem(codes.NOT_SUPPORTED, message, look.at(root, _HOST), path=_HOST, hint=hint)
-    elif look.value(root, _MACHINE, str) is not None:
-        message = "router.machine is for host: vm, which is not supported yet"
-        yield problem(codes.NOT_SUPPORTED, message, look.at(root, _MACHINE), path=_MACHINE, hint=hint)
+def keys_of_host(root: MapNode) -> Iterator[Diagnostic]:
+    is_on_vm = look.value(root, _HOST, str) == RouterHost.VM
+    machine = look.value(root, _MACHINE, str)
+    if machine is not None and not is_on_vm:
+        message = "router.machine is the machine type of a VM, and this router has none"
+        yield problem(codes.ROUTER_KEY, message, look.at(root, _MACHINE), path=_MACHINE, hint="write host: vm")
+    elif machine is not None and machine not in MACHINES:
+        message = f"{quoted(machine)} is not a machine type that a router can run on"
+        hint = did_you_mean(machine, MACHINES) or f"choose one of {', '.join(MACHINES)}"
+        yield problem(codes.NOT_A_CHOICE, message, look.at(root, _MACHINE), path=_MACHINE, hint=hint)
+    if is_on_vm and look.value(root, _ADDRESS, str) is not None:
+        message = "Google assigns the address of the router's VM"
+        hint = "remove router.address; `tpudeploy output` prints the address"
+        yield problem(codes.ROUTER_KEY, message, look.at(root, _ADDRESS), path=_ADDRESS, hint=hint)
 
 
 def known_policy(root: MapNode) -> Iterator[Diagnostic]:

@@ -44,7 +44,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     placement.reservation_in_reach,
     placement.each_once,
     placement.known_zones,
-    router.supported_host,
+    router.keys_of_host,
     router.known_policy,
     names.labels,
     names.volumes,

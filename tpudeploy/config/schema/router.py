@@ -17,13 +17,13 @@ class RouterSpec(Section):
     host: Literal["local", "vm", "own"] = Field(
         "local",
         description="Where the router runs. local: `tpudeploy apply` starts it on its machine. own: you run it, with "
-        "`tpudeploy router` or with what `tpudeploy render PROFILE router` prints. vm is not supported yet. Default: "
-        "local.",
+        "`tpudeploy router` or with what `tpudeploy render PROFILE router` prints. vm: on a VM of Compute Engine that "
+        "is created and deleted with the deployment. Default: local.",
     )
     address: Address = Field(
         "127.0.0.1",
         description="The IP address at which clients reach the router. It listens there, so it is one of its machine. "
-        "Default: 127.0.0.1, which only clients on the same machine can reach.",
+        "That of a VM is assigned by Google. Default: 127.0.0.1, which only clients on the same machine can reach.",
         examples=["10.0.0.5"],
     )
     port: int = Field(8080, ge=1, le=65535, description="The router's TCP port. Default: 8080.", examples=[8080])
@@ -35,6 +35,6 @@ class RouterSpec(Section):
     )
     machine: Text | None = Field(
         None,
-        description="The machine type of the VM with host: vm, which is not supported yet. Default: none.",
+        description="The machine type of the VM, with host: vm. Default: e2-small.",
         examples=["e2-small"],
     )

@@ -16,7 +16,7 @@ from tpudeploy.domain.names import LABEL_KEY, LABEL_VALUE
 from tpudeploy.emulator import create_request, discovery, listings
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import networks, texts
-from tpudeploy.emulator.compute_engine.offers import image_exists
+from tpudeploy.emulator.compute_engine.offers import image_exists, ordinary_machine
 from tpudeploy.emulator.records import IMAGE_DISK_GB
 from tpudeploy.emulator.wire import Call
 
@@ -79,7 +79,7 @@ def _check(cloud: Cloud, call: Call, body: dict[str, Any], accelerator: Accelera
     check_tags(body.get("tags", {}))
     _check_disk(cloud, body, accelerator)
     _check_networks(cloud, call, body)
-    model = _check_scheduling(body)
+    model = _check_scheduling(body, can_migrate=not accelerator.chips)
     _check_reservation(body, model)
     threads, required = body.get("advancedMachineFeatures", {}).get("threadsPerCore"), accelerator.threads_per_core
     if required is not None and threads != required:
@@ -119,7 +119,8 @@ def _accelerator(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> Accelerat
     place, _, machine = body.get("machineType", "").rpartition("/")
     if call.zone not in listings.zones(cloud):
         raise texts.refuse("zone-unsupported", zone=call.zone)
-    type_ = next((t for t in listings.machines(cloud, call.zone) if t.machine_type == machine), None)
+    machines = listings.machines(cloud, call.zone)
+    type_ = next((t for t in machines if t.machine_type == machine), None) or ordinary_machine(machine)
     if type_ is None or not place.endswith(f"zones/{call.zone}/machineTypes"):
         raise texts.refuse("type-unsupported", zone=call.zone, machine=machine)
     if Backend.GCE_INSTANCE not in type_.backends:
@@ -133,8 +134,10 @@ def _check_disk(cloud: Cloud, body: Mapping[str, Any], accelerator: AcceleratorT
         raise texts.invalid("disks", len(boot), "Exactly one boot disk is required.")
     settings = boot[0].get("initializeParams", {})
     kind = settings.get("diskType", "pd-standard").rpartition("/")[2]
-    offer = catalog.generation(accelerator.generation).compute_engine
-    if offer is not None and kind != offer.disk_type:
+    offer = catalog.generation(accelerator.generation).compute_engine if accelerator.generation else None
+    # E2 has persistent disks alone, and each TPU machine one kind of disk.
+    fits = kind.startswith("pd-") if not accelerator.chips else offer is None or kind == offer.disk_type
+    if not fits:
         text = f"{kind} disk type cannot be used by {accelerator.machine_type}."
         raise texts.invalid("disks[0].initializeParams.diskType", kind, text)
     if int(settings.get("diskSizeGb", IMAGE_DISK_GB)) < IMAGE_DISK_GB:
@@ -159,13 +162,13 @@ def _check_networks(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> None:
             raise texts.invalid("networkInterfaces[0].network", link, text)
 
 
-def _check_scheduling(body: dict[str, Any]) -> str:
+def _check_scheduling(body: dict[str, Any], *, can_migrate: bool) -> str:
     """Complete the scheduling with Compute Engine's defaults, and return the provisioning model."""
     scheduling = body.get("scheduling", {})
     model = str(scheduling.get("provisioningModel", "SPOT" if scheduling.get("preemptible") else "STANDARD"))
     usual = {"provisioningModel": model, "onHostMaintenance": "MIGRATE", "automaticRestart": model == "STANDARD"}
     body["scheduling"] = scheduling = {**usual, "preemptible": model == "SPOT", **scheduling}
-    if scheduling["onHostMaintenance"] != "TERMINATE":
+    if scheduling["onHostMaintenance"] != "TERMINATE" and not can_migrate:
         raise texts.invalid("scheduling.onHostMaintenance", "MIGRATE", "It must be TERMINATE for this machine type.")
     if model == "SPOT":
         if scheduling["automaticRestart"]:

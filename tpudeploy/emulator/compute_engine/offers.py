@@ -7,8 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from tpudeploy.catalog import machines
 from tpudeploy.catalog.generations import GENERATIONS
-from tpudeploy.domain.accelerator import IMAGE_PROJECT, AcceleratorType
+from tpudeploy.domain.accelerator import IMAGE_PROJECT, AcceleratorType, Backend
 from tpudeploy.domain.pins import EMULATED
 from tpudeploy.emulator import listings
 from tpudeploy.emulator.cloud import Cloud
@@ -18,6 +19,8 @@ from tpudeploy.emulator.compute_engine.operations import HOST
 from tpudeploy.emulator.records import IMAGE_DISK_GB
 from tpudeploy.emulator.wire import Call
 
+# Of the machine types without accelerators. E2 shares its cores, and each of them counts.
+_ORDINARY_CPUS: Mapping[str, int] = {"e2-small": 2, "e2-medium": 2, "e2-standard-2": 2, "e2-standard-4": 4}
 _FAMILIES = tuple(each.compute_engine.image_family for each in GENERATIONS if each.compute_engine is not None)
 _WEEK = 7 * 86_400
 # vCPUs, from Google's pages; of a machine type that is not here they are not researched.
@@ -37,7 +40,8 @@ _LINK = re.compile(r"(?:https://\S+/compute/v1/)?projects/(?P<project>[^/]+)/glo
 
 def get_machine_type(cloud: Cloud, call: Call) -> dict[str, Any]:
     name = call.query["machineType"]
-    for type_ in listings.machines(cloud, call.zone):
+    ordinary = ordinary_machine(name)
+    for type_ in (*listings.machines(cloud, call.zone), *([] if ordinary is None else [ordinary])):
         if type_.machine_type == name:
             return _machine_type(call.project, call.zone, type_)
     raise texts.refuse("not-found", name=f"projects/{call.project}/zones/{call.zone}/machineTypes/{name}")
@@ -72,12 +76,35 @@ def get_image(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 def image_exists(cloud: Cloud, link: str) -> bool:
     """Return whether a link names a family, or an image of one that has been built."""
+    if link == f"projects/{machines.IMAGE_PROJECT}/global/images/family/{machines.IMAGE_FAMILY}":
+        return True
     match = _LINK.fullmatch(link)
     if match is None or match["project"] != IMAGE_PROJECT:
         return False
     family, _, build = match["rest"].rpartition("-v")
     is_built = build <= _newest(cloud, family).rpartition("-v")[2]
     return match["rest"].removeprefix("family/") in _FAMILIES or (family in _FAMILIES and is_built)
+
+
+def ordinary_machine(name: str) -> AcceleratorType | None:
+    """Return a machine type without accelerators, which every zone offers; None for another name."""
+    if name not in machines.MACHINES:
+        return None
+    return AcceleratorType(
+        name=name,
+        generation="",
+        topology="",
+        chips=0,
+        hosts=1,
+        host_ram_gib=machines.MACHINES[name].memory_gib,
+        machine_type=name,
+        backends=(Backend.GCE_INSTANCE,),
+    )
+
+
+def ordinary_cpus(accelerator: AcceleratorType) -> int:
+    """Return the CPUs that a machine takes of the regional quota: those without accelerators, by their number."""
+    return _ORDINARY_CPUS.get(accelerator.machine_type, 0)
 
 
 def _newest(cloud: Cloud, family: str) -> str:
@@ -88,12 +115,13 @@ def _newest(cloud: Cloud, family: str) -> str:
 
 def _machine_type(project: str, zone: str, type_: AcceleratorType) -> dict[str, Any]:
     accelerator = {"guestAcceleratorType": type_.machine_type.partition("-")[0], "guestAcceleratorCount": type_.chips}
+    accelerators = [accelerator] if type_.chips else []
     return {
         "kind": "compute#machineType",
         "name": type_.machine_type,
-        "guestCpus": _CPUS.get(type_.machine_type, 0),
+        "guestCpus": _CPUS.get(type_.machine_type, 0) or ordinary_cpus(type_),
         "memoryMb": (type_.host_ram_gib or 0) * 1024,
-        "accelerators": [accelerator],
+        "accelerators": accelerators,
         "zone": zone,
         "selfLink": f"{HOST}/projects/{project}/zones/{zone}/machineTypes/{type_.machine_type}",
     }

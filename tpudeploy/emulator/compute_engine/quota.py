@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tpudeploy import catalog
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import texts
+from tpudeploy.emulator.compute_engine.offers import ordinary_cpus
 from tpudeploy.emulator.quota import class_of
 from tpudeploy.emulator.records import Group, Instance
 
@@ -76,7 +77,12 @@ def regional(cloud: Cloud, project: str, region: str, instance: Instance | None 
     ]
     addresses = sum(len(node.hosts) for node in nodes) + sum(i.has_address and i.state == "RUNNING" for i in there)
     return (
-        Quota(metric="CPUS", limit=24.0, usage=0.0),
+        Quota(
+            metric="CPUS",
+            limit=24.0,
+            usage=sum(ordinary_cpus(i.accelerator) for i in there),
+            need=0 if instance is None else ordinary_cpus(instance.accelerator),
+        ),
         Quota(
             metric="IN_USE_ADDRESSES",
             limit=facts.address_limit(region),
@@ -86,13 +92,15 @@ def regional(cloud: Cloud, project: str, region: str, instance: Instance | None 
         Quota(
             metric="HDB_TOTAL_GB",
             limit=facts.hyperdisk_limit(region),
-            usage=sum(i.disk_gb for i in there),
-            need=0 if instance is None else instance.disk_gb,
+            usage=sum(i.disk_gb for i in there if i.accelerator.chips),
+            need=instance.disk_gb if instance is not None and instance.accelerator.chips else 0,
         ),
     )
 
 
 def _chips(cloud: Cloud, instance: Instance | Group, region: str) -> Iterator[Quota]:
+    if not instance.accelerator.chips:
+        return
     class_, generation = class_of(instance.model), instance.accelerator.generation
     used = sum(
         other.accelerator.chips

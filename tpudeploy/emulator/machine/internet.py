@@ -44,7 +44,7 @@ def exchange(node: Node, url: SplitResult, request: Request) -> Reply:
         return HOSTS[scheme, host](node, request)
     port = url.port or 80
     if host in {*LOOPBACK, node.addresses.address, node.instance}:
-        return _ask_server(node.daemon.listening(port), port, request)
+        return _ask_server(node.listening(port), port, request)
     if host in node.facts.workers():
         return _ask_server(node.facts.listening(host, port), port, request)
     raise UnknownHost(host)

@@ -11,7 +11,7 @@ from tpudeploy.emulator.machine import session
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.idle import ProcessCounts, idle_processes
 from tpudeploy.emulator.machine.node import Node, new_node
-from tpudeploy.emulator.machine.server import COMMANDS, NodeServer
+from tpudeploy.emulator.machine.server import COMMANDS, INSTALLED, NodeServer
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK
 from tpudeploy.emulator.machine.units import Unit
 
@@ -78,8 +78,8 @@ class Machine:
             self._server = NodeServer(node)
             node.port = self._server.port
             node.daemon.connect(node.port, node.key)
-            shims = COMMANDS if node.has_docker else COMMANDS.keys() - {"docker"}
-            node.root.add_shims(shims, node.port, node.key)
+            commands = COMMANDS.keys() - INSTALLED | ({"docker"} if node.has_docker else set())
+            node.root.add_shims(commands, node.port, node.key)
             self._run_script()
 
     def reboot(self) -> None:

@@ -6,6 +6,7 @@ import secrets
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tpudeploy.emulator.addresses import NodeAddresses
 from tpudeploy.emulator.machine.docker.daemon import Daemon
@@ -14,6 +15,9 @@ from tpudeploy.emulator.machine.guest_attributes import GuestAttributes
 from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import Sleepers
 from tpudeploy.emulator.machine.units import Units
+
+if TYPE_CHECKING:  # it knows nodes
+    from tpudeploy.emulator.machine.commands.routers import RunningRouter
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -32,6 +36,7 @@ class Node:
     port: int = 0
     key: str = field(default_factory=lambda: secrets.token_hex(16))
     token: str = field(default_factory=lambda: f"ya29.emulated-{secrets.token_hex(16)}")
+    routers: list[RunningRouter] = field(default_factory=list)
     booted_at: float = 0.0
     booted_with: Mapping[str, str] = field(default_factory=dict)
     is_preempted: bool = False
@@ -43,6 +48,11 @@ class Node:
     def metadata(self) -> Mapping[str, str]:
         """Return the metadata as the machine sees it now."""
         return self.facts.metadata() if self.behaviour.hears_changes else self.booted_with
+
+    def listening(self, port: int) -> tuple[str, int] | None:
+        """Return where the node's own curl finds the server of its port; None where none runs."""
+        router = next((each.place for each in self.routers if each.port == port), None)
+        return router or self.daemon.listening(port)
 
     @property
     def has_metadata_server(self) -> bool:

@@ -13,12 +13,15 @@ from tpudeploy.emulator.machine.commands import Call, Outcome
 from tpudeploy.emulator.machine.commands.curl import curl
 from tpudeploy.emulator.machine.commands.docker import docker
 from tpudeploy.emulator.machine.commands.host import apt_get, date, getent, hostname, sleep
+from tpudeploy.emulator.machine.commands.routers import envoy, haproxy, python, smg
 from tpudeploy.emulator.machine.commands.systemd import systemctl, systemd_run
 from tpudeploy.emulator.machine.node import Node
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Caller
 from tpudeploy.emulator.machine.units import UNIT
 from tpudeploy.emulator.machine.unsupported import EXIT_CODE, Unsupported
 
+# Commands that a package or `pip` installs; the others are there from the first boot on.
+INSTALLED = frozenset(("docker", "envoy", "haproxy", "python", "python3", "smg"))
 # The commands that a node answers itself instead of the system; bash finds no others.
 COMMANDS: Mapping[str, Callable[[Call], Outcome]] = {
     "apt": apt_get,
@@ -26,9 +29,14 @@ COMMANDS: Mapping[str, Callable[[Call], Outcome]] = {
     "curl": curl,
     "date": date,
     "docker": docker,
+    "envoy": envoy,
     "getent": getent,
+    "haproxy": haproxy,
     "hostname": hostname,
+    "python": python,
+    "python3": python,
     "sleep": sleep,
+    "smg": smg,
     "systemctl": systemctl,
     "systemd-run": systemd_run,
 }

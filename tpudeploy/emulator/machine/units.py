@@ -36,7 +36,7 @@ class UnitExists(Exception):
 class Unit:
     """`restart` is a row of RESTARTS, `pause` the seconds before it; `code` is set when it is over.
 
-    `environment` is what its command has beside the node's own.
+    `environment` is what its command has beside the node's own, `folder` is where it runs, if not in the root.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Unit:
     restart: str = "no"
     pause: float = 0.0
     environment: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
     code: int | None = None
     is_stopped: bool = False
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
@@ -151,7 +152,7 @@ class Units:
             ["-unit", str(exit_file), *unit.command],
             console=self._root.console,
             environment={**self._root.environment(), **unit.environment, UNIT: unit.name},
-            folder=self._root.path,
+            folder=unit.folder or self._root.path,
         )
 
     def _exit_code(self, unit: Unit) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy import catalog
+from tpudeploy.catalog import machines
 from tpudeploy.domain.accelerator import IMAGE_PROJECT, AcceleratorType
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.host_fault import HostFault
@@ -29,35 +30,54 @@ _PROVISIONING = {name: model for model, name in _MODELS.items()}
 
 def instance(request: SliceRequest) -> dict[str, Any]:
     """Return the body. Raise KeyError for a type that Compute Engine does not serve."""
+    if request.accelerator_type in machines.MACHINES:
+        return _ordinary_machine(request)
     slice_type = catalog.accelerator_type(request.accelerator_type)
     backend = None if slice_type is None else catalog.generation(slice_type.generation).compute_engine
     if slice_type is None or backend is None:
         raise KeyError(request.accelerator_type)
-    image = request.machine_image or f"family/{request.runtime_version}"
-    disk = {
-        "diskSizeGb": str(request.boot_disk_gib),
-        "diskType": f"zones/{request.zone}/diskTypes/{backend.disk_type}",
-        "sourceImage": f"projects/{IMAGE_PROJECT}/global/images/{image}",
-    }
-    account = request.service_account or "default"
-    body: dict[str, Any] = {
-        "name": request.name,
-        "machineType": f"zones/{request.zone}/machineTypes/{slice_type.machine_type}",
-        "labels": dict(request.labels),
-        "disks": [{"boot": True, "autoDelete": True, "initializeParams": disk}],
-        "networkInterfaces": [_network(request)],
-        "serviceAccounts": [{"email": account, "scopes": [_CLOUD_PLATFORM]}],
-        "metadata": {"items": metadata_items(request.metadata)},
+    body = {
+        **_machine(request, slice_type.machine_type, backend.disk_type, IMAGE_PROJECT),
         "scheduling": _scheduling(request),
         "reservationAffinity": _reservation(request),
     }
-    if request.tags:
-        body["tags"] = {"items": list(request.tags)}
     if slice_type.threads_per_core is not None:
         body["advancedMachineFeatures"] = {"threadsPerCore": slice_type.threads_per_core}
     # The other models are answered at once: nothing waits.
     if request.provisioning is Provisioning.FLEX_START:
         body["params"] = {"requestValidForDuration": {"seconds": f"{request.valid_until_seconds:.0f}"}}
+    return body
+
+
+def _ordinary_machine(request: SliceRequest) -> dict[str, Any]:
+    """Return the body for a machine without accelerators. Google moves it to another host for maintenance."""
+    scheduling = {"provisioningModel": "STANDARD", "onHostMaintenance": "MIGRATE", "automaticRestart": True}
+    return {
+        **_machine(request, request.accelerator_type, machines.DISK_TYPE, machines.IMAGE_PROJECT),
+        "scheduling": scheduling,
+    }
+
+
+def _machine(request: SliceRequest, machine_type: str, disk_type: str, image_project: str) -> dict[str, Any]:
+    """Return what every instance has."""
+    image = request.machine_image or f"family/{request.runtime_version}"
+    disk = {
+        "diskSizeGb": str(request.boot_disk_gib),
+        "diskType": f"zones/{request.zone}/diskTypes/{disk_type}",
+        "sourceImage": f"projects/{image_project}/global/images/{image}",
+    }
+    account = request.service_account or "default"
+    body: dict[str, Any] = {
+        "name": request.name,
+        "machineType": f"zones/{request.zone}/machineTypes/{machine_type}",
+        "labels": dict(request.labels),
+        "disks": [{"boot": True, "autoDelete": True, "initializeParams": disk}],
+        "networkInterfaces": [_network(request)],
+        "serviceAccounts": [{"email": account, "scopes": [_CLOUD_PLATFORM]}],
+        "metadata": {"items": metadata_items(request.metadata)},
+    }
+    if request.tags:
+        body["tags"] = {"items": list(request.tags)}
     return body
 
 
@@ -82,8 +102,10 @@ def provisioning_of(instance_body: Mapping[str, Any]) -> Provisioning:
 
 
 def accelerator_type_of(instance_body: Mapping[str, Any]) -> str:
-    """Return the slice type of a machine, or "" for a machine that the catalogue does not have."""
+    """Return the slice type of a machine, the type of an ordinary one, or "" for one that the catalogue lacks."""
     machine = last_word(instance_body.get("machineType"))
+    if machine in machines.MACHINES:
+        return machine
     slice_type: AcceleratorType | None = catalog.accelerator_type(machine)
     return "" if slice_type is None else slice_type.name
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
 from tpudeploy.emulator.machine.unsupported import Unsupported
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DOCKER_PACKAGES = frozenset(("docker.io", "docker-ce", "moby-engine"))
+# The commands of other packages, which exist on an ordinary machine alone: TPU machines install none of them.
+_COMMANDS: Mapping[str, str] = {"haproxy": "haproxy", "python3-venv": "python3"}
 
 
 def sleep(call: Call) -> Outcome:
@@ -65,17 +67,18 @@ def getent(call: Call) -> Outcome:
 
 
 def apt_get(call: Call) -> Outcome:
-    """Refresh the lists of packages, and install docker: no other package exists."""
+    """Refresh the lists of packages, and install docker or what a router needs: no other package exists."""
     verb, packages = _apt_words(call.words)
     if verb == "update":
         return success("Reading package lists...\n")
     if verb != "install" or not packages:
         raise Unsupported(f"`{verb}`")
-    missing = [name for name in packages if name not in DOCKER_PACKAGES]
+    missing = [name for name in packages if name not in DOCKER_PACKAGES | _COMMANDS.keys()]
     if missing:
         return failure(100, "".join(f"E: Unable to locate package {name}\n" for name in missing))
-    call.node.has_docker = True
-    call.node.root.add_shims(["docker"], call.node.port, call.node.key)
+    commands = [_COMMANDS.get(name, "docker") for name in packages]
+    call.node.has_docker |= "docker" in commands
+    call.node.root.add_shims(commands, call.node.port, call.node.key)
     return success("".join(f"Setting up {name} ...\n" for name in packages))
 
 

@@ -15,7 +15,9 @@ PAUSE = 0.1  # systemd's RestartSec, in seconds
 NO_SUCH_UNIT, NOT_ACTIVE = 5, 3  # exit codes of systemctl
 _SWITCHES = frozenset(("--collect", "--no-block", "--pipe", "--quiet", "--wait"))
 # Properties that a unit here has, and those that make no difference to it: its end is awaited, its log is the console.
-_PROPERTIES = frozenset(("Restart", "RestartSec", "SyslogIdentifier", "TimeoutStopSec"))
+_PROPERTIES = frozenset(
+    ("LimitNOFILE", "Restart", "RestartSec", "SyslogIdentifier", "TimeoutStopSec", "WorkingDirectory")
+)
 _DOCKER = "docker"
 
 
@@ -37,7 +39,12 @@ def systemd_run(call: Call) -> Outcome:
 
 
 def systemctl(call: Call) -> Outcome:
-    """Answer `stop` and `is-active` of a transient service; of docker's own, also `start`."""
+    """Answer `stop`, `is-active` and the signal to a router of a transient service; of docker's own, also `start`."""
+    if call.words[:3] == ("kill", "--kill-whom=main", "--signal=SIGUSR2"):
+        # Only a router takes it: to read its files again.
+        for router in call.node.routers:
+            router.reload()
+        return success("")
     flags = [word for word in call.words if word.startswith("-")]
     if flags:
         raise Unsupported(f"`{flags[0]}`")
@@ -105,7 +112,16 @@ def _read(words: Sequence[str]) -> tuple[Unit, bool]:
     environment.pop("HOME", None)
     pause = _seconds(properties.get("RestartSec", str(PAUSE)))
     restart = properties.get("Restart", "no")
-    return Unit(name=unit, command=command, restart=restart, pause=pause, environment=environment), "--wait" in switches
+    folder = properties.get("WorkingDirectory")
+    service = Unit(
+        name=unit,
+        command=command,
+        restart=restart,
+        pause=pause,
+        environment=environment,
+        folder=None if folder is None else Path(folder),
+    )
+    return service, "--wait" in switches
 
 
 def _seconds(text: str) -> float:

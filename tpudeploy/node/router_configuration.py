@@ -34,7 +34,8 @@ class Configuration:
     """What a router reads.
 
     `files` are texts by their path below the router's folder. The router reads the one that is `watched` again by
-    itself, and the one that is `reloaded` at a signal; any other is read only at its start. `command` runs it in the
+    itself, and the one that is `reloaded` at a signal: that one has the list of replicas. Any other is read only at its
+    start. `command` runs it in the
     foreground, in that folder. NEW_KEY in it is another random text at each start.
     """
 
@@ -42,6 +43,11 @@ class Configuration:
     command: tuple[str, ...]
     watched: str = ""
     reloaded: str = ""
+
+    @property
+    def list_path(self) -> str:
+        """Return the path of the file that has the list of replicas."""
+        return self.watched or self.reloaded
 
 
 def configuration(router: Router, replicas: Iterable[RoutedReplica], name: str) -> Configuration:
