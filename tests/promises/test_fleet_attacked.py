@@ -17,7 +17,7 @@ CLOUD: Mapping[str, Any] = {"nodes": "simulated", "creates_per_minute": 1000}
 SLOW_SECONDS = 15.0
 KILLS = 3
 RE_RUNS = 12
-TRIES = 3
+MISSED_LOOKS = 0.1  # of the seconds that the slow replies take together
 SEEDS = 25  # under `make exhaustive`; one of each kind otherwise
 # What goes wrong, beside replies that take long. Each strikes at the deployments or in the zones that the seed draws.
 FAULTS: tuple[Mapping[str, Any], ...] = (
@@ -65,9 +65,9 @@ def _served_after(person: CommandLine, parallelism: int) -> dict[str, float]:
 def test_nobody_waits_for_the_trouble_of_another(cli: Open, parallelism: int, whole: bool) -> None:
     """Those that have no trouble serve when they do in a run in which nobody has any: durations are exact here.
 
-    With one thread they wait for at most one reply at a time: as long as all slow replies took together. Threads that
-    are due at one instant run in any order, and so a deployment may miss one look; a wait for somebody else's reply
-    is there in every try.
+    With one thread they wait for at most one reply at a time: as long as all slow replies took together. With more
+    threads they wait for none. Threads that are due at one instant run in any order, and so a deployment may miss a
+    look or two in either run, which is a small part of what the slow replies take.
     """
     for seed in range(SEEDS if whole else 1):
         random = Random(f"{parallelism} {seed}")
@@ -76,24 +76,15 @@ def test_nobody_waits_for_the_trouble_of_another(cli: Open, parallelism: int, wh
         usual_person = cli(**CLOUD, seed=seed, jitter=0.0)
         _fleet(usual_person)
         usual = _served_after(usual_person, parallelism)
-        trouble = [*_slow(victims), *_draw_trouble(random, victims)]
-        tries: list[Mapping[str, float]] = []
-        while len(tries) < TRIES:
-            person = cli(**CLOUD, seed=seed, jitter=0.0, trouble=trouble)
-            _fleet(person)
-            after = _served_after(person, parallelism)
-            assert others <= after.keys(), (seed, victims, after)
-            latest = max(usual.values()) + 1.0
-            if parallelism == 1:
-                paths = [request.path for request in person.emulator.requests]
-                slow_paths = [
-                    path for path in paths if any(f"/{name}-" in path or f"={name}-" in path for name in victims)
-                ]
-                latest += SLOW_SECONDS * len(slow_paths)
-            if all(after[name] <= latest for name in others):
-                break
-            tries.append(after)
-        assert len(tries) < TRIES, (seed, victims, usual, tries)
+        person = cli(**CLOUD, seed=seed, jitter=0.0, trouble=[*_slow(victims), *_draw_trouble(random, victims)])
+        _fleet(person)
+        after = _served_after(person, parallelism)
+        assert others <= after.keys(), (seed, victims, after)
+        paths = [request.path for request in person.emulator.requests]
+        slow_paths = [path for path in paths if any(f"/{name}-" in path or f"={name}-" in path for name in victims)]
+        slow_seconds = SLOW_SECONDS * len(slow_paths)
+        latest = max(usual.values()) + (slow_seconds if parallelism == 1 else MISSED_LOOKS * slow_seconds)
+        assert all(after[name] <= latest for name in others), (seed, victims, usual, after, slow_seconds)
 
 
 @pytest.mark.exhaustive
