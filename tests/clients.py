@@ -118,12 +118,13 @@ def lost_nothing(clients: Sequence[Client], *, at_least: int) -> None:
 class Reader:
     """One long answer, read token by token while the world goes on."""
 
-    def __init__(self, at: CommandLine, tokens: int) -> None:
+    def __init__(self, at: CommandLine, tokens: int, *, url: str = "") -> None:
+        """Ask the published endpoint, or the server at `url`. Raise OSError or HTTPException if it is not answered."""
         self.tokens = 0
         self.error = ""
         self.ended_at = 0.0
         self._at = at
-        self._connection, response = _send(_endpoint(at), tokens)
+        self._connection, response = _send(url or _endpoint(at), tokens)
         self._thread = threading.Thread(target=self._read, args=(response,), daemon=True)
         self._thread.start()
 

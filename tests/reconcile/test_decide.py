@@ -816,6 +816,23 @@ RENEW = Renew(replica=REPLICA, name=f"slice-{A}")
             id="then it drains",
         ),
         pytest.param(
+            renewing(answers(limited(hours_ago=9.9, is_ending=True)), others_serve=True),
+            (request(A), request(B), drain(A)),
+            id="where others serve, it drains before its end without a successor too",
+        ),
+        pytest.param(
+            renewing(
+                answers(limited(hours_ago=9.9, is_ending=True, draining_at=NOW - 5)), refusals=CLOSED, others_serve=True
+            ),
+            (wait(f"for clients that may still use slice-{A}", 895.0),),
+            id="and is not put on the list again while none is granted",
+        ),
+        pytest.param(
+            renewing(answers(limited(hours_ago=9.9, is_ending=True)), boots(booting(B, spec=RUN)), others_serve=True),
+            (BOOTS, drain(A)),
+            id="and while its successor starts",
+        ),
+        pytest.param(
             renewing(answers(limited(hours_ago=9.9)), others_serve=True),
             (done_in(), drain(A)),
             id="where others serve, it leaves the list one drain before Google deletes it",

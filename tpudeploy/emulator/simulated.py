@@ -112,7 +112,6 @@ class Simulated:
         self.power_on()
 
     def power_on(self) -> None:
-        self._streams = Streams(self._facts.clock)
         self._preempted_at = None
         self.reboot()
         # Of several hosts, the first one has the server.
@@ -137,6 +136,7 @@ class Simulated:
         with self._lock:
             if self._booted_at is not None and self._behaviour.hears_changes and change != self._change:
                 self._phase()  # records what has served until now
+                self._cut_streams()
                 self.reboot()
 
     def announce_preemption(self) -> None:
@@ -149,12 +149,17 @@ class Simulated:
     def power_off(self) -> None:
         """End the server. What is on the disk stays: the server that served last, and the change that was undone."""
         self._booted_at = None
-        self._streams.settle()
         # The server waits for the threads of its answers, so those that are under way end first.
-        self._streams.close()
+        self._cut_streams()
         if self._server is not None:
             self._server.close()
             self._server = None
+
+    def _cut_streams(self) -> None:
+        """End the streams under way, as the end of a server does."""
+        self._streams.settle()
+        self._streams.close()
+        self._streams = Streams(self._facts.clock)
 
     def settle(self) -> None:
         """Return at once: nothing runs here."""

@@ -112,8 +112,12 @@ def decide(deployment: Deployment, record: Record, context: DecisionContext) -> 
         why = f"{spare.attempt.name} is kept after all"
         return (*_clear(record, others, context), reclaim, Wait(replica=record.index, why=why, seconds=0.0))
     # One slice that is up is enough, even if its server does not answer yet. Without one, it has to be requested.
-    steps = _keep_one(replica) if replica.up else _find_one(replica)
-    return (*_clear(record, replica.classifications, context), *_without_unseen_releases(replica, steps))
+    steps = tuple(_keep_one(replica) if replica.up else _find_one(replica))
+    return (
+        *_clear(record, replica.classifications, context),
+        *_without_unseen_releases(replica, steps),
+        *_drain_before_end(replica, steps),
+    )
 
 
 def remove(record: Record, context: DecisionContext) -> tuple[Step, ...]:
@@ -290,7 +294,11 @@ def _bring_up(replica: _Replica, keep: Classification, replaced: Collection[Clas
         # undid a change, it serves again itself.
         returning = [*replaced, *([keep] if step.serves else [])]
         draining = [each for each in returning if each.attempt.draining_at is not None]
-        yield from (Drain(replica=replica.index, name=each.attempt.name, begins=False) for each in draining)
+        yield from (
+            Drain(replica=replica.index, name=each.attempt.name, begins=False)
+            for each in draining
+            if not _drains_before_its_end(replica, each)
+        )
         unsettled = [each for each in unsettled if each not in replaced]
     else:
         # It starts, or its node applies a change. What it replaces is not touched before it serves.
@@ -360,13 +368,33 @@ def _find_one(replica: _Replica) -> Iterator[Step]:
         awaited += draining
     else:
         # The slice that was to take over is lost. Clients go back to the previous one, until another serves.
-        yield from (Drain(replica=replica.index, name=each.attempt.name, begins=False) for each in draining)
+        returning = [each for each in draining if not _drains_before_its_end(replica, each)]
+        yield from (Drain(replica=replica.index, name=each.attempt.name, begins=False) for each in returning)
     awaited += [each for each in replica.classifications if _holds_quota(replica, each)]
     if not awaited:
         yield from _hunt(replica)
         return
     # A request before they are gone could be refused for quota, or be a second slice where the profile allows one.
     yield from (_wait_for(replica.record, each, replica.context) for each in (*replica.waiting, *awaited))
+
+
+def _drain_before_end(replica: _Replica, steps: Collection[Step]) -> Iterator[Step]:
+    """Yield the drains of slices whose run ends before their successor serves. Google deletes them in any case.
+
+    `steps` are the other steps of this decision: one may let go of the slice already.
+    """
+    names = {step.name for step in steps if isinstance(step, Drain | Release)}
+    for each in replica.outdated:
+        is_new = each.attempt.draining_at is None and each.attempt.name not in names
+        if is_new and _drains_before_its_end(replica, each):
+            yield Drain(replica=replica.index, name=each.attempt.name)
+
+
+def _drains_before_its_end(replica: _Replica, classification: Classification) -> bool:
+    """Return whether a slice takes no requests from now on because its run ends, and another replica serves."""
+    attempt = classification.attempt
+    is_up = classification.status is AttemptStatus.UP and attempt.is_announced
+    return is_up and replica.context.others_serve and ends_within_drain(attempt, replica.context)
 
 
 def _has_other_server(replica: _Replica) -> bool:
