@@ -193,7 +193,7 @@ def test_a_router_whose_process_was_killed_is_taken_over_and_serves_all_the_time
         assert process is not None
         os.kill(process, signal.SIGKILL)
         until(lambda: holder(place.routers.folder(NAME)) is None, "its process is gone")
-        place.publish(second)
+        place.publish(first, second)
         until(lambda: place.routers.keep(NAME) == "" and holder(place.routers.folder(NAME)), "another one runs it")
         until(lambda: served_by(load, second), "it has the list of now", log=place.log)
     if place.router.kind is not RouterKind.ENVOY:
