@@ -156,3 +156,4 @@ def test_plan_reaches_the_network_before_the_typed_client_is_imported(work: Path
     modules = imported("plan", PROFILE, cwd=work, code=AT_CONNECT, environment={"TPU_EMULATOR_HOST": "127.0.0.1:9"})
     assert "googleapiclient.discovery" in modules
     assert modules.isdisjoint({TYPED_CLIENT, "google.api_core.exceptions", "requests", "grpc"})
+    assert modules.isdisjoint({"pyparsing", "cryptography", "asyncio"}), "modules of Google's client that stay unread"

@@ -11,9 +11,7 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import googleapiclient.discovery
-import googleapiclient.discovery_cache
-import googleapiclient.http
+from tpudeploy.adapters.google.deferred import googleapiclient  # isort: skip - before anything of Google's
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials, Credentials
 

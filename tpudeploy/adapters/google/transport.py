@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-import httplib2
+from tpudeploy.adapters.google.deferred import httplib2
 
 # The other end may close a connection that is idle for longer; then the first request after a pause would fail.
 _MAX_IDLE_SECONDS = 30.0
