@@ -34,7 +34,7 @@ remember_start() { # once it serves, which nothing here takes back
   [[ -z $cache_bucket ]] || unharmed cache save_cache
 }
 
-begin() { # begin WORDS COMMAND…: a job in a process group of its own, to be ended with all that it started
+begin() { # begin WORDS COMMAND...: a job in a process group of its own, to be ended with all that it started
   set -m
   (
     set +m
@@ -74,7 +74,7 @@ give_up() { # give_up CAUSE: the end of one part, foreseen or not; the first cau
   exit 1
 }
 
-timed() { # timed NAME COMMAND…: done, and noted when it began and ended
+timed() { # timed NAME COMMAND...: done, and noted when it began and ended
   local began ended
   began=$(now)
   "${@:2}"
@@ -83,7 +83,7 @@ timed() { # timed NAME COMMAND…: done, and noted when it began and ended
   say "$1: done in $((ended - began)) s"
 }
 
-unharmed() { # unharmed NAME COMMAND…: what breaks in it is told, and ends nothing
+unharmed() { # unharmed NAME COMMAND...: what breaks in it is told, and ends nothing
   local what=$1
   set +e
   (

@@ -1,6 +1,6 @@
 # Cloud Storage through its JSON API, with the token of this machine's service account: a TPU VM surely has curl.
 
-storage_call() { # storage_call PATH CURL-WORDS…: the body (where -o does not take it), a newline, the HTTP status
+storage_call() { # storage_call PATH CURL-WORDS...: the body (where -o does not take it), a newline, the HTTP status
   { set +x; } 2>/dev/null
   local status=0
   access_token | sed 's/^/Authorization: Bearer /' |

@@ -56,7 +56,7 @@ def test_a_source_that_is_no_profile_is_refused_at_its_place(text: bytes, expect
 def test_a_yaml_library_without_its_c_parser_says_the_same(
     text: bytes, expected: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compose, "_LOADER", yaml.SafeLoader)
+    monkeypatch.setattr(compose, "LOADER", yaml.SafeLoader)
     (diagnostic,) = problems(text)
     assert diagnostic.location is not None
     assert (diagnostic.code, diagnostic.location.line) == (expected[:7], int(expected[8:].partition(":")[0]))

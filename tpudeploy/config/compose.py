@@ -65,10 +65,14 @@ def _read(source: Source, text: str, loader: Any) -> Composed:
     builder = _Builder(source)
     broken = False
     try:
-        for event in yaml.parse(text, Loader=loader):
+        # As `yaml.parse` does, without a generator and a check for each event.
+        next_event = loader(text).get_event
+        event = next_event()
+        while event is not None:
             handle = _Builder.handlers.get(type(event))
             if handle is not None:
                 handle(builder, event)
+            event = next_event()
     except yaml.YAMLError as error:
         broken = True
         builder.problems.append(_explain(error, source))

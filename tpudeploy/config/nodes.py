@@ -106,18 +106,17 @@ def with_items(node: ListNode, items: tuple[Node, ...]) -> ListNode:
 
 def find(node: Node, path: Path) -> Node | None:
     """Return the node at `path`, or None."""
-    current: Node | None = node
     for part in path:
-        current = _child(current, part)
-    return current
-
-
-def _child(node: Node | None, part: str | int) -> Node | None:
-    if isinstance(node, MapNode) and part in node.entries:
-        return node.entries[str(part)].value
-    if isinstance(node, ListNode) and isinstance(part, int) and part < len(node.items):
-        return node.items[part]
-    return None
+        if type(node) is MapNode:
+            entry = node.entries.get(part)  # type: ignore[arg-type]  # an index is absent
+            if entry is None:
+                return None
+            node = entry.value
+        elif isinstance(node, ListNode) and isinstance(part, int) and part < len(node.items):
+            node = node.items[part]
+        else:
+            return None
+    return node
 
 
 def key_location(root: Node, path: Path) -> Location | None:

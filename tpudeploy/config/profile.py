@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tpudeploy.config.nodes import MapNode, ScalarNode, dotted, find, walk
+from tpudeploy.domain.deployment import Origins
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.frozen import frozen
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tpudeploy.config.schema import ProfileSpec  # importing it imports pydantic
 
 
-class Origins(Mapping[str, Location]):
+class Written(Origins):
     """Maps the dotted path of every leaf of a tree to its location. It is built on first use: most are never used."""
 
     def __init__(self, tree: MapNode) -> None:
@@ -42,7 +43,7 @@ class Origins(Mapping[str, Location]):
         return len(self._places)
 
 
-class Joined(Mapping[str, Location]):
+class Joined(Origins):
     """Looks up `upper`, then `lower`, which is not built for paths that are in `upper`."""
 
     def __init__(self, upper: Mapping[str, Location], lower: Mapping[str, Location]) -> None:
@@ -76,4 +77,4 @@ class Profile:
 
     def reference(self, path: str) -> str | None:
         """Return the source text with its `${env:NAME}` if a part of the value at `path` came from the environment."""
-        return self.origins.reference(path) if isinstance(self.origins, Origins) else None
+        return self.origins.reference(path) if isinstance(self.origins, Written) else None

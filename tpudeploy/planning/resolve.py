@@ -15,7 +15,7 @@ from tpudeploy.catalog import flags
 from tpudeploy.catalog.machines import DEFAULT_MACHINE
 from tpudeploy.config.profile import Joined, Profile
 from tpudeploy.config.scalars import Duration
-from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
+from tpudeploy.config.schema import PlacementSpec, ProfileSpec, Section, ServingSpec
 from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 from tpudeploy.domain.deployment import (
     AUTO,
@@ -312,7 +312,7 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
     if deployment.router is not None and deployment.router.host is RouterHost.VM:
         # Google assigns its address.
         defaults |= {"router.address": None, "router.machine": deployment.router.machine}
-    tree = {key: value for key, value in spec.model_dump().items() if key not in _NO_ATTRIBUTES}
+    tree = {key: getattr(spec, key) for key in spec.keys if key not in _NO_ATTRIBUTES}
     pinned = {
         "serving.image": (pins.DIGEST, lock.target_of(pins.image_of(spec))),
         "model.revision": (pins.COMMIT, lock.target_of(pins.model_of(spec))),
@@ -328,8 +328,7 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
 
 _NO_ATTRIBUTES = frozenset({"version", "name", "extends", "replicas"})
 # Mappings whose entries are attributes of their own; any other mapping is one value (a JSON argument, say).
-_OPEN = {"", "model", "tpu", "serving", "secrets", "placement", "placement.network", "placement.labels", "lifecycle"}
-_OPEN |= {"health", "router", "serving.args", "serving.env"}
+_OPEN = frozenset({"secrets", "placement.labels", "serving.args", "serving.env"})
 _PLAIN = frozenset({str, int, float, bool})  # these types themselves: a quantity is a number with a text
 
 
@@ -337,7 +336,9 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Json]:
     flat: dict[str, Json] = {}
     for key, value in tree.items():
         path = f"{prefix}{key}"
-        if path in _OPEN and isinstance(value, Mapping):
+        if isinstance(value, Section):
+            flat |= _flat({name: getattr(value, name) for name in value.keys}, f"{path}.")
+        elif path in _OPEN and isinstance(value, Mapping):
             flat |= _flat(value, f"{path}.")
         else:
             flat[path] = _json(value)

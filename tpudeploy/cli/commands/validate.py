@@ -13,7 +13,7 @@ from tpudeploy.cli.operation_command import add_arguments
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.loading import ProfileFile
-from tpudeploy.operations.validate import OPERATION, Validation
+from tpudeploy.operations.validate import OPERATION, Validation, validate
 
 if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
@@ -50,8 +50,9 @@ def check_profiles(paths: Sequence[str], args: argparse.Namespace, context: Cont
     def workspace_of(folder: Path) -> Workspace:
         return context.workspace([str(folder / "profile.yaml")])
 
+    # The function itself, because looking up the workspace's method takes longer than some of the checks.
     results = [
-        workspace_of(Path(path).parent).validate(ProfileFile(path=path, read=partial(context.read, path, args)))
+        validate(workspace_of(Path(path).parent), ProfileFile(path=path, read=partial(context.read, path, args)))
         for path in paths
     ]
     return Validation(profiles=tuple(profile for result in results for profile in result.profiles))

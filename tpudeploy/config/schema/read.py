@@ -127,15 +127,16 @@ def _choice(choices: tuple[str, ...]) -> Read:
 
 def _union(annotation: Any) -> Read:
     """Read an optional value; and text or a list, where anything but text is read as the list."""
-    first, *others = [reader_of(each) for each in get_args(annotation) if each is not NoneType]
+    alternatives = get_args(annotation)
+    first, *others = [reader_of(each) for each in alternatives if each is not NoneType]
+    is_optional = NoneType in alternatives
 
-    def read_optional(value: object) -> object:
-        return None if value is None else first(value)
+    def read_alternative(value: object) -> object:
+        if value is None and is_optional:
+            return None
+        return others[0](value) if others and not isinstance(value, str) else first(value)
 
-    def read_text_or_list(value: object) -> object:
-        return first(value) if isinstance(value, str) else others[0](value)
-
-    return read_text_or_list if others else read_optional
+    return read_alternative
 
 
 def _list(read_item: Read) -> Read:
