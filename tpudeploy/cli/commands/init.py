@@ -1,8 +1,10 @@
-"""Write a commented profile from a shipped one, to start from."""
+"""Write a commented profile, from a shipped one. At a terminal, it asks for the model, slice, zones and API key."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 from pathlib import Path
 
 from tpudeploy.catalog import closest
@@ -24,6 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         dest="source",
         default=_FIRST,
     )
+    options.switch(parser, "input", "At a terminal, ask for what --from does not say; `false` asks nothing.")
     parser.add_argument(
         "path", metavar="FILE", nargs="?", help="The file to write (default: NAME.yaml in this folder)."
     )
@@ -45,16 +48,50 @@ def run(args: argparse.Namespace, context: Context) -> int:
             f"There is no shipped profile `{args.source}`.",
             hint=f"Did you mean `{near}`?" if near else f"There are: {', '.join(shipped)}.",
         )
-    path = context.folder / (args.path or f"{args.source}.yaml")
-    if not _write(path, shipped[args.source]):
-        raise UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.")
+    source, text = args.source, shipped[args.source]
+    asks = args.input and source == _FIRST and context.terminal.is_interactive
+    if asks:
+        _refuse_existing(args.path, context)
+        from tpudeploy.cli.first_profile import ask_answers, ask_source, with_answers
+
+        context.terminal.data("Press Enter for the value in brackets.\n")
+        source = ask_source(context.terminal, shipped, source)
+        text = with_answers(shipped[source], ask_answers(context.terminal, shipped[source]))
+    path = context.folder / (args.path or f"{source}.yaml")
+    if not _write(path, text):
+        raise _exists(path)
     # The profile's first line refers editors to the schema; an existing file of that name is kept.
     _write(path.with_name(SCHEMA), f"{schema_text()}\n")
     if args.json:
         context.reply.set(WrittenFiles(files=(path, path.with_name(SCHEMA))).to_dict())
+    elif asks:
+        _show_size(path, context)
     else:
         context.terminal.data(f"Wrote {path}, and {SCHEMA} beside it for your editor. Next: tpudeploy plan {path}")
     return exits.SUCCESS
+
+
+def _refuse_existing(name: str | None, context: Context) -> None:
+    """Raise `errors.UsageError` before anything is asked, if the file that is named exists."""
+    if name is not None and (context.folder / name).exists():
+        raise _exists(context.folder / name)
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.")
+
+
+def _show_size(path: Path, context: Context) -> None:
+    """Print what the profile needs and the next command, which works without an account."""
+    from tpudeploy.cli.context import AS_WRITTEN
+
+    name = os.path.relpath(path)
+    context.terminal.data(f"\nWrote {name}, and {SCHEMA} beside it for your editor.\n")
+    (profile,) = context.load([str(path)], AS_WRITTEN)
+    size = context.workspace([str(path)]).size(profile)
+    context.terminal.data(size.as_text(context.terminal.paint, context.terminal.width))
+    command = shlex.join(["tpudeploy", "apply", "-auto-approve", name])
+    context.terminal.data(f"\nTry it without an account, on the emulator:\n    tpudeploy emulator run -- {command}")
 
 
 def _write(path: Path, text: str) -> bool:

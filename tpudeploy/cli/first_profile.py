@@ -1,0 +1,112 @@
+"""Ask at a terminal for what a first profile needs, and write the answers into a shipped profile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from tpudeploy import catalog
+from tpudeploy.catalog import closest
+from tpudeploy.cli.terminal import Terminal
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.pattern import pattern
+from tpudeploy.text.words import fitted
+
+_SECRET = pattern(r"[A-Za-z0-9_-]{1,255}")
+_MODEL = pattern(r"[\w.-]+/[\w.-]+")
+
+
+@frozen
+class Answers:
+    """The answers of a person. `zones` is empty for every zone that has the slice, `api_key` is "" for none."""
+
+    model: str
+    type: str
+    zones: tuple[str, ...]
+    api_key: str
+
+
+def ask_source(terminal: Terminal, shipped: Mapping[str, str], default: str) -> str:
+    """Return the name of the shipped profile to begin with."""
+    width = max(map(len, shipped))
+    for name, text in shipped.items():
+        terminal.data(f"  {name.ljust(width)}  {value_of(text, 'id')} on {value_of(text, 'type')}")
+    return _ask(terminal, "Profile to begin with", default, lambda answer: _unknown(answer, shipped))
+
+
+def ask_answers(terminal: Terminal, text: str) -> Answers:
+    """Return what the profile is to say, beginning with what the shipped one says."""
+    model = _ask(terminal, "Model", value_of(text, "id"), _invalid_model)
+    types = [type_.name for type_ in catalog.accelerator_types()]
+    type_ = _ask(terminal, "Slice type", value_of(text, "type"), lambda answer: _unknown(answer, types))
+    accelerator = catalog.accelerator_type(type_)
+    known_zones = sorted(catalog.generation(accelerator.generation).zones) if accelerator is not None else []
+    _say(terminal, f"  Zones with {type_}: {', '.join(known_zones)}")
+    zones = _ask(terminal, "Zones, separated by commas", "all", lambda answer: _unknown_zone(answer, known_zones))
+    _say(terminal, "  With an API key, the endpoint answers only those who have it. Name a secret of Secret Manager.")
+    api_key = _ask(terminal, "Secret with the API key", "none", _invalid_secret)
+    return Answers(
+        model=model,
+        type=type_,
+        zones=() if zones == "all" else tuple(_split(zones)),
+        api_key="" if api_key == "none" else api_key,
+    )
+
+
+def with_answers(text: str, answers: Answers) -> str:
+    """Return the text of a shipped profile with the answers in it; its comments stay."""
+    text = re.sub(r"(?m)^  id: \S+", f"  id: {answers.model}", text, count=1)
+    text = re.sub(r"(?m)^  type: \S+", f"  type: {answers.type}", text, count=1)
+    if answers.zones:
+        text = re.sub(r"(?m)^  zones:.*\n", "", text)
+        text = re.sub(r"(?m)^placement:\n", f"placement:\n  zones: [{', '.join(answers.zones)}]\n", text, count=1)
+    if answers.api_key:
+        text = re.sub(r"(?m)^ *#? ?VLLM_API_KEY:.*\n", "", text)
+        text = re.sub(r"(?m)^secrets:\n", f"secrets:\n  VLLM_API_KEY: {answers.api_key}\n", text, count=1)
+    return text
+
+
+def value_of(text: str, key: str) -> str:
+    """Return the value of a key of `model` or `tpu` in the text of a shipped profile, or "" without one."""
+    match = re.search(rf"(?m)^  {key}: (\S+)", text)
+    return match[1] if match else ""
+
+
+def _ask(terminal: Terminal, question: str, default: str, problem: Callable[[str], str]) -> str:
+    """Ask until the answer has no problem. An empty answer, and the end of input, is the default."""
+    while True:
+        answer = terminal.ask(f"{question} [{default}]: ") or default
+        message = "" if answer == default else problem(answer)
+        if not message:
+            return answer
+        _say(terminal, f"  {message}")
+
+
+def _say(terminal: Terminal, text: str) -> None:
+    terminal.data(fitted(text, terminal.width))
+
+
+def _unknown(answer: str, words: Iterable[str]) -> str:
+    names = list(words)
+    if answer in names:
+        return ""
+    near = closest(answer, names)
+    hint = f"Did you mean `{near}`?" if near else f"There are: {', '.join(names)}."
+    return f"There is no `{answer}`. {hint}"
+
+
+def _unknown_zone(answer: str, zones: Iterable[str]) -> str:
+    names = list(zones)
+    return next(filter(None, (_unknown(zone, names) for zone in _split(answer))), "")
+
+
+def _split(answer: str) -> list[str]:
+    return [zone for zone in re.split(r"[,\s]+", answer) if zone]
+
+
+def _invalid_model(answer: str) -> str:
+    return "" if _MODEL.fullmatch(answer) else "Write the id of a model on Hugging Face, such as google/gemma-4-E2B-it."
+
+
+def _invalid_secret(answer: str) -> str:
+    return "" if _SECRET.fullmatch(answer) else "Write the name of a secret: letters, digits, - and _."
