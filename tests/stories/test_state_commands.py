@@ -75,6 +75,8 @@ def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(cli: Open) -
         (("show", "gemma[x]"), "`gemma[x]` is not an address; write NAME, or NAME[INDEX]"),
         (("show", "gemma[7]"), "No state here tracks gemma[7]. [TPU4000] There are: gemma[0]."),
         (("list", "nobody"), "No state here tracks nobody"),
+        (("list", "gema"), "No state here tracks gema. [TPU4000] Did you mean `gemma`?"),
+        (("pull", "gema"), "gema has no state here. [TPU4000] Did you mean `gemma`?"),
         (("list", "-force"), "`tpudeploy state list` has no option `--force`."),
         (("pull", "gemma[0]"), "`gemma[0]` is one replica"),
         (("pull", "gemma", "-serial", "99"), "No state of gemma with the serial 99 is kept"),

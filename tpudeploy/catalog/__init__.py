@@ -94,6 +94,15 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
     return next(filter(None, get_close_matches(word, list(choices), n=5, cutoff=0.6)), None)
 
 
+def choice_hint(word: str, choices: Iterable[str], *, otherwise: str = "") -> str:
+    """Return the hint about a word that is not one of the choices: the nearest one, or all; `otherwise` without any."""
+    names = list(choices)
+    near = closest(word, names)
+    if near is not None:
+        return f"Did you mean `{near}`?"
+    return f"There are: {', '.join(names)}." if names else otherwise
+
+
 def closest_type(name: str, *, is_accepted: Callable[[AcceleratorType], bool] = lambda _: True) -> str | None:
     """Return the accelerator type that was probably meant, or None.
 

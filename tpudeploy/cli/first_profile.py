@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from tpudeploy import catalog
-from tpudeploy.catalog import closest
+from tpudeploy.catalog import choice_hint
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.pattern import pattern
@@ -90,9 +90,7 @@ def _unknown(answer: str, words: Iterable[str]) -> str:
     names = list(words)
     if answer in names:
         return ""
-    near = closest(answer, names)
-    hint = f"Did you mean `{near}`?" if near else f"There are: {', '.join(names)}."
-    return f"There is no `{answer}`. {hint}"
+    return f"There is no `{answer}`. {choice_hint(answer, names)}"
 
 
 def _unknown_zone(answer: str, zones: Iterable[str]) -> str:

@@ -82,7 +82,7 @@ def output(workspace: Workspace, name: OneProfile | None = None, key: str | None
     output. Raise `errors.QueryFailed` if the deployment has no endpoint, `errors.UsageError` for an unknown `key`.
     """
     from tpudeploy import loading
-    from tpudeploy.catalog import closest
+    from tpudeploy.catalog import choice_hint, closest
     from tpudeploy.domain.errors import QueryFailed, UsageError
 
     names = workspace.adapters.states.names
@@ -100,9 +100,7 @@ def output(workspace: Workspace, name: OneProfile | None = None, key: str | None
     outputs = _outputs(endpoint)
     if key is not None:
         if key not in outputs:
-            near = closest(key, outputs)
-            hint = f"Did you mean `{near}`?" if near else f"There are: {', '.join(outputs)}."
-            raise UsageError(f"There is no output `{key}`.", hint=hint)
+            raise UsageError(f"There is no output `{key}`.", hint=choice_hint(key, outputs))
         outputs = {key: outputs[key]}
     return Outputs(name=deployment, outputs=outputs, key=key)
 

@@ -201,15 +201,14 @@ def parse_address(text: str) -> Address:
 
 def state_of(workspace: Workspace, name: str) -> State:
     """Return the state of a deployment. Raise `errors.StateError` without one."""
+    from tpudeploy.catalog import choice_hint
     from tpudeploy.domain.errors import StateError
 
     backend = workspace.adapters.states
     state = backend.read(name).state
     if state is None:
-        names = ", ".join(backend.names())
-        raise StateError(
-            f"{name} has no state here.", hint=f"There are: {names}." if names else "No deployment has one."
-        )
+        hint = choice_hint(name, backend.names(), otherwise="No deployment has one.")
+        raise StateError(f"{name} has no state here.", hint=hint)
     return state
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from tpudeploy import catalog
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.names import ROUTER, Address
 from tpudeploy.domain.state import Record, State
@@ -39,6 +40,8 @@ def records_at(state: State, where: Address) -> tuple[Record, ...]:
 def _not_tracked(where: Address, states: Mapping[str, State]) -> StateError:
     existing = [str(each) for name in sorted(states) for each in addresses(states[name])]
     hint = f"There are: {', '.join(existing)}." if existing else "No state here tracks a slice."
+    near = None if where.deployment in states else catalog.closest(where.deployment, sorted(states))
+    hint = f"Did you mean `{near}`?" if near else hint
     return StateError(f"No state here tracks {where}.", hint=f"{hint}\n`tpudeploy state list` lists all addresses.")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from tpudeploy import catalog
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.errors import UsageError
@@ -43,7 +44,8 @@ def require_names(addresses: Collection[Address], names: Collection[str], invali
     """
     missing = next((each for each in addresses if each.deployment not in {*names, *invalid}), None)
     if missing is not None:
-        hint = _existing(sorted(names))
+        near = catalog.closest(missing.deployment, sorted(names))
+        hint = f"Did you mean `{near}`?" if near else _existing(sorted(names))
         if invalid:
             hint += f" No valid profile is in {', '.join(sorted(invalid))}, which may be the one that you mean."
         raise UsageError(f"There is no {missing} in this plan.", hint=hint)

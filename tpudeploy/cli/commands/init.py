@@ -7,7 +7,7 @@ import os
 import shlex
 from pathlib import Path
 
-from tpudeploy.catalog import closest
+from tpudeploy.catalog import choice_hint
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
@@ -43,11 +43,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
             context.terminal.data("\n".join(shipped))
         return exits.SUCCESS
     if args.source not in shipped:
-        near = closest(args.source, shipped)
-        raise UsageError(
-            f"There is no shipped profile `{args.source}`.",
-            hint=f"Did you mean `{near}`?" if near else f"There are: {', '.join(shipped)}.",
-        )
+        hint = choice_hint(args.source, shipped)
+        raise UsageError(f"There is no shipped profile `{args.source}`.", hint=hint)
     source, text = args.source, shipped[args.source]
     asks = args.input and source == _FIRST and context.terminal.is_interactive
     if asks:
