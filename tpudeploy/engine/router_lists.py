@@ -2,7 +2,7 @@
 
 The list is a value of the VM's metadata. The VM loads it without dropping a stream, and reports its fingerprint.
 
-Why: decision 70 in docs/decisions.md.
+Why: decision 75 in docs/decisions.md.
 """
 
 from __future__ import annotations

@@ -35,8 +35,7 @@ class Configuration:
 
     `files` are texts by their path below the router's folder. The router reads the one that is `watched` again by
     itself, and the one that is `reloaded` at a signal: that one has the list of replicas. Any other is read only at its
-    start. `command` runs it in the
-    foreground, in that folder. NEW_KEY in it is another random text at each start.
+    start. `command` runs it in the foreground, in that folder. NEW_KEY in it is another random text at each start.
     """
 
     files: Mapping[str, str]

@@ -3,7 +3,7 @@
 It is requested, observed, replaced and released as a slice is, by the same steps. The list of replicas is a value of
 its metadata that changes while it runs.
 
-Why: decision 70 in docs/decisions.md.
+Why: decision 75 in docs/decisions.md.
 """
 
 from __future__ import annotations
