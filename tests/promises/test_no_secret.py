@@ -40,13 +40,24 @@ BOOTS = {
     "it never gets healthy": ({"hang": True}, HUB, KEY, 1),
     "nobody can reach it": ({"reachable": False}, HUB, KEY, 0),
 }
+# Where it runs: one host, and several hosts at either API.
+_OVER_HOSTS = KEYED.replace("type: v6e-1", "type: v5p-16").replace(
+    "[us-east5-a, us-east5-b, europe-west4-a]", "[us-east5-a]"
+)
+PLACES = {
+    "one host": KEYED,
+    "several hosts": _OVER_HOSTS,
+    "a group of instances": _OVER_HOSTS.replace("placement:\n", "placement:\n  backend: gce-instance\n"),
+}
 
 
-@pytest.mark.parametrize("name", BOOTS)
-def test_no_secret_is_written_anywhere_however_the_boot_ends(cli: Open, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "place"), [*((name, "one host") for name in BOOTS), *(("it serves", each) for each in [*PLACES][1:])]
+)
+def test_no_secret_is_written_anywhere_however_the_boot_ends(cli: Open, name: str, place: str) -> None:
     boot, hub, key, code = BOOTS[name]
     at = cli(nodes="real", boot=boot, secrets={"hf-token": hub, "vllm-key": key})
-    at.write(KEYED)
+    at.write(PLACES[place])
     heard = []
     for command in COMMANDS:
         result = at.run(*command)
@@ -84,7 +95,12 @@ def _outputs(at: CommandLine, heard: list[str]) -> Iterator[tuple[str, bytes]]:
         yield "the queued resource", json.dumps(slice_.body).encode()
     for node in at.emulator._cloud.nodes.values():
         yield "the node's metadata", json.dumps(node.spec).encode()
-        for host in node.hosts:
+    for instance in at.emulator._cloud.instances.values():
+        yield "the instance", json.dumps(instance.body).encode()
+    for part in (*at.emulator._cloud.group_parts.values(), *at.emulator._cloud.groups.values()):
+        yield "the group, its policy or its template", json.dumps(part.body).encode()
+    for hosts in at.emulator._cloud.hosts.values():
+        for host in hosts:
             yield "the guest attributes", repr(host.guest_attributes).encode()
             yield "the console", host.log().encode()
 
@@ -102,8 +118,7 @@ def _spellings() -> Iterator[bytes]:
 
 
 def _environment(at: CommandLine) -> dict[str, str]:
-    (node,) = at.emulator._cloud.nodes.values()
-    (machine,) = node.hosts
+    machine = next(host for hosts in at.emulator._cloud.hosts.values() for host in hosts)
     assert isinstance(machine, Machine)
     (container,) = machine._node.daemon.containers()
     return dict(container.environment)

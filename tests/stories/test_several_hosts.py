@@ -121,6 +121,38 @@ def test_a_worker_that_is_deleted_by_hand_takes_its_slice_with_it_and_apply_requ
     assert not at.slices
 
 
+@pytest.mark.parametrize("after", [2.0, 8.0, 14.0, 21.0, 33.0, 70.0])
+def test_a_group_of_a_run_that_was_killed_is_continued_or_replaced_and_there_is_one_slice(
+    cli: Open, after: float
+) -> None:
+    """The moments lie between the requests for its policy, its template and the group, and while it starts."""
+    at = cli(nodes="simulated", trouble=[{"fault": "slow", "method": "compute.re*.insert", "seconds": 5}])
+    profile = at.write(FOUR_INSTANCES)
+    at.killed(after, "apply", "-auto-approve", profile)
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    at.clock.sleep(600)
+    assert list(at.slices.values()) == ["RUNNING"]
+    assert len(at.emulator.billed()) == 1
+    assert at.run("destroy", "-auto-approve", profile).code == 0
+    assert not at.slices
+
+
+def test_gc_deletes_a_group_that_no_state_tracks_as_one_slice_with_its_policy_and_its_template(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    profile = at.write(FOUR_INSTANCES)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.run("drift", profile).code == 0
+    (name,) = at.slices
+    (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
+    listed = at.run("gc", "-foreign")
+    assert listed.all.count(name) >= 1
+    assert f"{name}-w-1" not in listed.all
+    removed = at.run("gc", "-foreign", "-auto-approve")
+    assert removed.code == 0, removed.all
+    assert not at.slices
+
+
 @pytest.mark.long
 def test_a_change_that_fails_is_undone_and_one_of_the_container_replaces_it_on_all_hosts(cli: Open) -> None:
     at = cli(nodes="real", boot={"boot_seconds": 30})
