@@ -97,8 +97,10 @@ def _outputs(at: CommandLine, heard: list[str]) -> Iterator[tuple[str, bytes]]:
         yield "the node's metadata", json.dumps(node.spec).encode()
     for instance in at.emulator._cloud.instances.values():
         yield "the instance", json.dumps(instance.body).encode()
-    for part in (*at.emulator._cloud.group_parts.values(), *at.emulator._cloud.groups.values()):
-        yield "the group, its policy or its template", json.dumps(part.body).encode()
+    for part in at.emulator._cloud.group_parts.values():
+        yield "the policy or the template of a group", json.dumps(part.body).encode()
+    for group in at.emulator._cloud.groups.values():
+        yield "the group", json.dumps(group.body).encode()
     for hosts in at.emulator._cloud.hosts.values():
         for host in hosts:
             yield "the guest attributes", repr(host.guest_attributes).encode()

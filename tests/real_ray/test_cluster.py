@@ -89,7 +89,11 @@ def test_a_server_that_ends_by_itself_leaves_its_exit_code_and_another_one_start
     assert inside.run("state_in_container") == "true 0"
 
 
-@pytest.mark.skipif("RAY" not in os.environ, reason="RAY names the command of a real Ray")
+@pytest.mark.exhaustive
+@pytest.mark.skipif(
+    "RAY" not in os.environ,
+    reason="python3 -m venv /tmp/ray && /tmp/ray/bin/pip install ray; then set RAY=/tmp/ray/bin/ray",
+)
 def test_a_real_ray_takes_the_words_and_lists_its_hosts(tmp_path: Path) -> None:
     ray = Path(os.environ["RAY"])
     words = [str(ray), *serving.command(container(hosts=2, setup=()))[1:]]

@@ -178,3 +178,24 @@ def test_shellcheck_has_nothing_to_say_of_what_is_pasted(tmp_path: Path) -> None
         ["shellcheck", *sorted(tmp_path.glob("*.sh"))], capture_output=True, text=True, check=False
     )
     assert (checked.returncode, checked.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("head", "join"),
+    [("10.0.0.2", "--head --port=6379"), ("10.0.0.1", "--address=10.0.0.1:6379"), ("", None)],
+    ids=["on worker 0", "on another worker", "without the address of worker 0"],
+)
+def test_the_lines_for_a_shell_of_several_hosts_join_one_ray(tmp_path: Path, head: str, join: str | None) -> None:
+    for name, text in (("docker", f'echo "$@" >>{tmp_path}/asked'), ("hostname", "echo 10.0.0.2 172.17.0.1")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    lines = shell.docker_shell(deployment(container(hosts=2, setup=(), secrets=())))
+    run, _, serve = lines.partition("\n# On worker 0")
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HEAD": head}
+    process = subprocess.run(["/bin/bash", "-c", run], env=environment, capture_output=True, check=False)
+    assert "docker exec" in serve
+    if join is None:
+        assert process.returncode != 0
+        assert b"is the address of worker 0" in process.stderr
+    else:
+        assert (tmp_path / "asked").read_text().endswith(f"{join} --node-ip-address=10.0.0.2\n")

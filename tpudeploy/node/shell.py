@@ -11,20 +11,31 @@ from tpudeploy.node.arguments import MIRROR_FOLDER
 
 # A line that fails ends what was pasted: a server without its token would fail minutes later, for another reason.
 _AND = " &&\n"
+# Of several hosts: the address of this one, and whether its Ray is the head or joins it.
+_OWN_ADDRESS = "export VLLM_HOST_IP=$(hostname -I | cut -d ' ' -f 1)"
+_JOIN = (
+    'if [ "${HEAD:?is the address of worker 0}" = "$VLLM_HOST_IP" ]; then join="--head --port=6379"; '
+    'else join="--address=$HEAD:6379"; fi'
+)
 
 
 def docker_shell(deployment: Deployment) -> str:
     """Return lines for a shell on the machine: they fetch the secrets and a mirrored model, and run the container.
 
-    For several hosts, the command that starts the server on worker 0 follows.
+    For several hosts, they run on each with HEAD, the address of worker 0. The command that starts the server there
+    follows.
     """
     container, mirror = deployment.container, deployment.mirror
     steps = [step for ref in container.secrets for step in (_fetch(ref), f"export {ref.variable}")]
     if mirror is not None:
         steps.append(_copy_weights(mirror.bucket, mirror.folder))
-    steps.append(_over_lines(serving.docker_run(container)))
-    run = _AND.join(steps)
-    return run if container.hosts == 1 else f"{run}\n{_over_lines(serving.docker_exec(container))}"
+    words = serving.docker_run(container)
+    if container.hosts == 1:
+        return _AND.join([*steps, _over_lines(words)])
+    # As the startup script does, with Ray's usual port.
+    words = (*words[:3], "-e", "VLLM_HOST_IP", *words[3:])
+    steps = [_OWN_ADDRESS, _JOIN, *steps, f'{_over_lines(words)} \\\n  $join --node-ip-address="$VLLM_HOST_IP"']
+    return f"{_AND.join(steps)}\n# On worker 0, once all have joined:\n{_over_lines(serving.docker_exec(container))}"
 
 
 def serve_shell(deployment: Deployment) -> str:
