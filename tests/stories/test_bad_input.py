@@ -117,10 +117,6 @@ def test_a_bad_value_names_the_overlay_or_the_flag_it_came_from(cli: Open) -> No
         (["plan", "gemma.yml"], 'gemma.yaml"?'),
         (["plan", "nowhere/gemma.yaml"], "there is no folder"),
         (["plan", "gemma.yaml", "-f", "nope.yaml"], "nope.yaml` does not exist"),
-        (
-            ["plan", "gemma.yaml", "-target", "gema"],
-            "There is no gema in this plan. [TPU0002]\n  Did you mean `gemma`?",
-        ),
         (["state", "mvv", "a", "b"], "`tpudeploy state` has no verb `mvv`. Did you mean `mv`?"),
         (["ci", "aply"], "`tpudeploy ci` has no verb `aply`. Did you mean `apply`?"),
         (["state", "rm", "gemma", "-auto-aprove"], "Did you mean `--auto-approve`?"),

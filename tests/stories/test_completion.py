@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from command_line import PROFILE, Open
 
 from tpudeploy.cli.commands import COMMANDS, GROUPS
 
+_ORDERS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|[\x07\x08\r]")
 STATE = '{"records": [{"index": 0}, {"index": 1}]}'
 
 
@@ -175,11 +177,16 @@ def test_tab_in_a_real_shell(folder: Path, shell: str, typed: str, shown: str) -
 
 def _read_until(terminal: int, text: str) -> str:
     """Return what the terminal shows up to this text, or in 60 seconds."""
-    shown, ends = "", time.monotonic() + 60
-    while text not in shown and time.monotonic() < ends:
+    output, ends = b"", time.monotonic() + 60
+    while text not in _plain(output) and time.monotonic() < ends:
         if select.select([terminal], [], [], 1.0)[0]:
-            shown += os.read(terminal, 65536).decode(errors="replace").replace("\r", "").replace("\x08", "")
-    return shown
+            output += os.read(terminal, 65536)
+    return _plain(output)
+
+
+def _plain(output: bytes) -> str:
+    """Return what a terminal gets without its orders, which zsh writes between letters."""
+    return _ORDERS.sub("", output.decode(errors="replace"))
 
 
 def test_tab_in_fish(folder: Path) -> None:
