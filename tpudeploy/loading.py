@@ -15,7 +15,7 @@ from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.domain.accelerator import AcceleratorType
-    from tpudeploy.domain.deployment import Deployment, Json
+    from tpudeploy.domain.deployment import Deployment, Json, OwnFile
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.pins import Pins
     from tpudeploy.domain.plan import Change
@@ -228,21 +228,45 @@ def sized(profile: Checked) -> Deployment:
     return resolve_without_script(profile, project=None, config_json=_config_json(profile))
 
 
-def deployment(profile: Checked, *, project: str | None, script: bool = True, pins: Pins | None = None) -> Deployment:
+def deployment(
+    profile: Checked,
+    *,
+    project: str | None,
+    folder: Path | None = None,
+    script: bool = True,
+    pins: Pins | None = None,
+    own_files: tuple[OwnFile, ...] | None = None,
+) -> Deployment:
     """Return the profile with every default decided. Raise `errors.ConfigError` for a script above Google's limit.
 
-    Without `script`, the startup script is only checked against that limit, which is faster.
+    Without `script`, the startup script is only checked against that limit, which is faster. `own_files` are the
+    project's in the script; without them they are read, the templates from `folder`.
     """
     from tpudeploy.domain.pins import NONE
     from tpudeploy.node import render
     from tpudeploy.planning.resolve import resolve, resolve_without_script
 
     active_pins = pins if pins is not None else NONE
+    config_json = _config_json(profile)
+    files = own_files if own_files is not None else _own_files(profile, folder)
     if script:
-        return resolve(profile, _templates(), project=project, config_json=_config_json(profile), lock=active_pins)
-    resolved = resolve_without_script(profile, project=project, config_json=_config_json(profile), lock=active_pins)
+        return resolve(
+            profile, _templates(), project=project, config_json=config_json, own_files=files, lock=active_pins
+        )
+    resolved = resolve_without_script(
+        profile, project=project, config_json=config_json, own_files=files, lock=active_pins
+    )
     render.check_size(resolved, _templates)
     return resolved
+
+
+def _own_files(profile: Checked, folder: Path | None) -> tuple[OwnFile, ...]:
+    boot = profile.spec.boot
+    if not (boot.before or boot.after) and (folder is None or not (folder / "templates" / "boot").is_dir()):
+        return ()
+    from tpudeploy.adapters.own_files import read_own_files
+
+    return read_own_files(profile, folder)
 
 
 def previous_deployment(deployment: Deployment, change: Change) -> Deployment | None:
@@ -285,7 +309,14 @@ def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deplo
     reader = Remembered(text, beside="" if config is None else config.file)
     try:
         checked_profile = replace(parse(reader.name, reader, environment={}), reader=FileReader())
-        return deployment(checked_profile, project=deployment_now.project, pins=pins)
+        # A changed file is known by its fingerprint only. It is not read here: a path of an earlier apply may lead
+        # elsewhere now.
+        same = tuple(
+            file
+            for file in deployment_now.own_files
+            if attributes.get(file.attribute) == deployment_now.attributes[file.attribute]
+        )
+        return deployment(checked_profile, project=deployment_now.project, pins=pins, own_files=same)
     except ConfigError:
         return None
 
@@ -323,25 +354,12 @@ def _templates() -> Mapping[str, str]:
 
 def _config_json(profile: Checked) -> str | None:
     """Return the text of `model.config`, which is relative to the file that names it."""
-    from tpudeploy.adapters.files import FileReader
-    from tpudeploy.config import codes
-    from tpudeploy.config.reader import Unreadable
-    from tpudeploy.domain.diagnostics import Diagnostic
-
     config = profile.spec.model.config
     if config is None:
         return None
-    reader, at = profile.reader or FileReader(), profile.origins["model.config"]
-    path = reader.resolve(at.file, config)
-    try:
-        return reader.read(path).decode("utf-8", "replace")
-    except Unreadable as cause:
-        reference = profile.reference("model.config")
-        name, hint = (path, cause.hint) if reference is None else (reference, "")
-        message = f"{name} {cause.reason}"
-        code = codes.OUTSIDE_PROJECT if cause.is_refused else codes.UNREADABLE
-        diagnostic = Diagnostic(code=code, message=message, path="model.config", location=at, hint=hint)
-        raise ConfigError(message, hint=hint, diagnostics=[diagnostic]) from cause
+    from tpudeploy.adapters.own_files import read_named
+
+    return read_named(profile, "model.config", config)
 
 
 def _settings(settings: Mapping[str, object] | Sequence[str]) -> list[str]:

@@ -85,7 +85,8 @@ class Workspace(Methods):
         if not project and not offline:
             project = self.adapters.connection.project()
         active_pins = pins if pins is not None else self.adapters.pins.read()
-        return loading.deployment(profile, project=project, script=script, pins=active_pins)
+        folder = self.adapters.folder
+        return loading.deployment(profile, project=project, folder=folder, script=script, pins=active_pins)
 
     def offline_deployment(self, profile: config.Profile) -> Deployment:
         """Return the deployment for an operation that continues without a project, and without a startup script."""

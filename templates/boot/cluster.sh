@@ -157,6 +157,9 @@ lead() { # worker 0
   wait_until_healthy
   keep_log
   ask_for_a_completion
+  if declare -F run_own >/dev/null; then
+    run_own after starting "${own_after[@]}"
+  fi
   keep_as_served
   report_at_once serving "Healthy, and completed a prompt, on $hosts hosts"
   remember_start
@@ -212,6 +215,9 @@ join_in() { # every other worker
     start_ray
   fi
   await_server
+  if declare -F run_own >/dev/null; then
+    run_own after starting "${own_after[@]}"
+  fi
   keep_as_served
   report_at_once serving "Joined Ray, and the server is healthy"
 }

@@ -107,6 +107,7 @@ STOPPED: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, ("force-unlock", "nobodys", "-force")),
     (1, ("emulator", "run")),
     (1, ("router", "no_name")),
+    (1, ("dashboard", "-port", "none")),
     (1, ("schema", "plans")),
     (1, ("explain", "TPU9999")),
     (1, ("completion", "tcsh")),

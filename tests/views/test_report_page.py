@@ -135,9 +135,35 @@ def test_the_page_needs_no_script_and_no_network(report: Path) -> None:
 
 def test_the_same_figures_lie_beside_it(report: Path) -> None:
     rows = report.with_suffix(".csv").read_text().splitlines()
-    assert len(rows) == 1 + 18
+    assert sum(row.endswith(",google/gemma-4-E2B-it,v6e-1") and ",agent-" not in row for row in rows) == 18
+    assert {row.split(",")[-3] for row in rows[1:]} >= {"agent-e2b-v6e-1", "agent-e2b-v6e-4"}
     assert rows[0].startswith("streams,context,output,status,requests/s")
     chart = json.loads(report.with_suffix(".vl.json").read_text())
-    assert len(chart["data"]["values"]) == 18
+    assert len(chart["data"]["values"]) == len(rows) - 1
     for row in rows[1:]:
         assert f">{row.split(',')[4]}<" in report.read_text()
+
+
+def test_all_runs_are_in_the_same_charts_and_doubts_are_marked(page: Page) -> None:
+    charts = page.locator("section:has(.keys) svg")
+    titles = [charts.nth(index).get_attribute("aria-label") for index in range(charts.count())]
+    assert titles == ["Throughput", "Request rate", "Time to the first token (TTFT)", "Tokens per dollar"]
+    assert page.locator(".keys li").count() >= 5, "three loads of the run, and two tables"
+    rates = charts.nth(1)
+    assert rates.locator("polyline").count() == 5
+    assert "streams (log scale)" in (rates.text_content() or "")
+    doubted = rates.locator(".is-doubted title")
+    assert doubted.count() > 0
+    assert "Doubted: " in (doubted.first.text_content() or "")
+
+
+def test_markdown_and_csv_of_the_same_are_written_for_an_article(report: Path) -> None:
+    words = ["compare", "agent-e2b-v6e-1", "agent-e2b-v6e-4", "-chdir", str(report.parent)]
+    assert main([*words, "-o", "article.md"]) == 0
+    text = (report.parent / "article.md").read_text()
+    assert "| streams | prompt tokens | answer tokens | gemma-4-E2B-it on v6e-1 (agent-e2b-v6e-1) |" in text
+    assert "| 1 | 8 | ? | 3.81 (=) | 5.14 |" in text
+    assert "(=) another subject has the same figure" in text
+    assert main([*words, "-o", "article.csv"]) == 0
+    assert (report.parent / "article.csv").read_text().startswith("streams,context,output")
+    assert not (report.parent / "article.html").exists()

@@ -11,6 +11,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+_OWN = "templates/boot"
+_YAML = ".yaml"
+
 
 @cache
 def templates() -> Mapping[str, str]:
@@ -21,13 +24,23 @@ def templates() -> Mapping[str, str]:
     return {path: file.read_text(encoding="utf-8") for path, file in _walk(_folder("templates"))}
 
 
-def profiles() -> Mapping[str, str]:
-    """Return every shipped profile by its file name without the suffix."""
-    suffix = ".yaml"
+def own_templates(project: Path) -> tuple[str, ...]:
+    """Return the paths of the project's own templates, relative to its folder `templates`."""
+    return tuple(sorted(f"boot/{file.name}" for file in (project / _OWN).glob("*.sh")))
+
+
+def profiles(project: Path | None = None) -> Mapping[str, str]:
+    """Return every profile to start from, by its file name without the suffix: the shipped ones, and the project's own.
+
+    The project's are in its folder `profiles`. One of the same name replaces the shipped one.
+    """
+    folders = [_folder("profiles")] + ([] if project is None else [project / "profiles"])
     return {
-        path.removesuffix(suffix): file.read_text(encoding="utf-8")
-        for path, file in _walk(_folder("profiles"))
-        if path.endswith(suffix)
+        path.removesuffix(_YAML): file.read_text(encoding="utf-8")
+        for folder in folders
+        if folder.is_dir()
+        for path, file in _walk(folder)
+        if path.endswith(_YAML)
     }
 
 

@@ -15,7 +15,7 @@ from tpudeploy.config.reader import MAX_BYTES, Unreadable
 from tpudeploy.domain.errors import UsageError
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # without O_NONBLOCK, opening a FIFO would wait for a writer
-_ENDINGS = (".yaml", ".yml", ".json")
+_ENDINGS = (".yaml", ".yml", ".json", ".sh")
 # The message must be right for `ci` and `mcp`, whose authors are never trusted, and for all other commands.
 _OUTSIDE_HINT = (
     "keep a copy inside the project; `ci` and `mcp` open no other file, and other commands do for an author that you "
@@ -26,8 +26,8 @@ _OUTSIDE_HINT = (
 class FileReader:
     """Reads regular files only, and no more of one than the maximum size of a profile.
 
-    With a `project`, it opens only files at or below that folder after links are resolved: .yaml, .yml and .json
-    files that are not hidden (.git and .env hold credentials). Of the `operator_paths`, one that is outside of the
+    With a `project`, it opens only files at or below that folder after links are resolved: .yaml, .yml, .json and
+    .sh files that are not hidden (.git and .env hold credentials). Of the `operator_paths`, one that is outside of the
     project as written is opened too; one that only leads outside by a link is not.
     """
 

@@ -52,6 +52,11 @@ def router(name: str, restarts: int) -> Document:
     return {"format": "tpudeploy.router/1", "name": name, "restarts": restarts}
 
 
+def dashboard(url: str) -> Document:
+    """Return the address of the page, with its token."""
+    return {"format": "tpudeploy.dashboard/1", "url": url}
+
+
 def pipeline(
     does: str,
     *,

@@ -128,11 +128,19 @@ SET_FORM = _code(
 OUTSIDE_PROJECT = _code(
     "TPU1106",
     "File outside the project",
-    "An untrusted profile can open only files of its own project: .yaml, .yml and .json files at or below the "
+    "An untrusted profile can open only files of its own project: .yaml, .yml, .json and .sh files at or below the "
     "project's folder, links followed to their end, none of them hidden. `ci` and `mcp` trust no profile: keep a "
     "copy of the file inside the project. For other commands, profiles are untrusted with -untrusted or with "
     "`untrusted` in tpudeploy.toml: leave these out if you trust the author.",
     "extends: base.yaml",
+)
+BOOT_SCRIPT = _code(
+    "TPU1107",
+    "Own script that cannot run as written",
+    "A script under `boot`, or a template in the project's folder `templates/boot`, is not what bash reads as its "
+    "author does; or shellcheck, which `validate` runs where it is installed, found a problem in it; or the template "
+    "has the name of none that tpudeploy ships.",
+    "tpudeploy validate prod.yaml",
 )
 UNSET_VARIABLE = _code(
     "TPU1110",

@@ -112,8 +112,9 @@ def find(node: Node, path: Path) -> Node | None:
             if entry is None:
                 return None
             node = entry.value
-        elif isinstance(node, ListNode) and isinstance(part, int) and part < len(node.items):
-            node = node.items[part]
+        # A dotted path has the index of an item as a word.
+        elif isinstance(node, ListNode) and str(part).isdecimal() and int(part) < len(node.items):
+            node = node.items[int(part)]
         else:
             return None
     return node

@@ -21,6 +21,8 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 # The value of `placement.backend` with which each request may go to any API that serves the slice.
 AUTO = "auto"
 DEFAULT_PORT = 8000  # of a server
+# The attributes of the project's own files, by their key and path: a fingerprint of the text of each.
+OWN_FILES = "boot.digest."
 # The attribute of the image that the family of `tpu.runtime_version` is pinned to, of an instance of Compute Engine.
 MACHINE_IMAGE = "tpu.machine_image"
 
@@ -141,6 +143,28 @@ class Mirror:
     folder: str
 
 
+class OwnKey(StrEnum):
+    """Where a file of the project is used: as a script of `boot.before` or `boot.after`, or instead of a template."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    TEMPLATE = "template"
+
+
+@frozen
+class OwnFile:
+    """A file of the project in the startup script. `path` is as the profile writes it, or that of the template."""
+
+    key: OwnKey
+    path: str
+    text: str
+    at: Location
+
+    @property
+    def attribute(self) -> str:
+        return f"{OWN_FILES}{self.key}.{self.path}"
+
+
 @frozen
 class Network:
     network: str | None
@@ -227,6 +251,7 @@ class Deployment:
     lifecycle: Lifecycle
     compile_cache: CompileCache | None = None
     mirror: Mirror | None = None
+    own_files: tuple[OwnFile, ...] = ()
     router: Router | None = None
     router_machine: Deployment | None = None
     startup_script: Script = field(repr=False)

@@ -16,6 +16,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(","
 # The longest prefix wins. `placement.zones` and `.provisioning` say where the *next* slice may be: they cost a slice
 # only if the current one lies outside of them (see diff.py).
 EFFECTS: Mapping[str, Effect] = {
+    "boot": Effect.RESTART,
     "model": Effect.RESTART,
     "secrets": Effect.RESTART,
     "serving": Effect.RESTART,

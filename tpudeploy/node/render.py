@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain import errors
-from tpudeploy.domain.deployment import CompileCache, Container, Deployment, SecretRef
+from tpudeploy.domain.deployment import CompileCache, Container, Deployment, OwnFile, OwnKey, SecretRef
 from tpudeploy.node import serving
 
 if TYPE_CHECKING:
@@ -41,16 +41,18 @@ def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: s
 
     Raise `errors.ConfigError` for a size that Google or Linux would refuse.
     """
+    templates = {**templates, **{file.path: file.text for file in _own(deployment, OwnKey.TEMPLATE)}}
     script = template("startup.sh.j2", tuple(templates.items())).render(
         templates=templates, **_values(deployment, spec)
     )
     _check_words(deployment)
     if _size(script) > MAX_SCRIPT_BYTES:
-        longest_words = sorted(_profile_words(deployment), key=lambda pair: _size(pair[1]), reverse=True)[:3]
+        texts = (*_profile_words(deployment), *((file.path, file.text) for file in deployment.own_files))
+        longest_words = sorted(texts, key=lambda pair: _size(pair[1]), reverse=True)[:3]
         sizes = ", ".join(f"`{key}` ({_size(word):,} bytes)" for key, word in longest_words)
         raise errors.ConfigError(
             f"The startup script takes {_size(script):,} bytes; Google takes at most {MAX_SCRIPT_BYTES:,}.",
-            hint=f"Shorten, or move into a file of the image or of a mounted volume: {sizes}.",
+            hint=f"Shorten, or move into a file of the image, a mounted volume or a bucket: {sizes}.",
         )
     return script
 
@@ -88,6 +90,8 @@ def longest(deployment: Deployment) -> int:
         texts += pair
     texts += [] if mirror is None else [mirror.bucket.name, mirror.bucket.prefix, mirror.folder]
     texts += [] if cache is None else [cache.bucket.name, cache.bucket.prefix, cache.key, cache.digest, cache.folder]
+    for file in deployment.own_files:
+        texts += [file.path, file.text]
     # Each word also has its own line, its flag, and the quotes around it.
     return TEMPLATE_BYTES + _GROWTH * (_size("".join(texts)) + _PER_WORD * len(texts))
 
@@ -105,6 +109,9 @@ def _values(deployment: Deployment, spec: str) -> dict[str, object]:
         "docker_run": tuple(_docker_run(container)),
         "hosts": container.hosts,
         **_cluster_values(container),
+        "own_scripts": any(file.key is not OwnKey.TEMPLATE for file in deployment.own_files),
+        "own_before": tuple(_script_words(deployment, OwnKey.BEFORE)),
+        "own_after": tuple(_script_words(deployment, OwnKey.AFTER)),
         # A script has only the parts that its deployment uses.
         "cached": deployment.compile_cache is not None,
         "mirrored": mirror is not None,
@@ -124,6 +131,15 @@ def completion_values(deployment: Deployment, secrets: Iterable[SecretRef]) -> d
         "secret_variables": [shlex.quote(ref.variable) for ref in refs],
         "secret_resources": [shlex.quote(_resource(ref)) for ref in refs],
     }
+
+
+def _own(deployment: Deployment, key: OwnKey) -> Iterator[OwnFile]:
+    return (file for file in deployment.own_files if file.key is key)
+
+
+def _script_words(deployment: Deployment, key: OwnKey) -> Iterator[str]:
+    for file in _own(deployment, key):
+        yield f"{shlex.quote(file.path)} {shlex.quote(file.text)}"
 
 
 def _cluster_values(container: Container) -> dict[str, object]:

@@ -172,31 +172,38 @@ def bench_import(
 def bench_report(
     workspace: Workspace, run_ids: Iterable[str], out: str | Path, *, profile: OneProfile | None = None
 ) -> WrittenFiles:
-    """Write the report of a run as a page, with CSV and Vega-Lite files beside it. The other runs are compared with it.
+    """Write a report of runs: charts that show all of them together, and the operating points and tables of the first.
 
-    Each is an id, the beginning of one, or the name of a published table. With `profile`, the report also shows the
-    memory and the last start of its machines. Raise `errors.UsageError` for an unknown run, and for a file that cannot
-    be written.
+    The ending of `out` decides its format: .md is Markdown and .csv a table, both of all runs. Anything else is a page,
+    and CSV and Vega-Lite files of the same go beside it. Each run is an id, the beginning of one, or the name of a
+    published table. With `profile`, the page also shows the memory and the last start of its machines. Raise
+    `errors.UsageError` for an unknown run, and for a file that cannot be written.
     """
     from tpudeploy import loading
     from tpudeploy.benchmark.compare import compare
     from tpudeploy.benchmark.operating import operating_points
     from tpudeploy.benchmark.runfile import digest
     from tpudeploy.views.report.exports import to_csv, to_vega_lite
+    from tpudeploy.views.report.markdown import to_markdown
     from tpudeploy.views.report.page import Report, page
 
     runs = [workspace.find_run(each) for each in run_ids]
     run, loaded, path = runs[0], None if profile is None else loading.profile(profile), Path(out)
+    comparison = compare(runs) if len(runs) > 1 else None
+    if path.suffix == ".md":
+        return write_files({path: to_markdown(runs, comparison)})
+    if path.suffix == ".csv":
+        return write_files({path: to_csv(runs)})
     report = Report(
         run=run,
         digest=digest(run),
         points=operating_points(run),
-        comparison=compare(runs) if len(runs) > 1 else None,
+        comparison=comparison,
         details=() if loaded is None else workspace.details(loaded).details,
         timelines=() if loaded is None else workspace.timelines(loaded.spec.name),
     )
     return write_files(
-        {path: page(report), path.with_suffix(".csv"): to_csv(run), path.with_suffix(".vl.json"): to_vega_lite(run)}
+        {path: page(report), path.with_suffix(".csv"): to_csv(runs), path.with_suffix(".vl.json"): to_vega_lite(runs)}
     )
 
 

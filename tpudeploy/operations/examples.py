@@ -126,6 +126,10 @@ EXAMPLES: Mapping[str, Example] = {
         "echo 'extends: /etc/base.yaml' > far.yaml\ntpudeploy validate far.yaml -untrusted",
         "tpudeploy validate far.yaml",
     ),
+    codes.BOOT_SCRIPT: _session(
+        "printf 'echo hello\\r\\n' > agent.sh\ntpudeploy validate prod.yaml -set 'boot.after=[agent.sh]'",
+        "printf 'echo hello\\n' > agent.sh",
+    ),
     codes.VARIABLE_NOT_ALLOWED: _session(
         "tpudeploy validate prod.yaml -untrusted -set 'placement.project=${env:HOME}'",
         "tpudeploy validate prod.yaml -untrusted -allow-env HOME",

@@ -79,7 +79,12 @@ def _checked(workspace: Workspace, one: OneProfile) -> CheckedProfile:
         warnings = workspace.warnings(profile)
     except ConfigError as error:
         return CheckedProfile(file=file, diagnostics=tuple(error.diagnostics) or error.problems)
-    return CheckedProfile(file=file, diagnostics=(*warnings, *check([deployment])))
+    diagnostics = (*warnings, *check([deployment]))
+    if deployment.own_files:
+        from tpudeploy.adapters.own_files import check_by_shellcheck
+
+        diagnostics += tuple(check_by_shellcheck(deployment.own_files))
+    return CheckedProfile(file=file, diagnostics=diagnostics)
 
 
 OPERATION = Operation(

@@ -5,6 +5,7 @@ Why: decision 39 in docs/decisions.md.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -30,6 +31,7 @@ from tpudeploy.domain.deployment import (
     Lifecycle,
     Mirror,
     Network,
+    OwnFile,
     Provisioning,
     Script,
     SecretRef,
@@ -73,14 +75,18 @@ def resolve(
     *,
     project: str | None,
     config_json: str | None = None,
+    own_files: tuple[OwnFile, ...] = (),
     lock: Pins = NONE,
 ) -> Deployment:
     """Return the desired state that a profile describes.
 
-    `project` is used if the profile names none, `config_json` is the text of model.config, and `lock` are the pins of
-    the lock file. Raise `errors.ConfigError` if the startup script would be larger than Google accepts.
+    `project` is used if the profile names none, `config_json` is the text of model.config, `own_files` are the
+    project's in the startup script, and `lock` are the pins of the lock file. Raise `errors.ConfigError` if the script
+    would be larger than Google accepts.
     """
-    deployment = resolve_without_script(profile, project=project, config_json=config_json, lock=lock)
+    deployment = resolve_without_script(
+        profile, project=project, config_json=config_json, own_files=own_files, lock=lock
+    )
     render.check_size(deployment, lambda: templates)
 
     def render_script() -> str:
@@ -92,7 +98,12 @@ def resolve(
 
 
 def resolve_without_script(
-    profile: Profile, *, project: str | None, config_json: str | None, lock: Pins = NONE
+    profile: Profile,
+    *,
+    project: str | None,
+    config_json: str | None,
+    own_files: tuple[OwnFile, ...] = (),
+    lock: Pins = NONE,
 ) -> Deployment:
     """Return the deployment without its startup script, which is enough to size and check it, and faster."""
     spec = profile.spec
@@ -104,7 +115,7 @@ def resolve_without_script(
     mirror = _mirror(spec)
     container = _container(spec, kind, lock, mirror)
     max_run_duration = spec.placement.max_run_duration
-    pinned_origins = dict(pins.origins(spec, lock))
+    other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
     deployment = Deployment(
         name=spec.name,
         replicas=spec.replicas,
@@ -141,9 +152,10 @@ def resolve_without_script(
         ),
         compile_cache=compile_cache(spec, container, kind),
         mirror=mirror,
+        own_files=own_files,
         startup_script=Script(""),
         attributes={},
-        origins=Joined(pinned_origins, profile.origins) if pinned_origins else profile.origins,
+        origins=Joined(other_origins, profile.origins) if other_origins else profile.origins,
         budget=size(spec, config_json=config_json),
     )
     deployment = replace(deployment, router=_router(spec, served_model(deployment)))
@@ -294,7 +306,8 @@ def _zones(placement: PlacementSpec, generation: Generation, model: Provisioning
 
 
 def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterator[tuple[str, Json]]:
-    """Yield the attributes of one replica: the resolved profile, flat, and each pin after what it pins.
+    """Yield the attributes of one replica: the resolved profile, flat, each pin after what it pins, and
+    the fingerprints of the project's own files.
 
     `replicas`, `version`, `name` and `extends` are not attributes of a replica.
     """
@@ -324,6 +337,8 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
         pin, target = pinned.get(path, ("", None))
         if target is not None:
             yield pin, target
+    for file in deployment.own_files:
+        yield file.attribute, f"sha256:{hashlib.sha256(file.text.encode()).hexdigest()[:16]}"
 
 
 _NO_ATTRIBUTES = frozenset({"version", "name", "extends", "replicas"})

@@ -56,6 +56,7 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     "profiles": _formatted("profiles", {"profiles": TEXTS}),
     "completion": _formatted("completion", {"shell": TEXT, "script": TEXT}),
     "router": _formatted("router", {"name": TEXT, "restarts": int}),
+    "dashboard": _formatted("dashboard", {"url": TEXT}),
     "emulator": _formatted("emulator", {"environment": mapping_of(TEXT)}),
     "ci": _formatted(
         "ci",

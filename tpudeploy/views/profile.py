@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tpudeploy.domain.deployment import MACHINE_IMAGE, Deployment
+from tpudeploy.domain.deployment import MACHINE_IMAGE, OWN_FILES, Deployment
 from tpudeploy.pins.pins import COMMIT, DIGEST, unpinned
 
 # The key that each pin is shown beside: the lock file holds pins, not the profile.
@@ -19,6 +19,8 @@ def profile(name: str, deployment: Deployment) -> str:
     """Return YAML that resolves to the same deployment. Values that no file sets are marked as defaults."""
     tree: dict[str, Any] = {"version": 1, "name": name, "replicas": deployment.replicas}
     for path, value in unpinned(deployment.attributes).items():
+        if path.startswith(OWN_FILES):
+            continue
         *sections, key = _parts(path)
         branch = tree
         for section in sections:

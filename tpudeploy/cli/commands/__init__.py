@@ -26,6 +26,7 @@ _FIRST = {
 }
 _OTHERS = {
     "ci": "Run in a pipeline: plan on a pull request, apply what was merged, report drift.",
+    "dashboard": "Show every deployment live in a browser, on this machine only; it changes nothing.",
     "mcp": "Serve the same operations to agents as typed tools, read-only by default.",
     "bench": "Measure throughput and latency, and flag figures that cannot be trusted.",
     "report-host": "Report the machine of a slice to Google as faulty, and hold its place back.",

@@ -56,7 +56,8 @@ def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 
 def _add_report_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ids", metavar="ID", nargs="+", help="The ids of runs, or their beginnings.")
-    parser.add_argument("-o", "--out", metavar="FILE", help="The page to write; CSV and Vega-Lite files go beside it.")
+    about = "The page to write, with CSV and Vega-Lite files beside it; or Markdown (.md), or CSV alone (.csv)."
+    parser.add_argument("-o", "--out", metavar="FILE", help=about)
     about = "The deployed profile, to show its memory and its last start."
     options.option(parser, "profile", about, metavar="PROFILE")
     options.overlays(parser)

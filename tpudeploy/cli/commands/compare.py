@@ -34,6 +34,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "start for an A/B of what only changes starts).",
         choices=measures,
     )
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", help="Write the comparison of runs: a page, or Markdown (.md) or a table (.csv)."
+    )
     parser.add_argument("--published", action="store_true", help="List the published tables.")
     ab.arguments(parser)
     options.backend(parser)
@@ -50,6 +53,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.published:
         show(context.workspace().benchmark_runs(published=True), context)
         return exits.SUCCESS
-    result = context.workspace().compare(args.runs, by=args.by)
+    workspace = context.workspace()
+    result = workspace.compare(args.runs, by=args.by)
     show(result, context)
+    if args.out is not None:
+        context.terminal.talk(str(workspace.bench_report(args.runs, context.folder / args.out)))
     return result.exit_code

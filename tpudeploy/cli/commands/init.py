@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.adapters import assets
 
-    shipped = assets.profiles()
+    shipped = assets.profiles(context.folder)
     if args.source == "list":
         if args.json:
             context.reply.set(documents.shipped_profiles(shipped))

@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from tpudeploy.config.schema.base import Field, Form, Section, Text, Version, Words, unwritten
+from tpudeploy.config.schema.boot import BootSpec
 from tpudeploy.config.schema.lifecycle import HealthSpec, LifecycleSpec
 from tpudeploy.config.schema.placement import NetworkSpec, PlacementSpec, TpuSpec
 from tpudeploy.config.schema.router import RouterSpec
@@ -31,6 +32,10 @@ class ProfileSpec(Section):
     model: ModelSpec = Field(description="The model to serve. Required: `model.id`.")
     tpu: TpuSpec = Field(description="The slice. Required: `tpu.type`.")
     serving: ServingSpec = Field(description="The container and the server in it. Required: `serving.image`.")
+    boot: BootSpec = Field(
+        default_factory=unwritten(BootSpec),
+        description="Your own scripts for the machine. Default: none.",
+    )
     secrets: dict[str, str] = Field(
         default_factory=dict,
         description="Environment variable: Secret Manager secret id, or a full resource name with version. The VM "
@@ -63,6 +68,7 @@ class ProfileSpec(Section):
 
 
 __all__ = [
+    "BootSpec",
     "HealthSpec",
     "LifecycleSpec",
     "ModelSpec",

@@ -128,6 +128,8 @@ class Behaviour:
     * `hears_changes` False: a change of its metadata shows after the next boot alone (what TPU VMs do is UNVERIFIED).
     * `metadata_away`: [after, for]: `after` seconds into each boot its metadata server is down for `for` seconds.
     * `chip_busy`: how long the chip stays busy after a container on it was killed.
+    * `runs_own_scripts`: the scripts under `boot` in a profile are run, on the machine of the emulator itself.
+      Otherwise they are skipped, and their output says so.
     * `bucket`: how long each object takes from or to Cloud Storage.
     * `reachable` False: a firewall drops what comes from outside.
     * `absent_workers`: these workers of a slice of several hosts never boot, though the node is READY.
@@ -154,4 +156,5 @@ class Behaviour:
     chip_busy: float = 0.0
     reachable: bool = True
     absent_workers: Sequence[int] = ()
+    runs_own_scripts: bool = False
     bucket: float = 0.0

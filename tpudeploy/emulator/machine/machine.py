@@ -80,6 +80,8 @@ class Machine:
             node.daemon.connect(node.port, node.key)
             commands = COMMANDS.keys() - INSTALLED | ({"docker"} if node.has_docker else set())
             node.root.add_shims(commands, node.port, node.key)
+            if not node.behaviour.runs_own_scripts:
+                node.root.refuse_own_scripts()
             self._run_script()
 
     def reboot(self) -> None:

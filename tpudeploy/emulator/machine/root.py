@@ -31,6 +31,14 @@ done
 exec "$@"
 """
 
+# A script of the project may do anything, and here it would do it to the machine of whoever runs the emulator.
+NO_OWN_SCRIPTS = """#!/bin/sh
+case "$1" in
+  "$TPUDEPLOY_ROOT"/run/tpudeploy/own/*) echo "The emulator does not run ${1##*/}"; exit 0 ;;
+esac
+exec "$TPUDEPLOY_ROOT/usr/bin/bash" "$@"
+"""
+
 # For systems without GNU's: the limit is dropped, the command runs.
 FALLBACKS = {
     "timeout": """#!/bin/sh
@@ -72,6 +80,9 @@ class Root:
     def add_shims(self, names: Iterable[str], port: int, key: str) -> None:
         shims.install(self.shims, names, port, key)
         self._add("sudo", SUDO)
+
+    def refuse_own_scripts(self) -> None:
+        self._add("bash", NO_OWN_SCRIPTS)
 
     def _link_tools(self) -> None:
         for tool in TOOLS.split():

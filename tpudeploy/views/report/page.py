@@ -14,7 +14,7 @@ from tpudeploy.domain.recommendation import OperatingPoint
 from tpudeploy.domain.verify import Details
 from tpudeploy.text import words
 from tpudeploy.text.words import EMULATED, count, latency, number
-from tpudeploy.views.report import render
+from tpudeploy.views.report import overlay, render
 from tpudeploy.views.report.drawing import FRAME, Curve, curve, heat_maps
 from tpudeploy.views.report.exports import HEAD, rows
 
@@ -33,6 +33,10 @@ class Report:
     details: Sequence[Details] = ()
     timelines: Sequence[Timeline] = ()
 
+    @property
+    def runs(self) -> Sequence[Run]:
+        return (self.run,) if self.comparison is None else self.comparison.runs
+
 
 def page(report: Report) -> str:
     run, subject, comparison = report.run, report.run.subject, report.comparison
@@ -45,6 +49,9 @@ def page(report: Report) -> str:
         points=[(load_text(*load), [_card(point) for point in points]) for load, points in report.points.items()],
         curves=list(_curves(report)),
         frame=FRAME,
+        panels=list(overlay.panels(report.runs)),
+        chart_frame=overlay.FRAME,
+        is_several=len(report.runs) > 1,
         heat_maps=list(heat_maps(run)),
         legend="; ".join(f"{MARKS[status]} {LEGEND[status]}" for status in CellStatus if status in marks),
         bests=list(_bests(comparison)),
@@ -53,7 +60,7 @@ def page(report: Report) -> str:
         starts=list(_starts(report.timelines)),
         settings=list(_settings(run)),
         head=HEAD,
-        rows=list(rows(run)),
+        rows=[row for each in report.runs for row in rows(each)],
     )
 
 

@@ -1,0 +1,217 @@
+"""The dashboard: a page on loopback that shows all deployments live, to who has its token, and changes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from command_line import PROFILE, CommandLine, Open
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+import tpudeploy as td
+from tpudeploy.cli.dashboard import Documents, Server
+from tpudeploy.schemas.documents import DOCUMENTS
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+TWO = PROFILE.replace("name: gemma", "name: second")
+
+
+@contextmanager
+def _serving(documents: Documents) -> Iterator[Server]:
+    server = Server(documents, 0)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        server.close()
+        thread.join()
+
+
+Read = Callable[..., Documents]
+
+
+@pytest.fixture
+def documents_of() -> Iterator[Read]:
+    """Return the documents of a folder and its profiles; the connections end with the test."""
+    with ExitStack() as stack:
+
+        def open_documents(at: CommandLine, *profiles: str) -> Documents:
+            workspace = stack.enter_context(td.Workspace.open(at.folder, clock=at.clock))
+            return Documents(workspace, tuple(td.Profile.load(at.folder / name) for name in profiles))
+
+        yield open_documents
+
+
+def _get(server_port: int, path: str, **headers: str) -> tuple[int, str, Mapping[str, str]]:
+    connection = HTTPConnection("127.0.0.1", server_port, timeout=10)
+    try:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read().decode(), dict(response.getheaders())
+    finally:
+        connection.close()
+
+
+def test_the_command_prints_an_address_whose_token_alone_opens_the_documents(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tpudeploy", "dashboard", "-port", "0", "-chdir", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        match = re.search(r"http://127\.0\.0\.1:(\d+)/#(\S+)", process.stdout.readline())
+        assert match is not None
+        port, token = int(match[1]), match[2]
+
+        status, page, headers = _get(port, "/")
+        assert (status, token in page) == (200, False), "the page has no secret and no data"
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert _get(port, "/data")[0] == 401
+        assert _get(port, f"/data?token={token}")[0] == 404
+        assert _get(port, "/data", Authorization="Bearer wrong")[0] == 401
+        for host in ("evil.example", f"evil.example:{port}"):
+            assert _get(port, "/data", Authorization=f"Bearer {token}", Host=host)[0] == 421
+            assert _get(port, "/", Host=host)[0] == 421
+        assert _get(port, "/data", Authorization=f"Bearer {token}")[0] == 200
+
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+
+
+def test_with_json_the_address_is_a_document(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tpudeploy", "dashboard", "-json", "-port", "0", "-chdir", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        document = json.loads(process.stdout.readline())
+        schema = DOCUMENTS["dashboard"]()
+        jsonschema.validate(document, schema)
+        assert _get(int(re.split("[:/]", document["url"])[4]), "/")[0] == 200
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == "", "nothing else is on stdout"
+
+
+def test_a_port_in_use_and_a_port_that_is_none_are_explained(cli: Open, documents_of: Read) -> None:
+    at = cli()
+    with _serving(documents_of(at)) as server:
+        taken = at.run("dashboard", "-port", str(server.port))
+    assert taken.code == 1
+    assert "tpudeploy dashboard -port 0" in taken.err
+    assert "is not a TCP port" in at.run("dashboard", "-port", "http").err
+
+
+def test_its_documents_are_those_of_json_and_hold_no_secret(
+    cli: Open, documents_of: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = cli()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    monkeypatch.setenv("HF_TOKEN", "hf_canary")
+    requests = len([request for request in at.emulator.requests if request.method == "POST"])
+    documents = documents_of(at, profile)
+    documents.read_live()
+    documents.read_plans()
+    latest: dict[str, Any] = json.loads(json.dumps(documents.latest()))
+
+    assert not latest["errors"]
+    formats = {name: latest[name]["format"] for name in ("status", "metrics", "plan", "drift")}
+    assert formats == {
+        "status": "tpudeploy.status/1",
+        "metrics": "tpudeploy.metrics/1",
+        "plan": "tpudeploy.plan/1",
+        "drift": "tpudeploy.plan/1",
+    }
+    (deployment,) = latest["status"]["deployments"]
+    assert deployment["replicas"][0]["state"] == "serving"
+    assert latest["history"][0]["states"][0]["is_current"]
+    assert "hf_canary" not in json.dumps(latest)
+    creates = [r for r in at.emulator.requests if r.method == "POST" and "GuestAttributes" not in r.path]
+    assert len(creates) <= requests, "it changes nothing"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed: apt-get install chromium")
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+@contextmanager
+def _page(browser: Browser, address: str, scheme: Any, width: int) -> Iterator[tuple[Page, list[str]]]:
+    """Yield the page, and what a browser complains about on it."""
+    page = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}).new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
+        "request",
+        lambda request: None if request.url.startswith("http://127.0.0.1:") else complaints.append(request.url),
+    )
+    page.goto(address)
+    yield page, complaints
+    page.close()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 390)])
+def test_a_browser_shows_the_deployments_and_follows_them_without_a_reload(
+    cli: Open, documents_of: Read, browser: Browser, scheme: str, width: int
+) -> None:
+    at = cli()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    documents = documents_of(at)
+    documents.read_live()
+    with _serving(documents) as server, _page(browser, server.address, scheme, width) as (page, complaints):
+        expect(page.locator(".badge")).to_have_text("serving, by its own report")
+        expect(page.locator(".sums")).to_contain_text("1 of 1")
+        expect(page.locator("#page")).to_contain_text("KV cache")
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+        assert at.run("apply", "-auto-approve", at.write(TWO, "two.yaml")).code == 0
+        documents.read_live()
+        expect(page.locator("h2", has_text="second")).to_be_visible(timeout=15_000)
+        assert complaints == []
+
+
+def test_a_page_without_its_token_says_so(cli: Open, documents_of: Read, browser: Browser) -> None:
+    at = cli()
+    with _serving(documents_of(at)) as server:
+        address = server.address.partition("#")[0]
+        with _page(browser, address, "light", 800) as (page, _):
+            expect(page.locator("#live")).to_contain_text("the address lacks its token")
+
+
+def test_what_others_wrote_is_text_and_never_markup(cli: Open, documents_of: Read, browser: Browser) -> None:
+    at = cli()
+    documents = documents_of(at)
+    hostile = "<img src=x onerror=document.title='taken'>"
+    replica = {
+        **dict.fromkeys(("age", "ends_in", "lapses_in", "usd_per_hour", "usd_per_hour_granted", "stage")),
+        **dict.fromkeys(("slice_name", "zone", "provisioning", "accelerator_type", "boot_detail", "url"), hostile),
+        "address": hostile,
+        "state": "up",
+        "boot": "failed",
+        "serving": False,
+        "detail": hostile,
+        "undo": hostile,
+        "backend": "queued-resource",
+    }
+    row = {"name": hostile, "replicas": [replica], "error": None, "underway": "", "lock": hostile, "continue_with": ""}
+    documents._parts = {"status": {"emulated": True, "deployments": [row], "timelines": []}, "status_at": 0.0}
+    with _serving(documents) as server, _page(browser, server.address, "light", 800) as (page, complaints):
+        expect(page.locator("h2").first).to_have_text(hostile)
+        assert page.locator("img").count() == 0
+        assert page.title() == "tpudeploy"
+        assert complaints == []
