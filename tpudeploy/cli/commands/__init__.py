@@ -43,7 +43,7 @@ _NAMES_BY_GROUP = {
     "Start": ("init", "size", "zones", "doctor", "emulator", "explain", "completion", "version"),
     "Deploy": ("validate", "render", "plan", "apply", "destroy", "drift", "import"),
     "Operate": (
-        *("status", "output", "query", "logs", "verify", "metrics", "router", "show", "state", "gc"),
+        *("status", "dashboard", "output", "query", "logs", "verify", "metrics", "router", "show", "state", "gc"),
         *("force-unlock", "report-host"),
     ),
     "Measure": ("bench", "compare", "recommend", "rehearse"),
