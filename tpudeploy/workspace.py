@@ -254,9 +254,17 @@ class Workspace(Methods):
         self.url(deployment.name)
         replicas = verify(self.adapters.world(), self.adapters.verify_sources, deployment)
         present = {replica.address for replica in replicas}
-        expected = (address(deployment.name, index) for index in range(deployment.replicas))
+        expected = (address(deployment.name, index) for index in self.replica_indexes(profile))
         absent = tuple(each for each in expected if each not in present)
         return Verification(name=deployment.name, replicas=replicas, absent=absent)
+
+    def replica_indexes(self, profile: config.Profile) -> tuple[int, ...]:
+        """Return the indexes of a profile's replicas, as its state has them."""
+        from tpudeploy.reconcile.replicas import with_replicas
+
+        deployment = self.deployment(profile, script=False)
+        state = self.adapters.states.read(deployment.name).state
+        return (deployment if state is None else with_replicas(deployment, state)).replica_indexes
 
     def find_run(self, name: str) -> Run:
         """Return a published table by its name, else a benchmark run by its id or the beginning of one."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from ab_repeats import OF, POINTS, SUBJECT, nothing, page_of, runs
 
 from tpudeploy.ab_test.experiment import Arm, Finding, InEffect
 from tpudeploy.ab_test.result import Reason, result
+from tpudeploy.ab_test.turns import Proposal, order
+from tpudeploy.ab_test.view import proposal
 from tpudeploy.domain.benchmark import CellStatus, Ended, Side
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.load import Point
+from tpudeploy.text.paint import Paint
 
 
 def test_of_many_figures_none_is_said_to_differ_more_than_one_time_in_twenty() -> None:
@@ -106,3 +110,18 @@ def test_that_quality_was_not_asked_for_is_said_where_a_flag_may_change_it() -> 
     usual_runs, note = runs(nothing, Random(1)), "Quality was not measured, and serving.kv_cache_dtype may change it"
     assert note in page_of(result(replace(OF, path="serving.kv_cache_dtype"), usual_runs, None))
     assert "Quality" not in page_of(result(OF, usual_runs, None))
+
+
+def test_of_several_replicas_the_others_serve_during_a_restart_and_all_are_paid() -> None:
+    turns = tuple(enumerate(order(OF.repeats)))
+    values: dict[str, Any] = {"experiment": OF, "turns": turns, "now": Side.A, "then": Side.A, "least": 60, "most": 600}
+    one = Proposal(**values, where="v6e-1, us-east5-a, spot", usd_per_hour=1.0)
+    three = Proposal(**values, where="3 x v6e-1", usd_per_hour=3.0, replicas=3, at_once=2)
+    assert f"{one.restarts} restarts: nothing serves for about 1 to 10 min each" in proposal(one, Paint())
+    text = proposal(three, Paint())
+    assert f"{one.restarts} restarts of each of 3 replicas, 2 at a time: the others serve while it does not" in text
+    assert "nothing serves" not in text
+    assert "of the slices" in text
+    restarting = one.restarts * 600
+    assert one.seconds == one.measuring_seconds + restarting
+    assert three.seconds == one.measuring_seconds + 2 * restarting, "two rounds"

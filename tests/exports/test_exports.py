@@ -117,6 +117,14 @@ def test_what_kubernetes_cannot_express_is_named(tmp_path: Path) -> None:
     assert "An external address" not in head
 
 
+@pytest.mark.parametrize("tool", ["gke", "gcloud"])
+def test_rules_about_the_number_of_replicas_are_named(tool: str, tmp_path: Path) -> None:
+    text = PROFILE.replace("[spot]", "[spot]\n  on_demand_floor: 1") + "scale: {max: 2}\n"
+    head = " ".join(line.lstrip("# ") for line in _render(_write(tmp_path, text), tool).splitlines())
+    assert "placement.on_demand_floor: every replica is requested in the same way here." in head
+    assert "scale: the number of replicas is fixed here;" in head
+
+
 def test_gcloud_sends_the_request_of_an_apply(tmp_path: Path) -> None:
     path = _write(tmp_path)
     arguments, script = _run_gcloud(tmp_path, _render(path, "gcloud"))

@@ -874,6 +874,12 @@ def larger(zone: Zone = B, **fields: Any) -> Attempt:
     return booting(zone, spec=LARGER, **fields)
 
 
+def test_the_advice_to_delete_first_knows_that_other_replicas_serve() -> None:
+    (step,) = steps(world(answers(serving()), target=REPLACED, refusals=CLOSED, others_serve=True))
+    assert isinstance(step, GiveUp)
+    assert "first. Only the other replicas serve until the new slice does.\n" in step.error.hint
+
+
 @pytest.mark.parametrize(
     ("views", "refusals", "advice"),
     [

@@ -61,6 +61,11 @@ def status(
     return ServerStatus(deployment=deployment(**fields), replica=3, attempt=one, context=at)
 
 
+def beside_others(one: ServerStatus) -> ServerStatus:
+    """Return the same observation where another replica takes requests."""
+    return dataclasses.replace(one, context=dataclasses.replace(one.context, others_serve=True))
+
+
 def boot_report(phase: BootPhase, spec: str = SERVER, **fields: Any) -> BootReport:
     """Return the report of a node that runs this server."""
     return BootReport(phase=phase, spec=spec, **fields)
@@ -308,6 +313,12 @@ def test_what_a_user_reads_where_the_node_would_have_to_be_reset(report: BootRep
     )
 
 
+def test_a_reset_leaves_the_other_replicas_alone() -> None:
+    step = serve(beside_others(status(changed(180), SENT, report=LOST_REBOOT)))
+    assert isinstance(step, GiveUp)
+    assert "into the changed server: only the other replicas serve for about 4 min, and the chips" in step.error.hint
+
+
 def test_the_times_in_that_message_are_those_of_the_run() -> None:
     before = status(changed(2 * HOUR), SENT, report=LOST_REBOOT)
     patience = dataclasses.replace(PATIENCE, acknowledge=HOUR, restart=HOUR)
@@ -399,6 +410,11 @@ def test_a_change_that_cannot_be_undone_withdraws_the_endpoint(one: Attempt, rep
     assert (step.replica, step.name, step.serves) == (3, "slice-us-east5-a", False)
     assert type(step.error) is ServingError
     assert (step.error.message, step.error.hint) == (f"gemma[3] does not serve: {cause}", f"{NO_ENDPOINT}{KEPT}")
+    beside = serve(beside_others(status(one, SENT, report=report)))
+    assert isinstance(beside, GiveUp)
+    assert beside.error.hint == (
+        f"Nothing serves on the slice; the other replicas take its requests until a server does.\n{KEPT}"
+    )
 
 
 def test_an_endpoint_that_answers_does_not_stand_for_a_server_that_the_node_could_not_bring_back() -> None:

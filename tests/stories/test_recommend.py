@@ -76,6 +76,21 @@ def test_the_profile_that_is_printed_is_one_that_serves_it(run: Run, tmp_path: P
     assert sized["kv_cache_tokens"] >= 1000 * (4096 + 256)
 
 
+def test_several_replicas_share_the_users_and_all_of_them_are_paid(run: Run, tmp_path: Path) -> None:
+    alone, shared = run(*_options(users=600)), run(*_options("--set", "replicas=3", users=600))
+    assert yaml.safe_load(alone.out)["tpu"]["type"] == "v6e-4"
+    profile = yaml.safe_load(shared.out)
+    assert (profile["tpu"]["type"], profile["replicas"]) == ("v6e-1", 3)
+    assert "3 replicas of v6e-1, tensor parallel 1, spot, about $" in shared.err
+    assert "on each of 3 replicas, " in shared.err
+    results = run(*_options("--json", users=200)), run(*_options("--json", "--set", "replicas=3", users=600))
+    costs = [json.loads(result.out)["choices"][0]["usd_per_month"] for result in results]
+    assert costs[1] == pytest.approx(3 * costs[0])
+    # A run that measured one server is evidence for one.
+    _measured(run, tmp_path, _cell(64, 20.0, 400.0))
+    assert yaml.safe_load(run(*_options("--set", "replicas=3")).out)["replicas"] == 1
+
+
 def test_a_run_that_serves_it_decides_though_memory_says_a_smaller_slice_would_do(run: Run, tmp_path: Path) -> None:
     own = _measured(run, tmp_path, _cell(64, 20.0, 400.0), slice_type="v6e-4", usd="5.00")
     result = run(*_options("--ttft", "1s"))

@@ -40,7 +40,8 @@ class Proposal:
 
     `now` is the arm that serves, and `then` the arm that the profile declares; None for neither. `least` and `most` are
     the seconds without service at each restart, None where a start cannot be predicted. `usd_per_hour` is the price of
-    the whole slice, None where unknown.
+    the whole slice, None where unknown. Of several `replicas`, `at_once` are restarted together while the others serve;
+    the price is that of all of them.
     """
 
     experiment: Experiment
@@ -51,6 +52,8 @@ class Proposal:
     most: float | None
     where: str
     usd_per_hour: float | None
+    replicas: int = 1
+    at_once: int = 1
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
@@ -67,11 +70,14 @@ class Proposal:
     @property
     def seconds(self) -> float | None:
         """The longest duration, as far as it can be predicted."""
-        return None if self.most is None else self.measuring_seconds + self.restarts * self.most
+        if self.most is None:
+            return None
+        rounds = -(-self.replicas // self.at_once)
+        return self.measuring_seconds + self.restarts * rounds * self.most
 
     @property
     def usd(self) -> float | None:
-        """The cost of the slice meanwhile, which accrues with or without an A/B."""
+        """The cost of the slices meanwhile, which accrues with or without an A/B."""
         if self.seconds is None or self.usd_per_hour is None:
             return None
         return self.seconds * self.usd_per_hour / _HOUR

@@ -107,9 +107,15 @@ def _effort(proposal: Proposal) -> Iterator[str]:
     if proposal.least is not None and proposal.most is not None:
         downtime = f"about {words.span(proposal.least, proposal.most)}"
     each = " each" if proposal.restarts > 1 else ""
-    yield f"  {words.plural(proposal.restarts, 'restart')}: nothing serves for {downtime}{each}; the chips stay"
+    restarts = words.plural(proposal.restarts, "restart")
+    if proposal.replicas > 1:
+        turns = f"{restarts} of each of {proposal.replicas} replicas, {proposal.at_once} at a time"
+        yield f"  {turns}: the others serve while it does not for {downtime}{each}; the chips stay"
+    else:
+        yield f"  {restarts}: nothing serves for {downtime}{each}; the chips stay"
     if proposal.seconds is not None:
-        cost = "" if proposal.usd is None else f", ${proposal.usd:.2f} of the slice"
+        slices = "the slice" if proposal.replicas == 1 else "the slices"
+        cost = "" if proposal.usd is None else f", ${proposal.usd:.2f} of {slices}"
         yield f"  at most about {words.duration(proposal.seconds)} in all{cost}"
 
 

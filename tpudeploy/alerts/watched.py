@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable
 
 from tpudeploy.domain.benchmark import Cell, Run
-from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.recommendation import Aim, OperatingPoint
 from tpudeploy.node.serving import served_model
+from tpudeploy.sizing.places import max_num_seqs_of
 
 # Source, also of `KV_CACHE_FULL`: a published write-up of this stack says "alert when vllm:kv_cache_usage_perc > 0.85,
 # or vllm:num_requests_waiting > 0 for 30 s".
@@ -64,7 +64,7 @@ def watched(deployment: Deployment, *, ttft_seconds: float | None, ttft_source: 
         model=served_model(deployment),
         port=deployment.container.port,
         replicas=deployment.replicas,
-        max_num_seqs=_max_num_seqs(deployment),
+        max_num_seqs=max_num_seqs_of(deployment),
         ttft_seconds=ttft_seconds,
         ttft_source=ttft_source,
         tells_metrics="--disable-log-stats" not in deployment.container.serve,
@@ -83,14 +83,6 @@ def around(ttft_seconds: float) -> tuple[float, float] | None:
 def quoted(text: str) -> str:
     """Return a PromQL string. PromQL accepts every escape that JSON writes."""
     return json.dumps(text, ensure_ascii=False)
-
-
-def _max_num_seqs(deployment: Deployment) -> int | None:
-    configured = deployment.attributes.get("serving.max_num_seqs")
-    if isinstance(configured, int):
-        return configured
-    budget = deployment.budget
-    return budget.engine.max_num_seqs if isinstance(budget, HbmBudget) else None
 
 
 @frozen

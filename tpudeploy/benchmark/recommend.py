@@ -36,7 +36,7 @@ def recommend(
         if run.subject.model_id != deployment.model_id or not run.subject.chips:
             continue
         is_refused = run.subject.is_emulated and not takes_emulated
-        choice = _EMULATED if is_refused else _measured_choice(run, workload)
+        choice = _EMULATED if is_refused else _measured_choice(run, workload, deployment.replicas)
         if isinstance(choice, str):
             refused.append(f"run {run.id} on {run.subject.hardware}: {choice}")
         else:
@@ -48,8 +48,8 @@ def recommend(
     return Recommendation(workload=workload, choices=tuple(choices), refused=tuple(refused))
 
 
-def _measured_choice(run: Run, workload: Workload) -> Choice | str:
-    """Return the choice that a run supports, or why it supports none."""
+def _measured_choice(run: Run, workload: Workload, replicas: int) -> Choice | str:
+    """Return the choice that a run supports, or why it supports none. `replicas` are those of the profile."""
     cells = [cell for cell in run.cells if _covers(cell, workload)]
     if not cells:
         return "it has no trusted cell with that many streams of that length"
@@ -66,7 +66,7 @@ def _measured_choice(run: Run, workload: Workload) -> Choice | str:
     streams, context, output = cell.point.sizes
     why = f"measured at {streams:,} streams of {context:,} tokens in and {output:,} out"
     return Choice(
-        settings=dict(_measured_settings(run)),
+        settings=dict(_measured_settings(run, replicas)),
         accelerator_type=run.subject.accelerator_type,
         usd_per_month=month,
         why=why if ttft is None else f"{why}: the first token within {ttft:.3g} s",
@@ -93,7 +93,7 @@ def _is_too_expensive(usd_per_month: float | None, workload: Workload) -> bool:
     return usd_per_month is None or usd_per_month > workload.usd_per_month
 
 
-def _measured_settings(run: Run) -> Iterator[tuple[str, Json]]:
+def _measured_settings(run: Run, replicas: int) -> Iterator[tuple[str, Json]]:
     subject = run.subject
     yield "tpu.type", subject.accelerator_type
     for name in _ENGINE_SETTINGS:
@@ -101,8 +101,10 @@ def _measured_settings(run: Run) -> Iterator[tuple[str, Json]]:
             yield f"serving.{name}", int(subject.engine[name])
     if subject.provisioning:
         yield "placement.provisioning", [*subject.provisioning.split(", ")]
-    if len(subject.replicas) > 1:
-        yield "replicas", len(subject.replicas)
+    # A run measured one server, or all that its router sent requests to: that many serve this load.
+    count = max(1, len(subject.replicas))
+    if count > 1 or count != replicas:
+        yield "replicas", count
 
 
 def _sized_choices(deployment: Deployment, workload: Workload) -> tuple[list[Choice], list[str]]:
@@ -112,6 +114,9 @@ def _sized_choices(deployment: Deployment, workload: Workload) -> tuple[list[Cho
     choices, refused = [], []
     prices = _prices(deployment)
     provisioning = min(prices, key=lambda name: prices[name], default="")
+    # The router of several replicas is taken to give each of them an equal share of the users.
+    replicas = deployment.replicas
+    workload = replace(workload, users=-(-workload.users // replicas))
     for kind, engine in _engines(current, workload):
         name = f"{kind.name}, tensor parallel {engine.tensor_parallel} x data parallel {engine.data_parallel}"
         sized = compute_budget(current.model, kind, engine)
@@ -120,15 +125,21 @@ def _sized_choices(deployment: Deployment, workload: Workload) -> tuple[list[Cho
             refused.append(f"{name}: {problem}")
             continue
         verdict = can_serve(sized, users=workload.users, context=workload.context_tokens, output=workload.output_tokens)
-        month = prices[provisioning] * kind.chips * HOURS_PER_MONTH if prices else None
+        month = replicas * prices[provisioning] * kind.chips * HOURS_PER_MONTH if prices else None
         if verdict.service is not Service.FITS:
-            refused.append(f"{name}: {verdict.why}")
+            refused.append(f"{name}: {_at_each(replicas)}{verdict.why}")
         elif _is_too_expensive(month, workload):
             refused.append(f"{name}: {'its price is unknown' if month is None else f'${month:,.0f} a month'}")
         else:
             settings = _sized_settings(kind, engine, provisioning)
-            choices.append(Choice(settings=settings, accelerator_type=kind.name, usd_per_month=month, why=verdict.why))
+            settings |= {"replicas": replicas} if replicas > 1 else {}
+            why = f"{_at_each(replicas)}{verdict.why}"
+            choices.append(Choice(settings=settings, accelerator_type=kind.name, usd_per_month=month, why=why))
     return choices, refused
+
+
+def _at_each(replicas: int) -> str:
+    return "" if replicas == 1 else f"on each of {replicas} replicas, "
 
 
 def _sized_settings(kind: AcceleratorType, engine: Engine, provisioning: str) -> dict[str, Json]:

@@ -424,6 +424,13 @@ NOT_A_TPU_IMAGE = _code(
     "vLLM is published in one image for each kind of hardware; only that for TPU has tpu_inference and libtpu.",
     "serving: {image: vllm/vllm-tpu:v0.32.0}",
 )
+REPLICA_BOUNDS = _code(
+    "TPU1343",
+    "Number of replicas outside of its bounds",
+    "scale.min is at most scale.max, replicas (the number to begin with) is between them, and "
+    "placement.on_demand_floor is a number of these replicas.",
+    "replicas: 2\nscale: {min: 1, max: 4}\nplacement: {on_demand_floor: 1}",
+)
 
 # Diagnostics about something that only a whole profile can lack. They are omitted while a part of it is unreadable.
 OF_ABSENCE = frozenset({MISSING_KEY, FLEX_WITHOUT_END, RESERVED_ALONE, RESERVATION_UNUSED})

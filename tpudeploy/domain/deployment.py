@@ -35,6 +35,11 @@ class Provisioning(StrEnum):
     ON_DEMAND = "on-demand"
     RESERVED = "reserved"
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether Google neither preempts such a slice nor ends its run. A flex-start run is only not preempted."""
+        return self in {Provisioning.ON_DEMAND, Provisioning.RESERVED}
+
 
 class Via(StrEnum):
     """The network route by which an endpoint is probed."""
@@ -200,6 +205,23 @@ class Lifecycle:
     drain_seconds: float | None = None
 
 
+@frozen
+class Scale:
+    """The bounds within which `apply --watch` changes the number of replicas, and what it goes by.
+
+    A replica is added where more than `waiting` requests wait for each replica on average, or where more than the share
+    `kv_cache` of their KV caches is in use. `cooldown_seconds` lie between two steps. `max_usd_per_hour` is the list
+    price of all slices together above which none is added, or None.
+    """
+
+    min: int
+    max: int
+    waiting: float
+    kv_cache: float
+    cooldown_seconds: float
+    max_usd_per_hour: float | None = None
+
+
 class Script:
     """A startup script: a text, or a function that renders it on first use. Scripts with the same text are equal."""
 
@@ -228,7 +250,8 @@ class Deployment:
     use these paths. `origins` says where each path was written; it is for display only. `budget` is the memory use of
     its chips, or why that is unknown. `runtimes` is the software of its machines by the API that they are requested
     from, the preferred API first. `router_machine` is the VM of its router, as a deployment of its own that the state
-    has beside the replicas (node/router_machine.py).
+    has beside the replicas (node/router_machine.py). `indexes` are those of its replicas where the state decides them,
+    and `on_demand_floor` of the replicas have their slices in one of `floor_candidates`: see reconcile/replicas.py.
     """
 
     name: str
@@ -254,10 +277,19 @@ class Deployment:
     own_files: tuple[OwnFile, ...] = ()
     router: Router | None = None
     router_machine: Deployment | None = None
+    scale: Scale | None = None
+    on_demand_floor: int = 0
+    floor_candidates: tuple[Candidate, ...] = ()
+    indexes: tuple[int, ...] | None = None
     startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
     budget: HbmBudget | Unsized = field(default=Unsized(because="it was not requested"), compare=False, repr=False)
+
+    @property
+    def replica_indexes(self) -> tuple[int, ...]:
+        """Return the indexes of its replicas."""
+        return tuple(range(self.replicas)) if self.indexes is None else self.indexes
 
     @property
     def backends(self) -> tuple[Backend, ...]:

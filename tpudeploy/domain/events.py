@@ -181,6 +181,15 @@ class Serving(_OfRequest):
 
 
 @frozen
+class Scaled(_Event):
+    """The number of replicas was changed within the bounds of `scale`. `address` is the deployment's name."""
+
+    before: int
+    after: int
+    why: str
+
+
+@frozen
 class Pinned(_Event):
     """A name was pinned to `to`, whatever it resolves to later. `before` is "" where it was not pinned.
 
@@ -256,6 +265,7 @@ Event: TypeAlias = (
     | Adopted
     | Updated
     | Serving
+    | Scaled
     | Pinned
     | Verified
     | Warned

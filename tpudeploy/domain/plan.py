@@ -211,6 +211,19 @@ class RouterPlan:
 
 
 @frozen
+class ScalePlan:
+    """The bounds of the number of replicas, which an approval covers, and the number that the plan begins with.
+
+    `usd_per_hour_most` is the list price that no step of scaling goes above, None if it is unknown.
+    """
+
+    min: int
+    max: int
+    replicas: int
+    usd_per_hour_most: float | None
+
+
+@frozen
 class Goal:
     """One deployment's part of a plan. `deployment` is None if it is to be removed.
 
@@ -221,7 +234,7 @@ class Goal:
     with the declared settings at the last verification: an apply verifies them again, even without a change.
     `begun` is how many applies and destroys had begun in that state (see `State.begun`). `approval` names what approved
     this plan in a pipeline, or the run that it resumes; "" for a person. `errors` are the diagnostics that stop this
-    deployment and no other.
+    deployment and no other. `scale` are the bounds of a deployment that may be scaled.
     """
 
     name: str
@@ -241,6 +254,7 @@ class Goal:
     begun: int = 0
     approval: str = ""
     errors: tuple[Diagnostic, ...] = ()
+    scale: ScalePlan | None = None
 
     @property
     def is_renewal(self) -> bool:
@@ -251,7 +265,7 @@ class Goal:
     @property
     def replicas(self) -> tuple[int, ...]:
         """The indexes of the replicas that are to exist at the end."""
-        indexes = () if self.deployment is None else range(self.deployment.replicas)
+        indexes = () if self.deployment is None else self.deployment.replica_indexes
         return tuple(index for index in indexes if self.covers(index))
 
     @property
@@ -263,7 +277,7 @@ class Goal:
         if (before is None and after is None) or (self.deployment is None and self.targets is not None):
             return None
         return RouterPlan(
-            before=before, after=after, replicas=0 if self.deployment is None else self.deployment.replicas
+            before=before, after=after, replicas=0 if self.deployment is None else len(self.deployment.replica_indexes)
         )
 
     def covers(self, replica: int) -> bool:
@@ -285,6 +299,7 @@ class Goal:
             "changes": [change.to_dict() for change in self.changes],
             "drift": [drift.to_dict() for drift in self.drift],
             "size": None if self.deployment is None else self.deployment.budget.to_dict(),
+            "scale": None if self.scale is None else to_json(self.scale),
             "router": None if self.router is None else to_json(self.router),
         }
 

@@ -300,13 +300,25 @@ class Written:
 
 
 @frozen
+class ScalingStep:
+    """A change of the number of replicas by the load that was read, and why. `at` is in seconds since the epoch."""
+
+    at: float
+    before: int
+    after: int
+    why: str
+
+
+@frozen
 class State:
     """One deployment. `lineage` is created once; `serial` grows with every write; attempt numbers never repeat.
 
-    `written` is None in states of earlier versions. `published` is the slice in `endpoints/NAME.json`, or "" for none
-    and in states of earlier versions; `generation` is that of the file. `begun` counts the applies and destroys that
-    began here, without renewals: an approval is valid only for the count at which its plan was made. `router` is the VM
-    of the router: it has the life of a replica's slice, and `records` are only the replicas.
+    `replicas` are the indexes of its replicas where they are not the first ones, or where they are scaled (see
+    reconcile/replicas.py). `scaled` is the last step of scaling. `written` is None in states of earlier versions.
+    `published` is the slice in `endpoints/NAME.json`, or "" for none and in states of earlier versions; `generation` is
+    that of the file. `begun` counts the applies and destroys that began here, without renewals: an approval is valid
+    only for the count at which its plan was made. `router` is the VM of the router: it has the life of a replica's
+    slice, and `records` are only the replicas.
     """
 
     deployment: str
@@ -320,6 +332,8 @@ class State:
     generation: int = 0
     begun: int = 0
     router: Record = Record(index=ROUTER)
+    replicas: tuple[int, ...] = ()
+    scaled: ScalingStep | None = None
 
     def record(self, index: int) -> Record:
         return next((r for r in self.all_records if r.index == index), Record(index=index))

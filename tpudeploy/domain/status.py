@@ -7,6 +7,7 @@ from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.slices import ServerLoad
+from tpudeploy.domain.state import ScalingStep
 
 _ON_THEIR_WAY = {"hidden", "refused", "waiting", "leaving", "draining", "up, not serving"}
 
@@ -67,11 +68,27 @@ class ReplicaStatus:
 
 
 @frozen
+class ScaleStatus:
+    """The number of replicas of a deployment that may be scaled, its bounds, and the last step; None without one.
+
+    `ago` is the seconds since that step.
+    """
+
+    replicas: int
+    min: int
+    max: int
+    last: ScalingStep | None = None
+    ago: float | None = None
+
+
+@frozen
 class DeploymentStatus:
     """The status of one deployment. `underway` names the run that did not finish, or is "".
 
     `continue_with` is the command that finishes it, without its profiles. `usd_per_hour_at_once` is what may be billed
     at one time if every pending request is granted; None for fewer than two requests, or an unknown price.
+
+    `scale` is None where the number of replicas is fixed, or no profile was given.
 
     `error` is the reason why the deployment cannot be observed; it has no replicas then.
 
@@ -85,6 +102,7 @@ class DeploymentStatus:
     lock: str = ""
     usd_per_hour_at_once: float | None = None
     error: TpudeployError | None = None
+    scale: ScaleStatus | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return one of the `deployments` of `status --json`."""

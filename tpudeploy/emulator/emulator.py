@@ -125,6 +125,12 @@ class Emulator:
 
         self._change(name, (), lifecycle.preempt, ("RUNNING",), delete)
 
+    def set_load(self, **figures: float) -> None:
+        """Let the servers of simulated nodes report these figures from now on (see `Behaviour.load`)."""
+        with self._cloud.lock:
+            self._cloud.scenario.boot.load.clear()
+            self._cloud.scenario.boot.load.update(figures)
+
     def grant(self, name: str) -> None:
         """Grant every waiting slice of this name now. Raise KeyError if none exists."""
         self._change(name, WAITING, lifecycle.provision, life.QUEUEING, life.provision)

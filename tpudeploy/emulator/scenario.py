@@ -194,7 +194,9 @@ def _settings(tree: dict[str, Any], timings: Timings) -> dict[str, Any]:
     changes = {key: float(value) for key, value in tree.get("timings", {}).items()}
     settings["timings"] = replace(timings, **changes)
     settings["trouble"] = settings.get("trouble", ()) + settings.pop("habits", ())
-    settings["boot"] = Behaviour(**{"boot_seconds": settings["timings"].boot, **tree.get("boot", {})})
+    boot = tree.get("boot", {})
+    own_load = {"load": dict(boot["load"])} if isinstance(boot.get("load"), Mapping) else {}
+    settings["boot"] = Behaviour(**{"boot_seconds": settings["timings"].boot, **boot, **own_load})
     return settings
 
 

@@ -245,10 +245,24 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
             # The count is saved together with the approval: an approval is used up by the very write that begins what
             # it approves, so that no instant exists at which a crash leaves it usable for a second time.
             begun += 0 if goal.is_renewal else 1
-        state = _with_restarts(goal, replace(state, goal=approval, begun=begun))
+        state = with_choice(_with_restarts(goal, replace(state, goal=approval, begun=begun)), goal)
         session.save(_without_fixable_refusals(world, goal, state))
         report_adopted(world, goal, session.state)
         return replace(goal, serial=session.state.serial, lineage=session.state.lineage)
+
+
+def with_choice(state: State, goal: Goal) -> State:
+    """Return the state with the indexes of the replicas, where they are not the first ones or are scaled."""
+    deployment = goal.deployment
+    # A plan for a part decides nothing about the other replicas.
+    if goal.targets is not None:
+        return state
+    if deployment is None:
+        return replace(state, replicas=(), scaled=None)
+    indexes = deployment.replica_indexes
+    is_default = deployment.scale is None and indexes == tuple(range(len(indexes)))
+    scaled = None if deployment.scale is None else state.scaled
+    return replace(state, replicas=() if is_default else indexes, scaled=scaled)
 
 
 def _plan_again(world: World, goal: Goal, state: State) -> Goal:
@@ -484,7 +498,7 @@ def _without_fixable_refusals(world: World, goal: Goal, state: State) -> State:
     """Drop the refusals that only a user can fix: that a user applies again means that they may have fixed them."""
     for record in state.all_records:
         target = None if goal.deployment is None else goal.deployment.of_replica(record.index)
-        places = () if target is None else target.candidates
+        places = () if target is None else (*target.candidates, *target.floor_candidates)
         refusals = record.refusals
         open_places = places_not_stopped(places, refusals)
         if is_closed(open_places, refusals, world.clock.now(), world.patience):

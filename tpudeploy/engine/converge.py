@@ -43,6 +43,7 @@ from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.publish import EndpointPublisher
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.router_lists import RouterLists
+from tpudeploy.engine.scale import Scaler
 from tpudeploy.engine.session import Session, open_session
 from tpudeploy.engine.verify import Verifier
 from tpudeploy.node.router_machine import machine_near
@@ -54,6 +55,7 @@ from tpudeploy.reconcile.decide import decide, matches, remove
 from tpudeploy.reconcile.failed_landings import add_failed_landings
 from tpudeploy.reconcile.merge_observation import merge_observation
 from tpudeploy.reconcile.readiness import leaving_slices, ready_slices, reason_to_hold
+from tpudeploy.reconcile.replicas import at_replica
 from tpudeploy.reconcile.request_table import describe_request
 
 # The steps that a planned change may take. `apply` does nothing that the plan did not show: any other step makes the
@@ -152,6 +154,7 @@ class Convergence:
         self._create_turns: dict[Backend, float] = {}
         self._router_lists = RouterLists(world, goal.name)
         self._replicas_ready_at: float | None = None
+        self._scaler = Scaler(world)
 
     @property
     def is_complete(self) -> bool:
@@ -289,9 +292,13 @@ class Convergence:
                 )
             if self._reached_at is not None:
                 _check_approval(world, goal, session)
-            observed = observe(world, session.state, goal.deployment, patient=True)
+            is_scaled = self._keep and goal.deployment is not None and goal.deployment.scale is not None
+            observed = observe(world, session.state, goal.deployment, patient=True, loads=is_scaled)
             observed = self._router_lists.without_early_counts(session.state, observed)
             self._save_observation(session, observed)
+            if is_scaled and self._reached_at is not None:
+                # Until the approved number serves once, nothing shows what load it has.
+                goal = self._goal = self._scaler.goal_after(session, goal, observed)
             steps = self._decide(session.state, observed)
             self._progress.report_observation(session.state, observed)
             _check_steps(goal, steps, is_kept=self._reached_at is not None)
@@ -358,19 +365,21 @@ class Convergence:
             acquisition=self._acquisition,
         )
         steps: list[Step] = []
-        replica_count = 0
+        indexes: tuple[int, ...] = ()
         if deployment is not None:
-            replica_count = deployment.replicas
+            indexes = deployment.replica_indexes
             for index in self._goal.replicas:
                 # Each request of this tick leaves one create less for the replicas after it.
                 requests = Counter(step.candidate.backend for step in steps if isinstance(step, Request))
                 creates_left = {backend: max(0, count - requests[backend]) for backend, count in creates.items()}
                 own_context = replace(context, creates=creates_left, may_request=self._may_request(index))
                 steps += decide(
-                    deployment, state.record(index), self._beside_others(own_context, deployment, state, index, steps)
+                    at_replica(deployment, state, index),
+                    state.record(index),
+                    self._beside_others(own_context, deployment, state, index, steps),
                 )
         for record in state.records:
-            if record.index >= replica_count and self._goal.covers(record.index):
+            if record.index not in indexes and self._goal.covers(record.index):
                 steps += remove(record, self._beside_others(context, deployment, state, record.index, steps))
         if self._goal.covers(ROUTER):
             steps += self._decide_router(context, state, steps)
@@ -485,7 +494,7 @@ def _check_approval(world: World, goal: Goal, session: Session) -> None:
     # The state still has this run's own approval.
     if deployment is None or (state.goal is not None and state.goal.fingerprint == goal.fingerprint):
         return
-    exists = all(any(matches(deployment, attempt) for attempt in state.record(i).attempts) for i in goal.replicas)
+    exists = all(_has_match(deployment, state, index) for index in goal.replicas)
     # Another run for the same profile ended and removed the shared approval. It is restored while the slices exist.
     if state.goal is None and exists:
         approval = Approval(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)
@@ -495,6 +504,11 @@ def _check_approval(world: World, goal: Goal, session: Session) -> None:
         f"{goal.name} was changed by another run; this one stops watching it.",
         hint="Nothing was undone. Run `tpudeploy apply --watch` with the profile that you want to apply.",
     )
+
+
+def _has_match(deployment: Deployment, state: State, index: int) -> bool:
+    own_deployment = at_replica(deployment, state, index)
+    return any(matches(own_deployment, attempt) for attempt in state.record(index).attempts)
 
 
 def _check_steps(goal: Goal, steps: tuple[Step, ...], *, is_kept: bool) -> None:
@@ -530,7 +544,8 @@ def _is_far_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
     if deployment is None or until is wait.Wait.SERVING:
         return False
     for index in goal.replicas:
-        matching = [attempt for attempt in tick.state.record(index).attempts if matches(deployment, attempt)]
+        own_deployment = at_replica(deployment, tick.state, index)
+        matching = [attempt for attempt in tick.state.record(index).attempts if matches(own_deployment, attempt)]
         # A second request could still be granted too, and this run would no longer be there to give it back.
         if len(matching) != 1 or matching[0].releasing_at is not None:
             return False
@@ -563,8 +578,8 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
             )
         return errors.CloudError(f"{goal.name} serves, but the slices that it replaced are not deleted yet.", hint=hint)
     for index in goal.replicas:
-        attempts = state.record(index).attempts
-        if not any(a.holds_slice and matches(deployment, a) for a in attempts):
+        attempts, own_deployment = state.record(index).attempts, at_replica(deployment, state, index)
+        if not any(a.holds_slice and matches(own_deployment, a) for a in attempts):
             remaining = "Nothing is lost: the requests stay open." if requests else "No request is open now."
             return errors.CapacityTimeout(f"{goal.name} was not granted in time. {remaining}", hint=hint)
     return errors.StillStarting(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)

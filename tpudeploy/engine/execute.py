@@ -11,7 +11,7 @@ from typing import assert_never
 from tpudeploy.domain import errors, events, step
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.life import DeletionNamed, DrainBegan, DrainEnded, ReleaseBegan, ReleaseWithdrawn, ServerStopped
-from tpudeploy.domain.names import address
+from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import Observed, Refusal, Remedy
 from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, Refused, State
 from tpudeploy.engine.about import About, about, not_granted
@@ -23,7 +23,9 @@ from tpudeploy.node.request import boot_metadata, slice_request
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import REFUSED
 from tpudeploy.reconcile.desired import desired_attributes
+from tpudeploy.reconcile.readiness import ready_slices
 from tpudeploy.reconcile.refusals import add_refusal, without_freed_refusals
+from tpudeploy.reconcile.replicas import at_replica
 
 
 class StepExecutor:
@@ -163,12 +165,15 @@ class StepExecutor:
             self._world.emit(events.Gone(**self._about(action.replica, attempt), reason=action.reason))
 
     def _warn_of_late_successor(self, replica: int, attempt: Attempt) -> None:
+        serving = ready_slices(self._session.state, self._observed)
+        has_others = any(other != replica for other in serving.values())
+        what = "Only the other replicas serve" if has_others else "Nothing serves"
         self._world.emit(
             events.Warned(
                 at=self._world.clock.now(),
                 address=address(self._session.state.deployment, replica),
-                message=f"The run of {attempt.name} ended before its replacement served. Nothing serves until the"
-                " replacement does.",
+                message=f"The run of {attempt.name} ended before its replacement served. {what} until the replacement"
+                " does.",
                 hint="If grants take this long, raise placement.max_run_duration or allow more zones.",
             )
         )
@@ -247,7 +252,7 @@ class StepExecutor:
         target = None if self._deployment is None else self._deployment.of_replica(replica)
         if target is None:
             raise TypeError("`remove` returned a step that needs a deployment")
-        return target
+        return target if replica == ROUTER else at_replica(target, self._session.state, replica)
 
     def _attempt(self, replica: int, name: str) -> Attempt:
         attempt = self._session.state.record(replica).attempt(name)

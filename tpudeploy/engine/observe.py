@@ -76,8 +76,15 @@ def readable_states(
     return states, unreadable
 
 
-def observe(world: World, state: State, deployment: Deployment | None = None, *, patient: bool = False) -> Observed:
-    """Observe one deployment. Endpoints are probed if `deployment` is given.
+def observe(
+    world: World,
+    state: State,
+    deployment: Deployment | None = None,
+    *,
+    patient: bool = False,
+    loads: bool = False,
+) -> Observed:
+    """Observe one deployment. Endpoints are probed if `deployment` is given. `loads` as in `observe_all`.
 
     With `patient`, a request in a zone that does not answer is `unseen`, as long as others can be observed, or another
     API can be asked.
@@ -86,9 +93,10 @@ def observe(world: World, state: State, deployment: Deployment | None = None, *,
     subject = Subject(state=state, deployment=deployment)
     # A plan or a status needs the whole truth; a run that waits for capacity continues without the answer of one zone.
     if not patient:
-        return observe_all(world, [subject])[0]
+        return observe_all(world, [subject], loads=loads)[0]
     slices, unseen = _slices_zone_by_zone(world, state, deployment)
-    return replace(_observations(world, [subject], [slices], probe_again=True)[0], unseen=unseen)
+    observed = _observations(world, [subject], [slices], probe_again=True, loads=loads)[0]
+    return replace(observed, unseen=unseen)
 
 
 def observe_all(
@@ -246,13 +254,17 @@ def _server_loads(
         answer = health.get(machine.subject, {}).get(machine.attempt.name)
         # A server that did not answer its probe would only cost the time of another timeout.
         is_reachable = answer is not None and answer.serving and not answer.node_only
-        return asks_all and is_reachable and machine.deployment is not None and machine.deployment.replicas > 1
+        return asks_all and is_reachable and _may_have_several(machine.deployment)
 
     def load(machine: _Machine) -> ServerLoad | None:
         return None if machine.deployment is None else world.probe.load(machine.deployment, machine.slice)
 
     servers = [each for each in machines if each.deployment is not None and is_asked(each)]
     return _by_subject(servers, together(world.threads, load, servers))
+
+
+def _may_have_several(deployment: Deployment | None) -> bool:
+    return deployment is not None and (deployment.replicas > 1 or deployment.scale is not None)
 
 
 def _slices_zone_by_zone(

@@ -13,7 +13,7 @@ from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import ROUTER, Address
 from tpudeploy.domain.orphans import CloudResource
-from tpudeploy.domain.plan import Action, Change, Drift, Goal, Mode, Plan, Reason
+from tpudeploy.domain.plan import Action, Change, Drift, Goal, Mode, Plan, Reason, ScalePlan
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
@@ -41,10 +41,12 @@ from tpudeploy.planning.targets import (
     slices_to_replace,
 )
 from tpudeploy.ports import VerifySources, World
+from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.capacity_score import longest_recent_wait
 from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors, with_drain
 from tpudeploy.reconcile.merge_observation import cached_observation, merge_observation
+from tpudeploy.reconcile.replicas import with_replicas
 from tpudeploy.sizing.checks import check
 
 _MOST_OTHER_STATES = 20  # that are read to find one that was renamed
@@ -364,7 +366,7 @@ def renewal(
         if deployment is None:
             continue
         indexes = tuple(record.index for record in state.records if any(a.spec == spec for a in record.attempts))
-        deployment = replace(deployment, replicas=max(indexes) + 1)
+        deployment = replace(deployment, replicas=max(indexes) + 1, indexes=tuple(range(max(indexes) + 1)))
         for targets in _renewal_targets(world, deployment, state, indexes):
             candidate = plan_deployment(world, goal.name, deployment, state, targets=targets)
             if candidate.is_renewal or candidate.resumes:
@@ -445,6 +447,8 @@ def _planned_goals(world: World, parts: Sequence[_Part], *, refresh: bool) -> It
 
 
 def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Goal:
+    if part.deployment is not None:
+        part = replace(part, deployment=with_replicas(part.deployment, part.state, observed))
     deployment, targets = part.deployment, part.targets
     own_fingerprints = {aim_print(deployment, targets), aim_print(deployment, None)}
     state = mark_replacements(part.state, part.replaces, own_fingerprints)
@@ -483,7 +487,21 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
         to_verify=_slices_to_verify(part, state),
         begun=state.begun,
         approval=approval.approval if resumes and approval is not None else "",
+        scale=_scale_plan(deployment),
     )
+
+
+def _scale_plan(deployment: Deployment | None) -> ScalePlan | None:
+    """Return the bounds of a deployment that may be scaled, and the most that it may cost then."""
+    scale = None if deployment is None else deployment.scale
+    if deployment is None or scale is None:
+        return None
+    least = max(scale.min, deployment.on_demand_floor)
+    usd, usd_least = prices.most_usd_per_hour(deployment, scale.max), prices.most_usd_per_hour(deployment, least)
+    if scale.max_usd_per_hour is not None and usd_least is not None:
+        # The ceiling lets no replica be added; the least number is there in any case.
+        usd = max(usd_least, min(usd or scale.max_usd_per_hour, scale.max_usd_per_hour))
+    return ScalePlan(min=least, max=scale.max, replicas=len(deployment.replica_indexes), usd_per_hour_most=usd)
 
 
 def _complete(change: Change, part: _Part, outside_changes: Sequence[Drift], world: World) -> Change:

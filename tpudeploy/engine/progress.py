@@ -10,7 +10,7 @@ from tpudeploy.boot_log.stage import stage
 from tpudeploy.domain import events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Place
-from tpudeploy.domain.names import Zone, address
+from tpudeploy.domain.names import ROUTER, Zone, address
 from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.slices import BootPhase, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
@@ -19,6 +19,7 @@ from tpudeploy.domain.step import Step, Wait
 from tpudeploy.engine.about import about
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import DecisionContext, is_being_preempted
+from tpudeploy.reconcile.replicas import at_replica
 from tpudeploy.reconcile.request_table import request_table
 
 # Seconds of silence before each "still waiting": an hour in a queue is a dozen lines, not three hundred.
@@ -61,9 +62,12 @@ class Progress:
     ) -> None:
         """Report where requests are out after the steps, if that is new; and now and then that nothing is."""
         context = DecisionContext(observed=observed, patience=self._world.patience)
-        replica_count = 0 if deployment is None else deployment.replicas
-        for index in sorted({*range(replica_count), *(record.index for record in state.all_records)}):
-            places = request_table(deployment if index < replica_count else None, state.record(index), context)
+        indexes = () if deployment is None else deployment.replica_indexes
+        for index in sorted({*indexes, *(record.index for record in state.all_records)}):
+            target = None if deployment is None else deployment.of_replica(index)
+            if target is not None and index != ROUTER:
+                target = at_replica(target, state, index) if index in indexes else None
+            places = request_table(target, state.record(index), context)
             if _without_estimates(places) != _without_estimates(self._places.get(index, ())):
                 self._places[index] = places
                 self._world.emit(events.Outlook(at=observed.at, address=address(self._name, index), places=places))

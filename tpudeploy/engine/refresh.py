@@ -23,6 +23,7 @@ from tpudeploy.planning.drift import drift, ineffective, missing, recorded
 from tpudeploy.planning.targets import Targets, only_targets
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile.attempt_status import DecisionContext
+from tpudeploy.reconcile.replicas import with_replicas
 
 
 def observation(
@@ -35,6 +36,7 @@ def observation(
     sources: VerifySources | None = None,
 ) -> Goal:
     """Return the drift that one observation shows, with `sources` also that of the servers' settings."""
+    deployment = with_replicas(deployment, state, observed)
     context = DecisionContext(observed=observed, patience=world.patience)
     drifts = [*drift(state, context), *missing(deployment, state, context)]
     if sources is not None:

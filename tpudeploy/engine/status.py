@@ -12,13 +12,14 @@ from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State
-from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
+from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, ScaleStatus
 from tpudeploy.engine.observe import Subject, observe_all_or_each, readable_states
 from tpudeploy.engine.session import abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.ports import World
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import BILLED, AttemptStatus, Classification, DecisionContext, classify
+from tpudeploy.reconcile.replicas import with_replicas
 from tpudeploy.reconcile.request_table import boot_stage
 
 _NOTHING = "nothing"
@@ -63,9 +64,22 @@ def _status(world: World, state: State, observed: Observed, deployment: Deployme
     status = DeploymentStatus(
         name=state.deployment, replicas=replicas, usd_per_hour_at_once=_usd_per_hour_at_once(replicas)
     )
+    status = replace(status, scale=_scale(deployment, state, observed))
     if state.goal is None:
         return status
     return replace(status, underway=f"started by {state.goal.who}", continue_with=_continuation(state, state.goal))
+
+
+def _scale(deployment: Deployment | None, state: State, observed: Observed) -> ScaleStatus | None:
+    if deployment is None or deployment.scale is None:
+        return None
+    return ScaleStatus(
+        replicas=len(with_replicas(deployment, state, observed).replica_indexes),
+        min=max(deployment.scale.min, deployment.on_demand_floor),
+        max=deployment.scale.max,
+        last=state.scaled,
+        ago=None if state.scaled is None else observed.at - state.scaled.at,
+    )
 
 
 def _usd_per_hour_at_once(replicas: tuple[ReplicaStatus, ...]) -> float | None:
@@ -100,8 +114,8 @@ def _removed_part(state: State, approval: Approval) -> Sequence[int]:
 
 def _replicas(world: World, state: State, observed: Observed, deployment: Deployment | None) -> Iterator[ReplicaStatus]:
     context = DecisionContext(observed=observed, patience=world.patience)
-    replica_count = 0 if deployment is None else deployment.replicas
-    indexes = {record.index for record in state.all_records if record.attempts} | set(range(replica_count))
+    replicas = () if deployment is None else with_replicas(deployment, state, observed).replica_indexes
+    indexes = {record.index for record in state.all_records if record.attempts} | set(replicas)
     # The router's VM comes after the replicas.
     for index in sorted(indexes, key=lambda index: (index == ROUTER, index)):
         attempts = state.record(index).attempts

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 
 _WIDTH = 116
+
+
+def missing_rules(deployment: Deployment) -> Iterator[str]:
+    """Yield the rules of the number of replicas that no other tool has."""
+    if deployment.on_demand_floor:
+        yield "placement.on_demand_floor: every replica is requested in the same way here."
+    if deployment.scale is not None:
+        yield "scale: the number of replicas is fixed here; `tpudeploy apply -watch` changes it by vLLM's own metrics."
 
 
 @frozen

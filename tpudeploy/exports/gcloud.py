@@ -13,7 +13,7 @@ from typing import Any
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.slices import SliceRequest
-from tpudeploy.exports.export import Export
+from tpudeploy.exports.export import Export, missing_rules
 from tpudeploy.node.node_facts import SCRIPT_KEY
 
 _QUEUED_RESOURCES = "gcloud alpha compute tpus queued-resources"
@@ -144,6 +144,7 @@ def _missing(deployment: Deployment, request: SliceRequest) -> Iterator[str]:
             "zones and provisioning models" if len(deployment.backends) == 1 else "zones, provisioning models and APIs"
         )
         yield f"The {others} other {kinds} of the profile: gcloud requests this one alone, once."
+    yield from missing_rules(deployment)
     if deployment.replicas > 1:
         yield f"{deployment.replicas - 1} more replicas: run it again with another name."
     if request.backend is Backend.QUEUED_RESOURCE:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.domain.deployment import Candidate, Container, Deployment, Provisioning
-from tpudeploy.exports.export import Export
+from tpudeploy.exports.export import Export, missing_rules
 from tpudeploy.node.serving import command, server
 
 _SHM = "/dev/shm"  # noqa: S108 - a path in the container, which the manifest mounts
@@ -227,6 +227,7 @@ def _missing(deployment: Deployment) -> Iterator[str]:
         )
     if deployment.accelerator.hosts > 1:
         yield "The controller of LeaderWorkerSet, which the cluster needs: https://lws.sigs.k8s.io/docs/installation/."
+    yield from missing_rules(deployment)
     if _has_several_zones(deployment.candidates):
         yield "The order of zones: GKE chooses among those of the cluster."
     yield "How long a request may wait (placement.valid_until): GKE waits until the pod is deleted."

@@ -12,6 +12,7 @@ from typing import Any
 
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.slices import SliceRequest
+from tpudeploy.exports.export import missing_rules
 
 # FLEX_START and RESERVATION_BOUND arrived with it (GoogleCloudPlatform/magic-modules#16838).
 _PROVIDER = ">= 8.0"
@@ -97,6 +98,7 @@ def _missing(deployment: Deployment, request: SliceRequest) -> Iterator[str]:
     others = len(deployment.candidates) - 1
     if others:
         yield f"The {others} other zones and provisioning models of the profile: Terraform requests this one alone."
+    yield from missing_rules(deployment)
     if request.provisioning is Provisioning.FLEX_START:
         yield (
             f"How long the request may wait ({request.valid_until_seconds:.0f} s): the provider lacks "

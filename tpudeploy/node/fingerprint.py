@@ -27,12 +27,14 @@ EFFECTS: Mapping[str, Effect] = {
     "placement.network.tags": Effect.COSMETIC,
     "placement.max_parallel_requests": Effect.COSMETIC,
     "placement.max_price_per_chip_hour": Effect.COSMETIC,
+    "placement.on_demand_floor": Effect.COSMETIC,
     "placement.provisioning": Effect.COSMETIC,
     "placement.valid_until": Effect.COSMETIC,
     "placement.zones": Effect.COSMETIC,
     "health": Effect.COSMETIC,
     "lifecycle": Effect.COSMETIC,
     "router": Effect.COSMETIC,
+    "scale": Effect.COSMETIC,
     "vm": Effect.REPLACE,
 }
 

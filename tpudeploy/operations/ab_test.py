@@ -154,6 +154,7 @@ class AbTests:
         plans = [self._plan(profile) for profile in (profiles.base, profiles.a, profiles.b)]
         for side, plan in zip(Side, plans[1:], strict=True):
             _check_arm(plan, f"Arm {side} ({profiles.path}={experiment.arm(side).value})")
+        indexes = self._workspace.replica_indexes(profiles.base)
         span = start_seconds((base, a, b), self._workspace.adapters.patience)
         return Proposal(
             experiment=experiment,
@@ -162,8 +163,10 @@ class AbTests:
             then=experiment.written,
             least=None if span is None else span[0],
             most=None if span is None else span[1],
-            where=", ".join((base.accelerator.name, str(machine.zone), str(machine.provisioning))),
-            usd_per_hour=prices.usd_per_hour(machine),
+            where=_where(base, machine, len(indexes)),
+            usd_per_hour=prices.usd_per_hour_of(state, indexes) if len(indexes) > 1 else prices.usd_per_hour(machine),
+            replicas=len(indexes),
+            at_once=min(len(indexes), base.lifecycle.max_unavailable),
             diagnostics=tuple(dict.fromkeys(diagnostic for plan in plans for diagnostic in plan.diagnostics)),
         )
 
@@ -365,6 +368,13 @@ class AbTests:
     def _is_slice_gone(self, profile: Profile) -> bool:
         """Return whether an observation finds no slice of the deployment: it was preempted, or deleted."""
         return any(change.action is Action.CREATE for change in self._plan(profile).changes)
+
+
+def _where(base: Deployment, machine: Attempt, replicas: int) -> str:
+    """Return the slices of an A/B: with one replica its place, else how many there are."""
+    if replicas > 1:
+        return f"{replicas} x {base.accelerator.name}"
+    return ", ".join((base.accelerator.name, str(machine.zone), str(machine.provisioning)))
 
 
 def _slice_gone(profile: Profile, turn: Turn) -> StalePlan:

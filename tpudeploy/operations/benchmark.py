@@ -48,9 +48,9 @@ class Benchmarks:
 
     def replica(self, profile: Profile, index: int) -> str:
         """Return the address of a profile's replica. Raise `errors.UsageError` if there are not as many."""
-        count, name = self._workspace.deployment(profile, script=False).replicas, profile.spec.name
-        if not 0 <= index < count:
-            addresses = ", ".join(address(name, each) for each in range(count))
+        name, indexes = profile.spec.name, self._workspace.replica_indexes(profile)
+        if index not in indexes:
+            addresses = ", ".join(address(name, each) for each in indexes)
             raise UsageError(f"{name} has no replica {index}.", hint=f"There are: {addresses}.")
         return address(name, index)
 
@@ -64,7 +64,8 @@ class Benchmarks:
         if endpoint.router is not None and not replica:
             return self._behind_router(endpoint, endpoint.router)
         deployment, key, url, attempt = endpoint.deployment, endpoint.api_key, endpoint.url, endpoint.attempt
-        if deployment.replicas == 1:
+        has_several = len(workspace.replica_indexes(profile)) > 1
+        if not has_several:
             replica = ""
         if replica:
             url, attempt = self._replica(profile, endpoint, replica)
@@ -73,7 +74,7 @@ class Benchmarks:
         reported, _ = _engine(url, key, served_model(deployment))
         engine = {**effective_settings(self._boot_log(deployment.name, attempt)), **reported}
         measured = subject.of_deployment(deployment, [] if attempt is None else [attempt], url, engine)
-        if deployment.replicas > 1 and attempt is not None:
+        if has_several and attempt is not None:
             measured = replace(measured, replica=workspace.addresses(deployment.name).get(attempt.name, ""))
         return Target(
             subject=measured,

@@ -172,6 +172,7 @@ EXAMPLES: Mapping[str, Example] = {
     codes.FLAG_NOT_ON_TPU: _layer("serving: {args: {enable_sleep_mode: true}}"),
     codes.FLEX_WITHOUT_END: _layer("placement: {provisioning: [flex-start]}"),
     codes.RUN_TOO_LONG: _layer("placement: {max_run_duration: 9d}"),
+    codes.REPLICA_BOUNDS: _layer("replicas: 5\nscale: {max: 4}"),
     codes.RESERVED_ALONE: _layer("placement: {provisioning: [reserved]}"),
     codes.RESERVATION_UNUSED: _layer(
         "placement: {reservation: projects/my-project/locations/us-east5-b/reservations/my-reservation}"

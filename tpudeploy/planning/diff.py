@@ -19,6 +19,7 @@ from tpudeploy.reconcile.decide import fits, matches
 from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.placement import allows
 from tpudeploy.reconcile.readiness import takes_requests
+from tpudeploy.reconcile.replicas import at_replica, surplus_indexes
 from tpudeploy.reconcile.rollout import ServerStatus
 
 _PLACES = {"placement.zones", "placement.provisioning"}
@@ -26,11 +27,15 @@ _PLACES = {"placement.zones", "placement.provisioning"}
 
 def changes(deployment: Deployment, state: State, context: DecisionContext) -> tuple[Change, ...]:
     """Return one change for each replica that the profile or the state has."""
-    records = [state.record(index) for index in range(deployment.replicas)]
-    surplus = sorted(r.index for r in state.records if r.attempts and r.index >= deployment.replicas)
     all_changes = (
-        *(_replica_change(deployment, record, context, state.goal) for record in records),
-        *(_destroy(deployment.name, state.record(index), context, Reason.SURPLUS) for index in surplus),
+        *(
+            _replica_change(at_replica(deployment, state, index), state.record(index), context, state.goal)
+            for index in deployment.replica_indexes
+        ),
+        *(
+            _destroy(deployment.name, state.record(index), context, Reason.SURPLUS)
+            for index in surplus_indexes(deployment, state)
+        ),
     )
     serving = {record.index for record in state.records for a in record.attempts if takes_requests(a, context.observed)}
     replica_changes = (_beside_others(change, serving, context) for change in all_changes)

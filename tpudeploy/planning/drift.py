@@ -36,7 +36,7 @@ def missing(deployment: Deployment, state: State, context: DecisionContext) -> t
     An earlier run may have recorded the loss, may be acquiring another slice, or may have been a `destroy`. A replica
     that was never applied is not missing.
     """
-    losses = ((index, _missing(state, state.record(index), context)) for index in range(deployment.replicas))
+    losses = ((index, _missing(state, state.record(index), context)) for index in deployment.replica_indexes)
     return tuple(
         Drift(
             deployment=state.deployment,

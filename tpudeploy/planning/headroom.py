@@ -15,6 +15,7 @@ from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import Record, State
 from tpudeploy.planning.quota import QuotaTable
 from tpudeploy.reconcile.refusals import QUOTAS, closes
+from tpudeploy.reconcile.replicas import at_replica
 
 NO_ROOM = "TPU3021"
 EXPLANATIONS: Mapping[str, Explanation] = {
@@ -43,10 +44,11 @@ def headroom_problems(
     `quotas` are those of the APIs that were read; the quota of any other is not known.
     """
     for change in filter(_is_beside, goal.changes):
+        own_deployment = at_replica(deployment, state, change.replica)
         replacement = _Replacement(
-            deployment=deployment, change=change, record=state.record(change.replica), quotas=quotas, now=now
+            deployment=own_deployment, change=change, record=state.record(change.replica), quotas=quotas, now=now
         )
-        obstacles = [replacement.obstacle(place) for place in deployment.candidates]
+        obstacles = [replacement.obstacle(place) for place in own_deployment.candidates]
         if obstacles and all(obstacles):
             yield _no_headroom(deployment, change, "; ".join(dict.fromkeys(obstacles)))
 

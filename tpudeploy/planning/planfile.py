@@ -31,6 +31,7 @@ _ADDED_LATER = frozenset(
         "places",
         "replicas_serving",
         "router",
+        "scale",
         "slices_at_once",
         "seconds_at_once",
         "usd_per_hour_at_once",

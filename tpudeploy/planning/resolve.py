@@ -16,7 +16,7 @@ from tpudeploy.catalog import flags
 from tpudeploy.catalog.machines import DEFAULT_MACHINE
 from tpudeploy.config.profile import Joined, Profile
 from tpudeploy.config.scalars import Duration
-from tpudeploy.config.schema import PlacementSpec, ProfileSpec, Section, ServingSpec
+from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ScaleSpec, Section, ServingSpec
 from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 from tpudeploy.domain.deployment import (
     AUTO,
@@ -33,6 +33,7 @@ from tpudeploy.domain.deployment import (
     Network,
     OwnFile,
     Provisioning,
+    Scale,
     Script,
     SecretRef,
     Via,
@@ -52,6 +53,7 @@ _GIB = 1024**3
 # Enough for a 20 GB image, the weights of the largest model that one host takes, twice, and both caches.
 _BOOT_DISK_GIB = 200
 _VALID_UNTIL = Duration.parse("2h")
+_COOLDOWN = Duration.parse("10m")
 # What tpu_inference's own scripts for several hosts set (2026-08). A profile may write other values in serving.env.
 _OVER_HOSTS = {
     "TPU_MULTIHOST_BACKEND": "ray",
@@ -112,7 +114,7 @@ def resolve_without_script(
         raise KeyError(spec.tpu.type)  # the parser has refused unknown types
     generation = catalog.generation(kind.generation)
     runtimes = _runtimes(spec, generation, kind)
-    mirror = _mirror(spec)
+    mirror, models = _mirror(spec), tuple(map(Provisioning, spec.placement.provisioning))
     container = _container(spec, kind, lock, mirror)
     max_run_duration = spec.placement.max_run_duration
     other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
@@ -124,7 +126,10 @@ def resolve_without_script(
         accelerator=kind,
         runtimes=runtimes,
         boot_disk_gib=_BOOT_DISK_GIB if spec.tpu.boot_disk_size is None else math.ceil(spec.tpu.boot_disk_size / _GIB),
-        candidates=tuple(_candidates(spec.placement, generation, tuple(runtimes))),
+        candidates=tuple(_candidates(spec.placement, models, generation, tuple(runtimes))),
+        on_demand_floor=spec.placement.on_demand_floor or 0,
+        floor_candidates=tuple(_candidates(spec.placement, _floor_models(spec.placement), generation, tuple(runtimes))),
+        scale=_scale(spec.scale),
         max_parallel_requests=spec.placement.max_parallel_requests,
         reservation=spec.placement.reservation,
         max_run_seconds=None if max_run_duration is None else float(max_run_duration),
@@ -170,6 +175,27 @@ def _with_router_machine(deployment: Deployment, templates: Mapping[str, str]) -
     from tpudeploy.node.router_machine import router_machine  # imported late: most profiles have none
 
     return replace(deployment, router_machine=router_machine(deployment, deployment.router, templates))
+
+
+def _floor_models(placement: PlacementSpec) -> tuple[Provisioning, ...]:
+    """Return the models of the on-demand floor: those that last, of the ones that are listed, else on-demand."""
+    if placement.on_demand_floor is None:
+        return ()
+    lasting = tuple(model for model in map(Provisioning, placement.provisioning) if model.is_lasting)
+    return lasting or (Provisioning.ON_DEMAND,)
+
+
+def _scale(scale: ScaleSpec | None) -> Scale | None:
+    if scale is None:
+        return None
+    return Scale(
+        min=scale.min,
+        max=scale.max,
+        waiting=scale.waiting,
+        kv_cache=scale.kv_cache,
+        cooldown_seconds=float(scale.cooldown or _COOLDOWN),
+        max_usd_per_hour=scale.max_cost_per_hour,
+    )
 
 
 def _router(spec: ProfileSpec, model: str) -> Router | None:
@@ -265,7 +291,9 @@ def _stage_count(serving: ServingSpec, flag_name: str) -> int:
     return sizes[0] if sizes and type(sizes[0]) is int else 1
 
 
-def _candidates(placement: PlacementSpec, generation: Generation, backends: tuple[Backend, ...]) -> Iterator[Candidate]:
+def _candidates(
+    placement: PlacementSpec, models: Iterable[Provisioning], generation: Generation, backends: tuple[Backend, ...]
+) -> Iterator[Candidate]:
     """Yield the places in the order of the search: the first provisioning model in every zone, then the next.
 
     With several APIs each zone comes once, from the APIs in turn, before a zone comes again at its other API. So few
@@ -276,7 +304,7 @@ def _candidates(placement: PlacementSpec, generation: Generation, backends: tupl
     a limit excludes the place.
     """
     most = placement.max_price_per_chip_hour
-    for model in map(Provisioning, placement.provisioning):
+    for model in models:
         for zone, backend in in_turn(_zones(placement, generation, model), backends):
             price = catalog.usd_per_chip_hour(generation.name, zone.region, model)
             upper_bound = price

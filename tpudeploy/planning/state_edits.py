@@ -57,7 +57,8 @@ def move_replica(state: State, source: Address, target: Address) -> State:
             f"{target} already has a slice: {names}.", hint=f"Move it first, or: tpudeploy state rm {target}"
         )
     others = tuple(each for each in state.records if each is not record)
-    return replace(state, records=others).with_record(replace(record, index=target_record.index))
+    replicas = tuple(sorted(target_record.index if i == record.index else i for i in state.replicas))
+    return replace(state, records=others, replicas=replicas).with_record(replace(record, index=target_record.index))
 
 
 def rename_deployment(state: State, name: str, existing: State | None) -> State:

@@ -13,6 +13,7 @@ from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.names import Address, address
 from tpudeploy.domain.plan import Change, Drift
 from tpudeploy.domain.state import Record, State
+from tpudeploy.reconcile.replicas import with_replicas
 
 PARTIAL = "TPU3020"
 EXPLANATIONS: Mapping[str, Explanation] = {
@@ -65,7 +66,7 @@ def replicas_by_deployment(
         if deployment is None:
             raise UsageError(f"There is no {each} in this plan.", hint=_existing(sorted(by_name)))
         state = states.get(each.deployment)
-        indexes = set(range(deployment.replicas))
+        indexes = set(deployment.replica_indexes if state is None else with_replicas(deployment, state).replica_indexes)
         if state is not None:
             indexes |= {record.index for record in state.all_records if record.attempts}
         if each.replica is not None and each.replica not in indexes:

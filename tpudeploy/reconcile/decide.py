@@ -521,9 +521,10 @@ def _room_after_deletion(replica: _Replica, refusals: Iterable[Refused]) -> str:
     names = [each.attempt.name for each in replica.outdated if any(frees(each.attempt, r) for r in refusals)]
     if not names:
         return ""
+    serving = "Only the other replicas serve" if replica.context.others_serve else "Nothing serves"
     return (
         f"{names[0]}, which is kept, uses a part of that quota: lifecycle.replace: destroy-before-create deletes it "
-        "first. Nothing serves until the new slice does.\n"
+        f"first. {serving} until the new slice does.\n"
     )
 
 

@@ -79,9 +79,9 @@ def reason_to_hold(
     Call it only for a replica that serves: one that does not has nothing to interrupt, and a change may repair it.
     `targets` are the replicas that the run brings up. It could wait for ever for another one.
     """
-    if replica >= deployment.replicas:
+    if replica not in deployment.replica_indexes:
         # It is deleted for good, which is not urgent: those that remain have to serve first.
-        return "" if any(other < deployment.replicas for other in ready) else "until another replica serves"
+        return "" if any(other in deployment.replica_indexes for other in ready) else "until another replica serves"
     others = [state.record(index) for index in targets if index != replica]
     failures = [r.index for r in others if any(_has_failed_change(deployment, a) for a in r.attempts)]
     if failures:

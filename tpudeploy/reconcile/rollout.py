@@ -246,6 +246,8 @@ def _follow_undo(status: ServerStatus) -> Step:
     if report is None or report.phase is not BootPhase.FAILED:
         failure = f"{status.undo_cause()} (the server before did not come back either: {failure})"
     endpoint = "Nothing serves on the slice, so its endpoint is withdrawn until a server does.\n"
+    if status.context.others_serve:
+        endpoint = "Nothing serves on the slice; the other replicas take its requests until a server does.\n"
     return GiveUp(replica=replica, error=_not_serving(status, failure, endpoint), name=attempt.name)
 
 
@@ -284,9 +286,10 @@ def _not_acknowledged(status: ServerStatus) -> ChangeNotAcknowledged:
             f"{replica} may still run the previous server: its node does not report whether it picked up the change"
             " (guest attributes)."
         )
+    serving = "only the other replicas serve" if status.context.others_serve else "nothing serves"
     return ChangeNotAcknowledged(
         message,
-        hint=f"A reset reboots {status.attempt.name} into the changed server: nothing serves for about"
+        hint=f"A reset reboots {status.attempt.name} into the changed server: {serving} for about"
         f" {patience.restart / 60:.0f} min, and the chips are kept.\nThe change stays in the node's metadata."
         " `tpudeploy apply -auto-approve` resets the node and continues.",
     )

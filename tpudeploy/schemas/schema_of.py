@@ -18,7 +18,8 @@ from tpudeploy.domain.orphans import Orphan, Orphans
 from tpudeploy.domain.plan import Change, Drift, Goal, Plan, RouterPlan
 from tpudeploy.domain.report import Report, Summary
 from tpudeploy.domain.request_table import PlaceStatus
-from tpudeploy.domain.status import ReplicaStatus
+from tpudeploy.domain.state import State
+from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 
 Schema: TypeAlias = dict[str, Any]
 DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -136,11 +137,13 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Evidence: frozenset({"answers"}),
     Subject: frozenset({"replicas"}),
     Change: frozenset({"places", "replicas_serving", "drain_seconds_most"}),
-    Goal: frozenset({"router"}),
+    Goal: frozenset({"router", "scale"}),
     Orphans: frozenset({"not_searched"}),
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),
     ReplicaStatus: frozenset({"backend", "load"}),
+    DeploymentStatus: frozenset({"scale"}),
+    State: frozenset({"replicas", "scaled"}),
     Zones: frozenset({"readings_by_api"}),
 }
 

@@ -23,6 +23,7 @@ from tpudeploy.domain.state import (
     NodeChange,
     Record,
     Refused,
+    ScalingStep,
     State,
     Written,
 )
@@ -69,8 +70,10 @@ def _fields(thing: Any) -> dict[str, Any]:
         del values["backend"]
     if isinstance(thing, Refused) and not thing.zones_available:
         del values["zones_available"]
-    if isinstance(thing, State) and not (thing.router.attempts or thing.router.refusals):
-        del values["router"]
+    if isinstance(thing, State):
+        values = {name: v for name, v in values.items() if v or name not in {"replicas", "scaled"}}
+        if not (thing.router.attempts or thing.router.refusals):
+            del values["router"]
     return values
 
 
@@ -82,7 +85,8 @@ def _unreadable(source: str, cause: Exception) -> StateUnreadable:
 
 
 def _state(tree: dict[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]) -> State:
-    goal, writer = tree.pop("goal"), tree.pop("written", None)
+    goal, writer, scaled = tree.pop("goal"), tree.pop("written", None), tree.pop("scaled", None)
+    replicas = tuple(map(int, tree.pop("replicas", ())))
     records = tuple(_record(r, attempt) for r in tree.pop("records"))
     if "router" in tree:
         tree["router"] = _record(tree["router"], attempt)
@@ -90,6 +94,8 @@ def _state(tree: dict[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]
         State(
             goal=_checked(Approval(**goal)) if goal is not None else None,
             records=records,
+            replicas=replicas,
+            scaled=_checked(ScalingStep(**scaled)) if scaled is not None else None,
             written=_checked(Written(**writer)) if writer is not None else None,
             **tree,
         )

@@ -53,7 +53,7 @@ def line(event: events.Event, paint: Paint) -> str:
     return f"{paint.bold(event.address)}: {text}" if event.address else text
 
 
-def _text(event: events.Event, paint: Paint) -> str:
+def _text(event: events.Event, paint: Paint) -> str:  # noqa: PLR0911 - one return for each kind of event
     match event:
         case events.ChangeStarted() | events.ChangeDone() | events.ChangeLeft() | events.ChangeFailed():
             return _change_text(event, paint)
@@ -66,6 +66,8 @@ def _text(event: events.Event, paint: Paint) -> str:
             return _wait_text(event, paint)
         case events.Updated():
             return f"{_UPDATES[event.what]} [{event.name}]"
+        case events.Scaled():
+            return f"Scaling from {event.before} to {words.plural(event.after, 'replica')}: {words.plain(event.why)}"
         case events.Pinned():
             before = f", was {event.before}" if event.before else ""
             return f"Pinned {event.name} to {event.to}{before} ({FILE})"

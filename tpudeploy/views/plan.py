@@ -46,7 +46,9 @@ def plan(plan: Plan, paint: Paint) -> str:
     addresses = {c.address for c in changes}
     drifts = [d for d in plan.drift if d.address in addresses]
     note = [drift.section(drifts, paint), ""] if drifts else []
-    routers = filter(None, (_router(goal, is_named=len(plan.goals) > 1) for goal in plan.goals))
+    is_named = len(plan.goals) > 1
+    lines = (line(goal, is_named=is_named) for goal in plan.goals for line in (_router, _scale))
+    routers = filter(None, lines)
     return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(changes)), *routers])
 
 
@@ -89,6 +91,20 @@ def _router(goal: Goal, *, is_named: bool) -> str:
     return (
         f"{label}: {_router_place(after)}, {words.plural(router.replicas, 'replica')} behind it{_difference(router)}."
         f"{_interruption(router)}"
+    )
+
+
+def _scale(goal: Goal, *, is_named: bool) -> str:
+    """Return the line about the bounds of a deployment that may be scaled, or ""."""
+    scale = goal.scale
+    if scale is None or goal.errors or all(change.action is Action.NO_OP for change in goal.changes):
+        return ""
+    label = f"Scale of {goal.name}" if is_named else "Scale"
+    usd = scale.usd_per_hour_most
+    cost = "at prices that are not all known" if usd is None else f"at most {words.hourly(usd)} at list price"
+    return (
+        f"{label}: {scale.min} to {scale.max} replicas, {scale.replicas} to begin with, {cost}. `apply -watch` adds "
+        "and removes replicas between these bounds without another approval."
     )
 
 

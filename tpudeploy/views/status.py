@@ -10,7 +10,7 @@ from tpudeploy.domain.deployment import describe_place
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.report import Report, Result, Summary
 from tpudeploy.domain.slices import ServerLoad
-from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, Stage
+from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, ScaleStatus, Stage
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 
@@ -42,6 +42,8 @@ def _deployment(deployment: DeploymentStatus, paint: Paint) -> Iterator[str]:
         style = paint.green if replica.serving else paint.yellow
         yield f"{paint.bold(replica.address)}  {style(state_text(replica))}"
         yield from (f"  {line}" for line in words.aligned(list(facts(replica))))
+    if deployment.scale is not None:
+        yield scale(deployment.scale)
     yield from _billing_ceiling(deployment)
     if deployment.underway:
         yield paint.yellow(describe_unfinished_run(deployment))
@@ -125,6 +127,15 @@ def load(load: ServerLoad) -> str:
     running, waiting = ("unknown" if count is None else f"{count:,}" for count in (load.running, load.waiting))
     used = "unknown" if load.kv_cache_used is None else f"{load.kv_cache_used:.0%}"
     return f"{running} running, {waiting} waiting, KV cache {used}"
+
+
+def scale(scale: ScaleStatus) -> str:
+    """Return the number of replicas with its bounds, and the last step of scaling with its reason."""
+    number = f"Scale: {words.plural(scale.replicas, 'replica')} of {scale.min} to {scale.max}."
+    last = scale.last
+    if last is None or scale.ago is None:
+        return number
+    return f"{number} {words.duration(scale.ago)} ago from {last.before} to {last.after}: {words.plain(last.why)}."
 
 
 def state_text(replica: ReplicaStatus) -> str:

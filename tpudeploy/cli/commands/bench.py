@@ -81,25 +81,25 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _measure(args: argparse.Namespace, context: Context) -> int:
     workspace = context.workspace(args.words)
     profile = context.load(args.words, args)[0] if args.words else None
-    count = 1 if profile is None else workspace.deployment(profile, script=False).replicas
+    indexes = () if profile is None else workspace.replica_indexes(profile)
     has_router = profile is not None and "router" in (workspace.endpoint(profile.spec.name) or {})
-    if count == 1 or has_router or args.replica is not None or args.resume is not None:
+    if len(indexes) <= 1 or has_router or args.replica is not None or args.resume is not None:
         result = _run(args, context, workspace, profile, args.replica)
         show(result, context)
         return _exit_code([result.run])
     assert profile is not None
-    return _measure_each(args, context, workspace, profile, count)
+    return _measure_each(args, context, workspace, profile, indexes)
 
 
 def _measure_each(
-    args: argparse.Namespace, context: Context, workspace: Workspace, profile: Profile, count: int
+    args: argparse.Namespace, context: Context, workspace: Workspace, profile: Profile, indexes: Sequence[int]
 ) -> int:
     """Measure one replica after the other, a run each: without a router, nothing spreads requests over all of them."""
     from tpudeploy.domain.errors import QueryFailed
     from tpudeploy.domain.names import address
 
     runs = []
-    for index in range(count):
+    for index in indexes:
         context.terminal.talk(f"{address(profile.spec.name, index)}:")
         try:
             result = _run(args, context, workspace, profile, index)
@@ -111,7 +111,7 @@ def _measure_each(
             show(result, context)
     if args.json:
         context.reply.set(documents.replica_runs(runs))
-    return _exit_code(runs) if len(runs) == count else exits.ERROR
+    return _exit_code(runs) if len(runs) == len(indexes) else exits.ERROR
 
 
 def _run(

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tpudeploy.config.nodes import MapNode
-from tpudeploy.config.rules import args, chips, combinations, engine, image, names, placement, router, variables
+from tpudeploy.config.rules import (
+    args,
+    chips,
+    combinations,
+    engine,
+    image,
+    names,
+    placement,
+    replicas,
+    router,
+    variables,
+)
 from tpudeploy.domain.diagnostics import Diagnostic
 
 RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
@@ -44,6 +55,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     placement.reservation_in_reach,
     placement.each_once,
     placement.known_zones,
+    replicas.bounds,
     router.keys_of_host,
     router.known_policy,
     names.labels,

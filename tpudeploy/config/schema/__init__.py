@@ -7,6 +7,7 @@ from tpudeploy.config.schema.boot import BootSpec
 from tpudeploy.config.schema.lifecycle import HealthSpec, LifecycleSpec
 from tpudeploy.config.schema.placement import NetworkSpec, PlacementSpec, TpuSpec
 from tpudeploy.config.schema.router import RouterSpec
+from tpudeploy.config.schema.scale import ScaleSpec
 from tpudeploy.config.schema.serving import ModelSpec, ServingSpec
 from tpudeploy.domain.names import DEPLOYMENT_NAME
 
@@ -50,12 +51,18 @@ class ProfileSpec(Section):
         1,
         ge=1,
         le=1000,
-        description="The number of slices that serve the same model. Default: 1.",
+        description="The number of slices that serve the same model. With `scale`, the number to begin with. "
+        "Default: 1.",
     )
     router: RouterSpec | None = Field(
         None,
         description="The router in front of the replicas, which receives their requests. Default: none; clients then "
         "choose a replica from the list in endpoints/NAME.json.",
+    )
+    scale: ScaleSpec | None = Field(
+        None,
+        description="The bounds within which `apply -watch` changes the number of replicas by their load. `replicas` "
+        "is then the number to begin with. Default: none; the number is that of `replicas`.",
     )
     lifecycle: LifecycleSpec = Field(
         default_factory=unwritten(LifecycleSpec),
@@ -76,6 +83,7 @@ __all__ = [
     "PlacementSpec",
     "ProfileSpec",
     "RouterSpec",
+    "ScaleSpec",
     "Section",
     "ServingSpec",
     "TpuSpec",

@@ -140,6 +140,14 @@ class PlacementSpec(Section):
         "kept and the other requests are deleted. Each counts against quota while it waits. Default: 4.",
         examples=[8],
     )
+    on_demand_floor: int | None = Field(
+        None,
+        ge=1,
+        le=1000,
+        description="How many replicas Google does not preempt: their slices are on-demand, or reserved where "
+        "provisioning has that, whatever else provisioning lists for the others. Default: none.",
+        examples=[1],
+    )
     max_price_per_chip_hour: Annotated[float, Field(gt=0)] | None = Field(
         None,
         description="USD per chip and hour; pairs of zone and provisioning model with a higher list price are not "

@@ -118,7 +118,8 @@ class Behaviour:
     * `kv_blocks`, `block_size`: override the measured boots.
     * `instead`: other values that the engine takes for these flags: its effective settings differ from its arguments.
     * `load`: what its /metrics report beside the requests that passed: vLLM's names without `vllm:`, a reason behind
-      a dot, as in {num_requests_waiting_by_reason.capacity: 12, kv_cache_usage_perc: 0.93}.
+      a dot, as in {num_requests_waiting_by_reason.capacity: 12, kv_cache_usage_perc: 0.93}. Simulated nodes without
+      one of their own share it, so that it can be changed while they serve.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
     * `token_seconds`: between two tokens of a simulated node, for a stream with `ignore_eos`.
     * `knows`: the share of sums that a simulated node has right, by a flag or variable and its value, as in
@@ -146,7 +147,7 @@ class Behaviour:
     kv_blocks: int | None = None
     block_size: int | None = None
     instead: Mapping[str, str] = field(default_factory=dict)
-    load: Mapping[str, float] = field(default_factory=dict)
+    load: dict[str, float] = field(default_factory=dict)
     guest_attributes: bool = True
     token_seconds: float = 0.0
     knows: Mapping[str, float] = field(default_factory=dict)

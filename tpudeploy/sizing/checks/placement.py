@@ -22,7 +22,8 @@ _GOOGLE = pattern(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
     "placement: {max_price_per_chip_hour: 2.00}",
 )
 def no_place(deployment: Deployment) -> Iterator[Diagnostic]:
-    if deployment.candidates:
+    has_floor = not deployment.on_demand_floor or bool(deployment.floor_candidates)
+    if deployment.candidates and has_floor:
         return
     price = deployment.attributes.get("placement.max_price_per_chip_hour")
     path = "placement.zones" if price is None else "placement.max_price_per_chip_hour"
@@ -30,7 +31,8 @@ def no_place(deployment: Deployment) -> Iterator[Diagnostic]:
     if price is not None:
         reason = f"all cost more than ${price} a chip and hour{_unknown_prices(deployment)}"
     hint = "Name zones, or allow another provisioning model or price."
-    yield error(deployment, f"{deployment.name} has no place to ask: {reason}.", path=path, hint=hint)
+    floor = "" if deployment.candidates == () else " for the replicas of placement.on_demand_floor"
+    yield error(deployment, f"{deployment.name} has no place to ask{floor}: {reason}.", path=path, hint=hint)
 
 
 def _unknown_prices(deployment: Deployment) -> str:
