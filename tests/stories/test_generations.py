@@ -146,7 +146,7 @@ def test_the_other_spellings_of_a_type_change_nothing(cli: Open) -> None:
         ("{topology: 2x2}", "tpu.topology needs tpu.generation"),
         ("{generation: v6e}", "tpu.generation needs tpu.topology"),
         ("{generation: v6e, topology: 3x3}", 'The catalogue has no topology "3x3" of v6e [TPU1305]'),
-        ("{generation: tpu7x, topology: 2x2x2}", "tpu7x-8 has 2 hosts"),
+        ("{generation: tpu7x, topology: 2x2x2}", "queued-resource does not serve tpu7x"),
         ("{generation: v9, topology: 2x2}", 'There is no TPU generation "v9"'),
         ("{type: v6e-4, generation: v6e, topology: 2x4}", 'tpu.type is "v6e-4", and v6e with topology 2x4 is v6e-8'),
         ("{topology: 2x2x1, generation: 7}", "TPU1203"),
