@@ -56,7 +56,8 @@ def _property(schema: object, key: str, whole: dict[str, object]) -> object:
 
 
 def _codes_used() -> Iterator[str]:
-    for file in _FOLDER.rglob("*.py"):
+    # Own scripts and templates are read by an adapter.
+    for file in (*_FOLDER.rglob("*.py"), *(_FOLDER.parent / "adapters").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "codes":
                 value = getattr(codes, node.attr)

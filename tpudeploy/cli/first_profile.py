@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 from tpudeploy import catalog
 from tpudeploy.catalog import choice_hint
+from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.pattern import pattern
@@ -64,6 +68,16 @@ def with_answers(text: str, answers: Answers) -> str:
         text = re.sub(r"(?m)^ *#? ?VLLM_API_KEY:.*\n", "", text)
         text = re.sub(r"(?m)^secrets:\n", f"secrets:\n  VLLM_API_KEY: {answers.api_key}\n", text, count=1)
     return text
+
+
+def show_size(path: Path, context: Context) -> None:
+    """Print what the profile needs, and the next command, which works without an account."""
+    name = os.path.relpath(path)
+    (profile,) = context.load([str(path)], AS_WRITTEN)
+    size = context.workspace([str(path)]).size(profile)
+    context.terminal.data(size.as_text(context.terminal.paint, context.terminal.width))
+    command = shlex.join(["tpudeploy", "apply", "-auto-approve", name])
+    context.terminal.data(f"\nTry it without an account, on the emulator:\n    tpudeploy emulator run -- {command}")
 
 
 def value_of(text: str, key: str) -> str:

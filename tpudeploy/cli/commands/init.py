@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from pathlib import Path
 
 from tpudeploy.catalog import choice_hint
@@ -49,7 +48,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     asks = args.input and source == _FIRST and context.terminal.is_interactive
     if asks:
         _refuse_existing(args.path, context)
-        from tpudeploy.cli.first_profile import ask_answers, ask_source, with_answers
+        from tpudeploy.cli.first_profile import ask_answers, ask_source, show_size, with_answers
 
         context.terminal.data("Press Enter for the value in brackets.\n")
         source = ask_source(context.terminal, shipped, source)
@@ -62,7 +61,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.json:
         context.reply.set(WrittenFiles(files=(path, path.with_name(SCHEMA))).to_dict())
     elif asks:
-        _show_size(path, context)
+        context.terminal.data(f"\nWrote {os.path.relpath(path)}, and {SCHEMA} beside it for your editor.\n")
+        show_size(path, context)
     else:
         context.terminal.data(f"Wrote {path}, and {SCHEMA} beside it for your editor. Next: tpudeploy plan {path}")
     return exits.SUCCESS
@@ -76,19 +76,6 @@ def _refuse_existing(name: str | None, context: Context) -> None:
 
 def _exists(path: Path) -> UsageError:
     return UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.")
-
-
-def _show_size(path: Path, context: Context) -> None:
-    """Print what the profile needs and the next command, which works without an account."""
-    from tpudeploy.cli.context import AS_WRITTEN
-
-    name = os.path.relpath(path)
-    context.terminal.data(f"\nWrote {name}, and {SCHEMA} beside it for your editor.\n")
-    (profile,) = context.load([str(path)], AS_WRITTEN)
-    size = context.workspace([str(path)]).size(profile)
-    context.terminal.data(size.as_text(context.terminal.paint, context.terminal.width))
-    command = shlex.join(["tpudeploy", "apply", "-auto-approve", name])
-    context.terminal.data(f"\nTry it without an account, on the emulator:\n    tpudeploy emulator run -- {command}")
 
 
 def _write(path: Path, text: str) -> bool:
