@@ -45,14 +45,16 @@ def aggregated(
 ) -> dict[str, Any]:
     """Return a page of those that fit the filter, over all zones. `rows` are pairs of zone and resource.
 
-    With the scope `regions`, they are pairs of region and resource, and a region does not answer for its zones.
+    With the scope `regions`, they are pairs of region and resource; a region answers while one of its zones does.
 
     A zone that does not answer fails the whole call, unless the call takes a partial answer. Which of two forms then
     names the zone is UNVERIFIED: a draw decides.
     """
     in_regions = scope == "regions"
-    silent = {_region(zone) if in_regions else zone for zone in listings.silent_zones(cloud, call)}
-    places = dict.fromkeys(_region(zone) if in_regions else zone for zone in listings.zones(cloud))
+    silent_zones, zones = listings.silent_zones(cloud, call), listings.zones(cloud)
+    places = dict.fromkeys(_region(zone) if in_regions else zone for zone in zones)
+    answering = {_region(zone) if in_regions else zone for zone in zones if zone not in silent_zones}
+    silent = places.keys() - answering
     if silent and not call.flag("returnPartialSuccess"):
         raise wire.refuse(14, "The service is currently unavailable.")  # UNVERIFIED
     fits = _filter(call)
