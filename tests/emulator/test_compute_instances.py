@@ -153,7 +153,7 @@ def test_a_bad_request_is_refused_before_anything_is_made(what: str) -> None:
     [
         ({"diskType": "zones/z/diskTypes/pd-ssd"}, "pd-ssd disk type cannot be used by"),
         ({"diskSizeGb": "9"}, "smaller than the image"),
-        ({"sourceImage": "projects/debian-cloud/global/images/family/debian-12"}, "image resource cannot be found"),
+        ({"sourceImage": "projects/debian-cloud/global/images/family/debian-7"}, "image resource cannot be found"),
     ],
 )
 def test_a_disk_must_fit_machine_and_image(disk: dict[str, str], text: str) -> None:

@@ -50,6 +50,8 @@ WORDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "recommend": (("--users", "4", "--context", "128", "--output", "128", P),),
     "alerts": ((P,),),
     "import": (("gemma[0]", "us-east5-a/q", P),),
+    # It reads its profiles, and ends at what is no port.
+    "dashboard": (("-port", "none", P),),
 }
 
 

@@ -40,6 +40,11 @@ def hold(at: CommandLine, **more: Any) -> None:
     (at.folder / "tpudeploy.lock.json").write_text(json.dumps(tree, indent=2) + "\n", "utf-8")
 
 
+def one_line(command: str) -> str:
+    """Return the words of a rendered command, which has a line for each option."""
+    return " ".join(command.replace("\\\n", " ").split())
+
+
 def look_ups(at: CommandLine) -> list[str]:
     """Of the registry and the hub."""
     return [r.path for r in at.emulator.requests if r.path.startswith(("/registry", "/hub"))]
@@ -238,11 +243,11 @@ def test_a_saved_plan_applies_the_image_that_it_showed(cli: Open) -> None:
 def test_what_works_offline_reads_the_lock_file_and_asks_nobody(cli: Open) -> None:
     at = cli()
     at.write(NIGHTLY)
-    assert "vllm/vllm-tpu:nightly vllm serve" in at.run("render", "gemma.yaml", "docker").out
+    assert "vllm/vllm-tpu:nightly vllm serve" in one_line(at.run("render", "gemma.yaml", "docker").out)
     assert "floating tag" in at.run("validate", "gemma.yaml").all
     hold(at)
     docker = at.run("render", "gemma.yaml", "docker").out
-    assert f"vllm/vllm-tpu@{DIGEST} vllm serve {MODEL} --revision {COMMIT}" in docker
+    assert f"vllm/vllm-tpu@{DIGEST} vllm serve {MODEL} --revision {COMMIT}" in one_line(docker)
     resolved = at.run("render", "gemma.yaml", "profile").out
     assert f'image: "vllm/vllm-tpu:nightly"  # {at.folder}/gemma.yaml:8, pinned to {DIGEST}' in resolved
     at.write(resolved, "resolved.yaml")

@@ -106,7 +106,7 @@ def test_what_was_tried_before_the_slice_is_told(at: CommandLine) -> None:
 def test_no_slice_holds_it_is_said_only_where_none_does(at: CommandLine) -> None:
     big = {
         "architectures": ["LlamaForCausalLM"],
-        "num_hidden_layers": 1_600,
+        "num_hidden_layers": 3_200,
         "hidden_size": 16_384,
         "num_attention_heads": 128,
         "num_key_value_heads": 8,
@@ -117,4 +117,4 @@ def test_no_slice_holds_it_is_said_only_where_none_does(at: CommandLine) -> None
     (at.folder / "big.json").write_text(json.dumps(big), "utf-8")
     at.write(PROFILE.replace("id: google/gemma-4-E2B-it", "id: acme/big\n  config: big.json"))
     diagnostic = problem(at, "tpu.type=v6e-8")
-    assert "No slice fits it: on v6e-256 the weights alone take" in diagnostic["hint"]
+    assert "No slice fits it: on tpu7x-64 the weights alone take" in diagnostic["hint"]

@@ -61,6 +61,9 @@ def _own_templates(profile: Profile, project: Path) -> Iterator[OwnFile]:
             hint = f"did you mean {near}?" if near else "scripts of your own are named in the profile: boot.before"
             raise _invalid(problem(codes.BOOT_SCRIPT, f"`{file}` replaces no template of tpudeploy", at, hint=hint))
         text = _read(profile, file, at, "", name=None)
+        if text == assets.templates()[path]:
+            # Nothing is replaced, for example in a checkout of tpudeploy, whose templates are the shipped ones.
+            continue
         _check(text, file, at, "")
         yield OwnFile(key=OwnKey.TEMPLATE, path=path, text=text, at=at)
 

@@ -33,11 +33,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.dashboard import Documents, Server
     from tpudeploy.cli.interrupts import stopping_gracefully
 
+    workspace = context.workspace(args.profiles)
+    latest = Documents(workspace, tuple(context.load(args.profiles, args)))
     port = int(args.port) if args.port.isdecimal() else -1
     if not 0 <= port <= _MOST_PORT:
         raise UsageError(f"`{args.port}` is not a TCP port.", hint="Write a number from 0 to 65535, e.g. -port 8787.")
-    workspace = context.workspace(args.profiles)
-    latest = Documents(workspace, tuple(context.load(args.profiles, args)))
     try:
         server = Server(latest, port)
     except OSError as cause:
