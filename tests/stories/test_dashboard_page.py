@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import jsonschema
 import pytest
@@ -66,9 +67,20 @@ def _get(server_port: int, path: str, **headers: str) -> tuple[int, str, Mapping
         connection.close()
 
 
+@contextmanager
+def _running(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """Yield the command in a process of its own, which ends with the block, also where an assertion fails in it."""
+    command = [sys.executable, "-m", "tpudeploy", "dashboard", "-port", "0", "-chdir", str(folder), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
+
+
 def test_the_command_prints_an_address_whose_token_alone_opens_the_documents(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tpudeploy", "dashboard", "-port", "0", "-chdir", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with _running(tmp_path) as process:
         assert process.stdout is not None
         match = re.search(r"http://127\.0\.0\.1:(\d+)/#(\S+)", process.stdout.readline())
         assert match is not None
@@ -87,20 +99,20 @@ def test_the_command_prints_an_address_whose_token_alone_opens_the_documents(tmp
 
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
-    assert process.returncode == 0, err
-    assert "Traceback" not in err
+        assert process.returncode == 0, err
+        assert "Traceback" not in err
 
 
 def test_with_json_the_address_is_a_document(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tpudeploy", "dashboard", "-json", "-port", "0", "-chdir", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with _running(tmp_path, "-json") as process:
         assert process.stdout is not None
-        document = json.loads(process.stdout.readline())
-        schema = DOCUMENTS["dashboard"]()
-        jsonschema.validate(document, schema)
-        assert _get(int(re.split("[:/]", document["url"])[4]), "/")[0] == 200
+        document = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+        jsonschema.validate(document, DOCUMENTS["dashboard"]())
+        assert _get(urlsplit(document["url"]).port or 0, "/")[0] == 200
+
         process.send_signal(signal.SIGINT)
-        assert process.stdout.read() == "", "nothing else is on stdout"
+        out, _ = process.communicate(timeout=30)
+        assert out == "", "nothing else is on stdout"
 
 
 def test_a_port_in_use_and_a_port_that_is_none_are_explained(cli: Open, documents_of: Read) -> None:
