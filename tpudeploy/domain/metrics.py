@@ -73,7 +73,7 @@ def combined(all_figures: Sequence[Figures]) -> Figures:
     """Return the figures of several servers together.
 
     Counts, times and histograms are added. `kv_cache_used` is that of the fullest server, because a request waits for
-    the cache of the server that it was sent to. A figure that one server lacks is unknown.
+    the cache of the server that it was sent to. A sum that one server lacks is unknown.
     """
 
     def total(values: Iterable[float | None]) -> float | None:

@@ -6,11 +6,9 @@ metadata that fails, and goes back to the server that served last, which has to 
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import threading
-from collections.abc import Mapping
 from functools import lru_cache
 
 from tpudeploy.emulator.http_server import Reply, Request, Server
@@ -21,6 +19,7 @@ from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.unsupported import Unsupported
 from tpudeploy.emulator.machine.vllm import arguments, deaths
 from tpudeploy.emulator.machine.vllm.engine import Engine, new_engine
+from tpudeploy.emulator.scriptless import Scriptless
 from tpudeploy.emulator.stand_in import ANSWER, Streams, answer
 
 # The phases that a startup script reports, in order, and the share of the boot at which each begins.
@@ -43,7 +42,7 @@ _DOCKER_RUN = re.compile(r"^docker_run=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
 _SERVER = re.compile(r"^server=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
 
 
-class Simulated:
+class Simulated(Scriptless):
     def __init__(self, facts: Facts, behaviour: Behaviour) -> None:
         self._facts = facts
         self._behaviour = behaviour
@@ -60,30 +59,6 @@ class Simulated:
         self._engine: tuple[tuple[str, Behaviour], Engine | None] = (("", behaviour), None)  # source, engine
         self._streams = Streams(facts.clock)
         self._lock = threading.RLock()  # guest attributes and server are read at the same time
-
-    @property
-    def address(self) -> str:
-        return self._facts.address
-
-    def port_for(self, port: int) -> int:
-        return self._server.port if self._server is not None else port
-
-    def listening(self, port: int) -> None:
-        """Find nothing: hosts that run no script do not call each other."""
-
-    @property
-    def guest_attributes(self) -> Mapping[str, str]:
-        """Return one report, as templates/boot/report.sh writes it."""
-        report = self._report()
-        return {"tpudeploy/report": json.dumps(report)} if report else {}
-
-    @property
-    def removed_attributes(self) -> tuple[str, ...]:
-        return ()
-
-    def read_guest_attributes(self) -> Mapping[str, str]:
-        """Return them as a reader from outside gets them: nothing is written that such a reader could remove."""
-        return self.guest_attributes
 
     def _report(self) -> dict[str, str | int]:
         can_report = self._behaviour.guest_attributes and self._facts.enables_guest_attributes

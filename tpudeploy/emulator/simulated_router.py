@@ -16,6 +16,7 @@ from hashlib import sha256
 from tpudeploy.emulator.http_server import Reply, Request, Server
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.routing import LISTS, send_on, servers_of
+from tpudeploy.emulator.scriptless import Scriptless
 from tpudeploy.emulator.stand_in import ANSWER
 
 _ASSIGNED = re.compile(r"^(spec|port|list_path)=(\S+)$", re.MULTILINE)
@@ -25,7 +26,7 @@ _BOOT_SECONDS = 60.0  # boot, and the download of the program
 _LOAD_SECONDS = 5.0  # from a change of the metadata to a router that has read its list
 
 
-class SimulatedRouter:
+class SimulatedRouter(Scriptless):
     """See `simulated.Simulated`: a machine of the same form."""
 
     def __init__(self, facts: Facts, behaviour: Behaviour) -> None:
@@ -42,28 +43,6 @@ class SimulatedRouter:
         self._has_completed = False
         self._server: Server | None = None
         self._lock = threading.RLock()
-
-    @property
-    def address(self) -> str:
-        return self._facts.address
-
-    def port_for(self, port: int) -> int:
-        return self._server.port if self._server is not None else port
-
-    def listening(self, port: int) -> None:
-        """Find nothing: no other host calls this one."""
-
-    @property
-    def guest_attributes(self) -> Mapping[str, str]:
-        report = self._report()
-        return {"tpudeploy/report": json.dumps(report)} if report else {}
-
-    @property
-    def removed_attributes(self) -> tuple[str, ...]:
-        return ()
-
-    def read_guest_attributes(self) -> Mapping[str, str]:
-        return self.guest_attributes
 
     def boot(self) -> None:
         self.power_on()
