@@ -31,7 +31,6 @@ UNKIND: Mapping[str, Any] = {
 # A machine that runs its script looks every ten seconds, which is real work: here a boot takes minutes too, but not
 # seven of them. An apply and a destroy cost 1.3 s of processor time without a boot, 2.3 s with this one, 3.6 s with 420 s.
 REAL_BOOT = 150.0
-_LINES_OF_JOURNAL = 200
 HAND_MADE = "my-tpu"  # the name of a slice that was made by other means
 PROFILE = """\
 version: 1
@@ -200,14 +199,6 @@ class CommandLine:
         posts = [r.resource for r in self.emulator.requests if r.method == "POST"]
         creates = [path for path in posts if path.endswith(("/queuedResources", "/instances"))]
         return [path.split("/")[-2] for path in creates]
-
-    def journal(self) -> Iterator[tuple[str, str]]:
-        """Yield what explains a failed story, each with its title: the requests, and the log of each machine."""
-        requests = [f"{request.method} {request.path} {request.verdict}" for request in self.emulator.requests]
-        yield "last requests to the emulator", "\n".join(requests[-_LINES_OF_JOURNAL:])
-        for name, hosts in self.emulator._cloud.hosts.items():
-            for host in hosts:
-                yield f"end of the log of {name}", "\n".join(host.log().splitlines()[-_LINES_OF_JOURNAL:])
 
 
 Open = Callable[..., CommandLine]

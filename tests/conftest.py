@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from command_line import REAL_BOOT, UNKIND, CommandLine, Open
 from github_api import GitHubApi, github_api
+from journal import read_journal
 from workflow import Both, Pipeline
 
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import Emulator, VirtualClock, running
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # What a pipeline that runs these tests says of itself: no story is to comment on the pull request that it tests.
 PIPELINES = (
@@ -24,6 +29,10 @@ PIPELINES = (
     *("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_API_URL", "GITHUB_REF", "TPUDEPLOY_APPROVAL_KEY"),
     *("GITLAB_CI", "CI_PROJECT_PATH", "CI_COMMIT_SHA", "CI_COMMIT_BRANCH", "CI_MERGE_REQUEST_IID"),
 )
+
+
+# For `calm` stories. Of an apply, half of the processor time goes into observations without news.
+CALM = Patience(poll_first=5.0)
 
 
 def pytest_configure() -> None:
@@ -46,18 +55,37 @@ def _without_fsync() -> Iterator[None]:
         yield
 
 
-COMMAND_LINE = pytest.StashKey[CommandLine]()
+# The emulators of the test that runs, and those of a wider fixture.
+_EMULATORS: list[Emulator] = []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _with_journals() -> Iterator[None]:
+    """Remember each emulator, however a test starts it."""
+    start = Emulator.__init__
+
+    def start_and_remember(emulator: Emulator, **options: Any) -> None:
+        start(emulator, **options)
+        _EMULATORS.append(emulator)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Emulator, "__init__", start_and_remember)
+        yield
+
+
+def pytest_runtest_setup() -> None:
+    """Forget the emulators of earlier tests."""
+    _EMULATORS[:] = [emulator for emulator in _EMULATORS if emulator.is_running]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to a failed story what its cloud was asked and what its machines logged, before both are gone."""
+    """Add to a failed test its seeds, what its clouds were asked and what their machines logged."""
     report = yield
-    at = item.stash.get(COMMAND_LINE, None)
-    if report.failed and at is not None:
-        report.sections.extend(at.journal())
+    if report.failed:
+        report.sections.extend(read_journal(item.config, _EMULATORS))
     return report
 
 
@@ -71,9 +99,11 @@ def cli(
     """`cli(trouble=[…], nodes="simulated")`: a cloud with that scenario, and a user's command line before it.
 
     The cloud is as slow as a real one, and no two of its durations are equal. What a scenario says counts before. A
-    test or a module that needs exact times, and nothing that lasts, is marked `instant` with the reason.
+    test or a module that needs exact times, and nothing that lasts, is marked `instant` with the reason. One that is
+    marked `calm` observes less often while there is no news.
     """
     is_instant = request.node.get_closest_marker("instant")
+    default_patience = CALM if request.node.get_closest_marker("calm") else Patience()
     with ExitStack() as stack:
 
         def open_command_line(*, patience: Patience | None = None, **scenario: Any) -> CommandLine:
@@ -88,11 +118,9 @@ def cli(
             monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
             for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND", *PIPELINES):
                 monkeypatch.delenv(variable, raising=False)
-            at = CommandLine(
-                folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or Patience()
+            return CommandLine(
+                folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or default_patience
             )
-            request.node.stash[COMMAND_LINE] = at
-            return at
 
         yield open_command_line
 
@@ -100,6 +128,18 @@ def cli(
 def _nothing_was_unsupported(emulator: Emulator) -> None:
     """Fail a story in which a stand-in was asked what it cannot answer: what followed shows nothing of the real one."""
     assert not emulator.unsupported
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium, in which the pages are seen as a reader sees them."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("no Chromium is installed: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
 
 
 @pytest.fixture

@@ -90,6 +90,31 @@ def record_much(folder: Path, *, writers: int, lines: int) -> None:
         assert [process.wait() for process in begun] == [0] * writers
 
 
+_APPEND = """
+import sys
+from itertools import count
+from pathlib import Path
+from tpudeploy.adapters.state import disk
+path, writer, keep = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+for number in count():
+    disk.append(path, f"{writer} {number:09}\\n".encode(), keep=keep)
+    if number % 100 == 0:
+        print(number, flush=True)
+"""
+
+
+def append_until_killed(path: Path, *, writers: int, keep: int, size: int) -> None:
+    """Let processes append to one file that keeps its last bytes, and kill them once each has written `size` bytes."""
+    commands = [[sys.executable, "-c", _APPEND, str(path), str(n), str(keep)] for n in range(writers)]
+    with ExitStack() as stack:
+        begun = [stack.enter_context(subprocess.Popen(c, stdout=subprocess.PIPE, text=True)) for c in commands]
+        for process in begun:
+            assert process.stdout is not None
+            next(line for line in process.stdout if int(line) * len("0 000000000\n") > size)
+        for process in begun:
+            process.kill()
+
+
 _RACE = """
 import sys
 from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tpudeploy.domain import errors, events
-    from tpudeploy.domain.wait import Wait
+    from tpudeploy.domain.report import Wait
     from tpudeploy.loading import Profile
     from tpudeploy.operations.ab import AbProposal, AbResult
     from tpudeploy.operations.accuracy import Accuracy
@@ -95,7 +95,7 @@ _HOMES = {
     "Plan": ("tpudeploy.plans", "Plan"),
     "Profile": ("tpudeploy.loading", "Profile"),
     "Report": ("tpudeploy.plans", "Report"),
-    "Wait": ("tpudeploy.domain.wait", "Wait"),
+    "Wait": ("tpudeploy.domain.report", "Wait"),
     "Workspace": ("tpudeploy.workspace", "Workspace"),
     "errors": ("tpudeploy.domain.errors", None),
     "events": ("tpudeploy.domain.events", None),

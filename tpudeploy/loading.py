@@ -274,7 +274,7 @@ def previous_deployment(deployment: Deployment, change: Change) -> Deployment | 
 
     None if nothing exists there, or if this version cannot resolve it.
     """
-    from tpudeploy.pins.pins import FOLLOWS
+    from tpudeploy.pins import FOLLOWS
 
     if not change.slice_name:
         return None
@@ -296,7 +296,7 @@ def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deplo
     from tpudeploy.config.reader import Remembered
     from tpudeploy.config.trust import looks_secret
     from tpudeploy.domain.pins import NONE
-    from tpudeploy.pins.pins import in_attributes, with_pins
+    from tpudeploy.pins import in_attributes, with_pins
     from tpudeploy.views.profile import profile as view
 
     pins = with_pins(NONE, in_attributes(attributes))

@@ -49,15 +49,15 @@ class Plan(Planned, Result):
         return plan()
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.text import words
         from tpudeploy.views.plan import plan as view
         from tpudeploy.views.size import summary
 
-        del width
-        texts = [view(self, paint)]
+        texts = [view(self, paint, width)]
         deployments = [goal.deployment for goal in self.goals if goal.deployment and self.mode is Mode.NORMAL]
         if deployments:
             texts.append(paint.dim("\n".join(["", *(summary(each.name, each.budget) for each in deployments)])))
-        return "\n".join(texts)
+        return words.fitted("\n".join(texts), width)
 
     def messages(self, paint: Paint) -> str:
         from tpudeploy.domain.excerpt import describe_diagnostics
@@ -115,15 +115,6 @@ class Report(Reported, Result):
         lines = [self.summary, *([summary(self, paint)] if len(self.deployments) > 1 else [])]
         lines += [f'{endpoint.address} endpoint = "{endpoint.url}"' for endpoint in self.endpoints]
         return "\n".join(lines)
-
-    @property
-    def summary(self) -> str:
-        additions = self.count(Action.CREATE, Action.REPLACE)
-        removals = self.count(Action.DESTROY, Action.REPLACE)
-        restarts = self.count(Action.RESTART)
-        restarts_text = f", {restarts} restarted" if restarts else ""
-        changes = f"{self.count(Action.UPDATE)} changed{restarts_text}"
-        return f"Done! Resources: {additions} added, {changes}, {removals} destroyed."
 
 
 def is_saved(path: str | Path) -> bool:

@@ -28,7 +28,7 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.pins import Name, Pins
 from tpudeploy.domain.project_facts import ProjectFacts
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, ServerLoad, Slice, SliceRef, SliceRequest
-from tpudeploy.domain.state import State
+from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import PARALLELISM
 from tpudeploy.domain.verify import EngineReport
 
@@ -88,7 +88,7 @@ class TpuCloud(Protocol):
         ...
 
     def update(self, ref: SliceRef, node: NodeUpdate) -> None:
-        """Replace the node's whole metadata, labels and tags."""
+        """Replace the node's metadata, labels and tags. Metadata without a startup script keep that of the node."""
         ...
 
     def restart(self, ref: SliceRef) -> None:
@@ -206,8 +206,9 @@ class StateBackend(Protocol):
         ...
 
     def history(self) -> tuple[HistoryEntry, ...]:
-        """Return the latest finished requests of all deployments, oldest first; the last thousand at least.
+        """Return the latest finished requests of all deployments, oldest first: a thousand or more.
 
+        Their number does not grow with the history, so that reading it costs the same.
         Raise `errors.StateUnreadable` if the log cannot be read. Unreadable lines are left out.
         """
         ...
@@ -224,10 +225,18 @@ class StateBackend(Protocol):
 class Probe(Protocol):
     """The probe of a vLLM server. It never raises: an error is part of the answer."""
 
-    def health(self, deployment: Deployment, slice_: Slice, report: BootReport | None) -> Health: ...
+    def health(self, deployment: Deployment, slice_: Slice, report: Callable[[], BootReport | None]) -> Health:
+        """Return whether a completion comes back. `report` is called where only the machine's report can show that.
 
-    def load(self, deployment: Deployment, slice_: Slice) -> ServerLoad:
-        """Return the load of the server by its metrics, without what it does not report."""
+        What `report` raises is raised here too.
+        """
+        ...
+
+    def load(self, attempt: Attempt, slice_: Slice) -> ServerLoad:
+        """Return the load by the metrics that the first route reaches, without what the server does not report.
+
+        The server has the routes and the port that its slice was given: the profile may name others, or be gone.
+        """
         ...
 
     def health_at(self, deployment: Deployment, url: str) -> Health:

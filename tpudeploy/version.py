@@ -1,3 +1,3 @@
-"""The version, read from the installed distribution when it is asked for."""
+"""The version. The packages are built with this one, and nothing else says it."""
 
 VERSION = "0.1.0"

@@ -117,7 +117,7 @@ class Workspace(Methods):
     def warnings(self, profile: config.Profile) -> tuple[Diagnostic, ...]:
         """Return the warnings of a profile. A floating tag is one only as long as it is not pinned."""
         from tpudeploy.config.codes import FLOATING_IMAGE
-        from tpudeploy.pins.pins import image_of
+        from tpudeploy.pins import image_of
 
         if not any(warning.code == FLOATING_IMAGE for warning in profile.warnings):
             return profile.warnings
@@ -132,7 +132,7 @@ class Workspace(Methods):
         Raise `errors.PinsUnreadable` or `errors.PinsTooNew`, or `errors.StateError` if the file cannot be written.
         """
         from tpudeploy.engine.pins import renew
-        from tpudeploy.pins.pins import names
+        from tpudeploy.pins import names
 
         all_names = [name for profile in loading.profiles(profiles) for name in names(profile.spec)]
         adapters = self.adapters
@@ -144,11 +144,10 @@ class Workspace(Methods):
         So a change that is not approved yet does not keep a slice from its successor. Deployments with nothing to
         renew stay as they are. Raise as `plan` does.
         """
-        from tpudeploy.engine.plan import renewal
+        from tpudeploy.engine.plan import with_renewals
 
         world = self.adapters.world(on_event)
-        goals = (renewal(world, goal, loading.applied) or goal for goal in plan.goals)
-        return dataclasses.replace(plan, goals=tuple(goals))
+        return dataclasses.replace(plan, goals=with_renewals(world, plan.goals, loading.applied))
 
     def collect(self, orphans: Orphans, *, on_event: Listener | None = None) -> Report:
         """Delete the orphans that `gc` listed, and wait until they are gone. One that is needed meanwhile stays."""

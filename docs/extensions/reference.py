@@ -85,7 +85,9 @@ def command_list() -> str:
     return (
         "# Commands and their options\n\n"
         "An option may be written with one dash or two, and most can be set by a variable: `TPUDEPLOY_AUTO_APPROVE=1` "
-        "is `-auto-approve`.\n\n"
+        "is `-auto-approve`. Four variables begin with the command, because the option of that name takes other values "
+        "elsewhere: `TPUDEPLOY_VERIFY_CONCURRENCY`, `TPUDEPLOY_RECOMMEND_CONTEXT`, `TPUDEPLOY_RECOMMEND_OUTPUT` and "
+        "`TPUDEPLOY_LOGS_FILE`.\n\n"
         f"{groups}\n\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
     )
 

@@ -27,6 +27,7 @@ stopped() { # stopped STATUS: the end of the work, foreseen or not
   end_reporter
   (($1 != 0)) || exit 0
   local cause=${verdict:-"The startup script broke at its line ${broken_line:-?}; its log is $log"}
+  record failed_at "$(now)" # of several hosts, the others may fail because of this one
   unharmed timeline keep_timeline
   go_back "$cause"
   if [[ $called == back ]]; then

@@ -73,7 +73,6 @@ find_hosts() {
     ((${#workers[@]} == 0)) || fail "This machine is none of the workers that its metadata names: ${workers[*]}"
     fail "The metadata does not say which worker of the slice this is (agent-worker-number)"
   fi
-  record worker "$rank"
   for ((waited = 0; waited <= 300; waited += 10)); do
     read_addresses
     ((${#addresses[@]} < hosts || rank >= hosts)) || return 0

@@ -62,8 +62,11 @@ def test_missing_credentials_are_looked_for_once(tmp_path: Path, monkeypatch: py
 def test_two_versions_of_a_service_are_two_services() -> None:
     connection = Connection(emulator_host="127.0.0.1:9", timeout=5)
     try:
-        assert hasattr(connection.collection("serviceusage", "v1beta1", "services"), "consumerQuotaMetrics")
-        assert hasattr(connection.collection("serviceusage", "v1", "services"), "batchGet")
+        newer, older = (connection.collection("serviceusage", version, "services") for version in ("v1beta1", "v1"))
+        assert hasattr(older, "batchGet")
+        assert not hasattr(newer, "batchGet")
+        assert "/v1/" in older.get(name="projects/1/services/tpu.googleapis.com").uri
+        assert "/v1beta1/" in newer.get(name="projects/1/services/tpu.googleapis.com").uri
     finally:
         connection.close()
 

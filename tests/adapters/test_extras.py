@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tpudeploy.adapters.extras import install_command
+from tpudeploy.adapters.extras import install_command, upgrade_command
 
 METADATA = """\
 Metadata-Version: 2.4
@@ -53,6 +53,27 @@ def test_the_command_is_that_of_the_tool_that_installed_it(
     if marker is not None:
         (tmp_path / marker).touch()
     assert install_command("gcs", prefix=tmp_path, package=_installed(tmp_path, installer, origin)) == expected
+
+
+@pytest.mark.parametrize(
+    ("marker", "installer", "origin", "expected"),
+    [
+        ("pipx_metadata.json", "pip", CHECKOUT, "git -C '/home/me/my tools' pull && pipx upgrade tpudeploy"),
+        ("pipx_metadata.json", "pip", REPOSITORY, "pipx upgrade tpudeploy"),
+        (UV_TOOL, "uv", CHECKOUT, "git -C '/home/me/my tools' pull && uv tool upgrade tpudeploy"),
+        (UV_TOOL, "uv", None, "uv tool upgrade tpudeploy"),
+        (UV_TOOL, "uv", EDITABLE, "git -C /home/me/tools pull"),
+        (None, "uv", None, f"uv pip install --python {sys.executable} --upgrade tpudeploy"),
+        (None, "pip", None, f"{sys.executable} -m pip install --upgrade tpudeploy"),
+        (None, "pip", REPOSITORY, f"{sys.executable} -m pip install --upgrade git+https://example.org/t.git@v1"),
+    ],
+)
+def test_an_upgrade_is_made_by_the_tool_that_installed_it_and_from_the_same_source(
+    marker: str | None, installer: str, origin: Any, expected: str, tmp_path: Path
+) -> None:
+    if marker is not None:
+        (tmp_path / marker).touch()
+    assert upgrade_command(prefix=tmp_path, package=_installed(tmp_path, installer, origin)) == expected
 
 
 def test_an_extra_of_several_packages_adds_all_of_them(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 The runs are paired, so that a busy machine slows down both sides of a ratio. Terraform's commands are beside ours.
 
-A benchmark, not a test: `make bench`, or `python tests/bench/startup.py [RUNS]`.
+A benchmark, not a test: `make bench`, or `PYTHONPATH=tests python -m bench.startup [RUNS]`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+
+from bench.fleet import PROFILE as FLEET_PROFILE
 
 from tpudeploy.emulator import running
 
@@ -57,6 +59,14 @@ def _cases(work: Path) -> Iterator[Case]:
     yield Case(name="python -c pass", once=_whole([sys.executable, "-c", "pass"], work))
     yield Case(name="tpudeploy --help", once=_whole([TPUDEPLOY, "--help"], work))
     yield Case(name="tpudeploy validate", once=_whole([TPUDEPLOY, "validate", PROFILE], work), most=8)
+    yield Case(name="tpudeploy validate, without bytecode", once=_without_bytecode(work))
+    for count, most in ((40, None), (1000, 40)):
+        fleet = work / f"fleet-{count}"
+        fleet.mkdir()
+        for number in range(count):
+            (fleet / f"d{number:04}.yaml").write_text(FLEET_PROFILE.format(number=number), encoding="utf-8")
+        once = _whole([TPUDEPLOY, "validate", fleet.name], work)
+        yield Case(name=f"tpudeploy validate, {count} profiles", once=once, most=most)
     _ask_for_one(work)
     yield Case(name="tpudeploy plan, to its first byte", once=_first_byte(work), most=20)
     terraform = shutil.which("terraform")
@@ -69,13 +79,24 @@ def _cases(work: Path) -> Iterator[Case]:
             yield Case(name=f"terraform {command}", once=_whole([terraform, command], plain))
 
 
-def _whole(argv: Sequence[str], folder: Path) -> Callable[[], tuple[float, float]]:
+def _whole(
+    argv: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+) -> Callable[[], tuple[float, float]]:
     def once() -> tuple[float, float]:
         began, before = time.perf_counter(), _cpu_of_children()
-        subprocess.run(argv, cwd=folder, env=_environment(), capture_output=True, check=True)
+        subprocess.run(argv, cwd=folder, env=_environment(environment), capture_output=True, check=True)
         return time.perf_counter() - began, _cpu_of_children() - before
 
     return once
+
+
+def _without_bytecode(work: Path) -> Callable[[], tuple[float, float]]:
+    """Return a run of a copy of the package that is compiled at each start, as where Python may not keep bytecode."""
+    copy = work / "without-bytecode"
+    for folder in ("tpudeploy", "templates", "profiles"):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    code = "import sys; from tpudeploy.cli.main import main; sys.exit(main(['validate', *sys.argv[1:]]))"
+    return _whole([sys.executable, "-B", "-c", code, PROFILE], work, {"PYTHONPATH": str(copy)})
 
 
 def _ask_for_one(work: Path) -> None:

@@ -9,7 +9,7 @@ from oracle.flag_samples import of_schema
 from pydantic_core import SchemaValidator, ValidationError
 
 from tpudeploy.catalog import _vllm_values, values
-from tpudeploy.catalog.plain_values import is_plainly_valid
+from tpudeploy.catalog.values import is_plainly_valid
 
 NAMES = [json.loads(row)[0] for row in _vllm_values.SCHEMAS.strip().splitlines()]
 OTHERS: tuple[Any, ...] = (None, True, 0, -1, 2**70, 0.5, "", "text", "auto", [], [1], ["text", None], {}, {"a": 1})

@@ -8,7 +8,7 @@ import pytest
 from config.sources import SMALL, load, problems
 
 from tpudeploy.domain.diagnostics import Severity
-from tpudeploy.node.arguments import serve
+from tpudeploy.node.serving import serve
 
 _IMAGE = 'serving: {image: "vllm/vllm-tpu:v0.32.0"}'
 

@@ -17,8 +17,7 @@ from tpudeploy import config
 from tpudeploy.catalog import flags
 from tpudeploy.config import codes
 from tpudeploy.config.jsonschema import json_schema
-from tpudeploy.config.keys import all_keys, fields_at
-from tpudeploy.config.owned import FLAG_OF_KEY, SECRET_OF_FLAG, VARIABLE_OF_KEY
+from tpudeploy.config.keys import FLAG_OF_KEY, SECRET_OF_FLAG, VARIABLE_OF_KEY, all_keys, fields_at
 from tpudeploy.domain import errors
 
 _FOLDER = Path(config.__file__).parent

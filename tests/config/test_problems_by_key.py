@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 from config.sources import SMALL, load, place, problems
 
@@ -414,3 +419,27 @@ health: {{timeout: 30m, via: iap, prompt: "Grüß Gott"}}
 def test_a_key_that_is_not_written_is_known_not_to_be() -> None:
     spec = load(with_serving("port: 8000\nblock_size: null")).spec
     assert spec.serving.model_fields_set == {"image", "port"}
+
+
+def keys_of_the_format() -> Iterator[str]:
+    """Yield the dotted path of each key that editors' schema has."""
+    schema = json.loads((Path(__file__).parents[2] / "profiles/profile.schema.json").read_text(encoding="utf-8"))
+
+    def walk(part: Any, path: str) -> Iterator[str]:
+        for name, value in part.get("properties", {}).items():
+            yield f"{path}{name}"
+            for choice in (value, *value.get("anyOf", ()), *value.get("allOf", ())):
+                yield from walk(
+                    schema["definitions"].get(choice.get("$ref", "").rpartition("/")[2], {}), f"{path}{name}."
+                )
+
+    return walk(schema, "")
+
+
+def test_a_number_that_no_key_takes_is_a_problem_of_each_key_even_where_it_is_alone() -> None:
+    keys = set(keys_of_the_format()) - {"extends"}  # which no option sets
+    assert len(keys) > 80
+    for key in keys:
+        codes = {problem.code for problem in problems(SMALL, sets=[f"{key}=.inf"])}
+        assert "TPU1025" in codes, key
+        assert problems(SMALL, sets=[f"{key}=-3"]), key

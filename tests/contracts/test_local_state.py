@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from contracts.samples import EMPTY, GRANTED, REFUSED
-from other_process import holding, kill_a_writer, record_much
+from other_process import append_until_killed, holding, kill_a_writer, record_much
 
 from tpudeploy.adapters.state.local import LocalState
 from tpudeploy.domain import errors
 from tpudeploy.emulator import VirtualClock
+from tpudeploy.serialization.capacity_history import format_entry
 
 
 def opened(folder: Path) -> LocalState:
@@ -81,6 +82,44 @@ def test_a_history_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
         opened(tmp_path).history()
     with pytest.raises(errors.StateError, match=r"zones\.jsonl cannot be written"):
         opened(tmp_path).record(GRANTED)
+
+
+def test_a_history_of_100_000_lines_costs_no_more_than_its_latest_ones_and_is_cut_back_by_the_next_entry(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "zones.jsonl"
+    path.write_text("".join(format_entry(replace(REFUSED, at=float(n))) for n in range(100_000)), encoding="utf-8")
+    began = _bytes_read()
+    entries = opened(tmp_path).history()
+    assert _bytes_read() - began < 2**20
+    assert len(entries) > 1000
+    assert [entry.at for entry in entries] == list(range(100_000 - len(entries), 100_000))
+    latest = replace(GRANTED, at=100_000.0)
+    opened(tmp_path).record(latest)
+    assert path.stat().st_size < 2**20
+    assert opened(tmp_path).history()[-1001:] == (*entries[-1000:], latest)
+    assert [file.name for file in tmp_path.iterdir() if file != path] == [".gitignore"]
+
+
+def _bytes_read() -> int:
+    """Return what this process has read from files until now."""
+    return int(Path("/proc/self/io").read_text(encoding="utf-8").splitlines()[0].split()[1])
+
+
+def test_runs_that_append_while_the_file_is_cut_back_lose_nothing_and_a_killed_one_leaves_whole_lines(
+    tmp_path: Path,
+) -> None:
+    path, keep = tmp_path / "lines", 2000
+    append_until_killed(path, writers=4, keep=keep, size=4 * keep)
+    *lines, last = path.read_text(encoding="utf-8").split("\n")
+    numbers: dict[str, list[int]] = {}
+    for line in lines:
+        writer, number = line.split()
+        numbers.setdefault(writer, []).append(int(number))
+    assert not last  # a line is one write
+    assert len(lines) > 100
+    for each in numbers.values():
+        assert each == list(range(each[0], each[0] + len(each)))
 
 
 @pytest.mark.parametrize("after", [1, 17, 60])

@@ -16,7 +16,8 @@ from google.cloud import tpu_v2
 from googleapiclient.errors import HttpError
 
 from tpudeploy import emulator
-from tpudeploy.emulator import ScenarioInvalid, VirtualClock, scenario
+from tpudeploy.domain.errors import ScenarioInvalid
+from tpudeploy.emulator import VirtualClock, scenario
 from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.texts import CAUSES

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from emulator.cloud_world import ZONE, World, refused, world
 
+from tpudeploy.domain.errors import ScenarioInvalid
 from tpudeploy.emulator.habits import HABITS
-from tpudeploy.emulator.scenario import Scenario, ScenarioInvalid
+from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.timings import Timings
 
 HOUR = 3600.0

@@ -21,6 +21,7 @@ from googleapiclient.discovery import build
 
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.emulator import process
+from tpudeploy.emulator.emulator import FOLDER
 
 SERVE = """
 import sys
@@ -105,6 +106,13 @@ def has_ended(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] == "Z"
     except (ProcessLookupError, FileNotFoundError):
         return True
+
+
+def test_a_folder_that_its_owner_removes_at_this_moment_ends_no_emulator(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Path, "glob", lambda *_: iter([tmp_path / f"{FOLDER}1-removed"]))
+    process._sweep()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

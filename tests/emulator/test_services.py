@@ -20,7 +20,8 @@ from google.auth.credentials import AnonymousCredentials
 from googleapiclient.discovery import build
 from hypothesis import HealthCheck, given, settings
 
-from tpudeploy.emulator import Scenario, ScenarioInvalid
+from tpudeploy.domain.errors import ScenarioInvalid
+from tpudeploy.emulator import Scenario
 from tpudeploy.emulator.timings import Timings
 
 DOCUMENTS = Path(googleapiclient.__file__).parent / "discovery_cache" / "documents"

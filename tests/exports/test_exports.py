@@ -100,19 +100,50 @@ def test_kubernetes_replaces_nothing_in_the_words_of_a_profile(tmp_path: Path) -
 
 def test_a_pod_waits_for_the_slice_of_the_profile(tmp_path: Path) -> None:
     compute_class, workload, _ = _manifests(_write(tmp_path))
+    tpu = {"type": "tpu-v6e-slice", "count": 1, "topology": "1x1"}
     assert compute_class["spec"]["priorities"] == [
-        {"tpu": {"type": "tpu-v6e-slice", "count": 1, "topology": "1x1"}, "spot": True}
+        {"tpu": tpu, "location": {"zones": [zone]}, "spot": True} for zone in ("us-east5-a", "us-east5-b")
     ]
     pod = workload["spec"]["template"]["spec"]
     assert pod["nodeSelector"]["cloud.google.com/compute-class"] == compute_class["metadata"]["name"]
     assert pod["containers"][0]["resources"]["limits"] == {"google.com/tpu": "1"}
 
 
+def test_nodes_are_tried_in_the_order_of_zones_and_models_and_those_of_another_region_are_named(tmp_path: Path) -> None:
+    text = PROFILE.replace("us-east5-b", "europe-west4-a, us-east5-b").replace("[spot]", "[spot, on-demand]")
+    path = _write(tmp_path, text)
+    priorities = _manifests(path)[0]["spec"]["priorities"]
+    deployment = td.Workspace().deployment(td.Profile.load(path), offline=True)
+    order = [(str(place.zone), place.provisioning == "spot") for place in deployment.candidates]
+    assert [(row["location"]["zones"][0], row.get("spot", False)) for row in priorities] == [
+        place for place in order if place[0].startswith("us-east5")
+    ]
+    assert "The zones europe-west4-a: a cluster is in one region" in _render(path, "gke")
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_several_replicas_have_the_pool_and_the_route_of_the_inference_gateway(tmp_path: Path, hosts: int) -> None:
+    text = f"{PROFILE}replicas: 3\nlifecycle: {{max_unavailable: 2}}\n"
+    path = _write(tmp_path, text if hosts == 1 else text.replace("v6e-1", "v5p-16"))
+    _, workload, service, pool, route = _manifests(path)
+    assert workload["spec"]["replicas"] == 3
+    if hosts == 1:
+        assert workload["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 2}
+        labels = workload["spec"]["template"]["metadata"]["labels"]
+    else:
+        labels = workload["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["metadata"]["labels"]
+    assert pool["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert pool["spec"]["targetPorts"] == [{"number": service["spec"]["ports"][0]["targetPort"]}]
+    (backend,) = route["spec"]["rules"][0]["backendRefs"]
+    group, _, _ = pool["apiVersion"].partition("/")
+    assert (backend["group"], backend["kind"], backend["name"]) == (group, pool["kind"], pool["metadata"]["name"])
+    assert pool["spec"]["endpointPickerRef"]["name"] in _render(path, "gke").partition("---")[0]
+
+
 def test_what_kubernetes_cannot_express_is_named(tmp_path: Path) -> None:
     text = _render(_write(tmp_path), "gke")
     head = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
     assert "gcloud secrets versions access latest --secret=hf-token" in head
-    assert "The order of zones" in head
     assert "placement.valid_until" in head
     assert "An external address" not in head
 

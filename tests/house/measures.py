@@ -54,7 +54,7 @@ def branches(function: ast.AST) -> int:
 
 
 def importers(trees: Mapping[str, ast.Module]) -> Counter[str]:
-    """Return how many modules import each module."""
+    """Return how many modules import each module of the package."""
     pairs: set[tuple[str, str]] = set()
     for name, tree in trees.items():
         pairs |= {(target, name) for target in _targets(tree, trees)}
@@ -66,7 +66,9 @@ def _targets(tree: ast.Module, modules: Mapping[str, ast.Module]) -> Iterator[st
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 inside = f"{node.module}.{alias.name}"
-                yield inside if inside in modules else node.module
+                target = inside if inside in modules else node.module
+                if target in modules:
+                    yield target
 
 
 def main(package: Path) -> None:

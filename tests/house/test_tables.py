@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import subprocess
 import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from tpudeploy.adapters import assets
+from tpudeploy.cli import options
 from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.commands.state import VERBS
 from tpudeploy.cli.main import main
-from tpudeploy.config.rules.table import RULES
+from tpudeploy.cli.parsers import parser_of, verbs_of
+from tpudeploy.config.rules import RULES
 from tpudeploy.operations import OPERATIONS, operation
 from tpudeploy.operations.explanations import explanations
 from tpudeploy.sizing.checks import CHECKS
@@ -55,6 +59,31 @@ def _rows(module_name: str) -> set[str]:
     return {module_name} if hasattr(module, "OPERATION") else set(getattr(module, "OPERATIONS", ()))
 
 
+# A text may be a path, and a time may be written as a number of seconds.
+_KINDS: dict[Any, Any] = {Path: None, options.latency: options.seconds}
+
+
+def test_a_variable_has_the_same_kind_of_value_for_every_command_that_reads_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pages = [(name, verb) for name in COMMANDS for verb in ("", *verbs_of(command(name)))]
+    names = {action.option_strings[-1] for page in pages for action in _options(page) if not action.choices}
+    clashes = {}
+    for name in sorted(names):
+        monkeypatch.setenv(variable := f"TPUDEPLOY_{name.removeprefix('--').replace('-', '_').upper()}", "7")
+        readers = [action for page in pages for action in _options(page) if action.default in ("7", ["7"])]
+        kinds = {(type(action).__name__, _KINDS.get(action.type, action.type)) for action in readers}
+        if len(kinds) > 1:
+            clashes[variable] = kinds
+        monkeypatch.delenv(variable)
+    assert clashes == {}
+
+
+def _options(page: tuple[str, str]) -> list[argparse.Action]:
+    parser = parser_of(*page)
+    return [action for name in parser.option_names if (action := parser.option(name)) is not None]
+
+
 def test_every_verb_of_state_is_an_operation_and_the_other_way_round() -> None:
     assert {f"state_{verb}" for verb in VERBS} == {name for name in OPERATIONS if name.startswith("state_")}
 
@@ -83,7 +112,7 @@ def test_every_command_that_needs_states_can_be_told_where_they_are(
 def test_every_file_of_rules_is_in_their_table() -> None:
     files = {path.stem for path in (ROOT / "tpudeploy" / "config" / "rules").glob("*.py")}
     modules = {rule.__module__ for rule in RULES}
-    assert {f"tpudeploy.config.rules.{name}" for name in files - {"__init__", "table", "look"}} <= modules
+    assert {f"tpudeploy.config.rules.{name}" for name in files - {"__init__", "look"}} <= modules
 
 
 def test_every_code_is_explained_and_every_explanation_says_something() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -13,13 +15,15 @@ from typing import Any
 
 import pytest
 
+from tpudeploy.version import VERSION
+
 ROOT = Path(__file__).parents[2]
 DATA = "tpudeploy/_data/"
 # Python 3.11.4 and later warn of archives that are unpacked without a filter; earlier ones know none.
 _FILTERED: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 
-def build(what: str, source: Path, folder: Path) -> Path:
+def build_package(what: str, source: Path, folder: Path) -> Path:
     """By the backend itself: nothing is fetched."""
     code = f"import sys; from hatchling.build import build_{what}; print(build_{what}(sys.argv[1]))"
     built = subprocess.run(
@@ -30,16 +34,16 @@ def build(what: str, source: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+    return build_package("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
 def wheel_of_sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sdist")
-    with tarfile.open(build("sdist", ROOT, folder)) as packed:
+    with tarfile.open(build_package("sdist", ROOT, folder)) as packed:
         packed.extractall(folder, **_FILTERED)
     (source,) = (path for path in folder.iterdir() if path.is_dir())
-    return build("wheel", source, folder)
+    return build_package("wheel", source, folder)
 
 
 def tracked() -> Mapping[str, bytes]:
@@ -78,6 +82,42 @@ def test_the_wheel_is_typed_licensed_and_has_the_command(wheel: Path) -> None:
         assert "tpudeploy = tpudeploy.cli.main:run" in packed.read(entry_points).decode()
     assert "tpudeploy/py.typed" in names
     assert any(n.endswith("licenses/LICENSE") for n in names)
+
+
+def test_the_image_is_built_from_the_same_files(wheel: Path, tmp_path: Path) -> None:
+    """Docker itself is not run: only what the Dockerfile copies is in the folder, and its last pip builds from there."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    build = text.partition("\nFROM python:${PYTHON}\n")[0]
+    sent = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    for line in re.findall(r"^COPY (.+)$", build, re.MULTILINE):
+        *names, target = line.split()
+        for name in names:
+            assert f"!{name}" in sent, "docker leaves out everything that .dockerignore does not name"
+            source, place = ROOT / name, tmp_path / target
+            if source.is_dir():
+                shutil.copytree(source, place, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                place.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, place)
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(build_package("wheel", tmp_path, tmp_path / "dist")) as other:
+        assert sorted(one.namelist()) == sorted(other.namelist())
+    assert re.search(r"--no-deps --no-index --no-build-isolation \.$", build, re.MULTILINE)
+
+
+def test_on_pypi_each_link_of_readme_leads_to_a_file_of_the_release(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        (name,) = (n for n in packed.namelist() if n.endswith("METADATA"))
+        metadata = packed.read(name).decode()
+    assert f"\nVersion: {VERSION}\n" in metadata
+    ours = re.compile(
+        rf"https://(?:github\.com/tpudeploy/tpudeploy/blob|raw\.githubusercontent\.com/tpudeploy/tpudeploy)/v{VERSION}/"
+    )
+    targets = re.findall(r"\]\(([^)#]+)", metadata)
+    files = [ours.sub("", target) for target in targets if ours.match(target)]
+    assert len(files) > 20
+    assert not [target for target in targets if not target.startswith("https://")]
+    assert not [name for name in files if not (ROOT / name).exists()]
+    assert f"](https://raw.githubusercontent.com/tpudeploy/tpudeploy/v{VERSION}/docs/static/apply.svg)" in metadata
 
 
 @pytest.mark.parametrize("zipped", [False, True], ids=["installed", "zipped"])

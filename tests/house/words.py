@@ -71,7 +71,7 @@ class Limit:
 LIMITS = {
     "": Limit(participles=0.0, functions=0, phrases=0),
     "ab_test": Limit(participles=3.7, functions=1, phrases=0),
-    "accuracy": Limit(participles=4.5, functions=0, phrases=0),
+    "accuracy": Limit(participles=5.5, functions=0, phrases=0),  # `said` is a key of tpudeploy.answers/1
     "adapters": Limit(participles=0.0, functions=0, phrases=0),
     "alerts": Limit(participles=0.0, functions=0, phrases=0),
     "availability": Limit(participles=0.0, functions=0, phrases=0),
@@ -88,10 +88,9 @@ LIMITS = {
     "node": Limit(participles=0.0, functions=0, phrases=0),
     "operations": Limit(participles=0.0, functions=0, phrases=0),
     "orphans": Limit(participles=0.0, functions=0, phrases=0),
-    "pins": Limit(participles=0.0, functions=0, phrases=0),
     "planning": Limit(participles=1.2, functions=0, phrases=0),
     "reconcile": Limit(participles=2.4, functions=0, phrases=1),
-    "serialization": Limit(participles=6.1, functions=0, phrases=0),  # `seen` is a key of state format 1
+    "serialization": Limit(participles=4.7, functions=0, phrases=0),  # `seen` is a key of state format 1
     "rehearsal": Limit(participles=0.0, functions=0, phrases=0),
     "schemas": Limit(participles=0.0, functions=0, phrases=0),
     "sizing": Limit(participles=0.0, functions=0, phrases=0),

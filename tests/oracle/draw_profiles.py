@@ -33,7 +33,7 @@ from oracle.real_vllm import ask  # noqa: E402 - as above
 from tpudeploy import loading  # noqa: E402 - as above
 from tpudeploy.catalog import flags  # noqa: E402 - as above
 from tpudeploy.catalog.flags import Flag, Style  # noqa: E402 - as above
-from tpudeploy.config.owned import FLAG_OF_KEY, SECRET_OF_FLAG  # noqa: E402 - as above
+from tpudeploy.config.keys import FLAG_OF_KEY, SECRET_OF_FLAG  # noqa: E402 - as above
 from tpudeploy.config.parse import parse  # noqa: E402 - as above
 from tpudeploy.domain.diagnostics import Diagnostic, Severity  # noqa: E402 - as above
 from tpudeploy.domain.errors import ProfileInvalid  # noqa: E402 - as above

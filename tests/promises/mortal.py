@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
+from urllib.parse import urlsplit
 
+from tpudeploy.adapters.google.compute_engine.group_body import slice_type
+from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.events import Event
 from tpudeploy.emulator import VirtualClock
 from tpudeploy.ports import Workers, World
@@ -27,6 +33,22 @@ INSTANCE_METHODS: Mapping[str, str] = {
     "update": "compute.instances.set*",
     "restart": "compute.instances.reset",
 }
+# The calls of which an effect on a group of instances consists, each of which a run may not survive.
+_OF_A_GROUP = re.compile(
+    r"/regions/[^/]+/(?P<part>resourcePolicies|instanceTemplates|instanceGroupManagers)(?:/[^/]+)?"
+    r"|/zones/[^/]+/instances/[^/]+-w-\d+/(?P<change>setMetadata|setLabels|setTags|reset)"
+)
+
+
+def has_reply(effect: str) -> bool:
+    """Whether Google replies to an effect, and the reply can be lost."""
+    return effect in METHODS or effect.startswith(("POST ", "DELETE "))
+
+
+def is_group(what: Any) -> bool:
+    """Whether an effect is about a slice that is a group of instances, to which Google replies call by call."""
+    is_instance = getattr(what, "backend", None) is Backend.GCE_INSTANCE
+    return is_instance and slice_type(what.accelerator_type) is not None
 
 
 class Killed(BaseException):
@@ -92,7 +114,9 @@ class Mortal:
             return method
 
         def effect(*arguments: Any, **keywords: Any) -> Any:
-            self._before(name, arguments[0], self._fuse.burn(name))
+            # Inside an effect on a group, each call of its own is one.
+            where = f"{name} a group" if is_group(arguments[0]) else name
+            self._before(name, arguments[0], self._fuse.burn(where))
             answer = method(*arguments, **keywords)
             self._after()
             return answer
@@ -106,6 +130,20 @@ class MortalAdapters(Adapters):
     fuse: Fuse
     before: Callable[[str, Any, bool], None]
     after: Callable[[], None]
+
+    @cached_property
+    def connection(self) -> Connection:
+        connection = super().connection
+        connection.on_exchange = self._note_exchange
+        return connection
+
+    def _note_exchange(self, method: str, url: str, _body: object, status: int, _content: bytes) -> None:
+        """Let the process end after a call, or lose the reply to it: what follows in the same effect never happens."""
+        call = _OF_A_GROUP.fullmatch(urlsplit(url).path.partition("/projects/emulated")[2])
+        if call is None or method == "GET" or status != 200:
+            return
+        if self.fuse.burn(f"{method} {call['part'] or call['change']}"):
+            raise ConnectionResetError("the connection closed before the reply")
 
     def world(self, on_event: Callable[[Event], None] | None = None) -> World:
         world = super().world(on_event)

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from promises.mortal import METHODS, Fuse
+from promises.mortal import Fuse, has_reply
 from promises.trial import ROUTER_ON_VM, TWELVE, Trial, trial
 
 HOUR = 3600.0
@@ -61,6 +61,8 @@ STORIES: Mapping[str, Story] = {
 
 
 INSTANCE = {"api": "gce-instance"}
+# Two hosts: a policy, a template and a group of instances.
+GROUP = {**INSTANCE, "type": "v5p-16", "zones": "us-east5-a, us-central1-a, europe-west4-b"}
 AUTO = {"api": "auto"}
 STORIES = {
     **STORIES,
@@ -75,6 +77,18 @@ STORIES = {
         changes=({**INSTANCE, "provisioning": "flex-start"},),
         trouble=({"fault": "timings", "model": "FLEX_START", "waiting": 500},),
     ),
+    "a group, the first zone full": Story(
+        changes=(GROUP,),
+        trouble=({"fault": "stockout", "zone": "us-east5-a", "layer": "L1"},),
+    ),
+    "a group's server restarted": Story(changes=(GROUP, {"max_model_len": 8192})),
+    "a group's server restarted, by resets": Story(
+        changes=(GROUP, {"max_model_len": 8192}), trouble=({"fault": "boot", "hears_changes": False},)
+    ),
+    "a group relabelled": Story(changes=(GROUP, {"team": "ads"})),
+    "a group replaced by an instance": Story(changes=(GROUP, {"type": "v6e-4"})),
+    "a group handed over": Story(changes=({**GROUP, "update": "blue-green"}, {"max_model_len": 8192})),
+    "a group, instead of a node of the same size": Story(changes=({**GROUP, "api": "queued-resource"}, GROUP)),
     "moved to Compute Engine": Story(changes=({}, INSTANCE)),
     "moved away from Compute Engine": Story(changes=(INSTANCE, {"api": "queued-resource"})),
     "at either API, one of them full": Story(
@@ -107,6 +121,9 @@ LONG = {
     "renewed before its run ends",
     "fewer replicas, then more",
     "a hunt over twelve zones",
+    "a group's server restarted, by resets",
+    "a group handed over",
+    "a group, instead of a node of the same size",
     "a router on a VM, replaced and removed",
 }
 
@@ -127,7 +144,7 @@ def _cuts(story: Story) -> Iterator[tuple[int, int, bool, float]]:
     """(act, effect, whether it is done and only its reply is lost, seconds until the re-run)."""
     for act, effect, what in _effects(story):
         yield from ((act, effect, False, later) for later in (0.0, HOUR))
-        if what in METHODS:
+        if has_reply(what):
             yield act, effect, True, 0.0
 
 

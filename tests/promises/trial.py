@@ -13,7 +13,7 @@ from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
 from command_line import UNKIND
-from promises.mortal import INSTANCE_METHODS, METHODS, Fuse, Killed, MortalWorkspace, Watch
+from promises.mortal import INSTANCE_METHODS, METHODS, Fuse, Killed, MortalWorkspace, Watch, is_group
 
 from tpudeploy.adapters.google.compute_engine.instances import request_id
 from tpudeploy.adapters.project import STATES
@@ -91,10 +91,24 @@ SHOWN: Mapping[Action, set[str]] = {
     Action.REPLACE: {"create", "patch", "reset", "delete"},
     Action.DESTROY: {"delete"},
 }
-_ENDING = {"FAILED", "SUSPENDED", "SUSPENDING", "DELETING", "STOPPING", "STOPPED", "TERMINATED", "DEPROVISIONING"}
+GROUP_PARTS = ("resourcePolicies", "regionInstanceTemplates", "regionInstanceGroupManagers")
+_INSERTS = {"instances", "resourcePolicies", "instanceTemplates", "instanceGroupManagers"}
+_ENDING = {
+    "LEFT",
+    "FAILED",
+    "SUSPENDED",
+    "SUSPENDING",
+    "DELETING",
+    "STOPPING",
+    "STOPPED",
+    "TERMINATED",
+    "DEPROVISIONING",
+}
 _INSTANCE_VERBS = {"setMetadata": "patch", "setLabels": "patch", "setTags": "patch", "reset": "reset"}
 _SERVING = {"queued-resource": "ACTIVE", "gce-instance": "RUNNING"}
 _AUTO = "auto"
+# Observations without news are all alike, and a life has hundreds: here a run makes the first of them after 10 s.
+CALM = Patience(poll_first=10.0)
 
 
 @dataclass
@@ -106,7 +120,7 @@ class Trial:
     watch: Watch
     emulator: Emulator
     backend: str | None = None
-    patience: Patience | None = None
+    patience: Patience = CALM
     wanted: dict[str, Any] = field(default_factory=lambda: dict(DEFAULTS))
     history: list[str] = field(default_factory=list)
     _plan: Plan | None = None
@@ -154,7 +168,8 @@ class Trial:
         assert states.keys() <= serving, (self.emulator.live(), self.history)
         assert states.total() == self.wanted["replicas"] + len(machines), (self.emulator.live(), self.history)
         cloud = self.emulator._cloud
-        types = {s.accelerator.name for s in (*cloud.slices.values(), *cloud.instances.values())}
+        single = [instance for instance in cloud.instances.values() if instance.group is None]
+        types = {s.accelerator.name for s in (*cloud.slices.values(), *cloud.groups.values(), *single)}
         assert types == {self.wanted["type"], *machines}, self.history
         assert self.state is not None
         assert self.state.goal is None, self.history
@@ -243,7 +258,8 @@ class Trial:
             return
         is_instance = what.backend is Backend.GCE_INSTANCE
         if effect == "request" and is_instance:
-            self._name_by_request[request_id(what.project, what.zone, what.name)] = what.name
+            parts = [f"{what.name}/{part}" for part in GROUP_PARTS] if is_group(what) else [what.name]
+            self._name_by_request |= {request_id(what.project, what.zone, part): what.name for part in parts}
         if reply_lost:
             method = (INSTANCE_METHODS if is_instance else METHODS)[effect]
             self.emulator.script({"fault": "lost-reply", "method": method, "name": what.name, "times": 1})
@@ -380,7 +396,7 @@ def trial(
     trouble: Iterable[Mapping[str, Any]] = (),
     *,
     backend: str | None = None,
-    patience: Patience | None = None,
+    patience: Patience = CALM,
     **scenario: Any,
 ) -> Iterator[Trial]:
     """Yield a user with an empty folder and an emulated cloud with that trouble. `backend` is gs://bucket/prefix.
@@ -425,13 +441,14 @@ def _change(method: str, target: str, name_by_request: Mapping[str, str]) -> tup
     last = where.path.rpartition("/")[2]
     if method == "POST" and last == "queuedResources":
         return _slice_name(parse_qs(where.query)["queuedResourceId"][0]).replica, "create"
-    if method == "POST" and last == "instances":
+    if method == "POST" and last in _INSERTS:
         return _slice_name(name_by_request[parse_qs(where.query)["requestId"][0]]).replica, "create"
     verbs = {"DELETE": "delete", "PATCH": "patch"}
     if method in verbs:
         return _slice_name(last).replica, verbs[method]
     if method == "POST" and last in _INSTANCE_VERBS:
-        return _slice_name(where.path.split("/")[-2]).replica, _INSTANCE_VERBS[last]
+        name, _, _ = where.path.split("/")[-2].partition("-w-")  # of a machine of a group
+        return _slice_name(name).replica, _INSTANCE_VERBS[last]
     if last.endswith(":reset"):
         return _slice_name(last.removesuffix(":reset")).replica, "reset"
     return None

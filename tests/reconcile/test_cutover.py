@@ -11,6 +11,7 @@ from reconcile.cases import (
     FLEX,
     HOUR,
     NOW,
+    PATIENCE,
     SPEC,
     SPOT,
     A,
@@ -26,7 +27,7 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.slices import Health, Phase
+from tpudeploy.domain.slices import BootPhase, BootReport, Health, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.reconcile.attempt_status import classify
 from tpudeploy.reconcile.cutover import (
@@ -39,9 +40,11 @@ from tpudeploy.reconcile.cutover import (
     needs_successor,
     run_end,
     slices_needing_successors,
+    with_drain,
 )
 from tpudeploy.reconcile.rollout import ServerStatus
 
+UP = Health(serving=True, detail="")
 BLUE_GREEN, RENEWED = {"blue_green": True}, {"renew": True}
 # A run of ten hours, and the slice that it is the run of.
 RUN = {**SPEC, "placement.max_run_duration": "10h"}
@@ -93,14 +96,45 @@ def test_how_long_a_slice_drains(since: float | None, running: int, seconds: flo
     assert drain_seconds_left(one, context(running={one.name: running, "other": 9})) == seconds
 
 
+@pytest.mark.parametrize(
+    ("health", "phase", "seconds"),
+    [
+        pytest.param(UP, BootPhase.SERVING, 900, id="it answers, and its metrics do not"),
+        pytest.param(None, BootPhase.SERVING, 900, id="it was not probed, and its machine says that it serves"),
+        pytest.param(None, BootPhase.STARTING, 60, id="its machine starts another server"),
+        pytest.param(replace(UP, serving=False), BootPhase.SERVING, 60, id="it does not answer"),
+    ],
+)
+def test_how_long_a_slice_drains_whose_requests_are_not_known(
+    health: Health | None, phase: BootPhase, seconds: float
+) -> None:
+    one = serving(draining_at=NOW)
+    at = context(health={} if health is None else {one.name: health}, reports={one.name: BootReport(phase=phase)})
+    assert drain_seconds_left(one, at) == seconds
+
+
+@pytest.mark.parametrize(
+    ("profile", "applied", "seconds"),
+    [
+        pytest.param({"drain_seconds": 120.0}, {}, 120, id="the profile's"),
+        pytest.param({}, {"lifecycle.drain_timeout": "2m"}, 900, id="the profile's, which no longer has one"),
+        pytest.param(None, {"lifecycle.drain_timeout": "2m"}, 120, id="that of what is removed"),
+        pytest.param(None, {}, 900, id="removed, and without one"),
+    ],
+)
+def test_the_longest_drain(profile: Mapping[str, Any] | None, applied: Mapping[str, Any], seconds: float) -> None:
+    state = State(deployment="gemma", lineage="l", records=(record(serving(spec={**SPEC, **applied}), serving(B)),))
+    target = None if profile is None else deployment(lifecycle=profile)
+    assert with_drain(PATIENCE, target, state).drained == seconds
+
+
 def test_a_slice_drains_for_as_long_as_clients_keep_its_endpoint_though_its_requests_would_get_less() -> None:
     one = serving(draining_at=NOW)
     at = context(running={one.name: 1})
     assert drain_seconds_left(one, replace(at, patience=replace(at.patience, drained=5.0))) == 60
-    assert drain_seconds_left(one, replace(context(), patience=replace(at.patience, held=0.0))) == 0
-
-
-UP = Health(serving=True, detail="")
+    assert (
+        drain_seconds_left(one, replace(context(running={one.name: 0}), patience=replace(at.patience, held=0.0))) == 0
+    )
 
 
 @pytest.mark.parametrize(

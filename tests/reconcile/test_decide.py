@@ -121,6 +121,11 @@ def boots(one: Attempt) -> View:
     return shows(one, Phase.UP)
 
 
+def silent(one: Attempt) -> View:
+    """Return an attempt whose slice is up, and whose server did not answer its probe."""
+    return replace(shows(one, Phase.UP), health=replace(ANSWERS, serving=False))
+
+
 def fails(one: Attempt) -> View:
     """Return an attempt whose slice is up, and whose server failed."""
     return replace(shows(one, Phase.UP), report=BootReport(phase=BootPhase.FAILED, detail="no memory", spec=SERVER))
@@ -1071,12 +1076,12 @@ def test_a_slice_that_is_replaced(there: World, expected: tuple[Step, ...]) -> N
             id="clients are sent back to it, and another successor is requested",
         ),
         pytest.param(
-            world(boots(serving(draining_at=NOW - 5)), answers(serving(B)), target=REPLACED),
+            world(silent(serving(draining_at=NOW - 5)), answers(serving(B)), target=REPLACED),
             (wait(f"for clients that may still use slice-{A}", 55.0),),
             id="not where a slice still takes its clients: it drains on, and then goes",
         ),
         pytest.param(
-            world(boots(serving(draining_at=NOW - 60)), answers(serving(B)), target=REPLACED),
+            world(silent(serving(draining_at=NOW - 60)), answers(serving(B)), target=REPLACED),
             (
                 release(A, "its replacement serves"),
                 wait(f"for clients that may still use slice-{A}", 0.0),

@@ -11,7 +11,7 @@ from reconcile.cases import INSTANCES, TPU_API, A, candidate, deployment, servin
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import AUTO
 from tpudeploy.domain.diagnostics import Location
-from tpudeploy.pins.pins import COMMIT, DIGEST
+from tpudeploy.pins import COMMIT, DIGEST
 from tpudeploy.reconcile.decide import fits
 from tpudeploy.reconcile.desired import covers, desired_attributes
 

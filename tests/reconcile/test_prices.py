@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from reconcile.cases import FLEX, ON_DEMAND, SPOT, A, B, C, attempt, candidate, deployment
+from reconcile.cases import FLEX, ON_DEMAND, SPOT, A, B, C, attempt, candidate, deployment, record
 
-from tpudeploy.domain.names import Zone
-from tpudeploy.domain.state import Attempt
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.names import ROUTER, Zone
+from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.reconcile import prices
 
 RUN = {"tpu.type": "v6e-8", "placement.max_run_duration": "90m"}
@@ -50,6 +53,30 @@ def test_what_may_be_billed_at_one_time(
 ) -> None:
     places = [candidate(zone, SPOT, usd) for zone, usd in zip((A, B, C), costs, strict=False)]
     assert prices.most_slices_at_once(deployment(places, requests=requests)) == expected
+
+
+VM = replace(deployment([candidate(A, ON_DEMAND, 0.5)], chips=1), name="router")
+
+
+@pytest.mark.parametrize(
+    ("machine", "spec", "most", "with_another"),
+    [
+        pytest.param(None, None, 48.0, 16 + 2.7, id="no router on a VM"),
+        pytest.param(VM, None, 48.5, 16 + 2.7 + 0.5, id="a VM that is to be made"),
+        pytest.param(VM, {"vm.machine": "e2-small"}, 48.5, 16 + 2.7 + 0.016751, id="a VM that exists"),
+        pytest.param(replace(VM, candidates=(candidate(),)), None, None, None, id="a VM without a known price"),
+    ],
+)
+def test_the_price_of_all_replicas_has_that_of_the_router(
+    machine: Deployment | None, spec: Mapping[str, Any] | None, most: float | None, with_another: float | None
+) -> None:
+    target = deployment([candidate(A, SPOT, 2.0)], router_machine=machine)
+    router = Record(index=ROUTER, attempts=() if spec is None else (attempt(model=ON_DEMAND, spec=spec),))
+    one = attempt(model=ON_DEMAND, spec={"tpu.type": "v6e-1"})
+    state = State(deployment="gemma", lineage="l", records=(record(one),), router=router)
+    assert prices.most_usd_per_hour(target, 3) == most
+    expected = None if with_another is None else pytest.approx(with_another)
+    assert prices.usd_per_hour_with_another(target, state, (0,)) == expected
 
 
 def test_the_price_of_a_slice_in_a_place() -> None:

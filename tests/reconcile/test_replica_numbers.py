@@ -111,6 +111,14 @@ STEP = ScalingStep(at=NOW, before=1, after=2, why="")
 @pytest.mark.parametrize(
     ("one", "replicas", "floor", "scale", "expected"),
     [
+        pytest.param(
+            state(replicas=(0, 1, 2), start=1), 2, 0, (1, 4, 2), 2, id="that of the profile, which was changed"
+        ),
+        pytest.param(state(replicas=(0, 1, 2), start=2), 2, 0, (1, 4, 2), 3, id="not where it was applied before"),
+        pytest.param(
+            state(replicas=(0, 1, 2), start=2), 1, 0, (1, 4), 3, id="nor where the profile says none any more"
+        ),
+        pytest.param(state(replicas=(0, 1, 2)), 2, 0, (1, 4, 2), 2, id="that of the profile, which says one now"),
         pytest.param(state(replicas=(0, 1, 2)), 2, 0, None, 2, id="without bounds, that of the profile"),
         pytest.param(state(), 2, 0, (1, 4), 2, id="at first, that of the profile"),
         pytest.param(state(), 1, 0, (2, 4), 2, id="at least the least number"),
@@ -120,11 +128,12 @@ STEP = ScalingStep(at=NOW, before=1, after=2, why="")
     ],
 )
 def test_the_number_of_replicas(
-    one: State, replicas: int, floor: int, scale: tuple[int, int] | None, expected: int
+    one: State, replicas: int, floor: int, scale: tuple[int, ...] | None, expected: int
 ) -> None:
     bounds = None
     if scale is not None:
-        bounds = Scale(min=scale[0], max=scale[1], waiting=4, kv_cache=0.8, cooldown_seconds=600)
+        start = scale[2] if scale[2:] else None
+        bounds = Scale(min=scale[0], max=scale[1], waiting=4, kv_cache=0.8, cooldown_seconds=600, start=start)
     target = deployment(replicas=replicas, on_demand_floor=floor, scale=bounds)
     assert replica_count(target, one) == expected
     assert len(with_replicas(target, one).replica_indexes) == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from reconcile.cases import (
 from tpudeploy.domain.budget import Engine, Unsized
 from tpudeploy.domain.deployment import HealthGoal, Via
 from tpudeploy.domain.errors import ChangeNotAcknowledged, RolledBack, ServingError
-from tpudeploy.domain.names import Zone
+from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, Health
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.step import Adopt, Done, GiveUp, PatchMetadata, PushChange, Reset, Step, Wait
@@ -52,8 +53,10 @@ def status(
     **fields: Any,
 ) -> ServerStatus:
     """Return one observation of a slice that is up. `metadata` are what its node shows."""
+    others = {key: text for key, text in metadata.items() if key != SCRIPT_KEY}
+    script = text_print(metadata[SCRIPT_KEY]) if SCRIPT_KEY in metadata else ""
     at = context(
-        slice_of(one, metadata=metadata, labels=labels or {}),
+        slice_of(one, metadata=others, script=script, labels=labels or {}),
         reports={} if report is None else {one.name: report},
         health={} if health is None else {one.name: health},
         may_reset=may_reset,
@@ -384,6 +387,20 @@ def test_the_remedy_of_a_change_that_was_undone_comes_first() -> None:
 )
 def test_while_a_change_is_undone_the_run_waits(one: Attempt, report: BootReport, step: Step) -> None:
     assert serve(status(one, {**SENT, CHANGE_KEY: one.change_name}, report=report)) == step
+
+
+def test_the_error_of_a_router_that_does_not_answer_says_what_becomes_of_its_vm() -> None:
+    one = serving(served=False, spec={"vm.machine": "e2-small"})
+    step = serve(
+        replace(status(one, SENT, report=BootReport(phase=BootPhase.FAILED, detail="no way out")), replica=ROUTER)
+    )
+    assert isinstance(step, GiveUp)
+    assert step.error.message == "gemma[router] does not serve: no way out"
+    assert step.error.hint == (
+        "The VM slice-us-east5-a in us-east5-a is kept, at about $0.02/h. The replicas serve without it.\n"
+        "Fix the cause and run `tpudeploy apply` again: it starts the router again on the same VM.\n"
+        "Or run `tpudeploy apply -replace 'gemma[router]'`: it starts the router on another VM."
+    )
 
 
 @pytest.mark.parametrize(

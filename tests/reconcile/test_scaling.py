@@ -114,7 +114,7 @@ def test_the_number_of_replicas(decision: Decision, expected: int) -> None:
     [
         pytest.param(5.0, 5.0, 2, "", id="at the ceiling"),
         pytest.param(4.99, 5.0, 1, "all may cost $5.00/h (scale.max_cost_per_hour: 4.99)", id="above it"),
-        pytest.param(4.99, None, 1, "no known price, and scale.max_cost_per_hour: 4.99", id="an unknown price"),
+        pytest.param(4.99, None, 1, "is not known, and scale.max_cost_per_hour: 4.99", id="an unknown price"),
         pytest.param(None, None, 2, "", id="without a ceiling"),
     ],
 )

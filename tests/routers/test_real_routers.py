@@ -55,6 +55,12 @@ class Place:
         beside.write_text(json.dumps(document))
         beside.replace(file)
 
+    def serve(self, *replicas: Replica) -> None:
+        """Start the router before these replicas, and return once it answers."""
+        self.publish(*replicas)
+        assert self.routers.keep(NAME) == ""
+        until(lambda: self.read().ended == "done", "the router answers", log=self.log)
+
     def read(self, key: str = KEY) -> Stream:
         """Read one stream through the router."""
         return Load(port=self.port, model="gemma", key=key).read_stream()
@@ -110,9 +116,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 def test_no_stream_fails_but_those_that_a_killed_replica_had_begun(place: Place) -> None:
     first, second, third = (place.start_replica() for _ in range(3))
-    place.publish(first, second)
-    assert place.routers.keep(NAME) == ""
-    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    place.serve(first, second)
     assert place.read(key="another").ended == "status 401"
 
     load = Load(port=place.port, model="gemma", key=KEY)
@@ -184,9 +188,7 @@ def in_parts(port: int, *, prompt: str = "Hello") -> str:
 
 def test_a_router_whose_process_was_killed_is_taken_over_and_serves_all_the_time(place: Place) -> None:
     first, second = place.start_replica(), place.start_replica()
-    place.publish(first)
-    assert place.routers.keep(NAME) == ""
-    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    place.serve(first)
     load = Load(port=place.port, model="gemma", key=KEY)
     with running(load, clients=CLIENTS):
         process = holder(place.routers.folder(NAME))
@@ -204,9 +206,7 @@ def test_a_router_whose_process_was_killed_is_taken_over_and_serves_all_the_time
 
 def test_a_list_on_which_all_replicas_are_others_loses_no_request(place: Place) -> None:
     first, second = place.start_replica(), place.start_replica()
-    place.publish(first)
-    assert place.routers.keep(NAME) == ""
-    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    place.serve(first)
     load = Load(port=place.port, model="gemma", key=KEY)
     with running(load, clients=CLIENTS):
         place.publish(second)
@@ -221,9 +221,7 @@ def test_a_list_on_which_all_replicas_are_others_loses_no_request(place: Place) 
 
 def test_a_router_that_moves_to_another_port_answers_at_both_for_a_while(place: Place) -> None:
     replica = place.start_replica()
-    place.publish(replica)
-    assert place.routers.keep(NAME) == ""
-    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    place.serve(replica)
     load = Load(port=place.port, model="gemma", key=KEY)
     with running(load, clients=CLIENTS):
         place.move()
@@ -234,10 +232,21 @@ def test_a_router_that_moves_to_another_port_answers_at_both_for_a_while(place: 
     assert not load.failures, (load.failures, place.log())
 
 
+def test_a_router_that_moves_to_a_vm_answers_here_for_a_while(place: Place) -> None:
+    replica = place.start_replica()
+    place.serve(replica)
+    load = Load(port=place.port, model="gemma", key=KEY)
+    with running(load, clients=CLIENTS):
+        place.router = replace(place.router, host=RouterHost.VM, address="192.0.2.1")
+        place.publish(replica)
+        before = len(load.streams)
+        until(lambda: len(load.streams) > before + 2 * CLIENTS, "the router here answers", log=place.log)
+    assert not load.failures, (load.failures, place.log())
+    assert "192.0.2.1" not in place.log(), "it starts no router at the address of the VM"
+
+
 def test_a_router_with_another_policy_is_back_at_its_port_within_seconds(place: Place) -> None:
-    place.publish(place.start_replica())
-    assert place.routers.keep(NAME) == ""
-    until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+    place.serve(place.start_replica())
     load = Load(port=place.port, model="gemma", key=KEY)
     with running(load, clients=CLIENTS):
         place.router = replace(place.router, policy="random")

@@ -90,7 +90,7 @@ def test_a_person_reads_what_a_chip_holds_and_what_that_serves(capsys: pytest.Ca
     ):
         assert words in out
     (bar,) = [line for line in out.splitlines() if "█▓" in line]
-    assert len(bar.strip()) == 64
+    assert len(bar.strip()) == 56
     assert max(map(len, out.splitlines())) <= 110
 
 

@@ -268,6 +268,7 @@ def test_version_names_the_flags_it_knows(cli: Open) -> None:
     at = cli()
     assert at.run("version").out.startswith("tpudeploy ")
     assert "vLLM" in at.run("version").out
+    assert "\nTo upgrade: " in at.run("version").out
     assert at.run("--version").out == at.run("version").out
 
 

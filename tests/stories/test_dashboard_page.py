@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,13 +18,12 @@ from urllib.parse import urlsplit
 import jsonschema
 import pytest
 from command_line import PROFILE, CommandLine, Open
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 import tpudeploy as td
 from tpudeploy.cli.dashboard import Documents, Server
 from tpudeploy.schemas.documents import DOCUMENTS
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 TWO = PROFILE.replace("name: gemma", "name: second")
 
 
@@ -115,13 +113,27 @@ def test_with_json_the_address_is_a_document(tmp_path: Path) -> None:
         assert out == "", "nothing else is on stdout"
 
 
+def test_without_a_profile_it_takes_those_of_the_folder_that_have_a_state(cli: Open) -> None:
+    at = cli()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    at.write(TWO, "never-applied.yaml")
+    at.write("version: 1\nname: gemma\ntpu: {}\n", "invalid.yaml")
+    at.write("trouble: []\n", "cloud.yaml")
+    with _running(at.folder) as process:
+        assert process.stdout is not None
+        match = re.search(r":(\d+)/#(\S+)", process.stdout.readline())
+        assert match is not None
+        status, text, _ = _get(int(match[1]), "/data", Authorization=f"Bearer {match[2]}")
+    assert (status, json.loads(text)["profiles"]) == (200, ["gemma.yaml"])
+
+
 def test_a_port_in_use_and_a_port_that_is_none_are_explained(cli: Open, documents_of: Read) -> None:
     at = cli()
     with _serving(documents_of(at)) as server:
         taken = at.run("dashboard", "-port", str(server.port))
     assert taken.code == 1
     assert "tpudeploy dashboard -port 0" in taken.err
-    assert "is not a TCP port" in at.run("dashboard", "-port", "http").err
+    assert "`http` is not a port" in at.run("dashboard", "-port", "http").err
 
 
 def test_its_documents_are_those_of_json_and_hold_no_secret(
@@ -151,14 +163,6 @@ def test_its_documents_are_those_of_json_and_hold_no_secret(
     assert "hf_canary" not in json.dumps(latest)
     creates = [r for r in at.emulator.requests if r.method == "POST" and "GuestAttributes" not in r.path]
     assert len(creates) <= requests, "it changes nothing"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed: apt-get install chromium")
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
 @contextmanager
@@ -194,6 +198,23 @@ def test_a_browser_shows_the_deployments_and_follows_them_without_a_reload(
         assert at.run("apply", "-auto-approve", at.write(TWO, "two.yaml")).code == 0
         documents.read_live()
         expect(page.locator("h2", has_text="second")).to_be_visible(timeout=15_000)
+        assert complaints == []
+
+
+def test_the_plan_on_the_page_names_what_an_edited_profile_changes(
+    cli: Open, documents_of: Read, browser: Browser
+) -> None:
+    at = cli()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    profile = at.write(PROFILE.replace("16384", "8192"))
+    documents = documents_of(at, profile)
+    documents.read_live()
+    documents.read_plans()
+    with _serving(documents) as server, _page(browser, server.address, "dark", 390) as (page, complaints):
+        expect(page.locator("#page")).to_contain_text("Read every five minutes for gemma.yaml.")
+        expect(page.locator("#page")).to_contain_text("restart because of serving change")
+        expect(page.locator("li li")).to_contain_text(["serving.max_model_len: 16384 → 8192"])
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
         assert complaints == []
 
 

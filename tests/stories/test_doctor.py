@@ -17,6 +17,7 @@ VLLM = "vllm@emulated.iam.gserviceaccount.com"
 KEYED = PROFILE.replace("  HF_TOKEN: hf-token\n", "  HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key\n")
 READY = KEYED + f"  service_account: {VLLM}\n  network: {{tags: [vllm]}}\n"
 PRIVATE = KEYED + "  network: {external_ip: false}\n"
+GROUP = KEYED.replace("type: v6e-1", "type: v5p-16").replace("placement:\n", "placement:\n  backend: gce-instance\n")
 RULE = {
     "name": "allow-vllm",
     "allowed": [{"IPProtocol": "tcp", "ports": ["8000-8001"]}],
@@ -24,6 +25,7 @@ RULE = {
     "targetTags": ["vllm"],
 }
 OPEN = {"firewalls": [RULE]}
+ALL = {"allowed": [{"IPProtocol": "tcp", "ports": ["0-65535"]}]}
 GRADES = ("ok", "warn", "fail", "unknown")
 
 
@@ -92,10 +94,10 @@ def test_it_only_reads(cli: Open) -> None:
 MISSING: tuple[tuple[Mapping[str, Any], str, str, str, int], ...] = (
     ({"apis_off": ["tpu.googleapis.com"]}, "apis", "fail", "gcloud services enable tpu.googleapis.com", 13),
     ({"apis_off": ["secretmanager.googleapis.com"]}, "apis", "fail", "Not enabled: secretmanager", 13),
-    ({"apis_off": ["cloudbilling.googleapis.com"]}, "apis", "warn", "less can be told without", 0),
+    ({"apis_off": ["cloudbilling.googleapis.com"]}, "apis", "warn", "some checks are not possible without it", 0),
     ({"apis_off": ["serviceusage.googleapis.com"]}, "apis", "unknown", "serviceusage.googleapis.com is not enabled", 0),
     ({"denied_permissions": ["tpu.nodes.create"]}, "roles", "fail", "--role=roles/tpu.admin", 13),
-    ({"denied_permissions": ["tpu.nodes.delete"]}, "roles", "fail", "You may not give one back (tpu.nodes.delete)", 13),
+    ({"denied_permissions": ["tpu.nodes.delete"]}, "roles", "fail", "You may not delete one (tpu.nodes.delete)", 13),
     ({"denied_permissions": ["tpu.locations.list"]}, "roles", "warn", "You may not list zones", 0),
     ({"service_accounts": []}, "account", "fail", "gcloud iam service-accounts create vllm", 13),
     ({"denied_permissions": ["iam.serviceAccounts.actAs"]}, "account", "fail", "roles/iam.serviceAccountUser", 13),
@@ -109,8 +111,8 @@ MISSING: tuple[tuple[Mapping[str, Any], str, str, str, int], ...] = (
     ({"firewalls": [{**RULE, "targetTags": ["other"]}]}, "firewall", "warn", "No rule opens tcp:8000", 0),
     ({"firewalls": [{**RULE, "sourceRanges": ["10.0.0.0/8"]}]}, "firewall", "warn", "No rule opens tcp:8000", 0),
     ({"firewalls": [{**RULE, "direction": "EGRESS"}]}, "firewall", "warn", "No rule opens tcp:8000", 0),
-    ({"addresses": {"us-east5": 0}}, "addresses", "warn", "left in us-east5: 1 needed", 0),
-    ({"images": ["vllm/vllm-tpu:v0.31.0"]}, "image", "fail", "vllm/vllm-tpu:v0.32.0 is not there", 13),
+    ({"addresses": {"us-east5": 0}}, "addresses", "warn", "available in us-east5: 1 needed", 0),
+    ({"images": ["vllm/vllm-tpu:v0.31.0"]}, "image", "fail", "vllm/vllm-tpu:v0.32.0 does not exist", 13),
 )
 
 
@@ -294,10 +296,64 @@ def test_a_machine_without_an_address_needs_its_ways_out(cli: Open) -> None:
     assert (findings_by_check["private-access"][0], findings_by_check["nat"][0], result.code) == ("fail", "fail", 13)
 
 
+def test_the_vm_of_a_router_needs_its_ways_to_packages_replicas_and_clients(cli: Open) -> None:
+    on_vm = "replicas: 2\nrouter: {kind: haproxy, host: vm}\n"
+    _, findings_by_check = examined(cli(project={"addresses": {"*": 2}}), READY + on_vm)
+    grade, text = findings_by_check["router"]
+    assert grade == "warn"
+    assert "No rule opens tcp:8080: clients outside the network cannot reach the router's VM." in text
+    assert "firewall-rules create gemma-router --network=default --allow=tcp:8080" in text
+    assert "3 needed" in findings_by_check["addresses"][1]
+    inside = {**RULE, "sourceRanges": ["10.128.0.0/9"], "allowed": [{"IPProtocol": "tcp", "ports": ["8080"]}]}
+    closed = {"networks": {"default": {"us-east5": {}, "europe-west4": {}}}, "firewalls": [inside]}
+    result, findings_by_check = examined(cli(project=closed), PRIVATE + on_vm)
+    assert findings_by_check["router"][0] == "fail"
+    assert "No Cloud NAT in europe-west4, us-east5: the router's VM could not install its router." in result.words
+    assert "No rule opens tcp:8000 inside the network: the router's VM cannot reach the replicas." in result.words
+    ready = {"firewalls": [RULE, {**RULE, "allowed": [{"IPProtocol": "tcp", "ports": ["8080"]}]}, {**inside, **ALL}]}
+    _, findings_by_check = examined(cli(project=ready), READY + on_vm)
+    assert findings_by_check["router"] == (
+        "ok",
+        "The router's VM (e2-small) reaches the replicas, and clients reach it.",
+    )
+    assert "router" not in examined(cli(project=OPEN))[1]
+
+
 def test_what_google_itself_holds_needs_no_nat(cli: Open) -> None:
     own = PRIVATE.replace("vllm/vllm-tpu:v0.32.0", "us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0")
     _, findings_by_check = examined(cli(), own.replace("google/gemma-4-E2B-it", "gs://bucket/gemma-4-E2B-it"))
     assert "nat" not in findings_by_check
+
+
+def test_an_image_of_compute_engine_lacks_docker_which_needs_nat_too(cli: Open) -> None:
+    own = PRIVATE.replace("vllm/vllm-tpu:v0.32.0", "us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0")
+    own = own.replace("google/gemma-4-E2B-it", "gs://bucket/gemma-4-E2B-it").replace("spot]", "spot]\n  backend: auto")
+    _, findings_by_check = examined(cli(), own)
+    assert findings_by_check["nat"][0] == "fail"
+    assert "cannot install docker, which its image lacks" in findings_by_check["nat"][1]
+
+
+def test_what_an_instance_and_a_group_need_is_not_what_a_queued_resource_needs(cli: Open) -> None:
+    denied = ["tpu.nodes.create", "compute.instanceTemplates.create"]
+    at = cli(project={**OPEN, "denied_permissions": denied, "apis_off": ["tpu.googleapis.com"]})
+    _, of_instance = examined(at, READY.replace("placement:\n", "placement:\n  backend: gce-instance\n"))
+    assert (of_instance["roles"][0], of_instance["apis"][0]) == ("ok", "ok")
+    _, of_group = examined(at, f"{GROUP}  service_account: {VLLM}\n")
+    assert of_group["roles"][0] == "fail"
+    assert "create an instance template (compute.instanceTemplates.create)" in of_group["roles"][1]
+    assert "--role=roles/compute.instanceAdmin.v1" in of_group["roles"][1]
+    assert "tpu.nodes" not in of_group["roles"][1]
+
+
+def test_workers_that_may_not_reach_one_another_are_told_before_anything_is_asked(cli: Open) -> None:
+    inside = {"name": "inside", "allowed": [{"IPProtocol": "tcp"}], "sourceRanges": ["10.128.0.0/9"]}
+    _, closed = examined(cli(project=OPEN), GROUP)
+    assert closed["workers"][0] == "warn"
+    assert "--allow=tcp,udp,icmp --source-ranges=10.128.0.0/20" in closed["workers"][1]
+    _, opened = examined(cli(project={"firewalls": [RULE, inside]}), GROUP)
+    assert opened["workers"] == ("ok", "The workers of a slice may reach one another.")
+    _, of_one_host = examined(cli(project=OPEN))
+    assert "workers" not in of_one_host
 
 
 def test_a_rule_that_denies_is_heard_before_one_that_allows_later(cli: Open) -> None:
@@ -338,7 +394,7 @@ def test_whoever_holds_the_lock_is_named(cli: Open) -> None:
     with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
         _, findings_by_check = examined(at)
     assert findings_by_check["lock"][0] == "warn"
-    assert f"alice@laptop is at work on it (process {process.pid}, `apply`)" in findings_by_check["lock"][1]
+    assert f"alice@laptop holds the lock (process {process.pid}, `apply`)" in findings_by_check["lock"][1]
     _, findings_by_check = examined(at)
     assert findings_by_check["lock"][0] == "ok"
 
@@ -357,7 +413,7 @@ def test_requests_that_wait_are_named_and_a_slice_that_is_held_is_not_in_the_way
     assert other.run("apply", "-auto-approve", "gemma.yaml").code == 0
     _, findings_by_check = examined(other)
     assert findings_by_check["requests"][0] == "ok"
-    assert "Held: gemma-" in findings_by_check["requests"][1]
+    assert "Granted: gemma-" in findings_by_check["requests"][1]
 
 
 def test_a_state_that_cannot_be_read_fails(cli: Open) -> None:

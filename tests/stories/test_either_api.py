@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
 
+pytestmark = pytest.mark.calm
+
 AUTO = INSTANCE.replace("gce-instance", "auto").replace("max_parallel_requests: 1", "max_parallel_requests: 2")
 BY_API = {"queued-resource": "queuedResources.create", "gce-instance": "compute.instances.insert"}
 STATES = {"queued-resource": "ACTIVE", "gce-instance": "RUNNING"}
@@ -85,7 +87,7 @@ def test_every_view_names_the_api(cli: Open) -> None:
     assert "us-east5-b spot queued-resource" in zones
     assert "12 of 12" not in zones
     doctor = at.run("doctor", profile)
-    assert "6 of 6 pairs can be asked" in doctor.words, doctor.all
+    assert "6 of 6 pairs can be requested" in doctor.words, doctor.all
     rows = [json.loads(line) for line in history(at).read_text("utf-8").splitlines()]
     assert {(row["outcome"], row["backend"]) for row in rows} >= {
         ("refused", "queued-resource"),

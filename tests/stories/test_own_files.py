@@ -86,11 +86,40 @@ def test_the_emulator_runs_no_script_of_a_project_unless_its_scenario_says_so(cl
     assert "The emulator does not run mount.sh" in node.hosts[0].log()
 
 
-def test_every_worker_of_a_slice_of_several_hosts_runs_the_scripts(cli: Open) -> None:
-    at = cli()
-    script = at.run("render", _write(at, OWN.replace("v6e-1", "v6e-16")), "startup-script").out
-    assert script.count("run_own before booted") == 1
-    assert script.count('run_own after starting "${own_after[@]}"') == 2, "of the head, and of the others"
+# On the second machine of a group it fails.
+ON_WORKER_1 = """\
+own=$(curl -s -H 'Metadata-Flavor: Google' http://metadata.google.internal/computeMetadata/v1/instance/name)
+if [[ $own == *-w-2 ]]; then
+  echo "no disk to mount"
+  false
+fi
+"""
+
+
+@pytest.mark.parametrize("script", ["mount", pytest.param("agent", marks=pytest.mark.long)])
+def test_every_worker_of_several_hosts_runs_scripts_and_templates_and_one_that_fails_is_explained_where_it_did(
+    cli: Open, script: str
+) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 30, "runs_own_scripts": True})
+    parts = at.folder / "templates" / "boot"
+    parts.mkdir(parents=True)
+    (parts / "host.sh").write_text("prepare_host() {\n  say 'host: mine'\n}\n")
+    text = INSTANCE.replace("v6e-1", "v5p-16").replace("us-east5-b, europe-west4-a", "us-central1-a") + BOOT
+
+    failed = at.run("apply", "-auto-approve", _write(at, text, **{script: ON_WORKER_1}))
+
+    assert failed.code == 1, failed.all
+    assert f"worker 1 of 2: parts/{script}.sh (boot." in failed.words
+    assert "failed at its line 4 with exit code 1: no disk to mount" in failed.words
+
+    applied = at.run("apply", "-auto-approve", _write(at, text))
+    assert applied.code == 0, applied.all
+    for instance in at.emulator._cloud.instances.values():
+        assert instance.host is not None
+        log = instance.host.log()
+        assert "host: mine" in log
+        assert "Running parts/mount.sh" in log
+        assert "Running parts/agent.sh" in log
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from workflow import Pipeline
 
 from tpudeploy.adapters.pin_file import PinFile
 from tpudeploy.domain.pins import Kind, Name, Pin, Pins
-from tpudeploy.pins.pins import new, with_pins
+from tpudeploy.pins import new, with_pins
 
 DAY = 86400.0
 MODEL = "google/gemma-4-E2B-it"
@@ -415,10 +415,10 @@ def test_doctor_looks_for_what_is_pinned(cli: Open) -> None:
     at = cli(project={"images": [f"vllm/vllm-tpu@{DIGEST}"]})
     at.write(NIGHTLY)
     hold(at)
-    line = f"image vllm/vllm-tpu:nightly is there (pinned to {DIGEST[:19]})."
+    line = f"image vllm/vllm-tpu:nightly exists (pinned to {DIGEST[:19]})."
     assert line in at.run("doctor", "gemma.yaml").words
     result = cli(project={"images": ["vllm/vllm-tpu:nightly"]}).run("doctor", "gemma.yaml")
-    assert f"What vllm/vllm-tpu:nightly is pinned to ({DIGEST}) is not there" in result.words
+    assert f"vllm/vllm-tpu:nightly is pinned to {DIGEST}, which does not exist" in result.words
     assert "`tpudeploy plan --pin` looks up what it is now." in result.words
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from command_line import PROFILE, CommandLine, Open
 from other_process import holding
+
+import tpudeploy as td
+from tpudeploy.text import words
+from tpudeploy.text.paint import Paint
 
 DETAILED = "-detailed-exitcode"
 
@@ -311,3 +317,22 @@ def test_a_price_that_no_place_meets_is_told_before_anything_is_asked(cli: Open)
     assert planned.code == 13
     assert "gemma has no place to ask: all cost more than $0.1 a chip and hour" in planned.err
     assert at.run("validate", profile).code == 1
+
+
+def test_a_plan_fits_the_width_of_the_terminal_and_its_attributes_stay_in_one_column_from_80_columns_on(
+    cli: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = cli()
+    at.write()
+    monkeypatch.chdir(at.folder)
+    with td.Workspace.open(".", clock=at.clock) as workspace:
+        plan = workspace.plan(["gemma.yaml"])
+    unbroken = plan.as_text(Paint())
+    for columns in (60, 80, 120, 200):
+        text = plan.as_text(Paint(colour=True), columns)
+        lines = text.splitlines()
+        assert [line for line in lines if words.width(line) > columns and "sha256:" not in line] == []
+        assert ("tpu.type        " in text) == (columns >= 80)
+        plain = re.sub(r"\033\[\d+m", "", text)
+        assert plain.split() == unbroken.split(), "only spaces and ends of lines differ"
+    assert "once\n          granted; nothing while it waits" in plan.as_text(Paint(), 60)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from clients import Router, load, lost_nothing, replica_urls
+from clients import Reader, Router, load, lost_nothing, replica_urls
 from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.domain.patience import Patience
@@ -66,6 +66,38 @@ def test_fewer_replicas_drain_the_one_that_leaves_and_more_touch_no_other(cli: O
     assert json.dumps(at.state()["records"][0]["attempts"]) == before
 
 
+def test_a_replica_that_is_destroyed_by_its_address_completes_its_streams_and_no_more_time_is_spent(cli: Open) -> None:
+    at = _deployed(cli, THREE, boot={"boot_seconds": 60, "token_seconds": 10})
+    streams = [Reader(at, 30, url=replica_urls(at)[1])]  # five minutes
+    began = at.clock.now()
+    assert "for at most 15m 0s; 2 others serve meanwhile" in at.run("plan", "-destroy", *_of(1)).words
+    removed = at.run("destroy", "-auto-approve", *_of(1))
+    assert removed.code == 0, removed.all
+    streams[0].join()
+    assert not streams[0].error
+    assert began + 5 * MINUTE <= at.clock.now() < began + 10 * MINUTE
+    began = at.clock.now()
+    removed = at.run("destroy", "-auto-approve", *_of(2))
+    assert removed.code == 0, removed.all
+    assert at.clock.now() < began + 5 * MINUTE, "nothing ran there"
+    assert len(replica_urls(at)) == 1
+
+
+def _of(replica: int) -> tuple[str, ...]:
+    return ("-target", f"gemma[{replica}]", "gemma.yaml")
+
+
+def test_the_drain_of_a_destroyed_replica_has_the_limit_of_its_profile(cli: Open) -> None:
+    at = _deployed(cli, TWO + "lifecycle: {drain_timeout: 2m}\n", boot={"boot_seconds": 60, "token_seconds": 10})
+    stream, began = Reader(at, 60, url=replica_urls(at)[1]), at.clock.now()
+    assert "for at most 2m 0s; another replica serves meanwhile" in at.run("plan", "-destroy", *_of(1)).words
+    removed = at.run("destroy", "-auto-approve", *_of(1))
+    assert removed.code == 0, removed.all
+    stream.join()
+    assert stream.error, "ten minutes are more than the profile gives it"
+    assert began + 2 * MINUTE <= stream.ended_at < began + 4 * MINUTE
+
+
 def test_a_change_that_fails_at_one_replica_is_not_carried_to_the_others(cli: Open) -> None:
     at = _deployed(cli, TWO, boot={"setup_fails": True, "boot_seconds": 60})
     at.write(TWO.replace("  max_model_len", '  setup: ["pip install broken"]\n  max_model_len'))
@@ -96,6 +128,9 @@ def test_a_run_killed_between_the_list_and_the_act_resumes_and_loses_no_request(
         assert {a["boot"]["server"] for r in at.state()["records"] for a in r["attempts"]} == {
             a["boot"]["server"] for a in at.state()["records"][0]["attempts"]
         }, "and nothing was done to it"
+        waiting = "waits until gemma[0] serves (lifecycle.max_unavailable: 1)"
+        assert f"change {waiting}" in at.run("status", "gemma.yaml").words
+        assert f"it {waiting}" in at.run("plan", "gemma.yaml").words
         at.clock.sleep(20 * MINUTE)
         resumed = at.run(*APPLY)
         assert resumed.code == 0, resumed.all

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clients import Client, Reader
 from command_line import PROFILE, CommandLine, Open
 from strict_schema import strict
 
@@ -114,6 +115,37 @@ def test_an_apply_ends_once_a_completion_came_back_through_its_router(cli: Open)
         socket.create_connection(("127.0.0.1", port)).close()
     finally:
         at.run("destroy", "-auto-approve", profile)
+
+
+def test_a_router_that_comes_moves_or_goes_loses_no_request(cli: Open) -> None:
+    """Clients read the endpoint at each moment, and streams of minutes pass through what it was when they began."""
+    if local_routers.find_program("haproxy") is None:
+        pytest.skip(f"haproxy is not installed: {ROUTERS[RouterKind.HAPROXY].install}")
+    at = cli(nodes="simulated", boot={"boot_seconds": 60, "token_seconds": 10})
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    here = f"router: {{kind: haproxy, port: {port}}}\n"
+    on_vm = "router: {kind: KIND, host: vm}\n"
+    assert at.run("apply", "-auto-approve", at.write(TWO)).code == 0
+    client, hosts = Client(at=at, each=1), []
+    at.clock.on_advance.append(client.on_advance)
+    try:
+        for router in (here, *(on_vm.replace("KIND", kind) for kind in ("smg", "envoy")), here, ""):
+            stream = Reader(at, 18)  # three minutes
+            changed = at.run("apply", "-auto-approve", at.write(TWO + router))
+            assert changed.code == 0, changed.all
+            at.clock.sleep(200)
+            stream.join()
+            assert not stream.error, (router, stream.error)
+            assert not client.failed, (router, client.failed)
+            assert not client.unserved, router
+            hosts.append(document(at).get("router", {}).get("host"))
+    finally:
+        at.clock.on_advance.remove(client.on_advance)
+        destroyed = at.run("destroy", "-auto-approve", "gemma.yaml")
+    assert hosts == ["local", "vm", "vm", "local", None]
+    assert destroyed.code == 0, destroyed.all
+    assert not at.slices
 
 
 def test_bench_measures_all_replicas_through_their_router(cli: Open) -> None:

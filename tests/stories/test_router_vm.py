@@ -10,15 +10,17 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
-from clients import Client, complete
+from clients import Client, Reader, complete
 from command_line import PROFILE, CommandLine, Open
+
+pytestmark = pytest.mark.calm
 
 ROUTER = "replicas: 2\nrouter: {kind: KIND, host: vm}\n"
 TWO = PROFILE + ROUTER.replace("KIND", "haproxy")
 
 
 def applied(cli: Open, text: str = TWO, nodes: str = "simulated", **scenario: Any) -> CommandLine:
-    at = cli(nodes=nodes, boot={"boot_seconds": 60}, **scenario)
+    at = cli(**{"nodes": nodes, "boot": {"boot_seconds": 60}, **scenario})
     result = at.run("apply", "-auto-approve", at.write(text))
     assert result.code == 0, result.all
     return at
@@ -128,6 +130,35 @@ def test_without_the_router_clients_get_a_replica_and_the_vm_goes(cli: Open) -> 
     assert "the profile has no router on a VM" in removed.out
     assert not machines(at)
     assert document(at)["url"] == document(at)["replicas"][0]["url"]
+
+
+@pytest.mark.parametrize("tokens", [0, 30])
+def test_a_vm_that_is_removed_goes_once_nothing_runs_at_any_replica(cli: Open, tokens: int) -> None:
+    at = applied(cli, boot={"boot_seconds": 60, "token_seconds": 10})
+    stream = Reader(at, tokens) if tokens else None
+    at.write(PROFILE + "replicas: 2\n")
+    began = at.clock.now()
+    removed = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert removed.code == 0, removed.all
+    assert not machines(at)
+    assert began + tokens * 10 <= at.clock.now() < began + 600
+    if stream is not None:
+        stream.join()
+        assert not stream.error
+
+
+def test_the_vm_can_be_destroyed_by_its_address(cli: Open) -> None:
+    at = applied(cli)
+    removed = at.run("destroy", "-auto-approve", "-target", "gemma[router]", "gemma.yaml")
+    assert removed.code == 0, removed.all
+    assert not machines(at)
+    assert len(at.slices) == 2
+    assert "router" not in document(at)
+    complete(document(at)["url"])
+    again = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert again.code == 0, again.all
+    complete(document(at)["url"])
+    assert "router" in document(at)
 
 
 def test_a_part_that_is_destroyed_leaves_the_list_of_the_vm(cli: Open) -> None:

@@ -37,6 +37,8 @@ def test_more_replicas_touch_no_other_and_fewer_lose_the_one_that_does_not_serve
 
     (middle,) = at.state()["records"][1]["attempts"]
     at.emulator.preempt(middle["name"])
+    both = at.run("plan", "gemma.yaml", "-set", "replicas=3", "-set", "serving.max_model_len=8192")
+    assert both.words.count("it waits until gemma[1] serves (lifecycle.max_unavailable: 1)") == 2
     planned = at.run("plan", "gemma.yaml")
     assert "gemma[1] will be destroyed" in planned.out
     assert "Plan: 0 to add, 0 to change, 1 to destroy." in planned.out
@@ -154,6 +156,18 @@ def test_load_adds_a_replica_and_its_end_removes_it_after_the_cool_down(cli: Ope
     lost_nothing(routers, at_least=10)
     assert "Scaling from 2 to 1 replica: 0 requests run, none waits" in shrunk.err
     assert at.clock.now() - quiet_since > 10 * MINUTE
+
+    # The profile's own number counts once, when it is another one than before.
+    outside = at.run("plan", "gemma.yaml", "-set", "replicas=4")
+    assert outside.code == 1
+    assert "replicas: 4 is outside of the bounds of scale, 1 to 3" in outside.err
+    at.write(PROFILE + SCALE + "replicas: 2\n")
+    assert "Plan: 1 to add, 0 to change, 0 to destroy." in at.run("plan", "gemma.yaml").out
+    assert at.run(*APPLY).code == 0
+    assert len(replica_urls(at)) == 2
+    watch(at, lambda: sum(bool(r["attempts"]) for r in at.state()["records"]) == 1)
+    unchanged = at.run("plan", "gemma.yaml")
+    assert "gemma has 1 replica by their load. replicas: 2 was applied before" in unchanged.words
     assert at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
     assert not at.slices

@@ -337,6 +337,26 @@ def test_the_zone_log_and_the_lock_are_read_from_the_bucket(cli: Open, monkeypat
     workspace.close()
 
 
+def test_the_zone_history_is_read_once_a_run_however_many_deployments_it_has(cli: Open) -> None:
+    at = cli(boot={"boot_seconds": 60}, creates_per_minute=1000)
+    (at.folder / "fleet").mkdir()
+    for name in ("one", "two", "three"):
+        renewed = PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 6h").replace("gemma", name, 1)
+        at.write(f"{renewed}lifecycle: {{on_run_end: renew}}\n", f"fleet/{name}.yaml")
+    assert at.run("plan", "-out", "plan.json", "fleet", *BACKEND).code == 0
+    assert _reads_of_zone_history(at) == 1
+    applied = at.run("apply", "plan.json", *BACKEND)
+    assert applied.code == 0, applied.all
+    assert _reads_of_zone_history(at) == 2
+    assert at.run("status", "fleet", *BACKEND).code == 0
+    assert at.run("destroy", "-auto-approve", "fleet", *BACKEND).code == 0
+    assert _reads_of_zone_history(at) == 2
+
+
+def _reads_of_zone_history(at: CommandLine) -> int:
+    return sum(r.method == "GET" and "zones%2F" in r.path for r in at.emulator.requests)
+
+
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("command", ["zones", "doctor"])
 def test_a_bucket_that_cannot_be_read_keeps_nobody_from_the_gates(cli: Open, name: str, command: str) -> None:

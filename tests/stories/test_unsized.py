@@ -116,4 +116,4 @@ def test_size_never_says_fits_of_a_boot_that_validate_says_will_die(at: CommandL
 def test_doctor_does_not_promise_a_disk_for_weights_of_an_unknown_size(at: CommandLine) -> None:
     result = at.run("doctor", "gemma.yaml", *UNKNOWN)
     assert "hold image, weights and caches" not in result.words
-    assert "hold the weights is not known" in result.words
+    assert "The size of the weights is not known" in result.words

@@ -267,3 +267,17 @@ def test_more_annotations_than_github_shows_are_counted_and_none_is_lost() -> No
     *all_of_them, last = REPORTS["github"]([CheckedProfile(file="p.yaml", diagnostics=diagnostics)]).split("\n")
     assert [line.rpartition(" ")[2] for line in all_of_them] == [str(n) for n in range(12)]
     assert last == "::notice::12 errors; GitHub shows 10 of them, and the log of this step all."
+
+
+def test_a_table_that_is_wider_than_the_terminal_keeps_its_first_column() -> None:
+    rows = [("slice", "gemma-aaaaaaaa-0-0 (v6e-1, us-east5-a, flex-start)"), ("cloud", "ACTIVE")]
+    assert words.aligned(rows, room=200) == words.aligned(rows)
+    assert words.aligned(rows, room=44) == [
+        "slice  gemma-aaaaaaaa-0-0 (v6e-1,",
+        "       us-east5-a, flex-start)",
+        "cloud  ACTIVE",
+    ]
+    verdicts = [("block_size", "64", "32 (api)", COLOUR.red("NOT IN EFFECT")), ("model", "a", "a", "")]
+    table = words.aligned(verdicts, room=40)
+    assert table[0].startswith("block_size  64  32 (api)  \033[31mNOT IN")
+    assert all(words.width(line) <= 40 for line in table)

@@ -12,7 +12,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.verify import Verdict, Verification
 from tpudeploy.node.fingerprint import fingerprint, server_print, slice_print
-from tpudeploy.pins.pins import unpinned
+from tpudeploy.pins import unpinned
 from tpudeploy.sizing.numbers import parse_number
 
 _TWO = 2

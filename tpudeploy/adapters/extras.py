@@ -1,4 +1,4 @@
-"""Return the command that adds an extra to this installation, by the tool that made it: uv, pipx or pip.
+"""Return the command that adds an extra to this installation, or upgrades it, by the tool that made it: uv, pipx, pip.
 
 The requirements of the extra are added, and not `tpudeploy[extra]`: which release, checkout or repository tpudeploy was
 installed from does not matter then, except for `uv tool`, which makes an environment again from its sources.
@@ -10,8 +10,9 @@ import json
 import re
 import shlex
 import sys
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 _NAME = "tpudeploy"
@@ -33,6 +34,28 @@ def install_command(extra: str, *, prefix: Path | None = None, package: Distribu
     return f"{shlex.quote(sys.executable)} -m pip install {together}"
 
 
+def upgrade_command(*, prefix: Path | None = None, package: Distribution | None = None) -> str:
+    """Return the command that installs the latest version, for a shell; "" where nothing installed this one."""
+    folder = prefix or Path(sys.prefix)
+    try:
+        installed = package or distribution(_NAME)
+    except PackageNotFoundError:  # it is run from its sources
+        return ""
+    checkout = _checkout(installed)
+    pull = f"git -C {shlex.quote(checkout)} pull" if checkout else ""
+    if pull and _origin(installed)["dir_info"].get("editable"):
+        return pull
+    if (folder / "pipx_metadata.json").exists():
+        install = f"pipx upgrade {_NAME}"
+    elif (folder / "uv-receipt.toml").exists():
+        install = f"uv tool upgrade {_NAME}"
+    elif (installed.read_text("INSTALLER") or "").strip() == "uv":
+        install = f"uv pip install --python {shlex.quote(sys.executable)} --upgrade {_source(installed)}"
+    else:
+        install = f"{shlex.quote(sys.executable)} -m pip install --upgrade {_source(installed)}"
+    return f"{pull} && {install}" if pull else install
+
+
 def _requirements(package: Distribution, extra: str) -> list[str]:
     matches = (_EXTRA.match(each) for each in package.requires or ())
     return [m["requirement"].strip() for m in matches if m is not None and m["extra"] == extra]
@@ -40,12 +63,23 @@ def _requirements(package: Distribution, extra: str) -> list[str]:
 
 def _source(package: Distribution) -> str:
     """Return where the package was installed from, as PEP 610 records it: a folder, a repository, or its name."""
-    origin = json.loads(package.read_text("direct_url.json") or "{}")
+    origin = _origin(package)
     url = origin.get("url", "")
     if "vcs_info" in origin:
         revision = origin["vcs_info"].get("requested_revision")
         return shlex.quote(f"git+{url}{f'@{revision}' if revision else ''}")
     if "dir_info" in origin:
         editable = "--editable " if origin["dir_info"].get("editable") else ""
-        return editable + shlex.quote(unquote(urlsplit(url).path))
+        return editable + shlex.quote(_checkout(package))
     return shlex.quote(url) if url else _NAME
+
+
+def _checkout(package: Distribution) -> str:
+    """Return the folder that the package was installed from, or ""."""
+    origin = _origin(package)
+    return unquote(urlsplit(origin["url"]).path) if "dir_info" in origin else ""
+
+
+def _origin(package: Distribution) -> dict[str, Any]:
+    origin: dict[str, Any] = json.loads(package.read_text("direct_url.json") or "{}")
+    return origin

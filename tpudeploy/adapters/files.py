@@ -56,12 +56,17 @@ class FileReader:
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise Unreadable("is not a regular file", hint="a profile is a text file")
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                return file.read(MAX_BYTES + 1)
+            content = os.read(descriptor, min(status.st_size, MAX_BYTES) + 1)
+            if len(content) != status.st_size:  # it is too large, has just changed, or comes in parts from a network
+                with os.fdopen(descriptor, "rb", closefd=False) as file:
+                    content += file.read(MAX_BYTES + 1 - len(content))
         except OSError as error:
             raise _unreadable(path, error) from error
+        else:
+            return content
         finally:
             os.close(descriptor)
 

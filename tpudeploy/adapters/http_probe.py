@@ -11,6 +11,7 @@ from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, ServerLoad, Slice
+from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.verify import EngineReport
 from tpudeploy.ports import Clock
 
@@ -32,14 +33,14 @@ class HttpProbe:
         self._keys: dict[tuple[str, str], str] = {}
         self._lock = threading.Lock()
 
-    def health(self, deployment: Deployment, slice_: Slice, report: BootReport | None) -> Health:
+    def health(self, deployment: Deployment, slice_: Slice, report: Callable[[], BootReport | None]) -> Health:
         failures: list[str] = []
         for route in ROUTES[deployment.health.via]:
             if route is Via.NODE:
-                return _reported_health(deployment, slice_, report, failures)
-            if route is Via.IAP and not self._may_use_tunnel(deployment, report):
+                return _reported_health(deployment, slice_, report(), failures)
+            if route is Via.IAP and not self._may_use_tunnel(deployment.health.via, report):
                 continue
-            with open_route(route, deployment, slice_) as url:
+            with open_route(route, slice_, project=deployment.project, port=deployment.container.port) as url:
                 if url is None:
                     continue
                 health = self._try_completion(deployment, url, route)
@@ -51,20 +52,20 @@ class HttpProbe:
     def health_at(self, deployment: Deployment, url: str) -> Health:
         return self._try_completion(deployment, url, Via.EXTERNAL)
 
-    def load(self, deployment: Deployment, slice_: Slice) -> ServerLoad:
-        """Return the load in the server's metrics, read by the first route that answers."""
-        for route in ROUTES[deployment.health.via]:
-            if route is Via.NODE or (route is Via.IAP and not self._may_use_tunnel(deployment, None)):
+    def load(self, attempt: Attempt, slice_: Slice) -> ServerLoad:
+        via = Via(str(attempt.spec.get("health.via", Via.AUTO)))
+        for route in ROUTES[via]:
+            if route is Via.NODE or (route is Via.IAP and not self._may_use_tunnel(via, _no_report)):
                 continue
-            with open_route(route, deployment, slice_) as url:
+            with open_route(route, slice_, project=attempt.project, port=attempt.port) as url:
                 load = None if url is None else vllm_facts.load(VllmClient(url, timeout=self._timeout))
             if load is not None:
                 return load
         return ServerLoad()
 
-    def _may_use_tunnel(self, deployment: Deployment, report: BootReport | None) -> bool:
+    def _may_use_tunnel(self, via: Via, report: Callable[[], BootReport | None]) -> bool:
         """Return whether to open a tunnel. It takes seconds, so the profile or a report must justify it."""
-        return self._has_iap and (deployment.health.via is Via.IAP or _says_serving(report))
+        return self._has_iap and (via is Via.IAP or _says_serving(report()))
 
     def key(self, deployment: Deployment) -> str | None:
         """Return the API key of this endpoint, or None if it requires none. Raise `errors.Denied` or `errors.Fault`."""
@@ -94,6 +95,10 @@ class HttpProbe:
 def public_url(deployment: Deployment, url: str, route: Via) -> str:
     """Return the URL for clients. For a tunnel, it is the URL on the machine itself."""
     return f"http://127.0.0.1:{deployment.container.port}" if route is Via.IAP else url
+
+
+def _no_report() -> None:
+    """Return no report: none is read for this."""
 
 
 def _says_serving(report: BootReport | None) -> bool:
@@ -132,7 +137,7 @@ class HttpEngineSource:
     def read_facts(self, deployment: Deployment, slice_: Slice, health: Health) -> EngineReport:
         if not health.serving or health.node_only or health.door == Via.NODE:
             return _all_silent("it cannot be reached from here" if health.serving else health.detail)
-        with open_route(Via(health.door), deployment, slice_) as url:
+        with open_route(Via(health.door), slice_, project=deployment.project, port=deployment.container.port) as url:
             if url is None:
                 return _all_silent("the slice has no address")
             try:

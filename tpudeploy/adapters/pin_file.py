@@ -12,8 +12,8 @@ from tpudeploy.adapters.files import is_inside
 from tpudeploy.adapters.state import disk
 from tpudeploy.domain.errors import PinsUnreadable, StateError
 from tpudeploy.domain.pins import FILE, NONE, Pins
-from tpudeploy.pins import pinfile
-from tpudeploy.pins.pins import real
+from tpudeploy.pins import real
+from tpudeploy.serialization import pinfile
 
 
 class PinFile:

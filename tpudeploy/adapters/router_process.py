@@ -25,7 +25,7 @@ from tpudeploy.adapters.local_routers import LOCK, PROGRAM, STATUS, find_program
 from tpudeploy.adapters.state import disk
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain import errors
-from tpudeploy.domain.router import RoutedReplica, Router, RouterKind, published_replicas, published_router
+from tpudeploy.domain.router import RoutedReplica, Router, RouterHost, RouterKind, published_replicas, published_router
 from tpudeploy.node.router_configuration import NEW_KEY, Configuration, configuration
 
 _TURN = 0.25  # seconds between two looks at the program
@@ -119,7 +119,7 @@ class RouterProcess:
                 self._report(f"{self._name} has no endpoint any more.")
                 self.stop()
             return
-        if router is None:
+        if router is None or router.host is RouterHost.VM:
             self._wind_down()
         else:
             self._ends_at, self._router = None, router
@@ -138,12 +138,12 @@ class RouterProcess:
         return (*replicas, *(each for each in self._previous if each not in replicas))
 
     def _wind_down(self) -> None:
-        """Serve clients that still have the router's address for a while after the profile has no router any more."""
+        """Serve clients that still have the router's address for a while after it is no longer the one to use."""
         now = time.monotonic()
         if self._ends_at is None:
             self._ends_at = now + _WIND_DOWN
         if self._router is None or now >= self._ends_at:
-            self._report(f"{self._name} has no router in its profile.")
+            self._report(f"{self._name} has no router on this machine in its profile.")
             self.stop()
 
     def _configure(self, router: Router, new: Configuration) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tpudeploy.adapters.child import child
-from tpudeploy.domain.deployment import Deployment, Via
+from tpudeploy.domain.deployment import Via
 from tpudeploy.domain.slices import Slice
 
 # The routes of each setting, in the order in which they are tried.
@@ -24,11 +24,11 @@ ROUTES = {
 
 
 @contextmanager
-def open_route(route: Via, deployment: Deployment, slice_: Slice) -> Iterator[str | None]:
-    """Yield the URL of the machine by this route, or None where the machine has no such route."""
-    port = slice_.port or deployment.container.port
+def open_route(route: Via, slice_: Slice, *, project: str | None, port: int) -> Iterator[str | None]:
+    """Yield the URL of this port of the machine by this route, or None where the machine has no such route."""
+    port = slice_.port or port
     if route is Via.IAP:
-        with tunnel(deployment.project or "", slice_, port) as local:
+        with tunnel(project or "", slice_, port) as local:
             yield None if local is None else f"http://127.0.0.1:{local}"
         return
     address = slice_.external_ip if route is Via.EXTERNAL else slice_.internal_ip

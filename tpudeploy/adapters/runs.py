@@ -1,18 +1,51 @@
-"""LocalRuns: `.tpudeploy/runs/ID.json`, one file per run, written as a whole after each cell."""
+"""Measurements on disk, one file each: runs, A/Bs (their runs are stored with all others) and answers to questions.
+
+They belong to one user, so nothing is locked: `.tpudeploy/runs/ID.json`, `runs/ab/ID.json`, `runs/accuracy/ID.json`.
+"""
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from tpudeploy.adapters.ids import find_path
+from tpudeploy.ab_test.experiment import Experiment
+from tpudeploy.accuracy import sheet
+from tpudeploy.accuracy.sheet import Sheet
 from tpudeploy.adapters.state import disk
 from tpudeploy.benchmark import runfile
 from tpudeploy.domain import errors
 from tpudeploy.domain.benchmark import Cell, Run
+from tpudeploy.serialization import sealed
+
+FORMAT = "tpudeploy.experiment/1"
+PREFIX = "ab-"  # begins the id of every A/B, and of no run
+_MOST_BYTES = 256 * 1024 * 1024  # of questions and answers
+
+
+def new_id(now: float) -> str:
+    """Return a unique id for the time `now` (seconds since the epoch). Ids sort by time."""
+    return f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
+
+
+def _find_path(paths: Sequence[Path], id: str, what: str, *, hint: str) -> Path:  # noqa: A002 - the record's word
+    """Return the path with this id, or the only one that begins with it.
+
+    Raise `errors.UsageError` where none or several match; `hint` is the remedy where none does.
+    """
+    matches = [path for path in paths if path.stem.startswith(id)]
+    exact = [path for path in matches if path.stem == id] or matches
+    if len(exact) == 1:
+        return exact[0]
+    if not exact:
+        raise errors.UsageError(f"There is no {what} `{id}`.", hint=hint)
+    names = ", ".join(path.stem for path in exact)
+    raise errors.UsageError(f"`{id}` matches several {what}s: {names}.", hint="Write more of the id.")
 
 
 class LocalRuns:
-    """See `ports.Runs`. A run belongs to one user, so nothing is locked."""
+    """See `ports.Runs`. A run is written as a whole after each cell."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -28,18 +61,81 @@ class LocalRuns:
         disk.hide_from_git(self.folder)
 
     def find(self, id: str) -> Run:  # noqa: A002 - the record's word
-        return _read(find_path(self._files(), id, "run", hint="`tpudeploy bench list` shows them."))
+        return _run(_find_path(_files(self.folder), id, "run", hint="`tpudeploy bench list` shows them."))
 
     def all(self) -> tuple[Run, ...]:
-        return tuple(sorted(map(_read, self._files()), key=lambda run: (run.began_at, run.id)))
-
-    def _files(self) -> list[Path]:
-        return sorted(path for path in self.folder.glob("*.json") if not path.name.startswith("."))
+        return tuple(sorted(map(_run, _files(self.folder)), key=lambda run: (run.began_at, run.id)))
 
 
-def _read(path: Path) -> Run:
+class LocalExperiments:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, experiment: Experiment) -> Path:
+        return self.folder / f"{experiment.id}.json"
+
+    def keep(self, experiment: Experiment) -> Experiment:
+        """Write the experiment and return it. Raise `errors.StateError` where the file cannot be written."""
+        disk.replace(self.path(experiment), sealed.dumps(experiment, FORMAT))
+        disk.hide_from_git(self.folder)
+        return experiment
+
+    def find(self, id: str) -> Experiment:  # noqa: A002 - the record's word
+        """Return the experiment with this id, or with the only id that begins with it.
+
+        Raise `errors.UsageError` where none or several match, and `errors.RunUnreadable`.
+        """
+        path = _find_path(_files(self.folder), id, "A/B", hint="`tpudeploy bench list` names the A/B of each run.")
+        try:
+            return sealed.loads(Experiment, _text(path), FORMAT)
+        except ValueError as cause:
+            hint = "Start a new one: `tpudeploy compare --ab`."
+            raise errors.RunUnreadable(f"{path} is not a readable A/B: {cause}.", hint=hint) from cause
+
+
+class LocalSheets:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def keep(self, answers: Sheet) -> Path:
+        """Write a sheet and return its path. Raise `errors.StateError` where it cannot be written."""
+        path = self.folder / f"{answers.id}.json"
+        disk.replace(path, sheet.dumps(answers))
+        disk.hide_from_git(self.folder)
+        return path
+
+    def read(self, id: str) -> Sheet:  # noqa: A002 - the record's word
+        """Return the sheet with this id. Raise `errors.UsageError` or `errors.RunUnreadable`."""
+        path = self.folder / f"{id}.json"
+        return sheet.loads(read_text(path), source=str(path))
+
+    def path(self, name: str, beside: Path) -> Path:
+        """Return the path of a sheet, given as a file or as the id of a stored sheet."""
+        file, stored = beside / name, self.folder / f"{name}.json"
+        return stored if not file.exists() and stored.is_file() else file
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file of questions or answers. Raise `errors.UsageError`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        if path.stat().st_size > _MOST_BYTES:
+            raise errors.UsageError(f"{path} is too large to be questions or answers.")
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as cause:
+        why = getattr(cause, "strerror", None) or "it is not text"
+        raise errors.UsageError(f"{path} cannot be read: {why}.") from cause
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
+
+
+def _run(path: Path) -> Run:
+    return runfile.loads(_text(path), source=str(path))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as cause:
         raise errors.RunUnreadable(f"{path} cannot be read: {cause}.") from cause
-    return runfile.loads(text, source=str(path))

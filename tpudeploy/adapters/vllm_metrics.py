@@ -41,7 +41,7 @@ class HttpMeter:
         for route in ROUTES[deployment.health.via]:
             if route is Via.NODE or (route is Via.IAP and not self._has_iap):
                 continue
-            with open_route(route, deployment, slice_) as url:
+            with open_route(route, slice_, project=deployment.project, port=deployment.container.port) as url:
                 if url is None:
                     continue
                 answer = self.at(url)

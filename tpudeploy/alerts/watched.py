@@ -10,7 +10,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.recommendation import Aim, OperatingPoint
 from tpudeploy.node.serving import served_model
-from tpudeploy.sizing.places import max_num_seqs_of
+from tpudeploy.sizing.serve import max_num_seqs_of
 
 # Source, also of `KV_CACHE_FULL`: a published write-up of this stack says "alert when vllm:kv_cache_usage_perc > 0.85,
 # or vllm:num_requests_waiting > 0 for 30 s".

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tpudeploy.benchmark.roofline import Roofline
-from tpudeploy.domain.benchmark import Cell, CellStatus, Evidence, Figures
+from tpudeploy.domain.benchmark import Cell, CellStatus, Evidence, Figures, Spread
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.load import Point
 from tpudeploy.sizing.serve import Service, Verdict, can_serve
@@ -19,7 +19,9 @@ _FAILED = 0.01  # of all requests
 _CACHED = 0.05  # of prompt tokens; a few blocks are hit by chance, or by another client's probe
 _PEAK = 0.60  # of the arithmetic: published servers reach half, and padding costs more
 _BANDWIDTH = 1.0
-LAG = 0.020  # seconds, at p99: a later read makes each latency as much too long
+# The lag of the client's reads at p99, by which a latency is too long: as a share of the median time to the first
+# token, and in seconds the most for a slow server and the least that its timers can show (tests/bench/load.py).
+_LAG_SHARE, _MOST_LAG, _LEAST_LAG = 0.02, 0.020, 0.005
 _STREAMS = 0.90  # below this share of the requested streams, another concurrency was measured
 Doubt = tuple[CellStatus, str]
 
@@ -144,12 +146,19 @@ def _doubts(point: Point, figures: Figures, evidence: Evidence, verdict: Verdict
     if evidence.cached_share is not None and evidence.cached_share > _CACHED:
         yield CellStatus.CACHE_SUSPECT, f"{evidence.cached_share:.0%} of the prompt tokens came from the prefix cache"
     yield from _impossible(evidence)
-    if evidence.client_lag_p99_seconds is not None and evidence.client_lag_p99_seconds > LAG:
-        delay = evidence.client_lag_p99_seconds * 1000
-        yield CellStatus.CLIENT_BOUND, f"the client was {delay:.0f} ms late itself (p99)"
+    lag = evidence.client_lag_p99_seconds
+    if lag is not None and lag > most_lag(figures.ttft_seconds):
+        yield CellStatus.CLIENT_BOUND, f"the client was {lag * 1000:.0f} ms late itself (p99)"
     yield from _too_few_streams(point.concurrency, evidence)
     if verdict is not None and verdict.service is Service.QUEUES:
         yield CellStatus.OVERSUBSCRIBED, verdict.why
+
+
+def most_lag(ttft_seconds: Spread | None) -> float:
+    """Return the lag at p99, in seconds, up to which the time to the first token is within 2 % of the server's own."""
+    if ttft_seconds is None or ttft_seconds.p50 is None:
+        return _MOST_LAG
+    return min(_MOST_LAG, max(_LEAST_LAG, _LAG_SHARE * ttft_seconds.p50))
 
 
 def _too_few_streams(streams: int | None, evidence: Evidence) -> Iterator[Doubt]:

@@ -15,7 +15,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.state import Attempt
 from tpudeploy.node.fingerprint import fingerprint
 from tpudeploy.node.serving import served_model
-from tpudeploy.pins.pins import COMMIT, DIGEST
+from tpudeploy.pins import COMMIT, DIGEST
 from tpudeploy.reconcile import prices
 
 # A changed price, or the cache of a restarted engine, makes no other subject.

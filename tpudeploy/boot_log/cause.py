@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tpudeploy.boot_log import phases
+from tpudeploy.boot_log.lines import EXCEPTION, Severity, classify
 from tpudeploy.boot_log.reading import Cause, Line
 from tpudeploy.boot_log.settings import EngineFacts
-from tpudeploy.boot_log.severity import EXCEPTION, Severity, classify
 from tpudeploy.boot_log.signatures import HARMLESS, SIGNATURES
 from tpudeploy.boot_log.signatures.row import Signature
 from tpudeploy.domain.frozen import frozen

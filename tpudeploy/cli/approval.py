@@ -16,7 +16,7 @@ from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events
 from tpudeploy.domain.errors import ChangeNotAcknowledged, CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.excerpt import describe_diagnostics
-from tpudeploy.domain.plan import Action, Mode, Plan
+from tpudeploy.domain.plan import Mode, Plan
 from tpudeploy.domain.report import Outcome, Report
 from tpudeploy.views import jsonl
 from tpudeploy.views import plan as view
@@ -96,7 +96,7 @@ def _show(args: argparse.Namespace, context: Context, plan: Plan) -> None:
         else:
             terminal.data(view.plan(plan, terminal.paint))
     if plan.diagnostics and is_new:
-        terminal.talk(f"\n{describe_diagnostics(plan.diagnostics, terminal.paint.styled)}\n")
+        terminal.explain(f"\n{describe_diagnostics(plan.diagnostics, terminal.paint.styled)}\n")
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def _print_summary(context: Context, plan: Plan, report: Report) -> int:
     if plan.is_empty and not report.outcomes:
         return exits.SUCCESS
     terminal = context.terminal
-    terminal.data(terminal.paint.green(f"\n{summary_line(report)}"))
+    terminal.data(terminal.paint.green(f"\n{report.summary}"))
     underway = [o.address for o in report.outcomes if o.underway]
     if underway:
         terminal.data(f"In progress: {', '.join(underway)}. The next `tpudeploy apply` continues.")
@@ -141,15 +141,6 @@ def _print_summary(context: Context, plan: Plan, report: Report) -> int:
         for endpoint in report.endpoints:
             terminal.data(f'{endpoint.address} endpoint = "{endpoint.url}"')
     return exits.SUCCESS
-
-
-def summary_line(report: Report) -> str:
-    additions = report.count(Action.CREATE, Action.REPLACE)
-    removals = report.count(Action.DESTROY, Action.REPLACE)
-    restarts = report.count(Action.RESTART)
-    restarts_text = f", {restarts} restarted" if restarts else ""
-    changes = f"{report.count(Action.UPDATE)} changed{restarts_text}"
-    return f"Done! Resources: {additions} added, {changes}, {removals} destroyed."
 
 
 def _list_deployments(context: Context, report: Report, *, as_json: bool = False) -> None:

@@ -171,7 +171,7 @@ class Context:
             workspace = self.workspace(paths)
             warnings = [w for profile in valid for w in workspace.warnings(profile)]
             if warnings:
-                self.terminal.talk(describe_diagnostics(warnings, self.terminal.paint.styled) + "\n")
+                self.terminal.explain(describe_diagnostics(warnings, self.terminal.paint.styled) + "\n")
         return LoadedProfiles(valid=tuple(valid), invalid=invalid)
 
     def report_invalid(self, invalid: Mapping[str, ProfileInvalid]) -> None:
@@ -180,7 +180,7 @@ class Context:
             from tpudeploy.domain.excerpt import describe_diagnostics
 
             problems = all_problems(invalid).diagnostics
-            self.terminal.talk(describe_diagnostics(problems, self.terminal.paint.styled) + "\n")
+            self.terminal.explain(describe_diagnostics(problems, self.terminal.paint.styled) + "\n")
 
 
 def all_problems(invalid: Mapping[str, ProfileInvalid]) -> ProfileInvalid:

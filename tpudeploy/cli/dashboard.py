@@ -15,9 +15,11 @@ import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.loading import name_of
 
 if TYPE_CHECKING:
     from tpudeploy.loading import Profile
@@ -63,7 +65,7 @@ class Documents:
                 **self._parts,
                 "errors": dict(self._errors),
                 "now": time.time(),
-                "has_profiles": bool(self._profiles),
+                "profiles": [Path(name_of(profile)).name for profile in self._profiles],
             }
 
     def _run(self) -> None:

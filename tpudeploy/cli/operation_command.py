@@ -110,7 +110,7 @@ def _add_option(parser: argparse.ArgumentParser, argument: Argument) -> None:
         more["choices"] = argument.choices
     if argument.kind in _PARSERS:
         more["type"] = _PARSERS[argument.kind]
-    options.option(parser, argument.option_name, argument.help, **more)
+    options.option(parser, argument.option_name, argument.help, variable=argument.variable, **more)
 
 
 def run(row: Operation, args: argparse.Namespace, context: Context) -> int:
@@ -198,4 +198,4 @@ def show(result: Result, context: Context, *, with_messages: bool = True) -> Non
         terminal.data(text)
     messages = result.messages(terminal.paint)
     if messages and with_messages:
-        terminal.talk(messages)
+        terminal.explain(messages)

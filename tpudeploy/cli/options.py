@@ -33,13 +33,13 @@ def switch(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
     parser.add_argument(f"--{name}", type=_truth, nargs="?", const=True, default=default, metavar="false", help=help_)
 
 
-def option(parser: argparse.ArgumentParser, name: str, help_: str, **more: Any) -> None:
-    """Add an option with a value: `--timeout 2h`, or TPUDEPLOY_TIMEOUT=2h."""
-    default_text = environment_value(name)
+def option(parser: argparse.ArgumentParser, name: str, help_: str, *, variable: str = "", **more: Any) -> None:
+    """Add an option with a value: `--timeout 2h`, or TPUDEPLOY_TIMEOUT=2h. `variable` is for one named otherwise."""
+    default_text = environment_value(variable or name)
     if default_text:
         more["default"] = default_text  # as text, which argparse converts as it does on the command line
         if default_text not in more.get("choices", (default_text,)):
-            parser.error(f"{_variable(name)}: `{default_text}` is not one of {', '.join(more['choices'])}")
+            parser.error(f"{_variable(variable or name)}: `{default_text}` is not one of {', '.join(more['choices'])}")
     parser.add_argument(f"--{name}", help=help_, **more)
 
 
@@ -174,6 +174,13 @@ def latency(text: str) -> float:
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"`{text}` is not a time to wait for a token; write 2.5")
     return value
+
+
+def port(text: str) -> int:
+    """Return a TCP port, or 0 for any free one."""
+    if not text.isdecimal() or int(text) >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a port; ports go from 0 (any free port) to 65535")
+    return int(text)
 
 
 def count(text: str) -> int:

@@ -29,8 +29,9 @@ def expand_folders(here: Path, paths: Sequence[str], terminal: Terminal, *, is_t
             continue
         reader = FileReader() if is_trusted else FileReader(boundary_of(here, here / path / "profile.yaml"))
         for profile in _profiles(here, path, terminal, reader):
-            if _same(here, profile) not in included:
-                included.add(_same(here, profile))
+            same = _same(here, profile)
+            if same not in included:
+                included.add(same)
                 expanded.append(profile)
     return expanded
 
@@ -53,15 +54,17 @@ def _classified(here: Path, folder: str, reader: FileReader) -> Iterator[tuple[s
     from tpudeploy.config.parse import why_not_a_profile
 
     try:
-        names = sorted(path.name for path in (here / folder).iterdir() if path.name.endswith(_ENDINGS))
+        files = sorted(path.name for path in (here / folder).iterdir() if path.name.endswith(_ENDINGS))
     except OSError as cause:
         raise UsageError(f"`{folder}` cannot be read: {cause.strerror or cause}.") from cause
-    for name in names:
-        path = str(Path(folder) / name)
-        if name.startswith(".") or (here / path).is_dir():
+    # The folders as text, because joining paths for each file of a fleet takes longer than looking at it.
+    prefix, full_prefix = str(Path(folder) / "_")[:-1], str(here / folder / "_")[:-1]
+    for name in files:
+        path, file = prefix + name, full_prefix + name
+        if name.startswith(".") or Path(file).is_dir():
             continue
         try:
-            yield path, why_not_a_profile(path, reader.read(str(here / path)))
+            yield path, why_not_a_profile(path, reader.read(file))
         except Unreadable:
             yield path, ""  # reading it as a profile reports the error
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.libyaml import LOADER, yaml
-from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Place, ScalarNode
 from tpudeploy.config.source import Source
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.frozen import frozen
@@ -112,8 +112,6 @@ def _error_position(error: yaml.YAMLError, source: Source) -> tuple[int, int]:
 
 def _join_surrogates(text: str) -> str:
     """Return the text with each pair of surrogates as the one character that it encodes."""
-    if text.isascii() or not _PAIR.search(text):
-        return text
     return _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text)
 
 
@@ -124,8 +122,8 @@ class _Stopped(Exception):
 class _Open:
     """A list or mapping that has not ended yet. `key` is the key whose value is next."""
 
-    def __init__(self, at: Location, start: Any, *, is_map: bool, nodes_before: int) -> None:
-        self.at = at
+    def __init__(self, place: Place, start: Any, *, is_map: bool, nodes_before: int) -> None:
+        self.place = place
         self.start = start
         self.is_map = is_map
         self.nodes_before = nodes_before
@@ -144,52 +142,53 @@ class _Builder:
         self._documents = 0
         self.root: Node | None = None
 
-    def _note(self, code: str, message: str, at: Location, hint: str, also: Location | None = None) -> None:
-        self.problems.append(problem(code, message, at, hint=hint, also=also))
+    def _note(self, code: str, message: str, place: Place, hint: str, also: Location | None = None) -> None:
+        self.problems.append(problem(code, message, place.location, hint=hint, also=also))
 
-    def _stop(self, code: str, message: str, at: Location, hint: str) -> None:
-        self._note(code, message, at, hint)
+    def _stop(self, code: str, message: str, place: Place, hint: str) -> None:
+        self._note(code, message, place, hint)
         raise _Stopped
 
     def _document_start(self, event: yaml.DocumentStartEvent) -> None:
         self._documents += 1
         if self._documents > 1:
-            at = self._location(event)
-            self._stop(codes.SEVERAL_DOCUMENTS, "A second document begins here", at, "one file holds one profile")
+            place = self._place(event)
+            self._stop(codes.SEVERAL_DOCUMENTS, "A second document begins here", place, "one file holds one profile")
 
-    def _location(self, event: yaml.Event) -> Location:
+    def _place(self, event: Any, anchor: str | None = None) -> Place:
         start, end = event.start_mark, event.end_mark
-        assert start is not None
-        assert end is not None
         row, begin = start.line, start.column
+        if anchor is None and end.line == row:
+            return Place(self._source, row, begin, end.column - begin)
         line = self._source.lines[row] if row < len(self._source.lines) else ""
-        before = _PROPERTIES.match(line, begin) if getattr(event, "anchor", None) else None
+        before = _PROPERTIES.match(line, begin) if anchor is not None else None
         begin = before.end() if before else begin
         stop = end.column if end.line == row else len(line)
-        return self._source.location(row, begin, stop - begin)
+        return Place(self._source, row, begin, stop - begin)
 
-    def _count(self, nodes: int, at: Location) -> None:
+    def _count(self, nodes: int, place: Place) -> None:
         self._nodes += nodes
         if self._nodes > MAX_NODES:
             self._stop(
                 codes.TOO_MANY_VALUES,
                 f"More than {MAX_NODES} values, aliases counted as often as they are used",
-                at,
+                place,
                 "a profile has about a hundred; move what repeats into a file that this one extends",
             )
 
     def _start(self, event: Any, *, is_map: bool) -> None:
-        at = self._location(event)
-        self._check_tag(event, at)
+        place = self._place(event, event.anchor)
+        if event.tag is not None:
+            self._check_tag(event, place)
         if len(self._open) >= MAX_DEPTH:
             self._stop(
                 codes.TOO_DEEP,
                 f"Nested deeper than {MAX_DEPTH} levels",
-                at,
+                place,
                 "no key of the format is so deep",
             )
-        self._count(1, at)
-        self._open.append(_Open(at, event, is_map=is_map, nodes_before=self._nodes))
+        self._count(1, place)
+        self._open.append(_Open(place, event, is_map=is_map, nodes_before=self._nodes))
 
     def _start_map(self, event: Any) -> None:
         self._start(event, is_map=True)
@@ -199,66 +198,64 @@ class _Builder:
 
     def _end(self, event: Any) -> None:
         frame = self._open.pop()
-        at = frame.at
-        begin = frame.start.start_mark
-        if frame.start.flow_style and event.end_mark.line == begin.line:
-            at = self._source.location(begin.line, at.column - 1, event.end_mark.column + 1 - at.column)
-        node: Node = (
-            MapNode(at=at, entries=frame.entries) if frame.is_map else ListNode(at=at, items=tuple(frame.items))
-        )
-        self._anchor(frame.start.anchor, node, 1 + self._nodes - frame.nodes_before)
-        self._place(node)
+        place = frame.place
+        row = frame.start.start_mark.line
+        if frame.start.flow_style and event.end_mark.line == row:
+            place = Place(self._source, row, place.column, event.end_mark.column - place.column)
+        node: Node = MapNode(place, frame.entries) if frame.is_map else ListNode(place, tuple(frame.items))
+        if frame.start.anchor is not None:
+            self._anchors[frame.start.anchor] = node, 1 + self._nodes - frame.nodes_before
+        self._add(node)
 
     def _scalar(self, event: Any) -> None:
-        at = self._location(event)
-        self._count(1, at)
-        text = _join_surrogates(event.value)
-        node = ScalarNode(at=at, value=self._value(event, text, at), text=text, plain=event.implicit[0])
-        self._anchor(event.anchor, node, 1)
-        self._place(node)
+        place = self._place(event, event.anchor)
+        self._count(1, place)
+        text = event.value if event.value.isascii() else _join_surrogates(event.value)
+        is_plain = event.implicit[0]
+        node = ScalarNode(place, self._value(event, text, place, is_plain=is_plain), text, is_plain)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node, 1
+        self._add(node)
 
     def _alias(self, event: Any) -> None:
-        at = self._location(event)
+        place = self._place(event)
         if event.anchor not in self._anchors:
             self._stop(
                 codes.SYNTAX,
                 f"Alias {quoted('*' + event.anchor)} has no anchor before it",
-                at,
+                place,
                 "quote the value if it is meant as text",
             )
         node, nodes = self._anchors[event.anchor]
-        self._count(nodes, at)
-        self._place(node)
+        self._count(nodes, place)
+        self._add(node)
 
-    def _anchor(self, name: str | None, node: Node, nodes: int) -> None:
-        if name is not None:
-            self._anchors[name] = (node, nodes)
-
-    def _value(self, event: Any, text: str, at: Location) -> bool | int | float | str | None:
-        self._check_tag(event, at)
+    def _value(self, event: Any, text: str, place: Place, *, is_plain: bool) -> bool | int | float | str | None:
+        if event.tag is not None:
+            self._check_tag(event, place)
         if not core_scalars.is_clean(text):
-            self._note(codes.CONTROL_CHARACTER, "A NUL or half a character, written as an escape", at, "leave it out")
+            message = "A NUL or half a character, written as an escape"
+            self._note(codes.CONTROL_CHARACTER, message, place, "leave it out")
             return ""
-        if not event.implicit[0]:
+        if not is_plain:
             return text
         try:
             return core_scalars.resolve(text)
         except core_scalars.NotFinite:
-            self._note(
-                codes.NOT_FINITE, f"{quoted(text)} is not a finite number", at, "write a number, or quote it as text"
-            )
+            message = f"{quoted(text)} is not a finite number"
+            self._note(codes.NOT_FINITE, message, place, "write a number, or quote it as text")
             return 0
 
-    def _check_tag(self, event: Any, at: Location) -> None:
-        if event.tag is not None and event.tag not in _TEXT_TAGS:
+    def _check_tag(self, event: Any, place: Place) -> None:
+        if event.tag not in _TEXT_TAGS:
             self._note(
                 codes.TAG,
                 f"Tag {quoted(event.tag)} is not allowed",
-                at,
+                place,
                 "leave it out; quote the value if it is text",
             )
 
-    def _place(self, node: Node) -> None:
+    def _add(self, node: Node) -> None:
         if not self._open:
             self.root = node
             return
@@ -275,10 +272,10 @@ class _Builder:
         if isinstance(node, ScalarNode) and node.text and not (node.plain and node.text == "<<"):
             return node
         if isinstance(node, ScalarNode) and node.text == "<<":
-            self._note(codes.MERGE_KEY, "YAML 1.2 has no merge keys", node.at, "use `extends`")
+            self._note(codes.MERGE_KEY, "YAML 1.2 has no merge keys", node.place, "use `extends`")
         else:
-            self._note(codes.KEY_NOT_TEXT, "A key must be text", node.at, "write a word before the colon")
-        return ScalarNode(at=node.at, value="", text="", plain=True)
+            self._note(codes.KEY_NOT_TEXT, "A key must be text", node.place, "write a word before the colon")
+        return ScalarNode(node.place, "", "", plain=True)
 
     def _pair(self, frame: _Open, key: ScalarNode, value: Node) -> None:
         first = frame.entries.get(key.text)
@@ -286,12 +283,12 @@ class _Builder:
             self._note(
                 codes.DUPLICATE_KEY,
                 f"Duplicate key {quoted(key.text)}",
-                key.at,
+                key.place,
                 f"line {first.key.line} has it already; keep one",
                 also=first.key,
             )
         elif key.text:  # an empty text marks a key that is reported already
-            frame.entries[key.text] = Entry(key=key.at, value=value)
+            frame.entries[key.text] = Entry(key.place, value)
 
     # Functions of the class, not bound methods: those would keep each builder alive in a reference cycle.
     handlers: ClassVar[dict[type[yaml.Event], Callable[[_Builder, Any], None]]] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
@@ -41,7 +40,7 @@ class Interpolation:
     def _entry(self, entry: Entry, path: Path) -> Entry:
         """Return the entry itself if nothing was filled in."""
         value = self.node(entry.value, path)
-        return entry if value is entry.value else replace(entry, value=value)
+        return entry if value is entry.value else entry._replace(value=value)
 
     def node(self, node: Node, path: Path) -> Node:
         match node:
@@ -57,7 +56,7 @@ class Interpolation:
             return node
         text = _DOLLAR.sub(lambda match: self._replacement(match, node.at, path), node.value)
         reference = node.value if self._reads_environment(node.value) else None
-        return replace(node, value=self._value(text, node, path), text=text, reference=reference)
+        return node._replace(value=self._value(text, node, path), text=text, reference=reference)
 
     @staticmethod
     def _reads_environment(text: str) -> bool:

@@ -11,7 +11,7 @@ from tpudeploy.config.compose import compose
 from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.merge import merge
-from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode, is_null
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Place, ScalarNode, is_null
 from tpudeploy.config.reader import Reader, Unreadable
 from tpudeploy.config.source import Source, argument, decode
 from tpudeploy.config.trust import TRUSTED, Trust
@@ -88,7 +88,7 @@ class Layers:
         self.problems.extend(composed.problems)
         self.whole = self.whole and not composed.broken
         if composed.node is None and not composed.broken:
-            return ScalarNode(at=source.location(0, len(text or "")), value=None, text="", plain=True)
+            return ScalarNode(Place(source, 0, len(text or "")), None, "", plain=True)
         return composed.node
 
     def _merge_over_bases(self, content: bytes, chain: tuple[str, ...]) -> MapNode | None:
@@ -102,7 +102,7 @@ class Layers:
         if root is None:
             return None
         bases = [self._base(node, chain) for node in self._extended(root)]
-        own = MapNode(at=root.at, entries={k: v for k, v in root.entries.items() if k != _EXTENDS})
+        own = MapNode(root.place, {k: v for k, v in root.entries.items() if k != _EXTENDS})
         return merge_all([*bases, own])
 
     def _mapping(self, node: Node | None) -> MapNode | None:
@@ -162,7 +162,7 @@ def _branch(source: Source, keys: list[str], leaf: Node | None) -> MapNode | Non
     node = leaf
     end = sum(len(key) + 1 for key in keys) - 1
     for key in reversed(keys):
-        at = source.location(0, end - len(key), len(key))
-        node = MapNode(at=at, entries={key: Entry(key=at, value=node)})
+        place = Place(source, 0, end - len(key), len(key))
+        node = MapNode(place, {key: Entry(place, node)})
         end -= len(key) + 1
     return node if isinstance(node, MapNode) else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tpudeploy.config.nodes import (
     Entry,
     ListNode,
@@ -25,13 +23,13 @@ def merge(lower: MapNode, upper: MapNode) -> MapNode:
     entries = dict(lower.entries)
     for key, entry in upper.entries.items():
         entries[key] = _merge_entry(entries[key], entry) if key in entries else entry
-    return replace(lower, entries=entries)
+    return lower._replace(entries=entries)
 
 
 def _merge_entry(lower: Entry, upper: Entry) -> Entry:
     if isinstance(lower.value, MapNode) and isinstance(upper.value, MapNode):
-        return replace(upper, value=merge(lower.value, upper.value))
-    return replace(upper, deletes=is_null(upper.value) and (lower.deletes or not is_null(lower.value)))
+        return upper._replace(value=merge(lower.value, upper.value))
+    return upper._replace(deletes=is_null(upper.value) and (lower.deletes or not is_null(lower.value)))
 
 
 def without_nulls(root: MapNode) -> MapNode:
@@ -51,7 +49,7 @@ def _mapping_without_nulls(root: MapNode, path: Path) -> MapNode:
 def _entry_without_nulls(entry: Entry, path: Path) -> Entry:
     """Return the entry itself if nothing below it was removed."""
     value = _node_without_nulls(entry.value, path)
-    return entry if value is entry.value else replace(entry, value=value)
+    return entry if value is entry.value else entry._replace(value=value)
 
 
 def _node_without_nulls(node: Node, path: Path) -> Node:

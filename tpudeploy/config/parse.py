@@ -12,10 +12,10 @@ from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.keys import fields_at
 from tpudeploy.config.layers import Layers, merge_all
 from tpudeploy.config.merge import without_nulls
-from tpudeploy.config.nodes import MapNode, Path, ScalarNode, is_null, plain, walk
+from tpudeploy.config.nodes import MapNode, Path, ScalarNode, is_null, plain_map, walk
 from tpudeploy.config.profile import Profile, Written
 from tpudeploy.config.reader import Reader
-from tpudeploy.config.rules.table import RULES
+from tpudeploy.config.rules import RULES
 from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.config.schema.base import Invalid
 from tpudeploy.config.schema.read import read_section
@@ -25,6 +25,7 @@ from tpudeploy.config.topology import with_type
 from tpudeploy.config.translate import translate, unknown_key
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.config.withhold import has_withheld, with_stand_ins, withhold, without_text
+from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.errors import ProfileInvalid
 from tpudeploy.domain.pattern import pattern
@@ -72,12 +73,32 @@ def parse(
 
 def _check(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec | None, list[Diagnostic]]:
     tree = with_type(tree)
-    problems = [diagnostic for rule in RULES for diagnostic in rule(tree)]
+    values = plain_map(tree)
+    problems = _problems(tree, values)
     problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
     try:
-        return read_section(ProfileSpec, plain(tree)), problems
+        return read_section(ProfileSpec, values), problems
     except Invalid as invalid:
         return None, [*problems, *translate(invalid.findings, tree, nulls)]
+
+
+_without_problems: set[str] = set()
+
+
+def _problems(tree: MapNode, values: Mapping[str, Json]) -> list[Diagnostic]:
+    """Return what the rules report, which they see without the name.
+
+    Whether they report anything depends on the values alone, so the profiles of a fleet that differ in their names are
+    examined once: that is a tenth of `validate`. A problem is about the lines of its own file, and is never kept.
+    """
+    identity = repr({key: value for key, value in values.items() if key != "name"})
+    if identity in _without_problems:
+        return []
+    anonymous = MapNode(tree.place, {key: entry for key, entry in tree.entries.items() if key != "name"})
+    problems = [diagnostic for rule in RULES for diagnostic in rule(anonymous)]
+    if not problems:
+        _without_problems.add(identity)
+    return problems
 
 
 def _is_unknown(path: Path) -> bool:

@@ -26,10 +26,10 @@ def with_type(root: MapNode) -> MapNode:
         return root
     name = slice_type.name
     reference = topology.reference or generation.reference
-    value = ScalarNode(at=topology.at, value=name, text=name, plain=True, reference=reference)
+    value = ScalarNode(topology.place, name, name, plain=True, reference=reference)
     entries = {key: entry for key, entry in tpu.entries.items() if key not in KEYS}
-    entries.setdefault("type", Entry(key=tpu.entries["topology"].key, value=value))
-    entry = Entry(key=section.key, value=with_entries(tpu, entries))
+    entries.setdefault("type", Entry(tpu.entries["topology"].key_place, value))
+    entry = Entry(section.key_place, with_entries(tpu, entries))
     return with_entries(root, {**root.entries, "tpu": entry})
 
 

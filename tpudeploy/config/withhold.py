@@ -27,7 +27,7 @@ def has_withheld(tree: MapNode, outside: Collection[str]) -> bool:
 
 def with_stand_ins(tree: MapNode, outside: Collection[str]) -> MapNode:
     """Return the tree with a stand-in for each value that is withheld, of the same kind: text, a number, a boolean."""
-    entries = {key: replace(entry, value=_stand_in(entry.value, outside)) for key, entry in tree.entries.items()}
+    entries = {key: entry._replace(value=_stand_in(entry.value, outside)) for key, entry in tree.entries.items()}
     return with_entries(tree, entries)
 
 
@@ -64,7 +64,7 @@ def _stand_in(node: Node, outside: Collection[str]) -> Node:
             return with_items(node, tuple(_stand_in(item, outside) for item in node.items))
         case ScalarNode() if _is_withheld(node, outside):
             value = _value_for(node, outside)
-            return ScalarNode(at=node.at, value=value, text=str(value), plain=node.plain)
+            return ScalarNode(node.place, value, str(value), node.plain)
         case ScalarNode():
             return node
 
@@ -78,11 +78,11 @@ def _value_for(node: ScalarNode, outside: Collection[str]) -> bool | int | float
         case None:
             return None
         case str():
-            return _UNSHOWN if node.reference is None or node.at.file in outside else node.reference
+            return _UNSHOWN if node.reference is None or node.place.source.name in outside else node.reference
 
 
 def _is_withheld(node: Node, outside: Collection[str]) -> bool:
-    return isinstance(node, ScalarNode) and (node.reference is not None or node.at.file in outside)
+    return isinstance(node, ScalarNode) and (node.reference is not None or node.place.source.name in outside)
 
 
 def _in_other_words(diagnostic: Diagnostic, same: Diagnostic | None, node: Node | None) -> Diagnostic:

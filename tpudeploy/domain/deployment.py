@@ -211,7 +211,8 @@ class Scale:
 
     A replica is added where more than `waiting` requests wait for each replica on average, or where more than the share
     `kv_cache` of their KV caches is in use. `cooldown_seconds` lie between two steps. `max_usd_per_hour` is the list
-    price of all slices together above which none is added, or None.
+    price of all slices and the router's VM together above which none is added, or None. `start` is the number that the
+    profile says to begin with, or None.
     """
 
     min: int
@@ -220,6 +221,7 @@ class Scale:
     kv_cache: float
     cooldown_seconds: float
     max_usd_per_hour: float | None = None
+    start: int | None = None
 
 
 class Script:

@@ -37,8 +37,8 @@ TpudeployError                        message · hint · code · exit_code
 ├── QueryFailed              1        the endpoint did not answer a question
 ├── BenchFailed              1        an installed load client failed; earlier cells are kept
 ├── OutputFailed             1        stdout cannot be written: a full disk, a closed pipe
-├── ScenarioInvalid          1        the emulator's scenario cannot be played (emulator/scenario.py)
-├── EmulatorRunning          1        names the one that runs (emulator/process.py)
+├── ScenarioInvalid          1        the emulator's scenario cannot be played
+├── EmulatorRunning          1        names the one that runs
 ├── Interrupted            130        saved; a re-run resumes
 └── Bug                     70        a bug in tpudeploy: any other exception
 """
@@ -485,6 +485,32 @@ class OutputFailed(TpudeployError):
     """
 
     code = "TPU0003"
+
+
+class ScenarioInvalid(TpudeployError):
+    """The scenario of the emulator is invalid.
+
+    It is not YAML, or it names a fault, an option or a value that the emulator does not have. Nothing was started.
+    """
+
+    code = "TPU7003"
+
+
+class EmulatorRunning(TpudeployError):
+    """An emulator is already running.
+
+    `emulator start` runs one emulator for each user, so that every terminal finds the same one. The message names its
+    process and its address.
+    """
+
+    code = "TPU7002"
+
+    def __init__(self, pid: int, host: str) -> None:
+        super().__init__(
+            f"The emulator runs already: process {pid} at {host}.", hint=f"export TPU_EMULATOR_HOST={host}"
+        )
+        self.pid = pid
+        self.host = host
 
 
 class Bug(TpudeployError):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from enum import StrEnum
+from functools import reduce
 
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
@@ -70,61 +72,69 @@ class Figures:
 
 
 def combined(all_figures: Sequence[Figures]) -> Figures:
-    """Return the figures of several servers together.
+    """Return the figures of several servers together; there is at least one.
 
     Counts, times and histograms are added. `kv_cache_used` is that of the fullest server, because a request waits for
     the cache of the server that it was sent to. A sum that one server lacks is unknown.
     """
+    return replace(reduce(_combine_two, all_figures), since="since each server started")
 
-    def total(values: Iterable[float | None]) -> float | None:
-        numbers = [value for value in values if value is not None]
-        return sum(numbers) if len(numbers) == len(all_figures) else None
 
-    def spent(phases: Sequence[Spent | None]) -> Spent | None:
-        times = [phase for phase in phases if phase is not None]
-        if len(times) < len(all_figures):
-            return None
-        return Spent(seconds=sum(time.seconds for time in times), requests=sum(time.requests for time in times))
-
-    fullest = [each.kv_cache_used for each in all_figures if each.kv_cache_used is not None]
-    awake = [each.is_awake for each in all_figures if each.is_awake is not None]
+def _combine_two(one: Figures, other: Figures) -> Figures:
     return Figures(
-        running=total(each.running for each in all_figures),
-        waiting=_added(each.waiting for each in all_figures),
-        kv_cache_used=max(fullest, default=None),
-        preemptions=total(each.preemptions for each in all_figures),
-        rejected=total(each.rejected for each in all_figures),
-        finished=_added(each.finished for each in all_figures),
-        prompt_tokens=total(each.prompt_tokens for each in all_figures),
-        generation_tokens=total(each.generation_tokens for each in all_figures),
-        prefix_queried_tokens=total(each.prefix_queried_tokens for each in all_figures),
-        prefix_hit_tokens=total(each.prefix_hit_tokens for each in all_figures),
-        first_token=_added_histograms([each.first_token for each in all_figures]),
-        between_tokens=_added_histograms([each.between_tokens for each in all_figures]),
-        queued=spent([each.queued for each in all_figures]),
-        prefilling=spent([each.prefilling for each in all_figures]),
-        decoding=spent([each.decoding for each in all_figures]),
-        process_bytes=total(each.process_bytes for each in all_figures),
-        is_awake=all(awake) if awake else None,
-        since="since each server started",
+        running=_sum(one.running, other.running),
+        waiting=_sum_by_reason(one.waiting, other.waiting),
+        kv_cache_used=_fullest(one.kv_cache_used, other.kv_cache_used),
+        preemptions=_sum(one.preemptions, other.preemptions),
+        rejected=_sum(one.rejected, other.rejected),
+        finished=_sum_by_reason(one.finished, other.finished),
+        prompt_tokens=_sum(one.prompt_tokens, other.prompt_tokens),
+        generation_tokens=_sum(one.generation_tokens, other.generation_tokens),
+        prefix_queried_tokens=_sum(one.prefix_queried_tokens, other.prefix_queried_tokens),
+        prefix_hit_tokens=_sum(one.prefix_hit_tokens, other.prefix_hit_tokens),
+        first_token=_sum_of_histograms(one.first_token, other.first_token),
+        between_tokens=_sum_of_histograms(one.between_tokens, other.between_tokens),
+        queued=_sum_of_times(one.queued, other.queued),
+        prefilling=_sum_of_times(one.prefilling, other.prefilling),
+        decoding=_sum_of_times(one.decoding, other.decoding),
+        process_bytes=_sum(one.process_bytes, other.process_bytes),
+        is_awake=_all_awake(one.is_awake, other.is_awake),
     )
 
 
-def _added(counts: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
-    sums: dict[str, float] = {}
-    for reasons in counts:
-        for reason, count in reasons.items():
-            sums[reason] = sums.get(reason, 0.0) + count
-    return sums
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
 
 
-def _added_histograms(histograms: Sequence[Histogram | None]) -> Histogram | None:
-    """Return the sum of histograms with the same bounds, or None where one is missing or has others."""
-    parts = [histogram for histogram in histograms if histogram is not None]
-    if len(parts) < len(histograms) or len({part.bounds for part in parts}) != 1:
+def _sum_by_reason(one: Mapping[str, float], other: Mapping[str, float]) -> Mapping[str, float]:
+    return {reason: one.get(reason, 0.0) + other.get(reason, 0.0) for reason in {**one, **other}}
+
+
+def _sum_of_times(one: Spent | None, other: Spent | None) -> Spent | None:
+    if one is None or other is None:
         return None
-    counts = tuple(map(sum, zip(*(part.counts for part in parts), strict=True)))
-    return Histogram(bounds=parts[0].bounds, counts=counts, sum=sum(part.sum for part in parts))
+    return Spent(seconds=one.seconds + other.seconds, requests=one.requests + other.requests)
+
+
+def _sum_of_histograms(one: Histogram | None, other: Histogram | None) -> Histogram | None:
+    """Return the sum of two histograms with the same bounds, or None where one is missing or has others."""
+    if one is None or other is None or one.bounds != other.bounds:
+        return None
+    counts = tuple(map(operator.add, one.counts, other.counts))
+    return Histogram(bounds=one.bounds, counts=counts, sum=one.sum + other.sum)
+
+
+def _fullest(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return max(one, other)
+
+
+def _all_awake(one: bool | None, other: bool | None) -> bool | None:
+    """Return whether both are awake, as far as they say so."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one and other
 
 
 class Grade(StrEnum):

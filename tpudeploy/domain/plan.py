@@ -104,7 +104,8 @@ class Change:
     `hands_over`: what is replaced would fit, and goes only once another one serves in its place; `run_ends_at` where
     that is because its run ends, in seconds since the epoch. `boots_anew` is a slice that is on its way to take over,
     and whose server did not come up. `replicas_serving` is the number of other replicas that serve while this one is
-    interrupted. It takes no new requests before that, for up to `drain_seconds_most`.
+    interrupted. It takes no new requests before that, for up to `drain_seconds_most`. `waits` is why that does not
+    begin yet, e.g. `until gemma[1] serves`, or "".
     """
 
     deployment: str
@@ -135,6 +136,7 @@ class Change:
     downtime_seconds_most: float | None = None
     replicas_serving: int = 0
     drain_seconds_most: float | None = None
+    waits: str = ""
     before: Mapping[str, Json] = field(default_factory=dict, repr=False)
     after: Mapping[str, Json] = field(default_factory=dict, repr=False)
 

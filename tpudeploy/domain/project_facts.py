@@ -41,10 +41,14 @@ class Network:
 
 @frozen
 class Subnetwork:
-    """A subnetwork. `has_private_access`: machines without an external address can reach Google's services from it."""
+    """A subnetwork. `has_private_access`: machines without an external address can reach Google's services from it.
+
+    `addresses` is the range of its machines, "" where Google names none.
+    """
 
     name: str
     has_private_access: bool
+    addresses: str
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""Report: the result of an apply or a destroy."""
+"""Report: the result of an apply or a destroy; and Wait, the point at which an apply returns."""
 
 from __future__ import annotations
 
@@ -95,6 +95,16 @@ class Report:
         """Return the number of completed outcomes with one of these actions."""
         return sum(1 for o in self.outcomes if o.action in actions and o.error is None and not o.underway)
 
+    @property
+    def summary(self) -> str:
+        """What the run did to resources, in one line."""
+        additions = self.count(Action.CREATE, Action.REPLACE)
+        removals = self.count(Action.DESTROY, Action.REPLACE)
+        restarts = self.count(Action.RESTART)
+        restarts_text = f", {restarts} restarted" if restarts else ""
+        changes = f"{self.count(Action.UPDATE)} changed{restarts_text}"
+        return f"Done! Resources: {additions} added, {changes}, {removals} destroyed."
+
     def to_dict(self) -> dict[str, object]:
         """Return the last line that `apply --json` or `destroy --json` prints."""
         return {
@@ -115,3 +125,11 @@ def _summary(name: str, outcomes: list[Outcome]) -> Summary:
         return Summary(name=name, result=Result.UNDER_WAY)
     is_gone = all(o.action is Action.DESTROY for o in outcomes)
     return Summary(name=name, result=Result.GONE if is_gone else Result.SERVED)
+
+
+class Wait(StrEnum):
+    """Each value includes those above it. Work in progress continues in the cloud, and a later apply resumes it."""
+
+    ACCEPTED = "accepted"
+    GRANTED = "granted"
+    SERVING = "serving"

@@ -102,6 +102,9 @@ class Slice:
 
     `created_at` is the creation of its machine, `ends_at` is set if its run is limited; both are in seconds since the
     epoch. `undeleted` is why its last deletion failed, if known. `tags` is None if they were not read.
+
+    `script` is the fingerprint of the startup script in its metadata, or "". `metadata` has all but the script, which
+    would be nearly all that the slices of a fleet take in memory.
     """
 
     name: str
@@ -119,6 +122,7 @@ class Slice:
     port: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict, repr=False)
+    script: str = ""
     tags: tuple[str, ...] | None = None
 
 
@@ -145,6 +149,7 @@ class BootReport:
     `timeline` and `cache` describe its last start, for display only; boot_log/starts.py parses the former.
     `worker` is the number of the host in a slice of several hosts, or None. The report of such a slice is that of its
     worker 0 with the worst phase of all, and `workers` are the reports of all, None for a host that has not reported.
+    `failed_at` is when its work last failed, or None before that and from earlier scripts.
     `preempted_at` is when a host read in its metadata that Google takes the machine back, or None.
     `loaded` is the fingerprint of the list of replicas that the router on this machine sends requests to.
     """
@@ -162,6 +167,7 @@ class BootReport:
     cache: str = ""
     worker: int | None = None
     workers: tuple[BootReport | None, ...] = ()
+    failed_at: float | None = None
     preempted_at: float | None = None
     loaded: str = ""
 
@@ -197,7 +203,10 @@ class SliceRequest:
 
 @frozen
 class NodeUpdate:
-    """The fields of a running node that can be updated. Each is replaced as a whole."""
+    """The fields of a running node that can be updated. Each is replaced as a whole.
+
+    A node keeps its startup script if `metadata` has none.
+    """
 
     metadata: Mapping[str, str]
     labels: Mapping[str, str]

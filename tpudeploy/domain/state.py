@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Self
 
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.deployment import Json, Place, Provisioning
+from tpudeploy.domain.deployment import DEFAULT_PORT, Json, Place, Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.life import (
     Detached,
@@ -190,6 +190,12 @@ class Attempt:
         return Place(self.zone, self.provisioning, self.backend)
 
     @property
+    def port(self) -> int:
+        """Return the port that its server was given."""
+        port = self.spec.get("serving.port")
+        return port if isinstance(port, int) else DEFAULT_PORT
+
+    @property
     def ref(self) -> SliceRef:
         # Once granted, or listed and released, an absent slice is simply gone: its create operation has no say in that.
         # An instance can still appear after its deletion was sent, as long as the operation that inserts it is open.
@@ -314,7 +320,8 @@ class State:
     """One deployment. `lineage` is created once; `serial` grows with every write; attempt numbers never repeat.
 
     `replicas` are the indexes of its replicas where they are not the first ones, or where they are scaled (see
-    reconcile/replicas.py). `scaled` is the last step of scaling. `written` is None in states of earlier versions.
+    reconcile/replicas.py). `scaled` is the last step of scaling, and `start` the number that the profile said to begin
+    with when they were chosen, or None. `written` is None in states of earlier versions.
     `published` is the slice in `endpoints/NAME.json`, or "" for none and in states of earlier versions; `generation` is
     that of the file. `begun` counts the applies and destroys that began here, without renewals: an approval is valid
     only for the count at which its plan was made. `router` is the VM of the router: it has the life of a replica's
@@ -334,6 +341,7 @@ class State:
     router: Record = Record(index=ROUTER)
     replicas: tuple[int, ...] = ()
     scaled: ScalingStep | None = None
+    start: int | None = None
 
     def record(self, index: int) -> Record:
         return next((r for r in self.all_records if r.index == index), Record(index=index))

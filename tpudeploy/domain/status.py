@@ -31,6 +31,7 @@ class ReplicaStatus:
     """The status of one replica. `boot` is the last phase that the machine reported, `stage` the progress in it.
 
     `detail` is the result of a probe. `undo` is why the node returns, or returned, to the previous server, or "".
+    `waits` is why the change of a run that did not finish waits for other replicas, or "".
     `serving` is None if nothing was probed. Ages are in seconds; `usd_per_hour` is the list price of what is billed.
     For a pending request: it `lapses_in` seconds and costs `usd_per_hour_granted` if granted, at most `usd_most` until
     Google ends its run (None without an end). `load` is what the server reports of its requests; None if it was not
@@ -48,6 +49,7 @@ class ReplicaStatus:
     boot_detail: str = ""
     stage: Stage | None = None
     undo: str = ""
+    waits: str = ""
     serving: bool | None = None
     detail: str = ""
     url: str = ""

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
     from tpudeploy.emulator.emulator import Emulator, running
-    from tpudeploy.emulator.scenario import Scenario, ScenarioInvalid
+    from tpudeploy.emulator.scenario import Scenario
 
-__all__ = ["Clock", "Emulator", "RealClock", "Scenario", "ScenarioInvalid", "VirtualClock", "running"]
+__all__ = ["Clock", "Emulator", "RealClock", "Scenario", "VirtualClock", "running"]
 
 _HOMES = {
     "Clock": "clock",
     "Emulator": "emulator",
     "RealClock": "clock",
     "Scenario": "scenario",
-    "ScenarioInvalid": "scenario",
     "VirtualClock": "clock",
     "running": "emulator",
 }

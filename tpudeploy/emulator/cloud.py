@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -68,6 +68,7 @@ class Cloud:
         self.slices: dict[str, QueuedResource] = {}
         self.orphaned: dict[str, QueuedResource] = {}  # gone, but for their nodes
         self.nodes: dict[str, Node] = {}
+        self.node_names: dict[str, QueuedResource] = {}  # the slice that last took each name of a node
         self.operations: dict[str, Operation] = {}
         self.instances: dict[str, Instance] = {}
         self.groups: dict[str, Group] = {}
@@ -77,7 +78,7 @@ class Cloud:
         self.troubles: list[Trouble] = list(scenario.trouble)
         self.calls: Counter[object] = Counter()
         self.unsupported: list[str] = []  # requests that a stand-in cannot answer as the real one would
-        self.creates: dict[str, list[float]] = {}
+        self.creates: dict[str, deque[float]] = {}  # of the last minute, by project
         self._struck: Counter[int] = Counter()
 
     def later(self, request: ChipRequest, at: float, action: Action) -> None:
@@ -116,6 +117,10 @@ class Cloud:
     def holding(self) -> tuple[QueuedResource, ...]:
         """Return every slice that uses quota and names: those that exist, and those whose nodes do."""
         return (*self.slices.values(), *self.orphaned.values())
+
+    def is_holding(self, slice_: QueuedResource) -> bool:
+        """Return whether this slice is one of `holding`, however many there are."""
+        return self.slices.get(slice_.name) is slice_ or self.orphaned.get(slice_.name) is slice_
 
     def not_found(self, name: str) -> wire.Refusal:
         status = texts.status("not-found", {"name": name})

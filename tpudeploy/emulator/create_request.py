@@ -60,7 +60,8 @@ def pattern(body: Any) -> dict[str, str]:
     model = _at(body, "provisioningModel") or _at(body, "scheduling", "provisioningModel") or usual
     machine = str(_at(body, "machineType") or "").rpartition("/")[2]
     stated = _at(body, "tpu", "nodeSpec", 0, "node", "acceleratorType") or machine
-    type_ = next((t.name for t in catalog.accelerator_types() if machine == t.machine_type and t.hosts == 1), stated)
+    types = catalog.accelerator_types() if machine else ()
+    type_ = next((t.name for t in types if machine == t.machine_type and t.hosts == 1), stated)
     return {"type": str(type_), "model": str(model)}
 
 

@@ -54,6 +54,10 @@ class Emulator:
             self._ticker.start()
 
     @property
+    def is_running(self) -> bool:
+        return not self._ended.is_set()
+
+    @property
     def environment(self) -> dict[str, str]:
         """Return the variables by which a child process finds this emulator and its time."""
         hosts = {"TPU_EMULATOR_HOST": self.host, "STORAGE_EMULATOR_HOST": f"http://{self.host}"}
@@ -166,6 +170,9 @@ class Emulator:
     def settle(self) -> None:
         """Age everything up to now, and let every machine come as far as time allows."""
         self._cloud.age()
+        # Nothing runs on a simulated node, and a fleet may have ten thousand of them.
+        if self._cloud.scenario.simulated:
+            return
         with self._cloud.lock:
             hosts = [host for machines in self._cloud.hosts.values() for host in machines]
         for host in hosts:
@@ -196,7 +203,11 @@ class Emulator:
                 self._host(name, worker).read_guest_attributes()
 
     def _host(self, name: str, worker: int) -> Host:
+        """Return a machine of a node, an instance or a group. Raise KeyError where none runs."""
         with self._cloud.lock:
+            group = next((group for group in self._cloud.groups.values() if group.id == name), None)
+            if group is not None and worker < len(group.members):
+                name, worker = group.members[worker], 0
             hosts = [machines for path, machines in self._cloud.hosts.items() if path.rpartition("/")[2] == name]
         if not hosts or not hosts[0]:
             raise KeyError(name)

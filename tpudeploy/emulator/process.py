@@ -11,13 +11,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from tpudeploy.domain.errors import TpudeployError, UsageError
+from tpudeploy.domain.errors import EmulatorRunning, UsageError
 from tpudeploy.emulator.clock import RealClock
 from tpudeploy.emulator.emulator import FOLDER, Emulator
 from tpudeploy.emulator.scenario import Scenario
@@ -25,23 +25,6 @@ from tpudeploy.emulator.timings import DEMO
 
 DEFAULT_PORT = 8470
 _LEASH = Path(__file__).with_name("leash.py")
-
-
-class EmulatorRunning(TpudeployError):
-    """An emulator is already running.
-
-    `emulator start` runs one emulator for each user, so that every terminal finds the same one. The message names its
-    process and its address.
-    """
-
-    code = "TPU7002"
-
-    def __init__(self, pid: int, host: str) -> None:
-        super().__init__(
-            f"The emulator runs already: process {pid} at {host}.", hint=f"export TPU_EMULATOR_HOST={host}"
-        )
-        self.pid = pid
-        self.host = host
 
 
 def serve(
@@ -140,8 +123,9 @@ def _sweep() -> None:
     """Remove the folders of emulators that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
         owner = folder.name.removeprefix(FOLDER).partition("-")[0]
-        if owner.isdecimal() and folder.lstat().st_uid == os.getuid() and not _lives(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another emulator ended in this moment, and removed its folder
+            if owner.isdecimal() and folder.lstat().st_uid == os.getuid() and not _lives(int(owner)):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lives(pid: int) -> bool:

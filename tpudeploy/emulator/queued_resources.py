@@ -47,6 +47,7 @@ def create(cloud: Cloud, call: Call) -> dict[str, Any]:
     slice_.create_operation = operation.name
     slice_.error = refusal if layer == "L3" else None
     cloud.slices[slice_.name] = slice_
+    cloud.node_names.update(dict.fromkeys(_node_names(slice_), slice_))
     lifecycle.start(cloud, slice_, operation, refusal if layer == "L2" else None)
     return operations.render(operation, call.version)
 
@@ -156,7 +157,11 @@ def _check_unique(cloud: Cloud, slice_: QueuedResource) -> None:
     """Raise Refusal where a queued resource of this name exists, or a node of the same name in the zone."""
     if slice_.name in cloud.slices:
         raise wire.Refusal(texts.status("already-exists", {"name": slice_.name}))
-    for other in cloud.holding:
-        common = set(other.node_ids) & set(slice_.node_ids)
-        if other.parent == slice_.parent and other.state not in HUSKS and common:
-            raise wire.Refusal(texts.status("already-exists", {"name": f"{slice_.parent}/nodes/{min(common)}"}))
+    for name in _node_names(slice_):
+        other = cloud.node_names.get(name)
+        if other is not None and cloud.is_holding(other) and other.state not in HUSKS:
+            raise wire.Refusal(texts.status("already-exists", {"name": name}))
+
+
+def _node_names(slice_: QueuedResource) -> list[str]:
+    return [f"{slice_.parent}/nodes/{id_}" for id_ in sorted(slice_.node_ids)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from tpudeploy import catalog
@@ -32,12 +33,6 @@ def quota_name(generation: str, class_: str, *, zonal: bool) -> str:
     return _NAMES.get((generation, class_), default).format(scope="Zone" if zonal else "Region")
 
 
-def units_per_chip(generation: str) -> int:
-    """Return how many units of its quota a chip takes: that of some generations counts cores."""
-    tpu_api = catalog.generation(generation).tpu_api
-    return 1 if tpu_api is None else tpu_api.quota_units_per_chip
-
-
 def check(cloud: Cloud, slice_: QueuedResource) -> None:
     """Raise Refusal where one more slice would pass a limit. A zone's and its region's limit both count."""
     limits = [limit for limit in _limits(cloud, slice_) if _used(cloud, slice_, limit) + slice_.chips > limit.chips]
@@ -51,7 +46,7 @@ def check(cloud: Cloud, slice_: QueuedResource) -> None:
         text = f"Quota limit '{names}' has been exceeded. Limit: {','.join('0' for _ in zeros)} in {places}."
         raise wire.Refusal(texts.status("quota-zero", facts, message=text))
     first = limits[0]
-    most = first.chips * units_per_chip(slice_.accelerator.generation)
+    most = first.chips * catalog.quota_units_per_chip(slice_.accelerator.generation)
     text = f"Quota '{_quota_name_of(slice_, first)}' exhausted. Limit {most} in {_place(slice_, first)}"
     raise wire.Refusal(texts.status("quota-exhausted", facts, message=text))
 
@@ -59,10 +54,12 @@ def check(cloud: Cloud, slice_: QueuedResource) -> None:
 def check_rate(cloud: Cloud, project: str, now: float) -> None:
     """Raise Refusal above the project's creates a minute."""
     most = cloud.scenario.creates_per_minute
-    recent = [moment for moment in cloud.creates.get(project, ()) if moment > now - _MINUTE]
+    recent = cloud.creates.setdefault(project, deque())
+    while recent and recent[0] <= now - _MINUTE:
+        recent.popleft()
     if most is not None and len(recent) >= most:
         raise wire.Refusal(texts.status("rate-limit", {"project": project}))
-    cloud.creates[project] = [*recent, now]
+    recent.append(now)
 
 
 def _limits(cloud: Cloud, slice_: QueuedResource) -> Iterator[Limit]:

@@ -43,9 +43,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.domain.errors import ScenarioInvalid
 from tpudeploy.emulator import habits
-from tpudeploy.emulator.compute_engine.facts import ComputeEngineFacts
 from tpudeploy.emulator.machine.facts import Behaviour
 from tpudeploy.emulator.timings import Jitter, Timings, draw
 from tpudeploy.emulator.trouble import Trouble, suggest
@@ -106,15 +105,6 @@ class ProjectFacts:
         return self.hyperdisk_gb.get(region, self.hyperdisk_gb.get("*", _HYPERDISK_GB))
 
 
-class ScenarioInvalid(TpudeployError):
-    """The scenario of the emulator is invalid.
-
-    It is not YAML, or it names a fault, an option or a value that the emulator does not have. Nothing was started.
-    """
-
-    code = "TPU7003"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
     """A quota: `place` is a zone or a region, "*" any; `api` is tpu or compute."""
@@ -124,6 +114,33 @@ class Limit:
     place: str
     chips: int
     api: str = "tpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeEngineFacts:
+    """What is not verified about Compute Engine: a test can play either truth. Each fact has a key with its default:
+
+    compute_engine:
+      shows_pending: true             # a flex-start instance is visible as PENDING before the grant
+      lapse_has_error: false          # the operation of a request that lapsed ends with an error
+      remembers_request_id: 3600      # for how many seconds a repeated request id is answered with the first operation
+      takes_host_reports: true        # a host under a TPU can be reported as faulty
+      quota_metrics: {preemptible: preemptible_tpu_ct6e}      # another spelling of a metric of chips; "" for none
+      machines: {us-east5-a: [ct6e-standard-4t]}      # what a zone has of its types, instead of the catalogue's word
+      shows_run_end: true             # a running instance shows when its run ends
+      ends_runs: true                 # its run is ended then
+      stopped_state: TERMINATED       # or STOPPED: the state of a machine that is gone while its instance stays
+    """
+
+    shows_pending: bool = True
+    lapse_has_error: bool = False
+    remembers_request_id: float = 3600.0
+    stopped_state: str = "TERMINATED"
+    takes_host_reports: bool = True
+    quota_metrics: Mapping[str, str] = field(default_factory=dict)
+    machines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    shows_run_end: bool = True
+    ends_runs: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

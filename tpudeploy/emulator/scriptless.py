@@ -22,6 +22,19 @@ class Scriptless:
     def port_for(self, port: int) -> int:
         return self._server.port if self._server is not None else port
 
+    def settle(self) -> None:
+        """Return at once: nothing runs here."""
+
+    def kill(self, unit: str) -> None:
+        """Raise KeyError: nothing runs here."""
+        raise KeyError(unit)
+
+    def run_script_by_hand(self) -> None:
+        """Do nothing: no script runs here."""
+
+    def log(self) -> str:
+        return "".join(f"{key}={value}\n" for key, value in self._report().items())
+
     def listening(self, port: int) -> None:
         """Find nothing: hosts that run no script do not call each other."""
 

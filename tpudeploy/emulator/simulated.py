@@ -12,11 +12,11 @@ import threading
 from functools import lru_cache
 
 from tpudeploy.emulator.http_server import Reply, Request, Server
+from tpudeploy.emulator.machine import Unsupported
 from tpudeploy.emulator.machine.docker import run_options
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
 from tpudeploy.emulator.machine.docker.serve import Serve, find_serve
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
-from tpudeploy.emulator.machine.unsupported import Unsupported
 from tpudeploy.emulator.machine.vllm import arguments, deaths
 from tpudeploy.emulator.machine.vllm.engine import Engine, new_engine
 from tpudeploy.emulator.scriptless import Scriptless
@@ -135,19 +135,6 @@ class Simulated(Scriptless):
         self._streams.settle()
         self._streams.close()
         self._streams = Streams(self._facts.clock)
-
-    def settle(self) -> None:
-        """Return at once: nothing runs here."""
-
-    def kill(self, unit: str) -> None:
-        """Raise KeyError: nothing runs here."""
-        raise KeyError(unit)
-
-    def run_script_by_hand(self) -> None:
-        """Do nothing: no script runs here."""
-
-    def log(self) -> str:
-        return "".join(f"{key}={value}\n" for key, value in self._report().items())
 
     def _answer(self, request: Request) -> Reply:
         self._take_over_change()

@@ -75,21 +75,8 @@ class SimulatedRouter(Scriptless):
             self._server.close()
             self._server = None
 
-    def settle(self) -> None:
-        """Return at once: nothing runs here."""
-
-    def kill(self, unit: str) -> None:
-        """Raise KeyError: nothing runs here."""
-        raise KeyError(unit)
-
     def announce_preemption(self) -> None:
         """Do nothing: the script of a router does not look for a notice."""
-
-    def run_script_by_hand(self) -> None:
-        """Do nothing: no script runs here."""
-
-    def log(self) -> str:
-        return "".join(f"{key}={value}\n" for key, value in self._report().items())
 
     def _report(self) -> dict[str, str | int]:
         can_report = self._behaviour.guest_attributes and self._facts.enables_guest_attributes

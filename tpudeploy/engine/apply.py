@@ -8,9 +8,9 @@ from threading import Lock
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan, stopped_by
-from tpudeploy.domain.report import Endpoint, Outcome, Report
+from tpudeploy.domain.report import Endpoint, Outcome, Report, Wait
 from tpudeploy.domain.state import Approval, Attempt, State
-from tpudeploy.domain.wait import Wait
+from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.converge import Convergence, without_approval
 from tpudeploy.engine.orphans import report_adopted, with_adopted
 from tpudeploy.engine.plan import plan_deployment
@@ -56,38 +56,45 @@ def apply(
     """
     deadline = None if timeout is None else world.clock.now() + timeout
     changing, unchanged = _split(plan.goals, keep=keep)
+    history = CapacityHistory(world, (goal.deployment for goal in changing))
     # A plan from a file holds as a whole, so all of its parts are checked before the first one begins.
     if plan.source and len(changing) > 1:
-        _check_all_hold(world, changing, plan.source)
+        _check_all_hold(world, history, changing, plan.source)
     notify_begun = _once(on_begun)
-    # Without work there is no first deployment that could call it.
-    if not changing:
-        notify_begun()
 
     def begin(goal: Goal) -> _Run:
         # The plan already has the reason why this deployment cannot be changed.
         if goal.errors:
             raise stopped_by(goal.errors[0])
-        goal = _begin(world, goal, plan.source)
+        goal = _begin(world, history, goal, plan.source)
         notify_begun()
         verifier = Verifier(world, goal, sources)
         return _Run(
-            world, goal, until, deadline, keep=keep, may_reset=may_reset, max_requests=max_requests, verifier=verifier
+            world,
+            goal,
+            until,
+            deadline,
+            keep=keep,
+            may_reset=may_reset,
+            max_requests=max_requests,
+            verifier=verifier,
+            history=history,
         )
 
     parts = [_Part(world, goal, begin) for goal in changing]
-    goals_to_verify = [] if sources is None else [goal for goal in unchanged if goal.to_verify]
-    verifications = [_Verification(goal, Verifier(world, goal, sources)) for goal in goals_to_verify]
-    # A single deployment begins here, so that a stale plan is raised and not an outcome.
-    if len(parts) == 1 and not changing[0].errors:
+    verifications = _verifications(world, unchanged, sources)
+    if not parts:
+        # Without work there is no first deployment that could call it.
+        notify_begun()
+    elif len(parts) == 1 and not changing[0].errors:
+        # A single deployment begins here, so that a stale plan is raised and not an outcome.
         parts[0].begin()
     _run_to_the_end(world, parts, verifications)
     # A run keeps the router of its deployment. That of another one may have ended with its machine.
     for goal in unchanged:
         keep_router(world, goal)
     # A run that is kept alive ends when it is stopped, and reports what its router does until then.
-    served = [] if keep else [*unchanged, *(part.goal for part in parts if part.run is not None and part.run.endpoints)]
-    silent = [error for goal in served if (error := ask_router(world, goal)) is not None]
+    silent = [] if keep else _silent_routers(world, [*unchanged, *_goals_with_endpoints(parts)])
     return _report(parts, verifications, unchanged, silent)
 
 
@@ -99,6 +106,22 @@ def _split(goals: Iterable[Goal], *, keep: bool) -> tuple[list[Goal], list[Goal]
         needs_run = keep or goal.resumes or goal.errors or _changed(goal)
         (changing if needs_run else unchanged).append(goal)
     return changing, unchanged
+
+
+def _verifications(world: World, unchanged: Iterable[Goal], sources: VerifySources | None) -> list[_Verification]:
+    if sources is None:
+        return []
+    return [_Verification(goal, Verifier(world, goal, sources)) for goal in unchanged if goal.to_verify]
+
+
+def _goals_with_endpoints(parts: Iterable[_Part]) -> list[Goal]:
+    return [part.goal for part in parts if part.run is not None and part.run.endpoints]
+
+
+def _silent_routers(world: World, goals: Iterable[Goal]) -> list[errors.NotInEffect]:
+    """Return why no completion comes back through the routers of this machine."""
+    answers = (ask_router(world, goal) for goal in goals)
+    return [error for error in answers if error is not None]
 
 
 def _run_to_the_end(world: World, parts: Sequence[_Part], verifications: Sequence[_Verification]) -> None:
@@ -207,7 +230,7 @@ def _once(function: Callable[[], None]) -> Callable[[], None]:
     return call_once
 
 
-def _begin(world: World, goal: Goal, source: str) -> Goal:
+def _begin(world: World, history: CapacityHistory, goal: Goal, source: str) -> Goal:
     """Check the plan against the world once more, and save its approval.
 
     A plan from the file `source` holds only for exactly the state and slices that it was made for, unless an earlier
@@ -218,7 +241,7 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
         fingerprint_of_all = aim_print(goal.deployment, None)
         own_fingerprints = {goal.fingerprint, fingerprint_of_all}
         state = mark_replacements(with_adopted(world, goal, session.state), goal.replaces, own_fingerprints)
-        current = _plan_again(world, goal, state)
+        current = _plan_again(world, history, goal, state)
         if source and _is_begun(goal, current):
             # An earlier run carried out a part of the file: what is left of it is what the world needs now.
             goal = replace(goal, changes=current.changes)
@@ -258,25 +281,32 @@ def with_choice(state: State, goal: Goal) -> State:
     if goal.targets is not None:
         return state
     if deployment is None:
-        return replace(state, replicas=(), scaled=None)
+        return replace(state, replicas=(), scaled=None, start=None)
     indexes = deployment.replica_indexes
     is_default = deployment.scale is None and indexes == tuple(range(len(indexes)))
-    scaled = None if deployment.scale is None else state.scaled
-    return replace(state, replicas=() if is_default else indexes, scaled=scaled)
+    scaled, start = (None, None) if deployment.scale is None else (state.scaled, deployment.scale.start)
+    return replace(state, replicas=() if is_default else indexes, scaled=scaled, start=start)
 
 
-def _plan_again(world: World, goal: Goal, state: State) -> Goal:
+def _plan_again(world: World, history: CapacityHistory, goal: Goal, state: State) -> Goal:
     """Return the goal as a new observation shows it."""
     return plan_deployment(
-        world, goal.name, goal.deployment, state, adopts=goal.adopts, targets=goal.targets, replaces=goal.replaces
+        world,
+        history,
+        goal.name,
+        goal.deployment,
+        state,
+        adopts=goal.adopts,
+        targets=goal.targets,
+        replaces=goal.replaces,
     )
 
 
-def _check_all_hold(world: World, goals: Iterable[Goal], source: str) -> None:
+def _check_all_hold(world: World, history: CapacityHistory, goals: Iterable[Goal], source: str) -> None:
     """Check all parts of a saved plan before the first of them begins. Raise `errors.StalePlan`."""
     for goal in goals:
         state = world.state.read(goal.name).state or State(deployment=goal.name, lineage="")
-        current = _plan_again(world, goal, with_adopted(world, goal, state))
+        current = _plan_again(world, history, goal, with_adopted(world, goal, state))
         if not _is_begun(goal, current):
             _check_holds(goal, state, current, source)
 
@@ -320,6 +350,7 @@ class _Run:
         may_reset: bool,
         max_requests: int | None,
         verifier: Verifier,
+        history: CapacityHistory,
     ) -> None:
         self.verifier = verifier
         self.outcomes: tuple[Outcome, ...] = ()
@@ -338,6 +369,7 @@ class _Run:
             goal,
             self._publisher,
             verifier,
+            history,
             until=until,
             deadline=deadline,
             keep=keep,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import inf
 
-from tpudeploy.domain import errors, events, wait
+from tpudeploy.domain import errors, events, report
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
@@ -42,11 +42,10 @@ from tpudeploy.engine.observe import observe
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.publish import EndpointPublisher
 from tpudeploy.engine.retry import retry_on_fault
-from tpudeploy.engine.router_lists import RouterLists
+from tpudeploy.engine.router_machine import RouterMachine
 from tpudeploy.engine.scale import Scaler
 from tpudeploy.engine.session import Session, open_session
 from tpudeploy.engine.verify import Verifier
-from tpudeploy.node.router_machine import machine_near
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import DecisionContext
@@ -125,8 +124,9 @@ class Convergence:
         goal: Goal,
         publisher: EndpointPublisher,
         verifier: Verifier,
+        history: CapacityHistory,
         *,
-        until: wait.Wait,
+        until: report.Wait,
         deadline: float | None,
         keep: bool = False,
         may_reset: bool = False,
@@ -144,7 +144,8 @@ class Convergence:
         self._reached_at: float | None = None
         self._only_leaving_since: float | None = None
         self._progress = Progress(world, goal.name, goal.deployment)
-        self._history = CapacityHistory(world, goal.name, goal.deployment)
+        self._history = history
+        self._scores = history.advice(goal.deployment).scores
         deployment = goal.deployment
         has_renewals = deployment is not None and deployment.lifecycle.renew
         self._acquisition = self._history.acquisition(deployment) if deployment is not None and has_renewals else 0.0
@@ -152,8 +153,7 @@ class Convergence:
         self._failures_shown: set[tuple[int, str]] = set()
         self._session: Session | None = None
         self._create_turns: dict[Backend, float] = {}
-        self._router_lists = RouterLists(world, goal.name)
-        self._replicas_ready_at: float | None = None
+        self._router_machine = RouterMachine(world, goal.name)
         self._scaler = Scaler(world)
 
     @property
@@ -284,45 +284,61 @@ class Convergence:
         world, goal = self._world, self._goal
         with open_session(world, goal.name, "apply" if goal.deployment else "destroy") as session:
             self._session = session
-            if session.state.lineage != goal.lineage:
-                raise errors.StalePlan(
-                    f"The state of {goal.name} is no longer the one that this run began with: it was moved, removed or"
-                    " replaced.",
-                    hint="Nothing was undone. See `tpudeploy state list`, then make a new plan.",
-                )
-            if self._reached_at is not None:
-                _check_approval(world, goal, session)
-            is_scaled = self._keep and goal.deployment is not None and goal.deployment.scale is not None
-            observed = observe(world, session.state, goal.deployment, patient=True, loads=is_scaled)
-            observed = self._router_lists.without_early_counts(session.state, observed)
-            self._save_observation(session, observed)
-            if is_scaled and self._reached_at is not None:
-                # Until the approved number serves once, nothing shows what load it has.
-                goal = self._goal = self._scaler.goal_after(session, goal, observed)
+            self._check_owner(session)
+            observed = self._observe(session)
             steps = self._decide(session.state, observed)
             self._progress.report_observation(session.state, observed)
-            _check_steps(goal, steps, is_kept=self._reached_at is not None)
+            _check_steps(self._goal, steps, is_kept=self._reached_at is not None)
             self._publish(session, observed, steps)
-            executor = StepExecutor(world, session, goal.deployment, observed, self._history)
-            for step in steps:
-                if executor.was_refused:
-                    # The remaining steps were decided without this refusal. The next tick is due at once.
-                    break
-                if not isinstance(step, Wait | Done | GiveUp):
-                    world.clock.sleep(0.0)  # raises in an interrupted run, which begins nothing more
-                if isinstance(step, Request) and step.replica != ROUTER and self._requests_left is not None:
-                    self._requests_left -= 1
-                executor.execute(step)
+            was_refused = self._execute(session, observed, steps)
             if any(isinstance(step, Drain) and not step.begins for step in steps):
                 # It is on the list again only once that is saved: no later run may take it for a drained one.
                 self._publish(session, observed, steps)
-            self._progress.report_outlook(goal.deployment, session.state, observed, steps)
-            return Tick(state=session.state, observed=observed, steps=steps, was_refused=executor.was_refused)
+            self._progress.report_outlook(self._goal.deployment, session.state, observed, steps)
+            return Tick(state=session.state, observed=observed, steps=steps, was_refused=was_refused)
+
+    def _check_owner(self, session: Session) -> None:
+        """Raise `errors.StalePlan` if the state is another one by now, or if another run changed what is kept alive."""
+        goal = self._goal
+        if session.state.lineage != goal.lineage:
+            raise errors.StalePlan(
+                f"The state of {goal.name} is no longer the one that this run began with: it was moved, removed or"
+                " replaced.",
+                hint="Nothing was undone. See `tpudeploy state list`, then make a new plan.",
+            )
+        if self._reached_at is not None:
+            _check_approval(self._world, goal, session)
+
+    def _observe(self, session: Session) -> Observed:
+        """Return one observation, which is in the state then, with the number of replicas that its load needs."""
+        deployment = self._goal.deployment
+        is_scaled = self._keep and deployment is not None and deployment.scale is not None
+        observed = observe(self._world, session.state, deployment, patient=True, loads=is_scaled)
+        observed = self._router_machine.without_early_counts(session.state, observed)
+        self._save_observation(session, observed)
+        if is_scaled and self._reached_at is not None:
+            # Until the approved number serves once, nothing shows what load it has.
+            self._goal = self._scaler.goal_after(session, self._goal, observed)
+        return observed
 
     def _publish(self, session: Session, observed: Observed, steps: tuple[Step, ...]) -> None:
         """Publish the endpoint, and give the router on a VM its list, before anything is done to a replica."""
         self._publisher.publish(session, observed, steps)
-        self._router_lists.send(session, observed, leaving_slices(steps))
+        self._router_machine.send_list(session, observed, leaving_slices(steps))
+
+    def _execute(self, session: Session, observed: Observed, steps: Iterable[Step]) -> bool:
+        """Execute the steps, and return whether a refusal ended that: the others were decided without knowing of it."""
+        executor = StepExecutor(self._world, session, self._goal.deployment, observed, self._history)
+        for step in steps:
+            if executor.was_refused:
+                # The next tick is due at once.
+                break
+            if not isinstance(step, Wait | Done | GiveUp):
+                self._world.clock.sleep(0.0)  # raises in an interrupted run, which begins nothing more
+            if self._requests_left is not None and isinstance(step, Request) and step.replica != ROUTER:
+                self._requests_left -= 1
+            executor.execute(step)
+        return executor.was_refused
 
     def _save_observation(self, session: Session, observed: Observed) -> None:
         before = session.state
@@ -339,27 +355,28 @@ class Convergence:
     def _with_failed_landings(self, state: State, now: float) -> State:
         """Return `state` with the failed landings of this and other deployments, at the first observation."""
         # Later landings of this run are in the state already, and the history was read once.
-        if self._last is not None or not self._history.failed_landings:
+        if self._last is not None:
             return state
+        failures = self._history.failed_landings(self._goal.deployment)
         for index in self._goal.replicas:
             record = state.record(index)
-            new_record = add_failed_landings(record, self._history.failed_landings, now)
+            new_record = add_failed_landings(record, failures, now)
             if new_record is not record:
                 state = state.with_record(new_record)
         return state
 
     def _decide(self, state: State, observed: Observed) -> tuple[Step, ...]:
         deployment = self._goal.deployment
-        if deployment is not None and self._until is wait.Wait.ACCEPTED:
+        if deployment is not None and self._until is report.Wait.ACCEPTED:
             # The run ends before a grant, so it could not give a second slice back.
             deployment = replace(deployment, max_parallel_requests=1)
         creates = {backend: allowance.available() for backend, allowance in self._world.creates.items()}
         context = DecisionContext(
             observed=observed,
-            patience=with_drain(self._world.patience, deployment),
+            patience=with_drain(self._world.patience, deployment, state),
             creates=creates,
             creates_in={backend: allowance.opens_in() for backend, allowance in self._world.creates.items()},
-            scores=self._history.scores,
+            scores=self._scores,
             may_reset=self._may_reset,
             renews=self._reached_at is not None,
             acquisition=self._acquisition,
@@ -382,47 +399,9 @@ class Convergence:
             if record.index not in indexes and self._goal.covers(record.index):
                 steps += remove(record, self._beside_others(context, deployment, state, record.index, steps))
         if self._goal.covers(ROUTER):
-            steps += self._decide_router(context, state, steps)
+            own_context = replace(context, may_request=self._may_request(ROUTER))
+            steps += self._router_machine.decide(self._goal, state, own_context, steps)
         return tuple(self._limit_requests(steps))
-
-    def _decide_router(self, context: DecisionContext, state: State, steps: list[Step]) -> tuple[Step, ...]:
-        """Return the steps of the router's VM. `steps` are those of the replicas."""
-        deployment, observed = self._goal.deployment, context.observed
-        leaving = leaving_slices(steps)
-        ready = ready_slices(state, observed, leaving)
-        own_context = replace(context, scores={}, others_serve=bool(ready), may_request=self._may_request(ROUTER))
-        if deployment is None and any(a.release is None for record in state.records for a in record.attempts):
-            # It goes after the replicas, whose requests pass through it.
-            return (Wait(replica=ROUTER, why="until no replica serves", is_for_replicas=True),)
-        if deployment is None or deployment.router_machine is None:
-            return remove(state.router, own_context)
-        if not state.router.attempts and not any(a.holds_slice for record in state.records for a in record.attempts):
-            # A hunt may take days, and a router without replicas would be billed meanwhile.
-            return (Wait(replica=ROUTER, why="until a replica starts", is_for_replicas=True),)
-        machine = machine_near(deployment.router_machine, state)
-        router_steps = decide(
-            self._with_start_time(machine, state, observed, has_replicas=bool(ready)), state.router, own_context
-        )
-        has_reports = any(attempt.name in observed.reports for attempt in state.router.attempts)
-        if has_reports and not self._router_lists.are_loaded(state, observed, leaving):
-            # It serves, with an earlier list.
-            why = "the router has not loaded the list of replicas yet"
-            return tuple(Wait(replica=ROUTER, why=why) if isinstance(step, Done) else step for step in router_steps)
-        return router_steps
-
-    def _with_start_time(
-        self, machine: Deployment, state: State, observed: Observed, *, has_replicas: bool
-    ) -> Deployment:
-        """Return the VM with a time limit that begins once a replica takes requests: before, no completion can pass."""
-        if not has_replicas:
-            self._replicas_ready_at = None
-        elif self._replicas_ready_at is None:
-            self._replicas_ready_at = observed.at
-        since = inf if self._replicas_ready_at is None else self._replicas_ready_at
-        granted_at = min((a.granted_at for a in state.router.attempts if a.granted_at is not None), default=since)
-        waited = 0.0 if since == granted_at else max(0.0, since - granted_at)
-        health = machine.health
-        return replace(machine, health=replace(health, timeout_seconds=health.timeout_seconds + waited))
 
     def _limit_requests(self, steps: Iterable[Step]) -> Iterator[Step]:
         """Yield the steps, with a wait in the place of each request that the run may not send.
@@ -537,11 +516,11 @@ def _is_planned(change: Change | None, step: Step) -> bool:
     return isinstance(step, PLANNED_STEPS[change.action])
 
 
-def _is_far_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
+def _is_far_enough(goal: Goal, tick: Tick, until: report.Wait) -> bool:
     """Return whether each replica has come as far as `until` with a slice that need not be replaced."""
     deployment = goal.deployment
     # A removal, and the default, wait for the end.
-    if deployment is None or until is wait.Wait.SERVING:
+    if deployment is None or until is report.Wait.SERVING:
         return False
     for index in goal.replicas:
         own_deployment = at_replica(deployment, tick.state, index)
@@ -550,7 +529,7 @@ def _is_far_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
         if len(matching) != 1 or matching[0].releasing_at is not None:
             return False
         has_come_far_enough = (
-            matching[0].is_listed if until is wait.Wait.ACCEPTED else matching[0].granted_at is not None
+            matching[0].is_listed if until is report.Wait.ACCEPTED else matching[0].granted_at is not None
         )
         if not has_come_far_enough:
             return False
@@ -561,7 +540,8 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
     """Return the error that ends a run whose time is up, by what is still missing."""
     state, deployment = tick.state, goal.deployment
     if deployment is None:
-        names = ", ".join(attempt.name for attempt in state.attempts)
+        covered = [record for record in state.all_records if goal.covers(record.index)]
+        names = ", ".join(attempt.name for record in covered for attempt in record.attempts)
         return errors.CloudError(
             f"{goal.name} is not fully deleted yet. Remaining: {names}.",
             hint="Run `tpudeploy destroy` again to continue from here.",

@@ -161,7 +161,7 @@ class StepExecutor:
             self._warn_of_late_successor(action.replica, attempt)
         # A refusal was reported by `_refusals_with`; only a slice or request that existed is reported as gone.
         if action.refusal is None and attempt.release_reason != REFUSED:
-            self._history.add_release(attempt)
+            self._history.add_release(self._session.state.deployment, attempt)
             self._world.emit(events.Gone(**self._about(action.replica, attempt), reason=action.reason))
 
     def _warn_of_late_successor(self, replica: int, attempt: Attempt) -> None:
@@ -195,9 +195,10 @@ class StepExecutor:
         self._patch_node(action, attempt, "change")
 
     def _patch_node(self, action: step.PatchMetadata | step.PushChange, attempt: Attempt, event: str) -> None:
-        deployment, current = self._target(action.replica), self._observed.slices[action.name].metadata
+        deployment, slice_ = self._target(action.replica), self._observed.slices[action.name]
+        current, script = slice_.metadata, slice_.script or text_print("")
         has_same_server = current.get(SPEC_KEY) == action.boot
-        has_own_script = attempt.script in {"", text_print(current.get(SCRIPT_KEY, ""))}
+        has_own_script = attempt.script in {"", script}
         # A node that keeps its server keeps its script too: a newer tpudeploy renders another text for the same server.
         keeps_script = has_same_server and has_own_script
         metadata = dict(current) if keeps_script else {**current, **boot_metadata(deployment, action.boot)}
@@ -218,7 +219,7 @@ class StepExecutor:
                 attempt,
                 spec=spec,
                 update=MetadataUpdate(server=action.boot, at=self._world.clock.now()),
-                script=text_print(metadata.get(SCRIPT_KEY, "")),
+                script=text_print(metadata[SCRIPT_KEY]) if SCRIPT_KEY in metadata else script,
             ),
         )
         self._world.emit(events.Updated(**self._about(action.replica, attempt), what=event))
@@ -277,7 +278,7 @@ class StepExecutor:
     def _refusals_with(self, record: Record, attempt: Attempt, refusal: Refusal) -> tuple[Refused, ...]:
         """Return the replica's refusals with this one, and report it."""
         now = self._world.clock.now()
-        self._history.add_refusal(attempt, refusal)
+        self._history.add_refusal(self._session.state.deployment, attempt, refusal)
         others = [other for other in record.attempts if other.name != attempt.name]
         refusals = add_refusal(
             record.refusals, attempt, refusal, own_attempts=others, now=now, patience=self._world.patience

@@ -63,7 +63,9 @@ def read_metrics(world: World, meter: Meter, deployment: Deployment) -> Metrics:
 
 def to_metrics(answers: Mapping[str, Sequence[Answer]], budget: HbmBudget | Unsized | None = None) -> Metrics:
     """Return the answers of servers in words, by deployment, with the total of each one that has several servers."""
-    replicas = [_to_readings(each, budget) for of_one in answers.values() for each in of_one]
+    replicas = [
+        to_readings(each.address, each.url, each.figures, budget) for of_one in answers.values() for each in of_one
+    ]
     totals = [_total(name, of_one) for name, of_one in answers.items() if len(of_one) > 1]
     return Metrics(replicas=tuple(replicas), totals=tuple(totals))
 
@@ -82,10 +84,6 @@ def _as_total(reading: Reading) -> Reading:
     says = "of the fullest replica" if reading.name == "kv_cache_used" else reading.says
     grade = Grade.PLAIN if reading.grade is Grade.WARN else reading.grade
     return replace(reading, grade=grade, says=says, hint="")
-
-
-def _to_readings(answer: Answer, budget: HbmBudget | Unsized | None) -> Metered:
-    return to_readings(answer.address, answer.url, answer.figures, budget)
 
 
 def to_readings(where: str, url: str, figures: Figures | Unknown, budget: HbmBudget | Unsized | None = None) -> Metered:

@@ -5,13 +5,14 @@ Why: decisions 24, 30 and 57 in docs/decisions.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import TypeVar
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, ServerLoad, Slice, SliceRef
@@ -37,13 +38,19 @@ class Subject:
 class _Machine:
     """One machine that is up. `subject` is the position of its subject in the list of all.
 
-    `deployment` is what it is made from, which for the router's VM is not that of the replicas.
+    `deployment` is what it is made from, which for the router's VM is not that of the replicas. It is None while a
+    deployment or a part of it is deleted.
     """
 
     subject: int
+    replica: int
     deployment: Deployment | None
     attempt: Attempt
     slice: Slice
+
+    @property
+    def is_draining_router(self) -> bool:
+        return self.replica == ROUTER and self.attempt.draining_at is not None
 
     @property
     def has_known_server(self) -> bool:
@@ -100,14 +107,20 @@ def observe(
 
 
 def observe_all(
-    world: World, subjects: Sequence[Subject], *, probe_again: bool = True, loads: bool = False
+    world: World,
+    subjects: Sequence[Subject],
+    *,
+    probe_again: bool = True,
+    loads: bool = False,
+    most_reports: float = inf,
 ) -> tuple[Observed, ...]:
     """Observe many deployments at one moment. Raise `errors.Fault` or `errors.Denied`.
 
     Without `probe_again`, an endpoint that has served before is not probed. Neither is the report of its machine read,
     which could be news only if it was booted with other metadata than the state tracks. Whether it still answers is
-    the concern of `status`, which probes again. With `loads`, each server of several that answers is also asked for its
-    load.
+    the concern of `status`, which probes again. Of more than `most_reports` such machines, it reads the report only
+    where no completion comes back: each costs a request to Google. With `loads`, each server of several that answers
+    is also asked for its load.
     """
     refs_by_project: dict[str, list[SliceRef]] = {}
     for subject in subjects:
@@ -120,11 +133,18 @@ def observe_all(
     for subject in subjects:
         keys = {a.name: (a.project, a.zone, a.name) for a in subject.state.attempts}
         slices_of_each.append({name: slices[key] for name, key in keys.items() if key in slices})
-    return _observations(world, subjects, slices_of_each, probe_again=probe_again, loads=loads)
+    return _observations(
+        world, subjects, slices_of_each, probe_again=probe_again, loads=loads, most_reports=most_reports
+    )
 
 
 def observe_all_or_each(
-    world: World, subjects: Sequence[Subject], *, probe_again: bool = True, loads: bool = False
+    world: World,
+    subjects: Sequence[Subject],
+    *,
+    probe_again: bool = True,
+    loads: bool = False,
+    most_reports: float = inf,
 ) -> tuple[Observed | errors.CloudError, ...]:
     """Observe all deployments at once. If that fails, observe each by itself, and return why one cannot be observed.
 
@@ -134,8 +154,12 @@ def observe_all_or_each(
     if not subjects:
         return ()
     name = subjects[0].state.deployment if len(subjects) == 1 else f"{len(subjects)} deployments"
+
+    def observe_now() -> tuple[Observed, ...]:
+        return observe_all(world, subjects, probe_again=probe_again, loads=loads, most_reports=most_reports)
+
     try:
-        return retry_on_fault(world, name, lambda: observe_all(world, subjects, probe_again=probe_again, loads=loads))
+        return retry_on_fault(world, name, observe_now)
     except errors.CloudError:
         # A second observation of the only deployment would fail in the same way.
         if len(subjects) == 1:
@@ -180,22 +204,19 @@ def _observations(
     *,
     probe_again: bool,
     loads: bool = False,
+    most_reports: float = inf,
 ) -> tuple[Observed, ...]:
     """Read the reports of the machines that are up, probe their endpoints, and ask those for their load."""
-    machines: list[_Machine] = []
-    for number, (subject, slices) in enumerate(zip(subjects, slices_of_each, strict=True)):
-        for record in subject.state.all_records:
-            target = None if subject.deployment is None else subject.deployment.of_replica(record.index)
-            for attempt in record.attempts:
-                slice_ = slices.get(attempt.name)
-                is_router = target is not None and record.index == ROUTER
-                deployment = machine_of(target, attempt) if target is not None and is_router else target
-                if slice_ is not None and slice_.phase is Phase.UP:
-                    machines.append(_Machine(subject=number, deployment=deployment, attempt=attempt, slice=slice_))
-    unread = machines if probe_again else [machine for machine in machines if not machine.has_known_server]
-    reports = _by_subject(unread, together(world.threads, lambda each: world.cloud.report(each.attempt.ref), unread))
+    machines = list(_machines_up(subjects, slices_of_each))
+    known_servers = _known_servers(machines, subjects, probe_again=probe_again, most_reports=most_reports)
+    unread = [machine for machine in machines if machine.attempt.name not in known_servers]
+    reports = _read_reports(world, unread)
     unproven = machines if probe_again else [machine for machine in machines if not machine.attempt.is_announced]
-    health = _probe_endpoints(world, unproven, reports)
+    health = _probe_endpoints(world, unproven, reports, known_servers)
+    if probe_again and known_servers:
+        silent = [m for m in machines if m.attempt.name in known_servers and not _answers_here(m, health)]
+        late = _read_reports(world, silent)
+        reports = {number: {**reports.get(number, {}), **late.get(number, {})} for number in range(len(subjects))}
     loads_by_subject = _server_loads(world, machines, health, asks_all=loads) if probe_again else {}
     now = world.clock.now()
     return tuple(
@@ -210,6 +231,28 @@ def _observations(
     )
 
 
+def _machines_up(subjects: Sequence[Subject], slices_of_each: Sequence[Mapping[str, Slice]]) -> Iterator[_Machine]:
+    for number, (subject, slices) in enumerate(zip(subjects, slices_of_each, strict=True)):
+        for record in subject.state.all_records:
+            for attempt in record.attempts:
+                slice_ = slices.get(attempt.name)
+                if slice_ is not None and slice_.phase is Phase.UP:
+                    target = _target(subject.deployment, record.index, attempt)
+                    yield _Machine(
+                        subject=number, replica=record.index, deployment=target, attempt=attempt, slice=slice_
+                    )
+
+
+def _target(deployment: Deployment | None, replica: int, attempt: Attempt) -> Deployment | None:
+    """Return what a machine is made from, or None while it is deleted."""
+    target = None if deployment is None else deployment.of_replica(replica)
+    return machine_of(target, attempt) if target is not None and replica == ROUTER else target
+
+
+def _read_reports(world: World, machines: Sequence[_Machine]) -> Mapping[int, Mapping[str, BootReport]]:
+    return _by_subject(machines, together(world.threads, lambda each: world.cloud.report(each.attempt.ref), machines))
+
+
 def _by_subject(machines: Iterable[_Machine], answers: Iterable[T | None]) -> Mapping[int, Mapping[str, T]]:
     """Return the answers by subject and slice, without those of machines that reported nothing."""
     answers_by_subject: dict[int, dict[str, T]] = {}
@@ -219,13 +262,41 @@ def _by_subject(machines: Iterable[_Machine], answers: Iterable[T | None]) -> Ma
     return answers_by_subject
 
 
+def _known_servers(
+    machines: Iterable[_Machine], subjects: Sequence[Subject], *, probe_again: bool, most_reports: float
+) -> frozenset[str]:
+    """Return the slices whose machines are not asked for a report before it is needed. See `observe_all`."""
+    servers = [machine for machine in machines if machine.has_known_server]
+    if not probe_again:
+        return frozenset(machine.attempt.name for machine in servers)
+    # During a run, a node may go back from a change that its metadata still have: only its report says so.
+    quiet_servers = [machine for machine in servers if subjects[machine.subject].state.goal is None]
+    return frozenset(machine.attempt.name for machine in quiet_servers if len(quiet_servers) > most_reports)
+
+
+def _answers_here(machine: _Machine, health: Mapping[int, Mapping[str, Health]]) -> bool:
+    """Return whether a completion came back from here. That its machine alone reports one says less."""
+    answer = health.get(machine.subject, {}).get(machine.attempt.name)
+    return answer is not None and answer.serving and answer.door != Via.NODE
+
+
 def _probe_endpoints(
-    world: World, machines: Iterable[_Machine], reports: Mapping[int, Mapping[str, BootReport]]
+    world: World,
+    machines: Iterable[_Machine],
+    reports: Mapping[int, Mapping[str, BootReport]],
+    unread: Collection[str],
 ) -> Mapping[int, Mapping[str, Health]]:
-    """Probe every machine that may serve by now: one that reports nothing, or that reports the end of its boot."""
+    """Probe every machine that may serve by now: one that reports nothing, or that reports the end of its boot.
+
+    Each report of the slices `unread` is read where its probe needs it.
+    """
 
     def report_of(machine: _Machine) -> BootReport | None:
         return reports.get(machine.subject, {}).get(machine.attempt.name)
+
+    def late_report_of(machine: _Machine) -> BootReport | None:
+        is_unread = machine.attempt.name in unread
+        return world.cloud.report(machine.attempt.ref) if is_unread else report_of(machine)
 
     def may_serve(machine: _Machine) -> bool:
         report = report_of(machine)
@@ -234,33 +305,38 @@ def _probe_endpoints(
     def probe(machine: _Machine) -> Health | None:
         if machine.deployment is None:
             return None
-        return world.probe.health(machine.deployment, machine.slice, report_of(machine))
+        return world.probe.health(machine.deployment, machine.slice, lambda: late_report_of(machine))
 
     candidates = [machine for machine in machines if machine.deployment is not None and may_serve(machine)]
     return _by_subject(candidates, together(world.threads, probe, candidates))
 
 
 def _server_loads(
-    world: World, machines: Iterable[_Machine], health: Mapping[int, Mapping[str, Health]], *, asks_all: bool
+    world: World, machines: Sequence[_Machine], health: Mapping[int, Mapping[str, Health]], *, asks_all: bool
 ) -> Mapping[int, Mapping[str, ServerLoad]]:
-    """Return the load of each draining server, and with `asks_all` that of each one of several that answers here."""
+    """Return the load of each draining server, and with `asks_all` that of each one of several that answers here.
+
+    The metrics that a router passes on are those of one of its replicas, so a router is not asked. But nothing runs
+    through one while nothing runs at any replica.
+    """
+    draining_routers = [machine for machine in machines if machine.is_draining_router]
+    subjects_of_routers = {router.subject for router in draining_routers}
 
     def is_asked(machine: _Machine) -> bool:
-        # The metrics behind a router are those of one of its replicas.
-        if "vm.machine" in machine.attempt.spec:
-            return False
-        if machine.attempt.draining_at is not None:
+        if machine.attempt.draining_at is not None or machine.subject in subjects_of_routers:
             return True
         answer = health.get(machine.subject, {}).get(machine.attempt.name)
         # A server that did not answer its probe would only cost the time of another timeout.
         is_reachable = answer is not None and answer.serving and not answer.node_only
         return asks_all and is_reachable and _may_have_several(machine.deployment)
 
-    def load(machine: _Machine) -> ServerLoad | None:
-        return None if machine.deployment is None else world.probe.load(machine.deployment, machine.slice)
-
-    servers = [each for each in machines if each.deployment is not None and is_asked(each)]
-    return _by_subject(servers, together(world.threads, load, servers))
+    servers = [each for each in machines if each.replica != ROUTER and is_asked(each)]
+    answers = together(world.threads, lambda each: world.probe.load(each.attempt, each.slice), servers)
+    loads = {subject: dict(answers) for subject, answers in _by_subject(servers, answers).items()}
+    for router in draining_routers:
+        if all(load.requests == 0 for load in loads.get(router.subject, {}).values()):
+            loads.setdefault(router.subject, {})[router.attempt.name] = ServerLoad(running=0, waiting=0)
+    return loads
 
 
 def _may_have_several(deployment: Deployment | None) -> bool:

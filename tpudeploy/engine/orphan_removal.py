@@ -44,19 +44,27 @@ def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[s
     Raise `errors.Fault` or `errors.Denied` where one cannot be listed, `errors.StateError` for a state that cannot be
     read, because what it needs is not known.
     """
-    names = {d.name for d in deployments}
-    attempts = [attempt for state in _states(world, names).values() for attempt in state.attempts]
-    searched = sorted({*projects, *(attempt.project for attempt in attempts)})
+    names = {deployment.name for deployment in deployments}
+    zones: set[Zone] = set()
+    used: set[Backend] = set()
+    for deployment in deployments:
+        zones.update(candidate.zone for candidate in deployment.candidates)
+        used.update(deployment.backends)
+        if deployment.router_machine is not None:
+            used.update(deployment.router_machine.backends)
+    searched = set(projects)
+    for state in _states(world, names).values():
+        for attempt in state.attempts:
+            searched.add(attempt.project)
+            zones.add(attempt.zone)
+            used.add(attempt.backend)
     if not searched:
         hint = "Set GOOGLE_CLOUD_PROJECT, or name a profile that sets placement.project."
         raise errors.ConfigError("No Google Cloud project is set.", hint=hint)
-    zones = sorted({*(c.zone for d in deployments for c in d.candidates), *(attempt.zone for attempt in attempts)})
-    targets = [*deployments, *(d.router_machine for d in deployments if d.router_machine is not None)]
-    used = {*(backend for d in targets for backend in d.backends), *(attempt.backend for attempt in attempts)}
     listings: list[Listing] = []
     not_searched: list[NotSearched] = []
-    for project in searched:
-        own_listings, missing = _list_project(world, project, zones, used)
+    for project in sorted(searched):
+        own_listings, missing = _list_project(world, project, sorted(zones), used)
         listings += (_only_of(listing, names) for listing in own_listings)
         not_searched += missing
     # The states are read again: an intent is written before its request, so each listed resource is in them by now. All

@@ -11,7 +11,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.pins import FILE, Name, Pin, Pins, is_emulated
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
-from tpudeploy.pins.pins import in_attributes, names_with_pins, new, unused, with_pins
+from tpudeploy.pins import in_attributes, names_with_pins, new, unused, with_pins
 from tpudeploy.ports import PinStore, Sources, World
 
 _AT_ONCE = 8

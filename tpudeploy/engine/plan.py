@@ -8,7 +8,7 @@ from dataclasses import replace
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity, errors_in
-from tpudeploy.domain.errors import CloudError, ConfigError, StateError, TpudeployError
+from tpudeploy.domain.errors import CloudError, ConfigError, TpudeployError
 from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import ROUTER, Address
@@ -17,6 +17,7 @@ from tpudeploy.domain.plan import Action, Change, Drift, Goal, Mode, Plan, Reaso
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
+from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.observe import Subject, observe_all_or_each, readable_states
 from tpudeploy.engine.orphans import SearchResult, adopt_all, search
 from tpudeploy.engine.refresh import observation
@@ -43,7 +44,6 @@ from tpudeploy.planning.targets import (
 from tpudeploy.ports import VerifySources, World
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import DecisionContext
-from tpudeploy.reconcile.capacity_score import longest_recent_wait
 from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors, with_drain
 from tpudeploy.reconcile.merge_observation import cached_observation, merge_observation
 from tpudeploy.reconcile.replicas import with_replicas
@@ -144,7 +144,7 @@ def plan(
     return Plan(
         goals=(*(_with_errors(goal, rules, orphan_diagnostics, checks, headroom) for goal in goals), *failed_goals),
         diagnostics=(
-            *_errors_of((*failed_goals, *goals)),
+            *(error for goal in (*failed_goals, *goals) for error in goal.errors),
             *_joined(rules),
             *_joined(orphan_diagnostics),
             *orphans.diagnostics,
@@ -225,11 +225,8 @@ def _parts(world: World, scope: Scope, selection: _Selection, orphans: SearchRes
 def _goals(world: World, scope: Scope, parts: Sequence[_Part], sources: VerifySources | None) -> tuple[Goal, ...]:
     if scope.mode is Mode.REFRESH_ONLY:
         return tuple(_observed_goals(world, parts, sources))
-    return tuple(_planned_goals(world, parts, refresh=scope.refresh))
-
-
-def _errors_of(goals: Iterable[Goal]) -> Iterator[Diagnostic]:
-    return (error for goal in goals for error in goal.errors)
+    history = _history_for_renewals(world, (part.deployment for part in parts))
+    return tuple(_planned_goals(world, history, parts, refresh=scope.refresh))
 
 
 def _joined(diagnostics: Diagnostics) -> Iterator[Diagnostic]:
@@ -347,13 +344,26 @@ def _rename_warnings(
             yield from rename_warnings(deployment, [state for state in states.values() if state is not None])
 
 
-def renewal(
-    world: World, goal: Goal, applied: Callable[[Deployment, Mapping[str, Json]], Deployment | None]
-) -> Goal | None:
-    """Return the goal of the last applied profile if `goal` mixes a renewal with a change of the profile.
+def with_renewals(
+    world: World, goals: Sequence[Goal], applied: Callable[[Deployment, Mapping[str, Json]], Deployment | None]
+) -> tuple[Goal, ...]:
+    """Return the goals, each that mixes a renewal with a change of the profile as that of the last applied profile.
 
-    `applied` resolves a slice's own attributes. Return None if there is nothing to renew, if nothing is mixed with the
-    renewal, or if this version cannot resolve what the slice was given. Raise `errors.Fault` or `errors.StateError`.
+    `applied` resolves a slice's own attributes. Raise `errors.Fault` or `errors.StateError`.
+    """
+    history = _history_for_renewals(world, (goal.deployment for goal in goals))
+    return tuple(_renewal(world, history, goal, applied) or goal for goal in goals)
+
+
+def _renewal(
+    world: World,
+    history: CapacityHistory,
+    goal: Goal,
+    applied: Callable[[Deployment, Mapping[str, Json]], Deployment | None],
+) -> Goal | None:
+    """Return the goal of the last applied profile, if there is something to renew and the profile has changed.
+
+    Return None too if this version cannot resolve what the slice was given.
     """
     # A goal that resumes was approved, and one that only renews is not mixed.
     if goal.deployment is None or goal.resumes or goal.is_renewal:
@@ -367,8 +377,8 @@ def renewal(
             continue
         indexes = tuple(record.index for record in state.records if any(a.spec == spec for a in record.attempts))
         deployment = replace(deployment, replicas=max(indexes) + 1, indexes=tuple(range(max(indexes) + 1)))
-        for targets in _renewal_targets(world, deployment, state, indexes):
-            candidate = plan_deployment(world, goal.name, deployment, state, targets=targets)
+        for targets in _renewal_targets(world, history, deployment, state, indexes):
+            candidate = plan_deployment(world, history, goal.name, deployment, state, targets=targets)
             if candidate.is_renewal or candidate.resumes:
                 return candidate
     return None
@@ -384,9 +394,11 @@ def _specs_with_renewal(state: State) -> list[Mapping[str, Json]]:
     return specs
 
 
-def _renewal_targets(world: World, deployment: Deployment, state: State, indexes: tuple[int, ...]) -> Iterator[Targets]:
+def _renewal_targets(
+    world: World, history: CapacityHistory, deployment: Deployment, state: State, indexes: tuple[int, ...]
+) -> Iterator[Targets]:
     """Yield the replicas whose runs end now, and those that an earlier run began to renew, in any case."""
-    names = plan_deployment(world, deployment.name, deployment, state, targets=indexes).renews
+    names = plan_deployment(world, history, deployment.name, deployment, state, targets=indexes).renews
     ending_replicas = {record.index for record in state.records for a in record.attempts if a.name in names}
     if ending_replicas:
         yield tuple(sorted(ending_replicas))
@@ -416,6 +428,7 @@ def _observed_goals(world: World, parts: Sequence[_Part], sources: VerifySources
 
 def plan_deployment(
     world: World,
+    history: CapacityHistory,
     name: str,
     deployment: Deployment | None,
     state: State | None,
@@ -428,25 +441,25 @@ def plan_deployment(
     """Return one deployment's goal, from one observation. `deployment` is None if it is to be deleted."""
     known_state = state if state is not None else State(deployment=name, lineage="")
     part = _Part(name=name, deployment=deployment, state=known_state, adopts=adopts, targets=targets, replaces=replaces)
-    return next(_planned_goals(world, [part], refresh=refresh))
+    return next(_planned_goals(world, history, [part], refresh=refresh))
 
 
-def _planned_goals(world: World, parts: Sequence[_Part], *, refresh: bool) -> Iterator[Goal]:
+def _planned_goals(world: World, history: CapacityHistory, parts: Sequence[_Part], *, refresh: bool) -> Iterator[Goal]:
     """Yield the goals of all deployments, from one observation of all."""
     if not refresh:
         now = world.clock.now()
         for part in parts:
-            yield _planned_goal(world, part, cached_observation(part.state, now), refresh=False)
+            yield _planned_goal(world, history, part, cached_observation(part.state, now), refresh=False)
         return
     subjects = [Subject(state=part.state, deployment=part.deployment) for part in parts]
     for part, observed in zip(parts, observe_all_or_each(world, subjects, probe_again=False), strict=True):
         if isinstance(observed, CloudError):
             yield _goal_without_plan(part, observed)
         else:
-            yield _planned_goal(world, part, observed, refresh=True)
+            yield _planned_goal(world, history, part, observed, refresh=True)
 
 
-def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Goal:
+def _planned_goal(world: World, history: CapacityHistory, part: _Part, observed: Observed, *, refresh: bool) -> Goal:
     if part.deployment is not None:
         part = replace(part, deployment=with_replicas(part.deployment, part.state, observed))
     deployment, targets = part.deployment, part.targets
@@ -455,7 +468,7 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
     if part.adopts:
         # Otherwise a slice that serves already would seem to be starting.
         state = merge_observation(state, observed)
-    context = DecisionContext(observed=observed, patience=with_drain(world.patience, deployment))
+    context = DecisionContext(observed=observed, patience=with_drain(world.patience, deployment, state))
     # A cached observation is the state itself, so it cannot show a change from outside.
     outside_changes = only_targets(targets, drift(state, context)) if refresh else ()
     state = refreshed(state, outside_changes)
@@ -464,10 +477,10 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
         all_changes = removals(part.name, state, context, targets)
     else:
         if deployment.lifecycle.renew:
-            context = replace(context, acquisition=_longest_grant(world, deployment))
+            context = replace(context, acquisition=history.acquisition(deployment))
             renews = slices_needing_successors(deployment, state, context)
             state = mark_as_ending(state, renews)
-        all_changes = changes(deployment, state, context)
+        all_changes = changes(deployment, _without_failures(state), context, targets)
     own_changes = [_complete(change, part, outside_changes, world) for change in only_targets(targets, all_changes)]
     approval = state.goal
     has_changes = any(change.action is not Action.NO_OP for change in own_changes)
@@ -489,6 +502,15 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
         approval=approval.approval if resumes and approval is not None else "",
         scale=_scale_plan(deployment),
     )
+
+
+def _without_failures(state: State) -> State:
+    """Return the state as an apply begins with it: a change that failed at a replica is sent again."""
+    for record in state.records:
+        for attempt in record.attempts:
+            if attempt.is_failed:
+                state = state.with_record(state.record(record.index).with_attempt(replace(attempt, is_failed=False)))
+    return state
 
 
 def _scale_plan(deployment: Deployment | None) -> ScalePlan | None:
@@ -524,9 +546,6 @@ def _slices_to_verify(part: _Part, state: State) -> tuple[str, ...]:
     return tuple(a.name for record in records for a in record.attempts if a.not_in_effect and a.releasing_at is None)
 
 
-def _longest_grant(world: World, deployment: Deployment) -> float:
-    """Return the longest time that a recent grant took, in seconds; 0 if the history cannot be read."""
-    try:
-        return longest_recent_wait(deployment, world.state.history(), world.clock.now())
-    except StateError:
-        return 0.0
+def _history_for_renewals(world: World, deployments: Iterable[Deployment | None]) -> CapacityHistory:
+    """Return the history that a plan needs: it says how long before the end of a run its successor is requested."""
+    return CapacityHistory(world, (each for each in deployments if each is not None and each.lifecycle.renew))

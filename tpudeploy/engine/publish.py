@@ -48,6 +48,7 @@ class EndpointPublisher:
         self._is_endpoint_current = False
         self._urls: dict[str, str] = {}  # of each slice on the list; a probe may reach the same slice by another route
         self._router_on_vm: Router | None = None  # once a completion came through it
+        self._was_router_asked = False  # the one on this machine
         self._announced_machines: set[str] = set()  # VMs of the router that were reported
 
     @property
@@ -80,9 +81,15 @@ class EndpointPublisher:
         ready = ready_slices(session.state, observed, leaving | draining)
         # Clients that use one endpoint are sent to a slice that takes requests, as long as there is one.
         choices = {name: usable[name] for name in ready if name in usable} or usable
-        self._write(session, self._choose(session.state, choices, observed), self._listed(ready, observed))
+        target, replicas = self._choose(session.state, choices, observed), self._listed(ready, observed)
+        self._write(session, target, replicas)
         if self._file:
             keep_router(self._world, self._goal)
+        if self._file and self._awaits_router(self._router()):
+            # It has its list now. Clients get its address once it answers; one that does not is an error of the run.
+            ask_router(self._world, self._goal)
+            self._was_router_asked = True
+            self._write(session, target, replicas)
 
     def _record_steps(self, session: Session, steps: Iterable[Step]) -> tuple[set[str], set[str], set[str]]:
         """Record who serves, and return the names of the slices that leave, that begin to drain, and that failed."""
@@ -199,7 +206,7 @@ class EndpointPublisher:
         return [{"replica": ready[name], "slice": name, "url": self._urls[name]} for name in order]
 
     def _write(self, session: Session, target: _Target | None, replicas: list[dict[str, object]]) -> None:
-        """Publish `target` and the list. The state is saved first: it names a slice that clients may use."""
+        """Publish `target` and the list."""
         state = session.state
         if target is None:
             # Nothing serves: a file that names a lost slice would send clients nowhere.
@@ -211,27 +218,40 @@ class EndpointPublisher:
             return
         file, router = self._contents(), self._router()
         url = self._url_for_clients(target, router)
-        # Without a URL, the file already says the best that is known. And one of a slice that this run has compared
-        # stays. That of a router on a VM comes and goes with the VM.
-        is_compared = self._is_endpoint_current and router is None and "router" not in file
-        is_known = not url or is_compared or file.get("url") == url
-        details = {"replicas": replicas} if router is None else {"replicas": replicas, "router": router.to_dict()}
-        if target.name == state.published and is_known:
-            others = {key: value for key, value in file.items() if key != "router"}
-            body = {**others, **details} if file else file
-            self._is_endpoint_current = self._is_endpoint_current or bool(url)
+        if target.name != state.published or not self._is_published(url, router):
+            body = self._new_endpoint(session, target, url)
+        elif file:
+            body = {key: value for key, value in file.items() if key != "router"}
         else:
-            generation = _next_generation(state, file)
-            session.save(replace(state, published=target.name, generation=generation))
-            now = self._world.clock.now()
-            body = {"url": url, "generation": generation, "since": now, **details}
-            self._is_endpoint_current = True
+            # The file is missing, and no URL is known that it could name.
+            return
+        self._is_endpoint_current = self._is_endpoint_current or bool(url)
+        body["replicas"] = replicas
+        if router is not None:
+            body["router"] = router.to_dict()
         if body != file:
             self._world.state.publish(self._goal.name, body)
             self._file = body
 
+    def _is_published(self, url: str, router: Router | None) -> bool:
+        """Return whether the file needs no other URL for its slice."""
+        file = self._contents()
+        # Without a URL, the file already says the best that is known.
+        if not url or file.get("url") == url:
+            return True
+        # One of a slice that this run has compared stays. That of a router on a VM comes and goes with the VM.
+        return self._is_endpoint_current and router is None and "router" not in file
+
+    def _new_endpoint(self, session: Session, target: _Target, url: str) -> dict[str, object]:
+        """Return the file for another endpoint. The state is saved first: it names a slice that clients may use."""
+        generation = _next_generation(session.state, self._contents())
+        session.save(replace(session.state, published=target.name, generation=generation))
+        return {"url": url, "generation": generation, "since": self._world.clock.now()}
+
     def _url_for_clients(self, target: _Target, router: Router | None) -> str:
         """Return the address that clients use: that of the router, or of the slice; "" if it is not known."""
+        if self._awaits_router(router):
+            return str(self._contents()["url"])
         if router is not None:
             return router.url
         if not target.url and "router" in self._contents():
@@ -239,15 +259,27 @@ class EndpointPublisher:
             return self._urls.get(target.name, "")
         return target.url
 
+    def _awaits_router(self, router: Router | None) -> bool:
+        """Return whether clients have another address while the router of this machine starts."""
+        url = self._contents().get("url")
+        is_local = router is not None and router.host is RouterHost.LOCAL and self._goal.deployment is not None
+        return is_local and router is not None and url not in {None, router.url} and not self._was_router_asked
+
     def _router(self) -> Router | None:
         """Return the router that clients are sent to. While the deployment is deleted, it is the one of the file."""
-        if self._goal.deployment is not None:
-            router = self._goal.deployment.router
-            return self._router_on_vm if router is not None and router.host is RouterHost.VM else router
+        deployment = self._goal.deployment
+        router = None if deployment is None else deployment.router
+        if deployment is not None and (router is None or router.host is not RouterHost.VM):
+            return router
         try:
-            return published_router(self._contents())
+            before = published_router(self._contents())
         except ValueError:
-            return None
+            before = None
+        if before is not None and before.host is RouterHost.VM:
+            # It may be gone, or be another one. While the deployment is deleted, no probe shows a better address.
+            return before if deployment is None and self._router_on_vm is not None else self._router_on_vm
+        # Until a completion came through the VM, clients stay with the router that they have.
+        return self._router_on_vm or before
 
     def _find_router(self, state: State, observed: Observed, leaving: Collection[str]) -> Router | None:
         """Return the router on the VM that clients are sent to: once a completion came through it, until it leaves."""

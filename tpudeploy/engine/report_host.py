@@ -92,7 +92,7 @@ class _HostReporter:
         patience = self._world.patience
         refusals = add_refusal(record.refusals, attempt, refusal, own_attempts=others, now=now, patience=patience)
         self._session.save(self._session.state.with_record(replace(record, refusals=refusals)))
-        CapacityHistory(self._world, self._where.deployment, None).add_refusal(attempt, refusal)
+        CapacityHistory(self._world).add_refusal(self._where.deployment, attempt, refusal)
         self._world.emit(not_granted(attempt, str(self._where), refusal, refusals[-1], at=now))
 
     def _delete(self) -> None:

@@ -18,7 +18,7 @@ from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.readiness import ready_slices
 from tpudeploy.reconcile.replicas import choose_indexes
 from tpudeploy.reconcile.scaling import Demand, Trend, decide_scale
-from tpudeploy.sizing.places import places_of
+from tpudeploy.sizing.serve import places_of
 
 
 class Scaler:

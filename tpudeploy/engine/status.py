@@ -10,12 +10,13 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.names import ROUTER, address
-from tpudeploy.domain.slices import Observed, Phase
+from tpudeploy.domain.slices import BootPhase, Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, ScaleStatus
 from tpudeploy.engine.observe import Subject, observe_all_or_each, readable_states
 from tpudeploy.engine.session import abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
+from tpudeploy.planning.diff import changes
 from tpudeploy.ports import World
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import BILLED, AttemptStatus, Classification, DecisionContext, classify
@@ -26,6 +27,9 @@ _NOTHING = "nothing"
 _UNKNOWN = Unsized(because="no profile was given")
 _PARTS_MOST = 4096  # all parts of twelve replicas
 _WAITING = {AttemptStatus.HIDDEN, AttemptStatus.WAITING}
+# The reports that are read of machines whose servers have served before. They have the notice of a preemption, which
+# holds for half a minute; that of each machine of a fleet would be a request more.
+_MOST_REPORTS = 20
 
 
 def statuses(world: World, deployments: Mapping[str, Deployment | None]) -> tuple[DeploymentStatus, ...]:
@@ -39,7 +43,8 @@ def statuses(world: World, deployments: Mapping[str, Deployment | None]) -> tupl
         raise next(iter(failures.values()))
     subjects = {name: Subject(state=s, deployment=deployments[name]) for name, s in states.items() if s is not None}
     observations: dict[str, Observed] = {}
-    for name, observed in zip(subjects, observe_all_or_each(world, list(subjects.values()), loads=True), strict=True):
+    answers = observe_all_or_each(world, list(subjects.values()), loads=True, most_reports=_MOST_REPORTS)
+    for name, observed in zip(subjects, answers, strict=True):
         if isinstance(observed, CloudError):
             failures[name] = observed
         else:
@@ -114,7 +119,10 @@ def _removed_part(state: State, approval: Approval) -> Sequence[int]:
 
 def _replicas(world: World, state: State, observed: Observed, deployment: Deployment | None) -> Iterator[ReplicaStatus]:
     context = DecisionContext(observed=observed, patience=world.patience)
-    replicas = () if deployment is None else with_replicas(deployment, state, observed).replica_indexes
+    if deployment is not None:
+        deployment = with_replicas(deployment, state, observed)
+    replicas = () if deployment is None else deployment.replica_indexes
+    reasons = _reasons_to_wait(state, context, deployment)
     indexes = {record.index for record in state.all_records if record.attempts} | set(replicas)
     # The router's VM comes after the replicas.
     for index in sorted(indexes, key=lambda index: (index == ROUTER, index)):
@@ -125,7 +133,14 @@ def _replicas(world: World, state: State, observed: Observed, deployment: Deploy
             yield ReplicaStatus(address=address(state.deployment, index), state=_NOTHING)
         for attempt in attempts:
             status = _replica_status(address(state.deployment, index), classify(attempt, context), observed, budget)
-            yield replace(status, undo=_undo(state, attempt, observed))
+            yield replace(status, undo=_undo(state, attempt, observed), waits=reasons.get(attempt.name, ""))
+
+
+def _reasons_to_wait(state: State, context: DecisionContext, deployment: Deployment | None) -> Mapping[str, str]:
+    """Return why changes of a run that did not finish wait for other replicas, by their slices."""
+    if deployment is None or state.goal is None or state.goal.is_removal:
+        return {}
+    return {change.slice_name: change.waits for change in changes(deployment, state, context) if change.waits}
 
 
 def _undo(state: State, attempt: Attempt, observed: Observed) -> str:
@@ -165,6 +180,9 @@ def _replica_status(
         status = replace(status, boot=report.phase, boot_detail=report.detail)
     if health is not None:
         status = replace(status, serving=health.serving, detail=health.detail, url=health.url)
+        if health.serving and report is None:
+            # The report of one of many was not read: a server that answers has reached this phase.
+            status = replace(status, boot=BootPhase.SERVING)
         if status.state == "up":
             status = replace(status, state="serving" if health.serving else "up, not serving")
     return replace(status, load=observed.loads.get(attempt.name))

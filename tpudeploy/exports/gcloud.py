@@ -13,7 +13,7 @@ from typing import Any
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.slices import SliceRequest
-from tpudeploy.exports.export import Export, missing_rules
+from tpudeploy.exports import Export, missing_rules
 from tpudeploy.node.node_facts import SCRIPT_KEY
 
 _QUEUED_RESOURCES = "gcloud alpha compute tpus queued-resources"

@@ -1,8 +1,11 @@
-"""A deployment as manifests for Google Kubernetes Engine: a ComputeClass, the workload and a Service.
+"""A deployment as manifests for Google Kubernetes Engine: a ComputeClass, the workload, a Service, and a route.
 
-The workload is a Deployment, or a LeaderWorkerSet where a slice has several hosts. The fields of ComputeClass
-(cloud.google.com/v1) and the node labels are those of Google's reference architectures for vLLM on TPU of 2026-09. The
-fields of LeaderWorkerSet (leaderworkerset.x-k8s.io/v1) are from memory. None was applied to a real cluster.
+The workload is a Deployment, or a LeaderWorkerSet where a slice has several hosts. Several replicas have the inference
+gateway's pool and a route to it. The fields of ComputeClass (cloud.google.com/v1) and the node labels are those of
+Google's reference architectures for vLLM on TPU of 2026-09; `location` is from its example of AI zones of 2026. The
+fields of InferencePool (inference.networking.k8s.io/v1) and HTTPRoute (gateway.networking.k8s.io/v1) are those of the
+reference of the Gateway API Inference Extension. The fields of LeaderWorkerSet (leaderworkerset.x-k8s.io/v1) are from
+memory. None was applied to a real cluster.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.domain.deployment import Candidate, Container, Deployment, Provisioning
-from tpudeploy.exports.export import Export, missing_rules
+from tpudeploy.domain.names import Zone
+from tpudeploy.exports import Export, missing_rules
 from tpudeploy.node.serving import command, server
 
 _SHM = "/dev/shm"  # noqa: S108 - a path in the container, which the manifest mounts
@@ -22,13 +26,16 @@ _PROBE_SECONDS = 10
 _LEAD = 'ray start --head --port=6379 --disable-usage-stats && exec "$@"'
 _JOIN = 'exec ray start --block --address="$LWS_LEADER_ADDRESS:6379" --disable-usage-stats'
 _LEADER = {"role": "leader"}
+_GATEWAY = "inference-gateway"
+_PICKER_PORT = 9002
 _OWN_ADDRESS = ({"name": "VLLM_HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},)
 
 
 def export_gke(deployment: Deployment) -> Export:
     """Return the manifests."""
     workload = _workload(deployment) if deployment.accelerator.hosts == 1 else _group_of_pods(deployment)
-    manifests = (_compute_class(deployment), workload, _service(deployment))
+    route = (_pool(deployment), _route(deployment)) if deployment.replicas > 1 else ()
+    manifests = (_compute_class(deployment), workload, _service(deployment), *route)
     return Export(
         title=f"{deployment.name} on Google Kubernetes Engine. Apply it with: kubectl apply -f FILE",
         body="".join(f"---\n{_dump(manifest)}" for manifest in manifests),
@@ -49,28 +56,34 @@ def _dump(manifest: Mapping[str, Any]) -> str:
 
 
 def _compute_class(deployment: Deployment) -> dict[str, Any]:
-    """Return the class of nodes. Its priorities are the provisioning models of the profile, in order."""
-    models = tuple(dict.fromkeys(place.provisioning for place in deployment.candidates))
+    """Return the class of nodes. Its priorities are the zones and provisioning models of the profile, in order."""
+    places = dict.fromkeys((place.provisioning, place.zone) for place in _places_in_region(deployment))
     return {
         "apiVersion": "cloud.google.com/v1",
         "kind": "ComputeClass",
         "metadata": {"name": deployment.name},
         "spec": {
-            "priorities": [_priority(deployment, model) for model in models],
+            "priorities": [_priority(deployment, model, zone) for model, zone in places],
             "nodePoolAutoCreation": {"enabled": True},
             "whenUnsatisfiable": "DoNotScaleUp",
         },
     }
 
 
-def _priority(deployment: Deployment, model: Provisioning) -> dict[str, Any]:
+def _places_in_region(deployment: Deployment) -> tuple[Candidate, ...]:
+    """Return the places in the region of the first one: a cluster is in one region."""
+    places = deployment.candidates
+    return tuple(place for place in places if place.zone.region == places[0].zone.region)
+
+
+def _priority(deployment: Deployment, model: Provisioning, zone: Zone) -> dict[str, Any]:
     type_ = deployment.accelerator
     tpu = {
         "type": catalog.generation(type_.generation).gke_accelerator,
         "count": type_.chips_per_host,
         "topology": type_.topology,
     }
-    priority: dict[str, Any] = {"tpu": tpu}
+    priority: dict[str, Any] = {"tpu": tpu, "location": {"zones": [str(zone)]}}
     match model:
         case Provisioning.SPOT:
             priority["spot"] = True
@@ -101,12 +114,19 @@ def _workload(deployment: Deployment) -> dict[str, Any]:
         "metadata": {"name": deployment.name, "labels": {**deployment.labels, **labels}},
         "spec": {
             "replicas": deployment.replicas,
-            # A second pod needs a second slice, so the first one is stopped before.
-            "strategy": {"type": "Recreate"},
+            "strategy": _strategy(deployment),
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": _pod(deployment)},
         },
     }
+
+
+def _strategy(deployment: Deployment) -> dict[str, Any]:
+    """Return how pods are replaced. A new pod needs the slice of an old one, so that one is stopped before."""
+    if deployment.replicas == 1:
+        return {"type": "Recreate"}
+    bounds = {"maxSurge": 0, "maxUnavailable": deployment.lifecycle.max_unavailable}
+    return {"type": "RollingUpdate", "rollingUpdate": bounds}
 
 
 def _group_of_pods(deployment: Deployment) -> dict[str, Any]:
@@ -217,6 +237,45 @@ def _service(deployment: Deployment) -> dict[str, Any]:
     }
 
 
+def _pool(deployment: Deployment) -> dict[str, Any]:
+    """Return the pool from which the inference gateway picks a replica for each request."""
+    labels = {"app": deployment.name, **({} if deployment.accelerator.hosts == 1 else _LEADER)}
+    return {
+        "apiVersion": "inference.networking.k8s.io/v1",
+        "kind": "InferencePool",
+        "metadata": {"name": deployment.name},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "targetPorts": [{"number": deployment.container.port}],
+            # Without its picker, the gateway sends a request to any replica.
+            "endpointPickerRef": {
+                "kind": "Service",
+                "name": _picker(deployment),
+                "port": {"number": _PICKER_PORT},
+                "failureMode": "FailOpen",
+            },
+        },
+    }
+
+
+def _route(deployment: Deployment) -> dict[str, Any]:
+    pool = {"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": deployment.name}
+    everything = {"path": {"type": "PathPrefix", "value": "/"}}
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": deployment.name},
+        "spec": {
+            "parentRefs": [{"kind": "Gateway", "name": _GATEWAY}],
+            "rules": [{"matches": [everything], "backendRefs": [pool]}],
+        },
+    }
+
+
+def _picker(deployment: Deployment) -> str:
+    return f"{deployment.name}-epp"
+
+
 def _missing(deployment: Deployment) -> Iterator[str]:
     container = deployment.container
     for ref in container.secrets:
@@ -227,9 +286,16 @@ def _missing(deployment: Deployment) -> Iterator[str]:
         )
     if deployment.accelerator.hosts > 1:
         yield "The controller of LeaderWorkerSet, which the cluster needs: https://lws.sigs.k8s.io/docs/installation/."
+    if deployment.replicas > 1:
+        yield (
+            f"The Gateway {_GATEWAY} and the endpoint picker {_picker(deployment)}, to which route and pool refer: "
+            "https://gateway-api-inference-extension.sigs.k8s.io/guides/."
+        )
     yield from missing_rules(deployment)
-    if _has_several_zones(deployment.candidates):
-        yield "The order of zones: GKE chooses among those of the cluster."
+    here = {place.zone for place in _places_in_region(deployment)}
+    elsewhere = dict.fromkeys(str(place.zone) for place in deployment.candidates if place.zone not in here)
+    if elsewhere:
+        yield f"The zones {', '.join(elsewhere)}: a cluster is in one region, that of the first zone."
     yield "How long a request may wait (placement.valid_until): GKE waits until the pod is deleted."
     for host, inside in container.volumes:
         if inside != _SHM:
@@ -239,7 +305,3 @@ def _missing(deployment: Deployment) -> Iterator[str]:
     if deployment.network.external_ip:
         yield "An external address: the service is reachable inside the cluster only."
     yield "A completion as the condition for serving: the probes look at /health, which answers before a prompt does."
-
-
-def _has_several_zones(candidates: tuple[Candidate, ...]) -> bool:
-    return len({place.zone for place in candidates}) > 1

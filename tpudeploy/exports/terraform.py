@@ -12,7 +12,7 @@ from typing import Any
 
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.slices import SliceRequest
-from tpudeploy.exports.export import missing_rules
+from tpudeploy.exports import missing_rules
 
 # FLEX_START and RESERVATION_BOUND arrived with it (GoogleCloudPlatform/magic-modules#16838).
 _PROVIDER = ">= 8.0"

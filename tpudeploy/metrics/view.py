@@ -46,10 +46,14 @@ def table(readings: Sequence[Reading], paint: Paint, width: int | None) -> Itera
     """Yield a line for each figure, with its remedy below. A remedy of several figures is given once."""
     name_width = max((len(_name(r)) for r in readings), default=0)
     value_width = max((words.width(r.shown) for r in readings if r.grade is not Grade.COARSE), default=0)
+    longest = max((name_width + value_width + words.width(r.says) + 6 for r in readings), default=0)
+    if width is not None and longest > width:
+        value_width = 0
     hints: set[str] = set()
     for reading in readings:
         line = f"  {_name(reading).ljust(name_width)}  {reading.shown.ljust(value_width)}"
-        yield f"{line}  {paint.styled(_STYLES[reading.grade], reading.says)}".rstrip()
+        text = f"{line}  {paint.styled(_STYLES[reading.grade], reading.says)}".rstrip()
+        yield from words.wrapped(text, width, indent=" " * (name_width + 4))
         if reading.hint and reading.hint not in hints:
             yield from words.advice(reading.hint, width, indent=" " * (name_width + 4))
         hints.add(reading.hint)

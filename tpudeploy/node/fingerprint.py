@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.plan import Effect
-from tpudeploy.pins.pins import effective
+from tpudeploy.pins import effective
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 

@@ -51,7 +51,7 @@ def differing(attempt: Attempt, current: Slice) -> Iterator[Drifted]:
     server = attempt.metadata_server
     if server and current.metadata.get(SPEC_KEY, "") != server:
         yield Drifted(path=f"{_METADATA}{SPEC_KEY}", applied=server, live=current.metadata.get(SPEC_KEY))
-    script = text_print(current.metadata.get(SCRIPT_KEY, ""))
+    script = current.script or text_print("")
     if attempt.script and script != attempt.script:
         yield Drifted(path=f"{_METADATA}{SCRIPT_KEY}", applied=attempt.script, live=script)
 

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tpudeploy.catalog import machines
+from tpudeploy.catalog import routers
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.accelerator import AcceleratorType, Backend
 from tpudeploy.domain.budget import Unsized
@@ -52,11 +52,11 @@ def router_machine(deployment: Deployment, router: Router, templates: Mapping[st
             topology="",
             chips=1,
             hosts=1,
-            host_ram_gib=machines.MACHINES[machine].memory_gib,
+            host_ram_gib=routers.MACHINES[machine].memory_gib,
             machine_type=machine,
             backends=(Backend.GCE_INSTANCE,),
         ),
-        runtimes={Backend.GCE_INSTANCE: machines.IMAGE_FAMILY},
+        runtimes={Backend.GCE_INSTANCE: routers.IMAGE_FAMILY},
         boot_disk_gib=_DISK_GIB,
         candidates=tuple(_candidate(machine, place.zone) for place in deployment.candidates),
         max_parallel_requests=1,
@@ -129,7 +129,7 @@ def _candidate(machine: str, zone: Zone) -> Candidate:
     return Candidate(
         zone=zone,
         provisioning=Provisioning.ON_DEMAND,
-        usd_per_chip_hour=machines.usd_per_hour(machine, zone.region),
+        usd_per_chip_hour=routers.usd_per_hour(machine, zone.region),
         backend=Backend.GCE_INSTANCE,
     )
 
@@ -142,9 +142,9 @@ def _attributes(deployment: Deployment, router: Router) -> Iterator[tuple[str, J
     facts = ROUTERS[router.kind]
     yield "placement.backend", Backend.GCE_INSTANCE.value
     yield "vm.machine", router.machine
-    yield "vm.image", machines.IMAGE_FAMILY
+    yield "vm.image", routers.IMAGE_FAMILY
     yield "vm.router", router.kind.value
-    yield "vm.program", facts.requirement or f"{facts.packages[0]} of {machines.IMAGE_FAMILY}"
+    yield "vm.program", facts.requirement or f"{facts.packages[0]} of {routers.IMAGE_FAMILY}"
     yield "vm.port", router.port
     yield "vm.policy", router.policy or facts.policies[0]
     yield "vm.model", router.model

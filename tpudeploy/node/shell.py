@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from tpudeploy.domain.deployment import BucketFolder, Container, Deployment, SecretRef
 from tpudeploy.node import serving
-from tpudeploy.node.arguments import MIRROR_FOLDER
+from tpudeploy.node.serving import MIRROR_FOLDER
 
 # A line that fails ends what was pasted: a server without its token would fail minutes later, for another reason.
 _AND = " &&\n"

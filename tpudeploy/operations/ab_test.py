@@ -15,8 +15,8 @@ from tpudeploy.ab_test.result import Result, repeats, result
 from tpudeploy.ab_test.starts import deciding_measure
 from tpudeploy.ab_test.turns import Proposal, order, start_seconds
 from tpudeploy.accuracy.verdict import verdict
-from tpudeploy.adapters import ids
-from tpudeploy.adapters.experiments import PREFIX, LocalExperiments
+from tpudeploy.adapters import runs
+from tpudeploy.adapters.runs import PREFIX, LocalExperiments
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.accuracy import Judgement, Verdict
 from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Side, Sweep, Turn
@@ -114,7 +114,7 @@ class AbTests:
         base, a, b = (arms.arm_print(self._deployment(p)) for p in (profiles.base, profiles.a, profiles.b))
         file, origin = profiles.base.origins["name"].file, profiles.base.origins.get(profiles.path)
         return Experiment(
-            id=f"{PREFIX}{ids.new(now)}",
+            id=f"{PREFIX}{runs.new_id(now)}",
             began_at=now,
             version=VERSION,
             deployment=profiles.base.spec.name,

@@ -184,6 +184,7 @@ OPERATION = Operation(
             name="concurrency",
             help="Ask N questions at the same time (default: as for ANSWERS, or max_num_seqs).",
             kind=Kind.COUNT,
+            variable="verify-concurrency",
             metavar="N",
         ),
         Argument(name="max_tokens", help="The most tokens in an answer (default 512).", kind=Kind.COUNT, metavar="N"),

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tpudeploy.accuracy import lm_eval as samples
 from tpudeploy.accuracy import sheet
-from tpudeploy.accuracy.questions import ARITHMETIC, ARITHMETIC_QUESTIONS, QuestionSet, arithmetic, parsed
+from tpudeploy.accuracy.questions import (
+    ARITHMETIC,
+    ARITHMETIC_QUESTIONS,
+    Question,
+    QuestionSet,
+    arithmetic,
+    is_right,
+    parsed,
+)
 from tpudeploy.accuracy.sheet import Answer, Sheet, Terms
-from tpudeploy.adapters import ids, lm_eval, questions, sheets
-from tpudeploy.adapters.sheets import LocalSheets
-from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+from tpudeploy.adapters import lm_eval, runs
+from tpudeploy.adapters.runs import LocalSheets
+from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, NothingSaid, VllmClient
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.errors import Interrupted, QueryFailed, UsageError
@@ -136,7 +144,7 @@ class AccuracyTests:
         Raise `errors.Interrupted` for a KeyboardInterrupt. Some of the answers are no test, so none is stored then.
         """
         try:
-            answers = questions.ask(
+            answers = ask(
                 server.client,
                 server.model,
                 question_set.questions,
@@ -155,7 +163,7 @@ class AccuracyTests:
     def run_lm_eval(self, server: Server, task: str, *, count: int | None, concurrency: int, max_tokens: int) -> Sheet:
         """Run a task of lm_eval in its own program. Raise `errors.UsageError` where that is not installed."""
         with tempfile.TemporaryDirectory(prefix="tpudeploy-lm-eval-") as folder:
-            command = samples.command(
+            command = lm_eval.command(
                 url=server.client.url,
                 model=server.model,
                 task=task,
@@ -164,14 +172,14 @@ class AccuracyTests:
                 max_tokens=max_tokens,
                 out=folder,
             )
-            text = lm_eval.samples(command, Path(folder), api_key=server.api_key)
-        result = samples.sheet(text, source="lm_eval", task=task)
+            text = lm_eval.run(command, Path(folder), api_key=server.api_key)
+        result = lm_eval.sheet(text, source="lm_eval", task=task)
         return self._store(server, result.terms, result.answers, concurrency)
 
     def _store(self, server: Server, terms: Terms, answers: tuple[Answer, ...], concurrency: int) -> Sheet:
         now = self._workspace.adapters.clock.now()
         answer_sheet = Sheet(
-            id=f"{server.deployment or 'address'}-{ids.new(now)}",
+            id=f"{server.deployment or 'address'}-{runs.new_id(now)}",
             at=now,
             url=server.client.url,
             model=server.model,
@@ -191,7 +199,7 @@ def read_questions(request: QuestionRequest) -> QuestionSet:
     source, count = request.source, request.count
     if source == ARITHMETIC:
         return arithmetic(count or ARITHMETIC_QUESTIONS)
-    question_set = parsed(sheets.text(request.folder / source), name=Path(source).name)
+    question_set = parsed(runs.read_text(request.folder / source), name=Path(source).name)
     if count is not None and count > len(question_set.questions):
         raise UsageError(f"{source} has {len(question_set.questions)} questions, not {count}.")
     return question_set if count is None else replace(question_set, questions=question_set.questions[:count])
@@ -202,11 +210,65 @@ def read_answers(path: Path) -> Sheet | None:
 
     Raise `errors.UsageError` or `errors.RunUnreadable`.
     """
-    text = sheets.text(path)
+    text = runs.read_text(path)
     if sheet.is_sheet(text):
         return sheet.loads(text, source=str(path))
-    return samples.sheet(text, source=path.name, task=path.stem) if samples.is_samples(text) else None
+    return lm_eval.sheet(text, source=path.name, task=path.stem) if lm_eval.is_samples(text) else None
 
 
 def _unanswered(client: VllmClient, cause: NoAnswer | BadAnswer) -> QueryFailed:
     return no_answer(client.url, cause, hint="See `tpudeploy status` for what the machine reports.")
+
+
+# These settings disable all randomness that a client can disable.
+_SAMPLING = {"temperature": 0, "seed": 0}
+
+
+def ask(
+    client: VllmClient,
+    model: str,
+    questions: Sequence[Question],
+    *,
+    concurrency: int,
+    max_tokens: int,
+    now: Callable[[], float],
+) -> tuple[Answer, ...]:
+    """Return the answers in the order of the questions. Raise `NoAnswer` or `BadAnswer` if the first question fails."""
+    first, *rest = questions
+
+    def answer(question: Question) -> Answer:
+        try:
+            return _answer(client, model, question, max_tokens, now)
+        except NoAnswer:
+            return _retry(client, model, question, max_tokens, now)
+        except BadAnswer as cause:
+            return Answer(question=question.id, said="", is_right=False, problem=str(cause))
+
+    first_answer = _answer(client, model, first, max_tokens, now)  # raises once for a wrong key or model name
+    pool = ThreadPoolExecutor(max_workers=concurrency, thread_name_prefix="question")
+    try:
+        return (first_answer, *pool.map(answer, rest))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not wait for long answers
+
+
+def _answer(client: VllmClient, model: str, question: Question, max_tokens: int, now: Callable[[], float]) -> Answer:
+    try:
+        completion = client.complete(model, question.prompt, max_tokens=max_tokens, now=now, sampling=_SAMPLING)
+    except NothingSaid:
+        return Answer(question=question.id, said="", is_right=False)
+    tokens = len(completion.pieces) if completion.completion_tokens is None else completion.completion_tokens
+    return Answer(
+        question=question.id,
+        said=completion.text,
+        is_right=is_right(completion.text, question.answer),
+        is_cut=tokens >= max_tokens,
+    )
+
+
+def _retry(client: VllmClient, model: str, question: Question, max_tokens: int, now: Callable[[], float]) -> Answer:
+    """Ask a question once more. That is safe, because it changes nothing, and one connection in thousands breaks."""
+    try:
+        return _answer(client, model, question, max_tokens, now)
+    except (NoAnswer, BadAnswer) as cause:
+        return Answer(question=question.id, said="", is_right=False, problem=str(cause))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tpudeploy.domain.wait import Wait
+from tpudeploy.domain.report import Wait
 from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
 from tpudeploy.operations.plan import ADOPT, REFRESH_ONLY, REPLACE, TARGET
 from tpudeploy.plans import Report
@@ -52,7 +52,7 @@ def apply(
     from tpudeploy.engine import apply as engine
     from tpudeploy.engine.pins import hold
     from tpudeploy.engine.refresh import record
-    from tpudeploy.pins.pins import in_attributes
+    from tpudeploy.pins import in_attributes
 
     if plan.worst_error is not None and plan.stopping_errors:
         raise plan.worst_error

@@ -9,7 +9,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from tpudeploy import loading
-from tpudeploy.adapters import ids, vllm_facts
+from tpudeploy.adapters import runs, vllm_facts
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.benchmark import foreign, subject
 from tpudeploy.benchmark.cells import feasible, judge_cell
@@ -310,7 +310,7 @@ class Benchmarks:
             raise UsageError("A sweep without cells measures nothing.")
         now = self._workspace.adapters.clock.now()
         return Run(
-            id=ids.new(now),
+            id=runs.new_id(now),
             began_at=now,
             version=VERSION,
             driver=driver,

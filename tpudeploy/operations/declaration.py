@@ -62,12 +62,15 @@ class Argument:
     it is another one. One of another kind for agents (`agents_kind`) is required of them. An argument that is an
     `is_optional_option` is required but on the command line, which has other forms of the command. `least` and `most`
     bound a number, or how many texts there are. What is resumed has its own value of an argument that `is_resumed`.
+    `variable` names the environment variable where another command's option of this name takes another kind of value:
+    "recommend-context" is TPUDEPLOY_RECOMMEND_CONTEXT.
     """
 
     name: str
     help: str = ""
     kind: Kind = Kind.TEXT
     option: str = ""
+    variable: str = ""
     metavar: str = ""
     is_required: bool = False
     positional: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.availability.diagnosis import Diagnosis, Grade
@@ -10,6 +11,9 @@ from tpudeploy.operations.declaration import Operation, flag, profile
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
+    from tpudeploy.domain.facts import Unknown
+    from tpudeploy.domain.slices import BootReport
+    from tpudeploy.domain.state import State
     from tpudeploy.loading import OneProfile
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
@@ -59,16 +63,32 @@ def doctor(workspace: Workspace, profile: OneProfile, *, refresh: bool = False) 
     deployment = workspace.offline_deployment(profile)
     adapters = workspace.adapters
     (places,) = workspace.zones([profile], refresh=refresh)
+    state = workspace.or_unknown(lambda: adapters.states.read(deployment.name).state)
     case = Case(
         deployment=deployment,
         diagnostics=(*workspace.warnings(profile), *check([deployment])),
         offline=adapters.survey.lacking(deployment.project),
         facts=adapters.survey.project_facts(deployment),
         zones=places,
-        state=workspace.or_unknown(lambda: adapters.states.read(deployment.name).state),
+        state=state,
         holder=workspace.or_unknown(lambda: adapters.states.holder(deployment.name)),
+        reports=_reports(workspace, state),
     )
     return Preconditions(emulated=adapters.is_emulated, diagnosis=diagnose(case))
+
+
+def _reports(workspace: Workspace, state: State | Unknown | None) -> Mapping[str, BootReport | Unknown | None]:
+    """Return the reports of the slices of several hosts that were granted, by name."""
+    from tpudeploy import catalog
+    from tpudeploy.domain.facts import Unknown
+
+    reports: dict[str, BootReport | Unknown | None] = {}
+    for attempt in () if state is None or isinstance(state, Unknown) else state.attempts:
+        kind = catalog.accelerator_type(attempt.ref.accelerator_type)
+        if kind is not None and kind.hosts > 1 and attempt.granted_at is not None and attempt.releasing_at is None:
+            read = partial(workspace.adapters.world().cloud.report, attempt.ref)
+            reports[attempt.name] = workspace.or_unknown(read)
+    return reports
 
 
 OPERATION = Operation(

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Remedy
+from tpudeploy.domain.slices import Remedy, Scope
 from tpudeploy.operations.examples import EXAMPLES
-from tpudeploy.operations.refusal_page import page
 from tpudeploy.reconcile.failed_landings import HOST_FAULT, hold_seconds
-from tpudeploy.text.words import duration
+from tpudeploy.text.words import duration, plain
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.refusals.row import Verdict
@@ -61,17 +60,17 @@ def explanations() -> dict[str, str]:
 
 def groups() -> dict[str, dict[str, str]]:
     """Return the text of each code by group. The first line of a text is its title."""
+    from tpudeploy import pins
     from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
     from tpudeploy.boot_log.signatures import GROUPS as BOOTS
     from tpudeploy.config.codes import EXPLANATIONS
     from tpudeploy.orphans import claims
-    from tpudeploy.pins import pins
     from tpudeploy.planning import headroom, plan_rules, targets
     from tpudeploy.sizing.checks import CHECKS
 
     classes = {cls.code: _error_page(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}
     boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
-    refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
+    refusals = {f"Refusals: {name}": {row.kind: _refusal_page(row) for row in rows} for name, rows in GROUPS.items()}
     checks = {row.code: row.explanation for row in CHECKS}
     plans = [part.EXPLANATIONS for part in (claims, targets, headroom, plan_rules, pins)]
     return {
@@ -79,7 +78,7 @@ def groups() -> dict[str, dict[str, str]]:
         "Checks": {code: text for rows in (checks, *plans) for code, text in _pages(rows).items()},
         "Errors": dict(sorted(classes.items())),
         **refusals,
-        "Refusals: the rest": {UNKNOWN.kind: page(UNKNOWN), **_DETECTED},
+        "Refusals: the rest": {UNKNOWN.kind: _refusal_page(UNKNOWN), **_DETECTED},
         **boots,
     }
 
@@ -116,7 +115,7 @@ def explain_text(text: str) -> tuple[str, str]:
 
     code = _named_code(text)
     row = matching_row(text, code)
-    return row.kind, page(row, text, classify(text, code).scope)
+    return row.kind, _refusal_page(row, text, classify(text, code).scope)
 
 
 def _boot(row: Signature, text: str | None = None) -> str:
@@ -155,14 +154,70 @@ def _error_page(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[Ve
 
 
 def every_error() -> tuple[type[errors.TpudeployError], ...]:
-    """Return every error class that we raise on purpose, including those of the emulator."""
-    from tpudeploy.emulator.process import EmulatorRunning
-    from tpudeploy.emulator.scenario import ScenarioInvalid
-
-    return tuple(dict.fromkeys([*_tree(errors.TpudeployError), EmulatorRunning, ScenarioInvalid]))
+    """Return every error class that we raise on purpose."""
+    return tuple(dict.fromkeys(_tree(errors.TpudeployError)))
 
 
 def _tree(cls: type[errors.TpudeployError]) -> Iterator[type[errors.TpudeployError]]:
     yield cls
     for child in cls.__subclasses__():
         yield from _tree(child)
+
+
+# By the value of refusals.row.Layer.
+_SURFACES: Mapping[str, str] = {
+    "L1": "the reply to a call",
+    "L2": "the error of the create operation",
+    "L3": "the error of the queued resource, which is then FAILED",
+    "L4": "the state of the node",
+    "L5": "the error of the delete operation",
+}
+_SCOPES: Mapping[Scope, str] = {
+    Scope.PAIR: "in the zone under this provisioning model",
+    Scope.ZONE: "in the zone",
+    Scope.ZONE_QUOTA: "in the zone under a model that draws from this quota",
+    Scope.REGION: "in the region",
+    Scope.REGION_QUOTA: "in the region under a model that draws from this quota",
+    Scope.REGION_RESOURCES: "in the region, unless a slice of yours there is deleted",
+    Scope.PROJECT: "anywhere in the project",
+}
+_NAMED_BY_TEXT = "in the zone or region that the text names under a model that draws from this quota"
+
+
+def _refusal_page(row: Verdict, text: str = "", scope: Scope | None = None) -> str:
+    """Return the page of a refusal. `text` is an actual message, `scope` what it is about; else it shows examples."""
+    surfaces = "\n".join(f"  {layer}  {_SURFACES[layer]}" for layer in row.layers)
+    paragraphs = (
+        row.what,
+        f"{_heading(row, text)}\n{_quote(row, text)}",
+        f"It surfaces as\n{surfaces}",
+        f"tpudeploy {_reaction(row, scope or row.scope)}.",
+        f"What clears it: {row.hint}",
+    )
+    return "\n\n".join(paragraphs)
+
+
+def _heading(row: Verdict, text: str) -> str:
+    if text:
+        return "Google said"
+    code = f" ({row.code.name})" if row.code is not None else ""
+    return f"Google says{code}{'' if row.is_recorded else ', in a text that is not published, such as'}"
+
+
+def _quote(row: Verdict, text: str) -> str:
+    texts = (text,) if text else row.examples
+    lines = [line for text in texts for line in plain(text).splitlines()]
+    return "\n".join(f"  {line}" for line in lines) or "  any text that no other entry matches"
+
+
+def _reaction(row: Verdict, scope: Scope | None) -> str:
+    speaks_of = _SCOPES[scope] if scope is not None else _NAMED_BY_TEXT
+    match row.remedy:
+        case Remedy.STOP:
+            return "stops, because no other place would help; the next `tpudeploy apply` asks again"
+        case Remedy.LOOK_AGAIN:
+            return "observes again, at growing intervals, before it makes another request"
+        case Remedy.NEXT_ZONE if not row.holds:
+            return "deletes the remains and asks again, in the same place first"
+        case Remedy.NEXT_ZONE | Remedy.DROP_ZONE:
+            return f"asks the next place, and for {duration(row.holds)} does not ask again {speaks_of}"

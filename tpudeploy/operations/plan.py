@@ -65,7 +65,7 @@ def plan(
     from tpudeploy.engine import plan as engine
     from tpudeploy.engine.pins import PinLookup
     from tpudeploy.engine.plan import Scope
-    from tpudeploy.pins.pins import not_pinned
+    from tpudeploy.pins import not_pinned
     from tpudeploy.planning.targets import parse_addresses
     from tpudeploy.workspace import unique_names
 
@@ -148,7 +148,7 @@ def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> Pi
     """Return the pins of the names in profiles. Only names without a pin are looked up, first in the states."""
     from tpudeploy.engine.observe import readable_states
     from tpudeploy.engine.pins import PinLookup, complete
-    from tpudeploy.pins.pins import names
+    from tpudeploy.pins import names
 
     adapters = workspace.adapters
     pins = adapters.pins.read()

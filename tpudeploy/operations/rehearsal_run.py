@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tpudeploy.adapters.google import rehearsal_reads, rehearsal_slice
 from tpudeploy.adapters.google.recorder import Recorder
-from tpudeploy.adapters.google.rehearsal_instance import RunningInstance
 from tpudeploy.adapters.google.rehearsal_requests import WaitingRequest
+from tpudeploy.adapters.google.rehearsal_slice import RunningInstance
 from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state import disk
 from tpudeploy.adapters.state.holder import describe
@@ -24,14 +24,13 @@ from tpudeploy.domain.deployment import Place, Provisioning
 from tpudeploy.domain.events import PhaseChanged
 from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.report import Wait
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.slices import Phase, SliceRef
-from tpudeploy.domain.wait import Wait
 from tpudeploy.operations.rehearsal_use import NAME, SliceUse, profile, raise_interrupt
-from tpudeploy.rehearsal import view
+from tpudeploy.rehearsal import Finding, Verdict, compare, not_seen, view
 from tpudeploy.rehearsal.budget import DELETION, LATENESS, USE, WAITING, Step, cost, step_at, steps
 from tpudeploy.rehearsal.facts import Stage, facts_of
-from tpudeploy.rehearsal.findings import Finding, Verdict, compare, not_seen
 from tpudeploy.rehearsal.redaction import Redaction
 from tpudeploy.text.paint import Paint
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain import errors
+from tpudeploy.domain.report import Wait
 from tpudeploy.domain.slices import BootPhase, Phase, SliceRef
-from tpudeploy.domain.wait import Wait
 from tpudeploy.loading import Profile
+from tpudeploy.rehearsal import Finding, Verdict, compare, not_seen
 from tpudeploy.rehearsal.budget import DISK_GIB, Step
 from tpudeploy.rehearsal.facts import Stage
-from tpudeploy.rehearsal.findings import Finding, Verdict, compare, not_seen
 
 if TYPE_CHECKING:
     from tpudeploy.domain.events import Event

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, flag
+from tpudeploy.rehearsal import Finding, Verdict
 from tpudeploy.rehearsal.budget import Step
-from tpudeploy.rehearsal.findings import Finding, Verdict
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:

@@ -170,7 +170,7 @@ def _router(subject: _Subject) -> str:
 
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.domain.router import published_replicas
-    from tpudeploy.router.rendering import rendered
+    from tpudeploy.exports.router import rendered
 
     adapters, name, router = subject.workspace.adapters, subject.deployment.name, subject.deployment.router
     if router is None:

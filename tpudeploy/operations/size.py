@@ -54,9 +54,10 @@ class Size(Result):
         return document("size", keys, optional=budget)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.text.words import fitted
         from tpudeploy.views import size as view
 
-        text = view.size(self.name, self.budget, paint)
+        text = fitted(view.size(self.name, self.budget, paint), width)
         return text if self.sweep is None else f"{text}\n\n{view.sweep(self.sweep, paint)}"
 
     def messages(self, paint: Paint) -> str:

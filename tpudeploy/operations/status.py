@@ -76,7 +76,7 @@ class Status(Result):
         from tpudeploy.verify.view import details
         from tpudeploy.views.status import status as view
 
-        texts = [view(self.deployments, paint, emulated=self.emulated)]
+        texts = [view(self.deployments, paint, emulated=self.emulated, width=width)]
         texts += [f"\n{details(each, paint)}" for each in self.details or ()]
         if self.timelines is not None:
             texts.append("\n" + ("\n\n".join(timeline(each, paint) for each in self.timelines) or _NO_START))

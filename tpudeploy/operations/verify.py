@@ -50,7 +50,7 @@ class Verified(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.verify.view import verify as view
 
-        return view(self.verification, paint)
+        return view(self.verification, paint, width=width)
 
 
 def verify(workspace: Workspace, profile: OneProfile) -> Verified:

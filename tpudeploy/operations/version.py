@@ -1,4 +1,4 @@
-"""Print the version, and the version of vLLM whose flags it knows."""
+"""Print the version, the version of vLLM whose flags it knows, and the command that upgrades it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ if TYPE_CHECKING:
 
 @result
 class Version(Result):
-    """The versions of tpudeploy and of the vLLM whose flags it knows."""
+    """The versions of tpudeploy and of the vLLM whose flags it knows. `upgrade` is a command, or ""."""
 
     FORMAT = "version"
+    ADDED_LATER = frozenset({"upgrade"})
     tpudeploy: str
     vllm: str
+    upgrade: str
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        return f"tpudeploy {self.tpudeploy} (flags of vLLM {self.vllm})"
+        upgrade = f"\nTo upgrade: {self.upgrade}" if self.upgrade else ""
+        return f"tpudeploy {self.tpudeploy} (flags of vLLM {self.vllm}){upgrade}"
 
 
 def version(workspace: Workspace | None) -> Version:
-    """Return the version, and the version of vLLM whose flags it knows."""
+    """Return the version, the version of vLLM whose flags it knows, and the command that upgrades it."""
+    from tpudeploy.adapters.extras import upgrade_command
     from tpudeploy.catalog.flags import VLLM_VERSION
     from tpudeploy.version import VERSION
 
-    return Version(tpudeploy=VERSION, vllm=VLLM_VERSION)
+    return Version(tpudeploy=VERSION, vllm=VLLM_VERSION, upgrade=upgrade_command())
 
 
 OPERATION = Operation(run=version, results=(Version,), access=Access.OFFLINE, options=(), needs_workspace=False)

@@ -22,7 +22,7 @@ from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.node.fingerprint import effect, server_print
 from tpudeploy.node.node_facts import SPEC_KEY
 from tpudeploy.orphans.claims import as_attempt
-from tpudeploy.pins.pins import unpinned
+from tpudeploy.pins import unpinned
 from tpudeploy.reconcile.placement import allows
 
 _LABELS = "placement.labels."
@@ -63,8 +63,7 @@ def adopt(
 
 def _attempt(deployment: Deployment, resource: CloudResource, report: BootReport | None, now: float) -> Attempt:
     slice_ = resource.slice
-    metadata = slice_.metadata or resource.asked.metadata
-    server = report.spec if report is not None and report.spec else metadata.get(SPEC_KEY, "")
+    server = report.spec if report is not None and report.spec else resource.asked.metadata.get(SPEC_KEY, "")
     attempt = replace(as_attempt(resource, resource.ref.name, now), boot=Boot(server=server))
     if slice_.phase is Phase.UP:
         attempt = attempt.after(SliceGranted(granted_at=slice_.created_at or now))

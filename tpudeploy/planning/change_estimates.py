@@ -12,7 +12,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.plan import Action, Change
 from tpudeploy.domain.policy import nested
-from tpudeploy.pins.pins import DIGEST, unpinned
+from tpudeploy.pins import DIGEST, unpinned
 from tpudeploy.sizing import size
 from tpudeploy.sizing.checks.machine import cache_outlives_container
 

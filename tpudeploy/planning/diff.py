@@ -18,15 +18,17 @@ from tpudeploy.reconcile.cutover import is_blue_green_change, is_handed_over, ru
 from tpudeploy.reconcile.decide import fits, matches
 from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.placement import allows
-from tpudeploy.reconcile.readiness import takes_requests
+from tpudeploy.reconcile.readiness import reason_to_hold, takes_requests
 from tpudeploy.reconcile.replicas import at_replica, surplus_indexes
 from tpudeploy.reconcile.rollout import ServerStatus
 
 _PLACES = {"placement.zones", "placement.provisioning"}
 
 
-def changes(deployment: Deployment, state: State, context: DecisionContext) -> tuple[Change, ...]:
-    """Return one change for each replica that the profile or the state has."""
+def changes(
+    deployment: Deployment, state: State, context: DecisionContext, targets: Collection[int] | None = None
+) -> tuple[Change, ...]:
+    """Return one change for each replica that the profile or the state has. `targets` are those that are covered."""
     all_changes = (
         *(
             _replica_change(at_replica(deployment, state, index), state.record(index), context, state.goal)
@@ -37,8 +39,16 @@ def changes(deployment: Deployment, state: State, context: DecisionContext) -> t
             for index in surplus_indexes(deployment, state)
         ),
     )
-    serving = {record.index for record in state.records for a in record.attempts if takes_requests(a, context.observed)}
-    replica_changes = (_beside_others(change, serving, context) for change in all_changes)
+    serving = _serving_replicas(state, context)
+    covered = [index for index in deployment.replica_indexes if targets is None or index in targets]
+
+    def held_change(change: Change) -> Change:
+        if not _is_interrupted(change, serving):
+            return change
+        others = serving - {change.replica}
+        return replace(change, waits=reason_to_hold(deployment, state, others, change.replica, covered))
+
+    replica_changes = (_beside_others(held_change(change), serving, context) for change in all_changes)
     return (*replica_changes, *_router_changes(deployment, state, context))
 
 
@@ -123,13 +133,17 @@ def _serving_replicas(state: State, context: DecisionContext) -> frozenset[int]:
 
 def _beside_others(change: Change, serving: Collection[int], context: DecisionContext) -> Change:
     """Return the change of a replica that takes requests with the replicas that serve while it is interrupted."""
-    is_interrupted = change.action in {Action.RESTART, Action.DESTROY} or (
-        change.action is Action.REPLACE and not change.create_before_destroy
-    )
-    others = [replica for replica in serving if replica != change.replica]
-    if not is_interrupted or change.replica not in serving or not others:
+    # It waits until another replica serves.
+    others = max(len(frozenset(serving) - {change.replica}), 1 if change.waits else 0)
+    if not _is_interrupted(change, serving) or not others:
         return change
-    return replace(change, replicas_serving=len(others), drain_seconds_most=context.patience.drained)
+    return replace(change, replicas_serving=others, drain_seconds_most=context.patience.drained)
+
+
+def _is_interrupted(change: Change, serving: Collection[int]) -> bool:
+    """Return whether a replica takes requests, and does not during its change."""
+    is_replaced_first = change.action is Action.REPLACE and not change.create_before_destroy
+    return change.replica in serving and (change.action in {Action.RESTART, Action.DESTROY} or is_replaced_first)
 
 
 def _with_replacement(

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from tpudeploy.domain.plan import Action, Change, Precondition
 from tpudeploy.domain.slices import BootReport
 from tpudeploy.domain.state import State
+from tpudeploy.node.node_facts import SCRIPT_KEY
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 
 # A request that still waits may be granted, or advance, without making the plan another one.
@@ -50,6 +51,7 @@ def _fingerprint(classification: Classification, report: BootReport | None) -> s
         return classification.status
     slice_ = classification.slice
     server = "" if report is None else report.spec
-    facts = [slice_.accelerator_type, slice_.created_at, dict(slice_.labels), dict(slice_.metadata), server]
+    metadata = {**slice_.metadata, SCRIPT_KEY: slice_.script}
+    facts = [slice_.accelerator_type, slice_.created_at, dict(slice_.labels), metadata, server]
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

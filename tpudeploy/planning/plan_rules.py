@@ -10,7 +10,7 @@ from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import State
-from tpudeploy.pins.pins import FOLLOWS
+from tpudeploy.pins import FOLLOWS
 
 RENAMED = "TPU3022"
 EXPLANATIONS: Mapping[str, Explanation] = {

@@ -36,6 +36,7 @@ _ADDED_LATER = frozenset(
         "seconds_at_once",
         "usd_per_hour_at_once",
         "to_verify",
+        "waits",
         "would_not_start",
     }
 )

@@ -9,14 +9,15 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache, lru_cache
 from typing import Any
 
-from tpudeploy import catalog
+from tpudeploy import catalog, pins
 from tpudeploy.catalog import flags
-from tpudeploy.catalog.machines import DEFAULT_MACHINE
+from tpudeploy.catalog.routers import DEFAULT_MACHINE
 from tpudeploy.config.profile import Joined, Profile
 from tpudeploy.config.scalars import Duration
-from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ScaleSpec, Section, ServingSpec
+from tpudeploy.config.schema import PlacementSpec, ProfileSpec, RouterSpec, ScaleSpec, Section, ServingSpec
 from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 from tpudeploy.domain.deployment import (
     AUTO,
@@ -41,12 +42,10 @@ from tpudeploy.domain.deployment import (
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import NONE, Pins
 from tpudeploy.domain.router import Router, RouterHost, RouterKind
-from tpudeploy.node import arguments, render
-from tpudeploy.node.arguments import MIRROR_FOLDER
+from tpudeploy.node import render
 from tpudeploy.node.compile_cache import DEFAULT as GRAPHS
 from tpudeploy.node.compile_cache import compile_cache
-from tpudeploy.node.serving import served_model
-from tpudeploy.pins import pins
+from tpudeploy.node.serving import MIRROR_FOLDER, environment_of_keys, serve, served_model
 from tpudeploy.sizing import size
 
 _GIB = 1024**3
@@ -118,6 +117,7 @@ def resolve_without_script(
     container = _container(spec, kind, lock, mirror)
     max_run_duration = spec.placement.max_run_duration
     other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
+    attributes: dict[str, Json] = {}  # of this deployment: they follow from its other fields
     deployment = Deployment(
         name=spec.name,
         replicas=spec.replicas,
@@ -126,10 +126,10 @@ def resolve_without_script(
         accelerator=kind,
         runtimes=runtimes,
         boot_disk_gib=_BOOT_DISK_GIB if spec.tpu.boot_disk_size is None else math.ceil(spec.tpu.boot_disk_size / _GIB),
-        candidates=tuple(_candidates(spec.placement, models, generation, tuple(runtimes))),
+        candidates=_candidates(spec.placement, models, generation, tuple(runtimes)),
         on_demand_floor=spec.placement.on_demand_floor or 0,
-        floor_candidates=tuple(_candidates(spec.placement, _floor_models(spec.placement), generation, tuple(runtimes))),
-        scale=_scale(spec.scale),
+        floor_candidates=_candidates(spec.placement, _floor_models(spec.placement), generation, tuple(runtimes)),
+        scale=_scale(spec.scale, start=spec.replicas if "replicas" in spec.model_fields_set else None),
         max_parallel_requests=spec.placement.max_parallel_requests,
         reservation=spec.placement.reservation,
         max_run_seconds=None if max_run_duration is None else float(max_run_duration),
@@ -159,12 +159,13 @@ def resolve_without_script(
         mirror=mirror,
         own_files=own_files,
         startup_script=Script(""),
-        attributes={},
+        attributes=attributes,
         origins=Joined(other_origins, profile.origins) if other_origins else profile.origins,
         budget=size(spec, config_json=config_json),
     )
-    deployment = replace(deployment, router=_router(spec, served_model(deployment)))
-    deployment = replace(deployment, attributes=dict(_attributes(spec, deployment, lock)))
+    if spec.router is not None:
+        deployment = replace(deployment, router=_router(spec.router, served_model(deployment)))
+    attributes.update(_attributes(spec, deployment, lock))
     return _with_router_machine(deployment, {})
 
 
@@ -185,7 +186,7 @@ def _floor_models(placement: PlacementSpec) -> tuple[Provisioning, ...]:
     return lasting or (Provisioning.ON_DEMAND,)
 
 
-def _scale(scale: ScaleSpec | None) -> Scale | None:
+def _scale(scale: ScaleSpec | None, *, start: int | None) -> Scale | None:
     if scale is None:
         return None
     return Scale(
@@ -195,13 +196,11 @@ def _scale(scale: ScaleSpec | None) -> Scale | None:
         kv_cache=scale.kv_cache,
         cooldown_seconds=float(scale.cooldown or _COOLDOWN),
         max_usd_per_hour=scale.max_cost_per_hour,
+        start=start,
     )
 
 
-def _router(spec: ProfileSpec, model: str) -> Router | None:
-    router = spec.router
-    if router is None:
-        return None
+def _router(router: RouterSpec, model: str) -> Router:
     return Router(
         kind=RouterKind(router.kind),
         host=RouterHost(router.host),
@@ -244,9 +243,9 @@ def _container(spec: ProfileSpec, kind: AcceleratorType, lock: Pins, mirror: Mir
     return Container(
         name=serving.container_name or spec.name,
         image=serving.image if digest is None else pins.at_digest(serving.image, digest),
-        serve=arguments.serve(spec, tensor_parallel_size=_tensor_parallel(serving, kind), commit=commit),
+        serve=serve(spec, tensor_parallel_size=_tensor_parallel(serving, kind), commit=commit),
         setup=serving.setup,
-        environment={**(_OVER_HOSTS if kind.hosts > 1 else {}), **arguments.environment(serving), **serving.env},
+        environment={**(_OVER_HOSTS if kind.hosts > 1 else {}), **environment_of_keys(serving), **serving.env},
         secrets=tuple(SecretRef(variable=v, secret=s) for v, s in spec.secrets.items()),
         volumes=volumes,
         shm_size=_shm_size(serving, kind),
@@ -292,9 +291,9 @@ def _stage_count(serving: ServingSpec, flag_name: str) -> int:
 
 
 def _candidates(
-    placement: PlacementSpec, models: Iterable[Provisioning], generation: Generation, backends: tuple[Backend, ...]
-) -> Iterator[Candidate]:
-    """Yield the places in the order of the search: the first provisioning model in every zone, then the next.
+    placement: PlacementSpec, models: tuple[Provisioning, ...], generation: Generation, backends: tuple[Backend, ...]
+) -> tuple[Candidate, ...]:
+    """Return the places in the order of the search: the first provisioning model in every zone, then the next.
 
     With several APIs each zone comes once, from the APIs in turn, before a zone comes again at its other API. So few
     requests draw on both quotas, and on as many zones as those of one API would: whether the APIs sell the same chips
@@ -304,14 +303,23 @@ def _candidates(
     a limit excludes the place.
     """
     most = placement.max_price_per_chip_hour
-    for model in models:
-        for zone, backend in in_turn(_zones(placement, generation, model), backends):
-            price = catalog.usd_per_chip_hour(generation.name, zone.region, model)
-            upper_bound = price
-            if price is None:
-                upper_bound = catalog.usd_per_chip_hour(generation.name, zone.region, Provisioning.ON_DEMAND)
-            if most is None or (upper_bound is not None and upper_bound <= most):
-                yield Candidate(zone=zone, provisioning=model, usd_per_chip_hour=price, backend=backend)
+    places = ((model, _zones(placement, generation, model)) for model in models)
+    return tuple(each for model, zones in places for each in _of_model(generation.name, model, zones, backends, most))
+
+
+@lru_cache(maxsize=256)  # the deployments of a fleet ask in the same places
+def _of_model(
+    generation: str, model: Provisioning, zones: tuple[Zone, ...], backends: tuple[Backend, ...], most: float | None
+) -> tuple[Candidate, ...]:
+    candidates: list[Candidate] = []
+    for zone, backend in in_turn(zones, backends):
+        price = catalog.usd_per_chip_hour(generation, zone.region, model)
+        upper_bound = price
+        if price is None:
+            upper_bound = catalog.usd_per_chip_hour(generation, zone.region, Provisioning.ON_DEMAND)
+        if most is None or (upper_bound is not None and upper_bound <= most):
+            candidates.append(Candidate(zone=zone, provisioning=model, usd_per_chip_hour=price, backend=backend))
+    return tuple(candidates)
 
 
 def in_turn(zones: tuple[Zone, ...], backends: tuple[Backend, ...]) -> Iterator[tuple[Zone, Backend]]:
@@ -353,13 +361,12 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
     if deployment.router is not None and deployment.router.host is RouterHost.VM:
         # Google assigns its address.
         defaults |= {"router.address": None, "router.machine": deployment.router.machine}
-    tree = {key: getattr(spec, key) for key in spec.keys if key not in _NO_ATTRIBUTES}
     pinned = {
         "serving.image": (pins.DIGEST, lock.target_of(pins.image_of(spec))),
         "model.revision": (pins.COMMIT, lock.target_of(pins.model_of(spec))),
         "tpu.runtime_version": (MACHINE_IMAGE, lock.target_of(pins.machine_image_of(spec))),
     }
-    for path, value in {**_flat(tree), **defaults}.items():
+    for path, value in {**_flat(spec), **defaults}.items():
         if value is not None and value not in ({}, []):
             yield path, value
         pin, target = pinned.get(path, ("", None))
@@ -375,14 +382,32 @@ _OPEN = frozenset({"secrets", "placement.labels", "serving.args", "serving.env"}
 _PLAIN = frozenset({str, int, float, bool})  # these types themselves: a quantity is a number with a text
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Json]:
+@cache
+def _paths(section: type[Any], prefix: str) -> tuple[tuple[str, str], ...]:
+    """Return the keys of a section at `prefix` that are attributes, each with its path."""
+    return tuple((key, f"{prefix}{key}") for key in section.keys if prefix or key not in _NO_ATTRIBUTES)
+
+
+def _flat(section: Section, prefix: str = "") -> Mapping[str, Json]:
+    """Return the values of a section by their paths, in the order of the keys."""
+    kind: type = type(section)
+    # Most sections are not written, and have the same values in all profiles.
+    return _flat_values(section, kind, prefix) if section.model_fields_set else _flat_defaults(kind, prefix)
+
+
+@cache
+def _flat_defaults(kind: type[Any], prefix: str) -> Mapping[str, Json]:
+    return _flat_values(kind({}), kind, prefix)
+
+
+def _flat_values(section: Section, kind: type, prefix: str) -> Mapping[str, Json]:
     flat: dict[str, Json] = {}
-    for key, value in tree.items():
-        path = f"{prefix}{key}"
+    for key, path in _paths(kind, prefix):
+        value = getattr(section, key)
         if isinstance(value, Section):
-            flat |= _flat({name: getattr(value, name) for name in value.keys}, f"{path}.")
-        elif path in _OPEN and isinstance(value, Mapping):
             flat |= _flat(value, f"{path}.")
+        elif path in _OPEN:
+            flat |= {f"{path}.{entry}": _json(entry_value) for entry, entry_value in value.items()}
         else:
             flat[path] = _json(value)
     return flat

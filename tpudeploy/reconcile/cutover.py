@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import GivenUpUpdate, ServingError
@@ -23,6 +24,7 @@ from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
 from tpudeploy.reconcile.desired import desired_attributes
+from tpudeploy.reconcile.readiness import answers
 from tpudeploy.reconcile.rollout import ServerStatus, remedy
 
 _HOUR = 3600.0
@@ -44,9 +46,13 @@ def is_blue_green_change(deployment: Deployment, attempt: Attempt) -> bool:
     return not attempt.boot.is_sent or attempt.boot.server != server_print(desired_attributes(deployment, attempt))
 
 
-def with_drain(patience: Patience, deployment: Deployment | None) -> Patience:
-    """Return the waiting times with the longest drain that the profile sets."""
-    seconds = None if deployment is None else deployment.lifecycle.drain_seconds
+def with_drain(patience: Patience, deployment: Deployment | None, state: State) -> Patience:
+    """Return the waiting times with the longest drain that the profile sets, or that it set for what is removed."""
+    if deployment is not None:
+        seconds = deployment.lifecycle.drain_seconds
+    else:
+        limits = (attempt.spec.get("lifecycle.drain_timeout") for attempt in state.attempts)
+        seconds = max((Duration.parse(str(limit)) for limit in limits if limit is not None), default=None)
     return patience if seconds is None else replace(patience, drained=seconds)
 
 
@@ -63,11 +69,11 @@ def drain_seconds_left(attempt: Attempt, context: DecisionContext) -> float:
 
 def _is_idle(attempt: Attempt, context: DecisionContext) -> bool:
     """Return whether a slice certainly works on no request."""
-    running, health = context.observed.requests(attempt.name), context.observed.health.get(attempt.name)
+    running = context.observed.requests(attempt.name)
     if running is not None:
         return running == 0
     # Its metrics cannot be read, for example because only its machine reaches them. A server that answers may be busy.
-    return health is None or not health.serving
+    return not answers(attempt.name, context.observed)
 
 
 def can_take_clients(classification: Classification, context: DecisionContext) -> bool:

@@ -6,7 +6,7 @@ from tpudeploy.domain.deployment import MACHINE_IMAGE, Deployment, Json
 from tpudeploy.domain.plan import Effect
 from tpudeploy.domain.state import Attempt
 from tpudeploy.node.fingerprint import effect
-from tpudeploy.pins.pins import FOLLOWS
+from tpudeploy.pins import FOLLOWS
 
 CONTAINER_NAME = "serving.container_name"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from tpudeploy import catalog
-from tpudeploy.catalog import machines
+from tpudeploy.catalog import routers
 from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.state import Attempt, State
 
 _HOUR = 3600.0
@@ -17,7 +18,7 @@ def usd_per_hour(attempt: Attempt) -> float | None:
     """Return the price of the slice that was requested, whatever the profile says now."""
     accelerator = catalog.accelerator_type(str(attempt.spec.get("tpu.type")))
     if accelerator is None:
-        return machines.usd_per_hour(str(attempt.spec.get("vm.machine")), attempt.zone.region)
+        return routers.usd_per_hour(str(attempt.spec.get("vm.machine")), attempt.zone.region)
     per_chip = catalog.usd_per_chip_hour(accelerator.generation, attempt.zone.region, attempt.provisioning)
     return None if per_chip is None else per_chip * accelerator.chips
 
@@ -42,25 +43,39 @@ def usd_per_hour_at(deployment: Deployment, candidate: Candidate | None) -> floa
 
 
 def usd_per_hour_with_another(deployment: Deployment, state: State, indexes: Collection[int]) -> float | None:
-    """Return the price of the slices of these replicas and of one more, in the dearest place that may be requested."""
-    price, next_price = usd_per_hour_of(state, indexes), dearest_usd_per_hour(deployment, deployment.candidates)
-    return None if price is None or next_price is None else price + next_price
+    """Return the price of these replicas, of one more, in the dearest place that may be requested, and of the VM."""
+    next_price = dearest_usd_per_hour(deployment, deployment.candidates)
+    # A VM that exists has the price of its zone.
+    router_price = 0.0 if state.router.attempts else router_usd_per_hour(deployment)
+    return _sum([usd_per_hour_of(state, [*indexes, ROUTER]), next_price, router_price])
 
 
 def usd_per_hour_of(state: State | None, indexes: Collection[int]) -> float | None:
     """Return the price of the slices and requests of these replicas together, or None if that of one is unknown."""
     records = () if state is None else map(state.record, indexes)
     attempts = [attempt for record in records for attempt in record.attempts if attempt.release is None]
-    known_prices = [price for attempt in attempts if (price := usd_per_hour(attempt)) is not None]
-    return None if len(known_prices) < len(attempts) else sum(known_prices)
+    return _sum([usd_per_hour(attempt) for attempt in attempts])
 
 
 def most_usd_per_hour(deployment: Deployment, replicas: int) -> float | None:
-    """Return the price of this number of replicas, each in the dearest place that it may be requested in."""
+    """Return the price of this number of replicas and of the VM, each in the dearest place that may be requested."""
     floor = min(deployment.on_demand_floor, replicas)
-    floor_price = dearest_usd_per_hour(deployment, deployment.floor_candidates) if floor else 0.0
-    price = dearest_usd_per_hour(deployment, deployment.candidates) if replicas > floor else 0.0
-    return None if price is None or floor_price is None else floor * floor_price + (replicas - floor) * price
+    prices = [router_usd_per_hour(deployment)]
+    prices += floor * [dearest_usd_per_hour(deployment, deployment.floor_candidates)]
+    prices += (replicas - floor) * [dearest_usd_per_hour(deployment, deployment.candidates)]
+    return _sum(prices)
+
+
+def router_usd_per_hour(deployment: Deployment) -> float | None:
+    """Return the price of the router's VM in the dearest place that it may be requested in; 0 without one."""
+    machine = deployment.router_machine
+    return 0.0 if machine is None else dearest_usd_per_hour(machine, machine.candidates)
+
+
+def _sum(prices: Collection[float | None]) -> float | None:
+    """Return the sum, or None if a price is unknown."""
+    known_prices = [price for price in prices if price is not None]
+    return sum(known_prices) if len(known_prices) == len(prices) else None
 
 
 def dearest_usd_per_hour(deployment: Deployment, candidates: Iterable[Candidate]) -> float | None:

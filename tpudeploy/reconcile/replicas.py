@@ -38,12 +38,13 @@ def with_replicas(deployment: Deployment, state: State, observed: Observed | Non
 
 def replica_count(deployment: Deployment, state: State) -> int:
     """Return the number of replicas: that of the profile, or with `scale` the last one, within its bounds."""
-    if deployment.scale is None:
+    scale = deployment.scale
+    if scale is None:
         return deployment.replicas
-    least = max(deployment.scale.min, deployment.on_demand_floor)
-    # Before the first apply, the profile's own number is where scaling begins.
-    last = len(state.replicas) or deployment.replicas
-    return max(least, min(last, deployment.scale.max))
+    # The number in the profile is where scaling begins: at the first apply, and where that number is another one.
+    begins = not state.replicas or (scale.start is not None and scale.start != state.start)
+    number = deployment.replicas if begins else len(state.replicas)
+    return max(scale.min, deployment.on_demand_floor, min(number, scale.max))
 
 
 def choose_indexes(number: int, state: State, observed: Observed | None = None) -> tuple[int, ...]:

@@ -13,12 +13,12 @@ from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.errors import ChangeNotAcknowledged, RolledBack, ServingError
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.names import address
+from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Slice
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.step import Adopt, Done, GiveUp, PatchMetadata, PushChange, Reset, Step, Wait
-from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
-from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, differing
+from tpudeploy.node.fingerprint import live_attributes, server_print
+from tpudeploy.node.node_facts import CHANGE_KEY, SPEC_KEY, differing
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.desired import desired_attributes
@@ -63,12 +63,11 @@ class ServerStatus:
 
     def has_current_metadata(self) -> bool:
         """Return whether the node's metadata name the desired server and hold the startup script that it was given."""
-        metadata = self.slice.metadata
-        if metadata.get(SPEC_KEY) != self.desired_server:
+        if self.slice.metadata.get(SPEC_KEY) != self.desired_server:
             return False
         # Earlier versions recorded no script. Without one, a change of it by someone else cannot be noticed.
-        script = metadata.get(SCRIPT_KEY)
-        return not self.attempt.script or script is None or text_print(script) == self.attempt.script
+        script = self.slice.script
+        return not self.attempt.script or not script or script == self.attempt.script
 
     def has_recent_update(self) -> bool:
         """Return whether the desired server's metadata were sent a moment ago: a patch takes seconds to show."""
@@ -253,13 +252,22 @@ def _follow_undo(status: ServerStatus) -> Step:
 
 def _not_serving(status: ServerStatus, cause: str, endpoint: str = "") -> ServingError:
     deployment, attempt = status.deployment, status.attempt
+    where = address(deployment.name, status.replica)
     price = prices.usd_per_hour(attempt)
     cost = "an unknown price" if price is None else f"about ${price:.2f}/h"
-    return ServingError(
-        f"{address(deployment.name, status.replica)} does not serve: {cause}",
-        hint=f"{remedy(deployment, cause)}{endpoint}The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
+    machine = f"The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
+    next_step = (
         "Fix the cause and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
-        "Or delete the slice with `tpudeploy destroy`.",
+        "Or delete the slice with `tpudeploy destroy`."
+    )
+    if status.replica == ROUTER:
+        machine = f"The VM {attempt.name} in {attempt.zone} is kept, at {cost}. The replicas serve without it.\n"
+        next_step = (
+            "Fix the cause and run `tpudeploy apply` again: it starts the router again on the same VM.\n"
+            f"Or run `tpudeploy apply -replace '{where}'`: it starts the router on another VM."
+        )
+    return ServingError(
+        f"{where} does not serve: {cause}", hint=f"{remedy(deployment, cause)}{endpoint}{machine}{next_step}"
     )
 
 
@@ -286,11 +294,15 @@ def _not_acknowledged(status: ServerStatus) -> ChangeNotAcknowledged:
             f"{replica} may still run the previous server: its node does not report whether it picked up the change"
             " (guest attributes)."
         )
-    serving = "only the other replicas serve" if status.context.others_serve else "nothing serves"
+    serving, machine = "nothing serves", "the chips are kept"
+    if status.replica == ROUTER:
+        serving, machine = "the router takes no request", "the VM is kept"
+    elif status.context.others_serve:
+        serving = "only the other replicas serve"
     return ChangeNotAcknowledged(
         message,
         hint=f"A reset reboots {status.attempt.name} into the changed server: {serving} for about"
-        f" {patience.restart / 60:.0f} min, and the chips are kept.\nThe change stays in the node's metadata."
+        f" {patience.restart / 60:.0f} min, and {machine}.\nThe change stays in the node's metadata."
         " `tpudeploy apply -auto-approve` resets the node and continues.",
     )
 

@@ -23,6 +23,7 @@ Why: decision 68 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Scale
@@ -55,7 +56,8 @@ class Demand:
 
     `least` is the lower bound: that of the profile, or its on-demand floor. `places` is the number of requests that one
     server runs at once, None if it is unknown. `usd_per_hour_next` is the list price of all slices with another one, in
-    the dearest place that may be requested, None if it is unknown. `scaled_at` is the time of the last step, or None.
+    the dearest place that may be requested, and of the router's VM; None if it is unknown. `scaled_at` is the time of
+    the last step, or None.
     """
 
     replicas: int
@@ -106,28 +108,49 @@ def decide_scale(scale: Scale, demand: Demand) -> Decision:
     return same
 
 
+@frozen
+class _Load:
+    """The load of all replicas that serve, together. `kv_caches` is the sum of the shares in use of their KV caches."""
+
+    serving: int
+    waiting: int
+    running: int
+    kv_caches: float
+
+
+def _load(demand: Demand) -> _Load | None:
+    """Return the load, or None if that of a replica was not read: it could be any load."""
+    total = _Load(serving=len(demand.loads), waiting=0, running=0, kv_caches=0.0)
+    for load in demand.loads:
+        if load is None or load.waiting is None or load.running is None or load.kv_cache_used is None:
+            return None
+        total = replace(
+            total,
+            waiting=total.waiting + load.waiting,
+            running=total.running + load.running,
+            kv_caches=total.kv_caches + load.kv_cache_used,
+        )
+    # Where nothing serves, nothing shows a load.
+    return total if demand.loads else None
+
+
 def _tendency(scale: Scale, demand: Demand) -> tuple[Tendency, str]:
     """Return the tendency of this observation, and the figures that show it."""
-    loads = [load for load in demand.loads if load is not None and None not in {load.running, load.waiting}]
-    caches = [load.kv_cache_used for load in loads if load.kv_cache_used is not None]
-    # A load that was not read could be any load.
-    if not demand.loads or len(caches) < len(demand.loads):
+    load = _load(demand)
+    if load is None:
         return Tendency.NONE, ""
-    serving = len(demand.loads)
-    waiting, running = sum(load.waiting or 0 for load in loads), sum(load.running or 0 for load in loads)
-    used = sum(caches)
-    if waiting / serving > scale.waiting:
-        why = f"{waiting / serving:.3g} requests wait for each replica"
-        return Tendency.OVER, f"{why} (scale.waiting: {scale.waiting:g})"
-    if used / serving > scale.kv_cache:
-        return Tendency.OVER, f"{used / serving:.0%} of the KV caches is in use (scale.kv_cache: {scale.kv_cache:g})"
+    queue, kv_cache = load.waiting / load.serving, load.kv_caches / load.serving
+    if queue > scale.waiting:
+        return Tendency.OVER, f"{queue:.3g} requests wait for each replica (scale.waiting: {scale.waiting:g})"
+    if kv_cache > scale.kv_cache:
+        return Tendency.OVER, f"{kv_cache:.0%} of the KV caches is in use (scale.kv_cache: {scale.kv_cache:g})"
     # A replica that does not serve goes first, and takes no load with it.
-    remaining = min(serving, demand.replicas - 1)
-    if remaining < 1 or waiting:
+    remaining = min(load.serving, demand.replicas - 1)
+    if remaining < 1 or load.waiting:
         return Tendency.NONE, ""
     room = 0.0 if demand.places is None else _LOWER * demand.places * remaining
-    if used / remaining <= _LOWER * scale.kv_cache and running <= room:
-        return Tendency.BELOW, f"{running} requests run, none waits, and the others have room for them"
+    if load.kv_caches / remaining <= _LOWER * scale.kv_cache and load.running <= room:
+        return Tendency.BELOW, f"{load.running} requests run, none waits, and the others have room for them"
     return Tendency.NONE, ""
 
 
@@ -137,7 +160,7 @@ def _cost_obstacle(scale: Scale, demand: Demand) -> str:
         return ""
     ceiling = f"scale.max_cost_per_hour: {scale.max_usd_per_hour:g}"
     if demand.usd_per_hour_next is None:
-        return f"another replica has no known price, and {ceiling}"
+        return f"the list price of all of them and the router is not known, and {ceiling}"
     if demand.usd_per_hour_next > scale.max_usd_per_hour:
         return f"with another replica, all may cost ${demand.usd_per_hour_next:.2f}/h ({ceiling})"
     return ""

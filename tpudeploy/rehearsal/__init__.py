@@ -1,1 +1,32 @@
-"""The unverified facts about Google Cloud that tpudeploy relies on, and how a rehearsal looks at each."""
+"""The unverified facts about Google Cloud that tpudeploy relies on, and what a rehearsal saw of each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from tpudeploy.domain.frozen import frozen
+
+
+class Verdict(StrEnum):
+    AS_BELIEVED = "as-believed"
+    DIFFERS = "differs"
+    NOT_SEEN = "not-seen"
+
+
+@frozen
+class Finding:
+    """What was seen of the fact with this id. `observation` is a sentence, for a fact that was not seen the reason."""
+
+    fact: str
+    verdict: Verdict
+    observation: str
+
+
+def compare(fact: str, *, is_as_believed: bool, observation: str) -> Finding:
+    return Finding(
+        fact=fact, verdict=Verdict.AS_BELIEVED if is_as_believed else Verdict.DIFFERS, observation=observation
+    )
+
+
+def not_seen(fact: str, because: str) -> Finding:
+    return Finding(fact=fact, verdict=Verdict.NOT_SEEN, observation=because)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from tpudeploy.rehearsal import Finding, Verdict
 from tpudeploy.rehearsal.budget import RUNS, Step, worst_case
 from tpudeploy.rehearsal.facts import FACTS, STAGES, Stage, facts_of
-from tpudeploy.rehearsal.findings import Finding, Verdict
 from tpudeploy.text.paint import Paint
 
 _FACTS = {fact.id: fact for fact in FACTS}

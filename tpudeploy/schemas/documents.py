@@ -18,7 +18,6 @@ from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus
-from tpudeploy.pins import pinfile
 from tpudeploy.planning.deviation import Kind
 from tpudeploy.schemas.schema_of import (
     DIALECT,
@@ -34,7 +33,7 @@ from tpudeploy.schemas.schema_of import (
     object_of,
     reference,
 )
-from tpudeploy.serialization import statefile
+from tpudeploy.serialization import pinfile, statefile
 from tpudeploy.views import jsonl
 
 _ERROR = PRINTED_AS[TpudeployError].adds

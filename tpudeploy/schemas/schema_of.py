@@ -136,14 +136,14 @@ PRINTED_AS: Mapping[type, As] = {
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Evidence: frozenset({"answers"}),
     Subject: frozenset({"replicas"}),
-    Change: frozenset({"places", "replicas_serving", "drain_seconds_most"}),
+    Change: frozenset({"places", "replicas_serving", "drain_seconds_most", "waits"}),
     Goal: frozenset({"router", "scale"}),
     Orphans: frozenset({"not_searched"}),
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),
-    ReplicaStatus: frozenset({"backend", "load"}),
+    ReplicaStatus: frozenset({"backend", "load", "waits"}),
     DeploymentStatus: frozenset({"scale"}),
-    State: frozenset({"replicas", "scaled"}),
+    State: frozenset({"replicas", "scaled", "start"}),
     Zones: frozenset({"readings_by_api"}),
 }
 

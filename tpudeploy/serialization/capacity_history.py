@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from tpudeploy.domain.accelerator import Backend
@@ -13,10 +13,15 @@ from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 
+# The text of a longer line is cut off, so that what is read has a thousand entries, and that a line fits into the
+# metadata of an object in a bucket: 8 KiB, where a character has up to 12 bytes.
+_LONG_LINE_BYTES, _MOST_TEXT = 2000, 400
+
 
 def format_entry(entry: HistoryEntry) -> str:
-    """Return one line with its end. JSON escapes every line break in Google's text."""
-    return json.dumps(asdict(entry), separators=(",", ":")) + "\n"
+    """Return one line of ASCII with its end. JSON escapes every line break in Google's text."""
+    line = _dump(entry)
+    return line if len(line) <= _LONG_LINE_BYTES else _dump(replace(entry, text=entry.text[:_MOST_TEXT]))
 
 
 def parse_entries(text: str) -> tuple[HistoryEntry, ...]:
@@ -27,6 +32,10 @@ def parse_entries(text: str) -> tuple[HistoryEntry, ...]:
     """
     entries = (_parse_entry(line) for line in text.split("\n"))
     return tuple(sorted((entry for entry in entries if entry is not None), key=lambda entry: entry.at))
+
+
+def _dump(entry: HistoryEntry) -> str:
+    return json.dumps(asdict(entry), separators=(",", ":")) + "\n"
 
 
 def _parse_entry(text: str) -> HistoryEntry | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.sizing.kv import blocks_per_request, layout
 
@@ -50,3 +51,18 @@ def _at_once(budget: HbmBudget, tokens: int) -> tuple[int, str]:
     capacity = max(budget.num_blocks - 1, 0) // each
     why = "for want of KV cache" if capacity < engine.max_num_seqs else f"by max_num_seqs {engine.max_num_seqs}"
     return min(capacity, engine.max_num_seqs) * engine.data_parallel, why
+
+
+def max_num_seqs_of(deployment: Deployment) -> int | None:
+    """Return the limit of each engine: the profile's, or vLLM's own default where the deployment could be sized."""
+    setting = deployment.attributes.get("serving.max_num_seqs")
+    if isinstance(setting, int):
+        return setting
+    budget = deployment.budget
+    return budget.engine.max_num_seqs if isinstance(budget, HbmBudget) else None
+
+
+def places_of(deployment: Deployment) -> int | None:
+    """Return the limit of all data-parallel engines of a server together, or None if it is unknown."""
+    each, ranks = max_num_seqs_of(deployment), deployment.attributes.get("serving.data_parallel_size", 1)
+    return None if each is None or not isinstance(ranks, int) else each * ranks

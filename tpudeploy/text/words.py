@@ -83,7 +83,8 @@ def fitted(text: str, width: int | None) -> str:
     """
     lines = []
     for line in text.split("\n"):
-        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        plain_line = _COLOUR.sub("", line)
+        indent = " " * (len(plain_line) - len(plain_line.lstrip()) + 2)
         lines += wrapped(line, None if _UNBROKEN.match(line) else width, indent=indent)
     return "\n".join(lines)
 
@@ -153,14 +154,20 @@ def _cells(character: str) -> int:
     return 2 if east_asian_width(character) in {"W", "F"} else 1
 
 
-def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = ()) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = (), room: int | None = None) -> list[str]:
     """Return one line per row, with two spaces between columns and none at the end.
 
     A column is as wide as its widest cell, in cells of a terminal; a column without text is omitted. `numbers` are
-    the indexes of the columns that are aligned right.
+    the indexes of the columns that are aligned right. If a line is wider than `room`, only the first column is
+    aligned, and the other cells of each row are wrapped beside it.
     """
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
-    return [_line(row, widths, numbers) for row in rows]
+    lines = [_line(row, widths, numbers) for row in rows]
+    if room is None or not any(_is_wider(line, room) for line in lines):
+        return lines
+    first = widths[0] + 2
+    texts = (f"{row[0]}{' ' * (first - width(row[0]))}{'  '.join(filter(None, row[1:]))}" for row in rows)
+    return [part for text in texts for part in wrapped(text.rstrip(), room, indent=" " * first)]
 
 
 def _line(row: Sequence[str], widths: Sequence[int], numbers: Collection[int]) -> str:

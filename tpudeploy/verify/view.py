@@ -22,9 +22,10 @@ _MIB = 1024**2
 _CLOSE = 0.005  # the log has two decimals of GiB
 
 
-def verify(verification: Verification, paint: Paint) -> str:
-    """Return one table per replica, and one sentence about all of them."""
-    blocks = ["\n".join(_replica(each, paint)) for each in verification.replicas]
+def verify(verification: Verification, paint: Paint, *, width: int | None = None) -> str:
+    """Return one table per replica, and one sentence about all of them, for a terminal of `width` columns."""
+    room = None if width is None else width - 2
+    blocks = ["\n".join(_replica(each, paint, room)) for each in verification.replicas]
     return "\n\n".join([*blocks, "\n".join([*_not_verified(verification, paint), _summary(verification, paint)])])
 
 
@@ -40,10 +41,11 @@ def _not_verified(verification: Verification, paint: Paint) -> Iterator[str]:
             )
 
 
-def _replica(attestation: ReplicaVerification, paint: Paint) -> Iterator[str]:
+def _replica(attestation: ReplicaVerification, paint: Paint, room: int | None) -> Iterator[str]:
     yield f"{paint.bold(attestation.address)} = {attestation.slice_name}"
     settings = sorted(attestation.settings, key=lambda s: _ORDER.index(s.verdict))
-    lines = words.aligned([(s.name, s.declared or "(open)", _effective(s), _verdict(s, paint)) for s in settings])
+    rows = [(s.name, s.declared or "(open)", _effective(s), _verdict(s, paint)) for s in settings]
+    lines = words.aligned(rows, room=room)
     yield from (f"  {line}" for line in lines)
     for source, why in attestation.silent.items():
         yield paint.yellow(f"  {source} reported nothing: {words.plain(why)}")

@@ -85,12 +85,9 @@ def table(outlooks: Outlooks, *, heading: str, now: float, width: int, max_lines
 
     If there are more than `max_lines` lines, the last place that has a line summarises the others.
     """
-    labels = _labels(outlooks)
-    every = [_Row(label=labels[a], place=p, at=outlook.at) for a, outlook in outlooks.items() for p in outlook.places]
-    if not every:
+    rows, not_asked = _rows(outlooks)
+    if not rows and not not_asked:
         return ()
-    rows = sorted((row for row in every if row.place.state is not PlaceState.FREE), key=_rank)
-    not_asked = [row.place for row in every if row.place.state is PlaceState.FREE]
     foot = [paint.dim(words.cut(f"  {_describe_not_asked(not_asked, now)}", width))] if not_asked else []
     titles, entries = _entries(rows, now, width, paint)
     head = [paint.bold(words.cut(f"  {heading}", width)), *(titles if rows and max_lines >= _LOW else ())]
@@ -100,6 +97,14 @@ def table(outlooks: Outlooks, *, heading: str, now: float, width: int, max_lines
         rest = _describe_hidden([row.place for row in rows[count:]])
         entries = [*entries[:count], [paint.dim(words.cut(f"  … and {rest}", width))]]
     return (*head, *(line for lines in entries for line in lines), *foot)
+
+
+def _rows(outlooks: Outlooks) -> tuple[list[_Row], list[PlaceStatus]]:
+    """Return the rows of the table, the most advanced first, and the places that are not asked."""
+    labels = _labels(outlooks)
+    every = [_Row(label=labels[a], place=p, at=outlook.at) for a, outlook in outlooks.items() for p in outlook.places]
+    rows = sorted((row for row in every if row.place.state is not PlaceState.FREE), key=_rank)
+    return rows, [row.place for row in every if row.place.state is PlaceState.FREE]
 
 
 def _labels(outlooks: Outlooks) -> Mapping[str, str]:

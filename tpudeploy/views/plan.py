@@ -8,12 +8,13 @@ from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Mode, Plan, Reason, RouterPlan
 from tpudeploy.domain.router import RouterHost
-from tpudeploy.pins.pins import FOLLOWS
+from tpudeploy.pins import FOLLOWS
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 from tpudeploy.views import drift
 
 _MOST_ZONES = 4
+_NARROW = 80  # columns of a terminal below which the values of attributes do not begin in one column
 _SYMBOLS = {Action.CREATE: "+", Action.UPDATE: "~", Action.RESTART: "↻", Action.DESTROY: "-"}
 _MEANING = {
     "+": "create",
@@ -32,16 +33,17 @@ _VERBS = {
 }
 
 
-def plan(plan: Plan, paint: Paint) -> str:
-    """Return the whole plan, ending with Terraform's summary line."""
+def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
+    """Return the whole plan, ending with Terraform's summary line. `width`: the columns of the terminal, if any."""
     if plan.mode is Mode.REFRESH_ONLY:
         return drift.alone(plan.drift, paint, is_partial=plan.is_forbidden)
     changes = [c for c in plan.changes if c.action is not Action.NO_OP]
     if not changes:
-        return "\n".join([_no_changes(plan), *_unfinished_runs(plan.goals)])
+        return "\n".join([_no_changes(plan), *_unfinished_runs(plan.goals), *_scaled_numbers(plan.goals)])
     symbols = dict.fromkeys(symbol(c) for c in changes)
     legend = [f"  {_coloured(s, paint)} {_MEANING[s]}" for s in symbols]
-    blocks = ["\n".join(_change(c, paint)) for c in changes]
+    is_narrow = width is not None and width < _NARROW
+    blocks = ["\n".join(_change(c, paint, is_narrow=is_narrow)) for c in changes]
     head = ["Actions are indicated with the following symbols:", *legend, "", "tpudeploy will perform these actions:"]
     addresses = {c.address for c in changes}
     drifts = [d for d in plan.drift if d.address in addresses]
@@ -102,10 +104,30 @@ def _scale(goal: Goal, *, is_named: bool) -> str:
     label = f"Scale of {goal.name}" if is_named else "Scale"
     usd = scale.usd_per_hour_most
     cost = "at prices that are not all known" if usd is None else f"at most {words.hourly(usd)} at list price"
+    number = "to begin with" if _start_before_scaling(goal) is None else "now by their load"
     return (
-        f"{label}: {scale.min} to {scale.max} replicas, {scale.replicas} to begin with, {cost}. `apply -watch` adds "
+        f"{label}: {scale.min} to {scale.max} replicas, {scale.replicas} {number}, {cost}. `apply -watch` adds "
         "and removes replicas between these bounds without another approval."
     )
+
+
+def _scaled_numbers(goals: Iterable[Goal]) -> Iterator[str]:
+    """Yield a line for each deployment whose load has changed the number of replicas that its profile says."""
+    for goal in goals:
+        start = _start_before_scaling(goal)
+        if start is not None and goal.scale is not None:
+            yield (
+                f"{goal.name} has {words.plural(goal.scale.replicas, 'replica')} by their load. replicas: {start} was"
+                " applied before, as the number to begin with; another number is applied again."
+            )
+
+
+def _start_before_scaling(goal: Goal) -> int | None:
+    """Return the number of replicas that the profile says, if their load has changed it since; else None."""
+    bounds = None if goal.deployment is None else goal.deployment.scale
+    if goal.scale is None or bounds is None or bounds.start == goal.scale.replicas:
+        return None
+    return bounds.start
 
 
 def _router_place(keys: Mapping[str, Json]) -> str:
@@ -162,7 +184,7 @@ def visible_fields(change: Change) -> list[FieldChange]:
     ]
 
 
-def _change(change: Change, paint: Paint) -> Iterator[str]:
+def _change(change: Change, paint: Paint, *, is_narrow: bool) -> Iterator[str]:
     mark = symbol(change)
     yield f"  # {paint.bold(change.address)} {_verb(change)}"
     if change.reason not in {Reason.NONE, Reason.REQUESTED}:
@@ -172,7 +194,7 @@ def _change(change: Change, paint: Paint) -> Iterator[str]:
     visible = visible_fields(change)
     if change.action is Action.DESTROY:
         visible = [f for f in change.fields if f.path in _IDENTIFYING]
-    width = max((len(f.path) for f in visible), default=0)
+    width = 0 if is_narrow else max((len(f.path) for f in visible), default=0)
     for field in visible:
         yield _field(field, change, width, paint)
     hidden = change.unchanged or len(change.fields) - len(visible)
@@ -302,6 +324,8 @@ def _handover(change: Change) -> Iterator[str]:
 
 def _estimates(change: Change) -> Iterator[str]:
     """Return how long it does not serve, and how KV cache and cold start change."""
+    if change.waits:
+        yield f"it waits {change.waits}"
     least, most = change.downtime_seconds_least, change.downtime_seconds_most
     if change.replicas_serving:
         yield from _drain(change)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy.domain.deployment import MACHINE_IMAGE, OWN_FILES, Deployment
-from tpudeploy.pins.pins import COMMIT, DIGEST, unpinned
+from tpudeploy.pins import COMMIT, DIGEST, unpinned
 
 # The key that each pin is shown beside: the lock file holds pins, not the profile.
 _PINS = {"serving.image": DIGEST, "model.id": COMMIT, "tpu.type": MACHINE_IMAGE}

@@ -13,7 +13,7 @@ from tpudeploy.text.paint import Paint
 if TYPE_CHECKING:  # importing it slows the start, and a sweep is rarely asked for
     from tpudeploy.sizing.sweep import Failure, Option, Sweep
 
-_BAR = 64
+_BAR = 56  # fits into 60 columns
 _GIB = 1024**3
 _SHADES = {"weights": "█", "KV cache": "▓", "programs": "▒", "free": "·"}
 

@@ -28,20 +28,22 @@ _STATES: Mapping[str, str] = {
 _PREVIOUS = {"serving": "serves again", "failed": "did not start again"}
 
 
-def status(deployments: Iterable[DeploymentStatus], paint: Paint, *, emulated: bool) -> str:
-    blocks = ["\n".join(_deployment(d, paint)) for d in deployments]
+def status(deployments: Iterable[DeploymentStatus], paint: Paint, *, emulated: bool, width: int | None = None) -> str:
+    """Return a block for each deployment. `width`: the columns of the terminal, if any."""
+    room = None if width is None else width - 2
+    blocks = ["\n".join(_deployment(d, paint, room)) for d in deployments]
     note = [paint.yellow("On the emulator: no chip is allocated and nothing is billed.")] if emulated and blocks else []
     return "\n\n".join([*blocks, *note]) or "Nothing is deployed from this folder."
 
 
-def _deployment(deployment: DeploymentStatus, paint: Paint) -> Iterator[str]:
+def _deployment(deployment: DeploymentStatus, paint: Paint, room: int | None) -> Iterator[str]:
     if deployment.error is not None:
         yield f"{paint.bold(deployment.name)}  {paint.yellow('unknown')}"
         yield from (f"  {line}" for line in why_unknown(deployment.error))
     for replica in deployment.replicas:
         style = paint.green if replica.serving else paint.yellow
         yield f"{paint.bold(replica.address)}  {style(state_text(replica))}"
-        yield from (f"  {line}" for line in words.aligned(list(facts(replica))))
+        yield from (f"  {line}" for line in words.aligned(list(facts(replica)), room=room))
     if deployment.scale is not None:
         yield scale(deployment.scale)
     yield from _billing_ceiling(deployment)
@@ -110,6 +112,8 @@ def _boot(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
     if replica.undo:
         previous = _PREVIOUS.get(replica.boot, "starts again")
         yield "change", f"failed: {words.plain(replica.undo)}; the previous server {previous}"
+    if replica.waits:
+        yield "change", f"waits {words.plain(replica.waits)}"
 
 
 def _price(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@
 //
 // One thread, epoll, a wheel of timers of one millisecond; loopback alone. The first token leaves TTFT_MS plus up to
 // JITTER_MS after the request is whole, each further one ITL_MS later. GET /truth gives what really passed between the
-// request's last byte and the first token's write, in microseconds, and forgets it.
+// request's last byte and the first token's write, and per token after that, in microseconds, and forgets it.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,12 +24,13 @@ typedef struct Connection {
   int fd, left, total, is_active;
   char *in, *out;
   size_t in_length, in_room, out_length, out_sent, out_room;
-  long asked_us, due_ms;
+  long asked_us, first_us, due_ms;
   struct Connection *next, **at;  // in a slot of the wheel
 } Connection;
 
 static Connection *wheel[WHEEL];
-static long truths[MOST_TRUTHS], truth_count, now_ms, ttft_ms, jitter_ms, itl_ms;
+static double truths[2][MOST_TRUTHS];  // to the first token; per token after it
+static long truth_counts[2], now_ms, ttft_ms, jitter_ms, itl_ms;
 static int poll_fd;
 
 static const char PIECE[] =
@@ -113,32 +114,42 @@ static void reply(Connection *c, const char *body, size_t length) {
 }
 
 static int by_size(const void *one, const void *other) {
-  long a = *(const long *)one, b = *(const long *)other;
+  double a = *(const double *)one, b = *(const double *)other;
   return (a > b) - (a < b);
 }
 
 // Of sorted truths, between the two nearest, as the client's own quantiles are.
-static double quantile(double share) {
-  if (!truth_count) return 0;
-  double at = share * (double)(truth_count - 1);
-  long below = (long)at, above = below + 1 < truth_count ? below + 1 : below;
-  return (double)truths[below] + (double)(truths[above] - truths[below]) * (at - (double)below);
+static double quantile(int of, double share) {
+  long count = truth_counts[of];
+  if (!count) return 0;
+  double at = share * (double)(count - 1);
+  long below = (long)at, above = below + 1 < count ? below + 1 : below;
+  return truths[of][below] + (truths[of][above] - truths[of][below]) * (at - (double)below);
+}
+
+static void note(int of, double truth) {
+  if (truth_counts[of] < MOST_TRUTHS) truths[of][truth_counts[of]++] = truth;
 }
 
 static void tell_truth(Connection *c) {
   char body[256];
-  qsort(truths, (size_t)truth_count, sizeof *truths, by_size);
-  double p50 = quantile(0.50), p99 = quantile(0.99);
-  int length = sprintf(body, "{\"count\":%ld,\"ttft_p50_us\":%.0f,\"ttft_p99_us\":%.0f}", truth_count, p50, p99);
-  truth_count = 0;
+  for (int of = 0; of < 2; of++) qsort(truths[of], (size_t)truth_counts[of], sizeof **truths, by_size);
+  int length = sprintf(body,
+                       "{\"count\":%ld,\"ttft_p50_us\":%.1f,\"ttft_p99_us\":%.1f,\"tpot_p50_us\":%.1f,\"tpot_p99_us\":%.1f}",
+                       truth_counts[0], quantile(0, 0.50), quantile(0, 0.99), quantile(1, 0.50), quantile(1, 0.99));
+  truth_counts[0] = truth_counts[1] = 0;
   reply(c, body, (size_t)length);
 }
 
 static void next_token(Connection *c) {
   put_chunk(c, PIECE, sizeof PIECE - 1);
-  if (c->left == c->total && truth_count < MOST_TRUTHS) truths[truth_count++] = clock_us() - c->asked_us;
+  if (c->left == c->total) {
+    c->first_us = clock_us();
+    note(0, (double)(c->first_us - c->asked_us));
+  }
   c->left--;
   if (!c->left) {
+    if (c->total > 1) note(1, (double)(clock_us() - c->first_us) / (c->total - 1));
     char usage[256];
     int length = sprintf(usage,
                          "data: {\"id\":\"cmpl-0\",\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"total_tokens\":%d,"

@@ -9,7 +9,7 @@ from typing import Any
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.safe_read import SafeReader, results, safe_read
 from tpudeploy.adapters.google.secrets import version_name
-from tpudeploy.catalog.access import ACT_AS, APIS, PERMISSIONS, READ_SECRET, SECRET_READERS
+from tpudeploy.catalog.access import ACT_AS, APIS, READ_SECRET, SECRET_READERS, needed_permissions
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.project_facts import Access, Account, Secret
 
@@ -24,7 +24,8 @@ def read(connection: Connection, deployment: Deployment, reader: SafeReader) -> 
     project = deployment.project or ""
     identity = reader.read("use the credentials", connection.identity)
     enabled_apis = reader.read("see which APIs are on", partial(apis, connection, project, APIS), role=_VIEWER_OF_APIS)
-    granted = reader.read("see what you may do", partial(permissions, connection, project, tuple(PERMISSIONS)))
+    needed = [name for api in deployment.backends for name in needed_permissions(api, deployment.accelerator.hosts)]
+    granted = reader.read("see what you may do", partial(permissions, connection, project, needed))
     runs_as = reader.read_optional(
         "look up its service account",
         partial(account, connection, project, deployment.service_account),

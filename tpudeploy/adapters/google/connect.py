@@ -35,6 +35,7 @@ _RECORDED = frozenset(
     f"{api}.googleapis.com"
     for api in ("tpu", "compute", "serviceusage", "cloudresourcemanager", "cloudbilling", "logging")
 )
+_PAGE_TOKENS = ("pageToken", "nextPageToken")
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 
@@ -46,8 +47,7 @@ class Connection:
         self.storage_host = storage_host or emulator_host
         self.timeout = timeout
         self._local = threading.local()
-        self._services: dict[tuple[str, str], Any] = {}
-        self._collections: dict[tuple[str, ...], Any] = {}
+        self._collections: dict[tuple[str, ...], _Collection] = {}
         self._opened: list[Callable[[], None]] = []
         # A rehearsal records what is said to Google's APIs. It is set before the first call.
         self.on_exchange: OnExchange | None = None
@@ -99,35 +99,30 @@ class Connection:
         return f"{self._endpoint}/hub" if self._endpoint else "https://huggingface.co"
 
     def collection(self, name: str, version: str, *path: str) -> Any:
-        """Return a collection of a service, e.g. `"tpu", "v2alpha1", "projects", "locations"`.
-
-        Collections are cached, because discovery builds the classes of each level on every call, and that costs more
-        than the request.
-        """
+        """Return a collection of a service, e.g. `"tpu", "v2alpha1", "projects", "locations"`."""
         key = (name, version, *path)
         with _BUILDING:
             if key not in self._collections:
-                node = self._service(name, version)
-                for part in path:
-                    node = getattr(node, part)()
-                self._collections[key] = node
+                self._collections[key] = _Collection(partial(self._method, name, version, path))
             return self._collections[key]
 
-    def _service(self, name: str, version: str) -> Any:
-        """Return a discovery client, built from the document in the library. Nothing is downloaded.
+    def _method(self, name: str, version: str, path: tuple[str, ...], method: str) -> Any:
+        """Return a method of a collection, from the document in the library. Nothing is downloaded.
 
         All threads share it, because building it takes time. Only its `Http` is not thread-safe, and each request uses
-        the one of its own thread.
+        the one of its own thread. Raise AttributeError where the document has no such method.
         """
-        if (name, version) not in self._services:
-            endpoint = f"{self._endpoint}{_PATHS.get(name, '')}" if self._endpoint else None
-            self._services[name, version] = googleapiclient.discovery.build_from_document(
-                _document(name, version),
+        endpoint = f"{self._endpoint}{_PATHS.get(name, '')}" if self._endpoint else None
+        with _BUILDING:
+            node = googleapiclient.discovery.build_from_document(
+                _document_of_one(name, version, path, method),
                 http=self._http(),
                 requestBuilder=self._request,
                 client_options=ClientOptions(api_endpoint=endpoint) if endpoint else None,
             )
-        return self._services[name, version]
+            for part in path:
+                node = getattr(node, part)()
+            return getattr(node, method)
 
     def _request(self, _: Any, *arguments: Any, **options: Any) -> googleapiclient.http.HttpRequest:
         return googleapiclient.http.HttpRequest(self._http(), *arguments, **options)
@@ -255,6 +250,47 @@ class Connection:
         once = OnceHttp(timeout=self.timeout, on_exchange=self._note_exchange)
         plain = googleapiclient.http.set_user_agent(once, f"tpudeploy/{VERSION}")
         return google_auth_httplib2.AuthorizedHttp(self._credentials, http=plain)
+
+
+class _Collection:
+    """A collection of a service, which builds each method at its first call.
+
+    The library builds every method of a collection, with a text about its bodies: that takes longer than a request.
+    """
+
+    def __init__(self, build: Callable[[str], Any]) -> None:
+        self._build = build
+
+    def __getattr__(self, name: str) -> Any:
+        method = self._build(name)
+        setattr(self, name, method)  # Python no longer calls this function for it
+        return method
+
+
+def _document_of_one(name: str, version: str, path: tuple[str, ...], method: str) -> Any:
+    """Return a service's document with one method, and the one for its next page.
+
+    Of the bodies it has what the library needs, the tokens of pages. Raise AttributeError if there is no such method.
+    """
+    document = _document(name, version)
+    collection = document
+    for part in path:
+        collection = collection["resources"][part]
+    key = method.removesuffix("_next")
+    if key not in collection["methods"]:
+        raise AttributeError(f"{name} {version} has no method {'.'.join((*path, method))}")
+    description = collection["methods"][key]
+    bodies = {description[part]["$ref"] for part in ("request", "response") if part in description}
+    smaller = {"methods": {key: description}}
+    for part in reversed(path):
+        smaller = {"resources": {part: smaller}}
+    schemas = {body: _without_fields(document["schemas"][body]) for body in bodies}
+    return {**document, "schemas": schemas, "methods": {}, **smaller}
+
+
+def _without_fields(schema: Any) -> Any:
+    properties = schema.get("properties", {})
+    return {**schema, "properties": {key: properties[key] for key in _PAGE_TOKENS if key in properties}}
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 from tpudeploy.adapters.google import nodes, typed_reads
 from tpudeploy.adapters.google.body import moment, read_back
 from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.lists import Listed, creator_of, list_all, parent_of, zone_and_id
+from tpudeploy.adapters.google.lists import Item, Listed, creator_of, list_all, parent_of, zone_and_id
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
 from tpudeploy.catalog.generations import GENERATIONS
@@ -41,7 +41,7 @@ class _Nodes:
 
 @frozen
 class _Sweep:
-    items: list[dict[str, Any]]
+    items: list[Item]
     unreachable: set[Zone]
     looked_in: tuple[Zone, ...] = ()
 
@@ -99,8 +99,7 @@ def _queued_resource(connection: Connection, project: str, item: Mapping[str, An
     resource = _unobserved(project, item, mark_of(name, read_back(item).labels) or UNMARKED)
     if resource.slice.phase is not Phase.UP:
         return resource
-    node = typed_reads.get_node(connection, project, zone, name)
-    return replace(resource, slice=nodes.merge(resource.slice, node))
+    return _merged(resource, typed_reads.get_node(connection, project, zone, name))
 
 
 def _nodes_named(connection: Connection, project: str, name: str, *, zones: tuple[Zone, ...]) -> list[CloudResource]:
@@ -114,7 +113,7 @@ def _nodes_named(connection: Connection, project: str, name: str, *, zones: tupl
     return [_bare(project, node, mark_of(name, node.get("labels", {})) or UNMARKED) for node in items]
 
 
-def _get(connection: Connection, path: str) -> list[dict[str, Any]]:
+def _get(connection: Connection, path: str) -> list[Item]:
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
     try:
         with translate_errors(f"look at {path}"):
@@ -140,7 +139,7 @@ def _sweep(project: str, zones: tuple[Zone, ...], read: Callable[[str], Listed])
 
 
 def _one_by_one(project: str, zones: tuple[Zone, ...], read: Callable[[str], Listed]) -> _Sweep:
-    items: list[dict[str, Any]] = []
+    items: list[Item] = []
     unreachable: set[Zone] = set()
     for zone in zones:
         try:
@@ -171,7 +170,13 @@ def _with_node(connection: Connection, resource: CloudResource | None, listed: _
     if resource is None or resource.slice.phase is not Phase.UP or resource.ref.zone in listed.unreachable:
         return resource
     node = listed.by_creator.get((resource.ref.zone, resource.ref.name)) or nodes.get(connection, resource.ref)
-    return replace(resource, slice=nodes.merge(resource.slice, node))
+    return _merged(resource, node)
+
+
+def _merged(resource: CloudResource, node: nodes.Node | None) -> CloudResource:
+    """Return the resource with the facts of its node, which may have been given other metadata since the request."""
+    metadata = dict((node or {}).get("metadata", {})) or resource.asked.metadata
+    return replace(resource, slice=nodes.merge(resource.slice, node), asked=replace(resource.asked, metadata=metadata))
 
 
 def _unobserved(project: str, resource: Mapping[str, Any], mark: Mark) -> CloudResource:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.nodes import with_script_print
 from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
@@ -15,28 +16,34 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, SliceRef
 from tpudeploy.domain.together import together
 
-Listed = tuple[list[dict[str, Any]], set[Zone]]
+Item: TypeAlias = Mapping[str, Any]
+Listed: TypeAlias = tuple[list[Item], set[Zone]]
 # The server returns fewer items per page where this is too many for it (its maximum is UNVERIFIED).
 PAGE = 500
+# Of items with a startup script, 25 KB each: 500 of them take 40 MB while their page is read.
+PAGE_WITH_SCRIPTS = 100
 _KINDS = {"queuedResources": "queued resources", "nodes": "nodes"}
 
 
-def list_all(connection: Connection, kind: str, parent: str, *, only: str = "") -> Listed:
+def list_all(
+    connection: Connection, kind: str, parent: str, *, only: str = "", keep: Callable[[Item], Item] = dict
+) -> Listed:
     """Return the items of a list and the zones that did not answer.
 
     `kind` is `queuedResources` or `nodes`. `only` names the fields of each item to read; if it is empty, all are
-    read. Raise what `translate_errors` raises.
+    read. `keep` returns what to keep of an item when its page is read. Raise what `translate_errors` raises.
     """
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations", kind)
-    parameters: dict[str, Any] = {"parent": parent, "pageSize": PAGE}
+    has_scripts = not only or "metadata" in only.split(",")
+    parameters: dict[str, Any] = {"parent": parent, "pageSize": PAGE_WITH_SCRIPTS if has_scripts else PAGE}
     if only:
         # A partial response, as every API of Google's offers: startup scripts are most of a fleet's full list.
         parameters["fields"] = f"{kind}({only}),nextPageToken,unreachable"
-    items: list[dict[str, Any]] = []
+    items: list[Item] = []
     silent_zones: set[Zone] = set()
     with translate_errors(f"list the {_KINDS[kind]} of {parent}"):
         for page in pages(calls, calls.list(**parameters)):
-            items += page.get(kind, ())
+            items += map(keep, page.get(kind, ()))
             silent_zones.update(map(zone_of, page.get("unreachable", ())))
     return items, silent_zones
 
@@ -69,7 +76,7 @@ _RESOURCE_FIELDS = "name,state,provisioningModel,runDuration"
 # The fields of a node that an observation needs; its disks, networks and accounts are left out.
 _NODE_FIELDS = "name,state,createTime,acceleratorType,queuedResource,networkEndpoints,labels,metadata"
 _Place: TypeAlias = tuple[str, Zone]
-_Items: TypeAlias = Mapping[tuple[str, Zone, str], Mapping[str, Any]]
+_Items: TypeAlias = Mapping[tuple[str, Zone, str], Item]
 
 
 @frozen
@@ -111,9 +118,9 @@ def _list_zone(connection: Connection, where: _Place, names: set[str]) -> tuple[
         resources = {(project, *zone_and_id(i["name"])): i for i in items if zone_and_id(i["name"])[1] in names}
         # The nodes are listed second: a slice that was created in between then has one, and a deleted one has none.
         states = {str(item.get("state", {}).get("state")) for item in resources.values()}
-        nodes: list[dict[str, Any]] = []
+        nodes: list[Item] = []
         if any(QUEUED_RESOURCE.get(state) is Phase.UP for state in states):
-            nodes, silent_for_nodes = list_all(connection, "nodes", parent, only=_NODE_FIELDS)
+            nodes, silent_for_nodes = list_all(connection, "nodes", parent, only=_NODE_FIELDS, keep=with_script_print)
             silent_zones |= silent_for_nodes
     except (Absent, Precondition, errors.Refused, errors.Denied):
         return {}, {}

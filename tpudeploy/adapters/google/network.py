@@ -89,7 +89,11 @@ def network(connection: Connection, project: str, reference: str | None) -> Netw
 def subnetwork(connection: Connection, project: str, region: str, name: str) -> Subnetwork:
     calls = connection.collection("compute", "v1", "subnetworks")
     response = calls.get(project=project, region=region, subnetwork=name).execute(num_retries=0)
-    return Subnetwork(name=name, has_private_access=bool(response.get("privateIpGoogleAccess")))
+    return Subnetwork(
+        name=name,
+        has_private_access=bool(response.get("privateIpGoogleAccess")),
+        addresses=str(response.get("ipCidrRange", "")),
+    )
 
 
 def has_nat(connection: Connection, vpc: Network, region: str) -> bool:

@@ -12,9 +12,12 @@ from tpudeploy.adapters.google.states import NODE
 from tpudeploy.adapters.google.translate import Absent, Precondition, translate_read_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.slices import NodeUpdate, Phase, Slice, SliceRef
+from tpudeploy.node.fingerprint import text_print
+from tpudeploy.node.node_facts import SCRIPT_KEY
 
 Node: TypeAlias = Mapping[str, Any]
 """A node in Google's JSON, which leaves out fields that are empty, false or 0."""
+_SCRIPT_PRINT = "scriptPrint"  # a field of ours, in nodes that a list has read
 
 
 def merge_with_addresses(connection: Connection, base: Slice, node: Node | None) -> Slice:
@@ -42,7 +45,7 @@ def merge(base: Slice, node: Node | None) -> Slice:
         created_at=moment(node.get("createTime")),
         accelerator_type=str(node.get("acceleratorType", "")),
         labels=dict(node.get("labels", {})),
-        metadata=dict(node.get("metadata", {})),
+        **_metadata(node),
         tags=tuple(node.get("tags", ())),
     )
 
@@ -64,7 +67,7 @@ def bare_slice(ref: SliceRef, node: Node) -> Slice:
         created_at=moment(node.get("createTime")),
         accelerator_type=str(node.get("acceleratorType", "")),
         labels=dict(node.get("labels", {})),
-        metadata=dict(node.get("metadata", {})),
+        **_metadata(node),
         tags=tuple(node.get("tags", ())),
     )
 
@@ -82,8 +85,15 @@ def remove(connection: Connection, ref: SliceRef) -> None:
 
 
 def update(connection: Connection, ref: SliceRef, change: NodeUpdate) -> None:
-    """Replace the node's metadata, labels and tags (nodes.patch). Raise `errors.Fault` where its state forbids it."""
-    body = {"metadata": dict(change.metadata), "labels": dict(change.labels), "tags": list(change.tags)}
+    """Replace the node's metadata, labels and tags (nodes.patch). Raise `errors.Fault` where its state forbids it.
+
+    A patch replaces all metadata, so a script that stays is read first.
+    """
+    metadata = dict(change.metadata)
+    if SCRIPT_KEY not in metadata:
+        node = get(connection, ref)
+        metadata |= {key: text for key, text in (node or {}).get("metadata", {}).items() if key == SCRIPT_KEY}
+    body = {"metadata": metadata, "labels": dict(change.labels), "tags": list(change.tags)}
     try:
         with translate_read_errors(f"update the node of {ref.name}"):
             _nodes(connection).patch(name=_path(ref), updateMask=",".join(body), body=body).execute(num_retries=0)
@@ -98,6 +108,19 @@ def get(connection: Connection, ref: SliceRef) -> Node | None:
             return node
     except Absent:
         return None
+
+
+def with_script_print(node: Node) -> Node:
+    """Return the node with the fingerprint of its startup script in place of the script."""
+    metadata = dict(node.get("metadata", {}))
+    script = metadata.pop(SCRIPT_KEY, None)
+    return {**node, "metadata": metadata, _SCRIPT_PRINT: "" if script is None else text_print(script)}
+
+
+def _metadata(node: Node) -> dict[str, Any]:
+    """Return the metadata of a slice: all but the startup script, and its fingerprint."""
+    compact = node if _SCRIPT_PRINT in node else with_script_print(node)
+    return {"metadata": compact["metadata"], "script": compact[_SCRIPT_PRINT]}
 
 
 def _state(node: Node) -> str:

@@ -86,7 +86,7 @@ def _limits(metric: Mapping[str, Any]) -> Iterator[Limit]:
     if match is None:
         return
     generation, pool = match
-    units = quota_units_per_chip(generation)
+    units = catalog.quota_units_per_chip(generation)
     for limit in metric.get("consumerQuotaLimits", ()):
         unit = str(limit.get("unit", ""))
         zonal = "{zone}" in unit
@@ -174,12 +174,6 @@ def _chips_of_bucket(bucket: Mapping[str, Any], units: int = 1) -> int:
     # A bucket without `effectiveLimit` has a limit of 0, because the JSON leaves out numbers that are 0.
     limit_in_units = int(bucket.get("effectiveLimit", 0))
     return UNLIMITED if limit_in_units == UNLIMITED else limit_in_units // units
-
-
-def quota_units_per_chip(generation: str) -> int:
-    """Return how many units of the TPU API's quota a chip takes: that of some generations counts cores."""
-    tpu_api = catalog.generation(generation).tpu_api
-    return 1 if tpu_api is None else tpu_api.quota_units_per_chip
 
 
 def _uses(resource: Mapping[str, Any]) -> Iterator[Use]:

@@ -19,8 +19,8 @@ from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import Pool, Unknown
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import LINEAGE_LABEL
+from tpudeploy.rehearsal import Finding, compare, not_seen
 from tpudeploy.rehearsal.facts import Stage, facts_of
-from tpudeploy.rehearsal.findings import Finding, compare, not_seen
 
 _LOCATION_FIELDS = frozenset({"name", "locationId", "displayName", "labels"})  # the typed client also knows `metadata`
 _RUNTIME_ZONES = 3
@@ -40,10 +40,11 @@ def look_safely(fact: str, see: Callable[[], Finding]) -> Finding:
 
 
 def _permissions(connection: Connection, project: str) -> Finding:
-    granted = permissions(connection, project, tuple(PERMISSIONS))
-    missing = sorted(set(PERMISSIONS) - granted)
+    names = tuple(PERMISSIONS[Backend.QUEUED_RESOURCE])
+    granted = permissions(connection, project, names)
+    missing = sorted(set(names) - granted)
     # Google refuses a permission that does not exist; one that is not granted is left out of the answer.
-    observation = f"All {len(PERMISSIONS)} exist; you have {len(granted)} of them"
+    observation = f"All {len(names)} exist; you have {len(granted)} of them"
     return compare(
         "permissions",
         is_as_believed=True,
@@ -64,7 +65,7 @@ def _wildcard_nodes(connection: Connection, project: str) -> Finding:
 
 def _page_size(connection: Connection, project: str) -> Finding:
     parent = lists.parent_of(project, V6E.zones[0])
-    items, error = _list(lambda: lists.list_all(connection, "queuedResources", parent))
+    items, error = _list(lambda: lists.list_all(connection, "queuedResources", parent, only="name"))
     return compare(
         "page-size",
         is_as_believed=not error,

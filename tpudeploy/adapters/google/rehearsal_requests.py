@@ -19,7 +19,7 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.slices import SliceRef
-from tpudeploy.rehearsal.findings import Finding, compare, not_seen
+from tpudeploy.rehearsal import Finding, compare, not_seen
 from tpudeploy.rehearsal.redaction import Exchange
 
 _QUEUES = frozenset({"CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES", "PENDING"})

@@ -13,6 +13,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
@@ -95,6 +96,7 @@ def parse(attributes: Mapping[str, str]) -> BootReport | None:
         timeline=facts.get("timeline", ""),
         cache=facts.get("cache", ""),
         worker=_number(facts.get("worker")),
+        failed_at=_number(facts.get("failed_at")),
         preempted_at=_number(facts.get("preempted")),
         loaded=facts.get("loaded", ""),
     )
@@ -104,33 +106,49 @@ def of_slice(reports: Sequence[BootReport | None]) -> BootReport | None:
     """Return the report of a slice, from those of its hosts in any order.
 
     That the answer of Google has an element for each worker is documented; its order is not, so each report has its
-    number. A slice is as far as the host that is least far, and has failed if one of them has.
+    number. One of a host that has not found its number takes its place in the answer, or the first one that is free.
+    A slice is as far as the host that is least far, and has failed if one of them has. Of those that failed, the first
+    one has the cause: the others lose it, and fail for that reason.
     """
     if len(reports) == 1:
         return reports[0]
-    by_worker = {report.worker: report for report in reports if report is not None}
+    by_worker = {report.worker: report for report in reports if report is not None and report.worker is not None}
+    for place, report in enumerate(reports):
+        if report is not None and report.worker is None:
+            free = [number for number in range(len(reports)) if number not in by_worker]
+            by_worker[place if place in free else free[0]] = report
     workers = tuple(by_worker.get(number) for number in range(len(reports)))
     if not any(workers):
         return None
     head = workers[0] or BootReport(phase=BootPhase.BOOTED)
-    worst = min(enumerate(workers), key=lambda pair: (_progress(pair[1]), pair[0]))
-    number, report = worst
+    number, report = min(enumerate(workers), key=lambda pair: (_progress(pair[1]), _failed_at(pair[1]), pair[0]))
     if report is None:
         phase, detail = BootPhase.BOOTED, "it has not reported yet"
     else:
         phase, detail = report.phase, report.detail
     if number != 0:
-        detail = f"worker {number} of {len(workers)}: {detail}"
+        detail = f"worker {number} of {len(workers)}: {detail or phase}"
+    cause = head.cause
+    undone = [(n, each) for n, each in enumerate(workers) if each is not None and each.undone == head.undone]
+    if head.undone and undone:
+        first, its = min(undone, key=lambda pair: (_failed_at(pair[1]), pair[0]))
+        cause = its.cause if first == 0 else f"worker {first} of {len(workers)}: {its.cause}"
     notices = [each.preempted_at for each in workers if each is not None and each.preempted_at is not None]
     return replace(
         head,
         phase=phase,
         detail=detail,
+        cause=cause,
         worker=None,
         workers=workers,
         # Google takes back all hosts of a slice or none.
         preempted_at=max(notices, default=None),
     )
+
+
+def _failed_at(report: BootReport | None) -> float:
+    """Return when the work of a host last failed, or infinity if that is not known."""
+    return inf if report is None or report.failed_at is None else report.failed_at
 
 
 def _progress(report: BootReport | None) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.lists import PAGE, Listed, parent_of, zone_of
+from tpudeploy.adapters.google.lists import PAGE_WITH_SCRIPTS, Item, Listed, parent_of, zone_of
 from tpudeploy.adapters.google.nodes import Node
 from tpudeploy.adapters.google.safe_read import safe_read
 from tpudeploy.adapters.google.translate import Absent, translate_errors, translate_read_errors
@@ -56,10 +56,10 @@ def list_nodes(connection: Connection, parent: str) -> Listed:
 
     Raise what `translate_errors` raises.
     """
-    nodes: list[dict[str, Any]] = []
+    nodes: list[Item] = []
     silent_zones: set[Zone] = set()
     with translate_errors(f"list the nodes of {parent}"):
-        request = {"parent": parent, "page_size": PAGE}
+        request = {"parent": parent, "page_size": PAGE_WITH_SCRIPTS}
         for page in connection.typed_tpu().list_nodes(request, timeout=connection.timeout).pages:
             nodes += map(_in_json, page.nodes)
             silent_zones.update(map(zone_of, page.unreachable))

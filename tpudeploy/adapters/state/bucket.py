@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 
 from tpudeploy.adapters.google.objects import Moved, Objects
 from tpudeploy.adapters.state import stored
@@ -154,16 +153,12 @@ class BucketState:
 # list begins with the latest.
 _LINE = "tried"
 _MAX_READ = 1000  # the latest ones; one page of a list
-_MAX_LINE_BYTES = 6000  # all metadata of an object may have 8 KiB
-_MAX_TEXT = 400  # characters, of at most 12 bytes each
 _LATEST_TIME = 9_999_999_999_999  # milliseconds since the epoch: keys count down from here
 
 
 def _add_to_history(objects: Objects, folder: str, tried: HistoryEntry) -> None:
     """Add one finished request to the log. Raise `errors.StateError`."""
     line = capacity_history.format_entry(tried)
-    if len(line) > _MAX_LINE_BYTES:
-        line = capacity_history.format_entry(replace(tried, text=tried.text[:_MAX_TEXT]))
     key = f"{folder}{max(0, _LATEST_TIME - round(tried.at * 1000)):013d}-{uuid.uuid4().hex[:12]}.json"
     try:
         objects.write(key, line.encode(), over=0, metadata={_LINE: line.strip()})

@@ -7,10 +7,11 @@ and the answers of servers. A backend folder that the user names keeps its modes
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tpudeploy.adapters.project import STATES
@@ -27,7 +28,7 @@ def replace(path: Path, text: str, *, is_private: bool = False) -> None:
     """
     with writing(path):
         make_folder(path.parent)
-        _write_beside(path, text, _OWNERS_FILE if is_private else file_mode(path))
+        _write_beside(path, text.encode(), _OWNERS_FILE if is_private else file_mode(path))
 
 
 def make_folder(folder: Path) -> None:
@@ -54,16 +55,46 @@ def file_mode(path: Path) -> int:
     return _OWNERS_FILE if STATES in path.absolute().parts else 0o666
 
 
-def append(path: Path, line: bytes) -> None:
-    """Append a line in one write, so that the lines of two runs never mix. Raise OSError."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, file_mode(path))
+def append(path: Path, line: bytes, *, keep: int) -> None:
+    """Append a line. A file that has grown to twice `keep` bytes is replaced by its last lines of `keep` bytes.
+
+    The lines of several runs never mix: each is one write. A run that appends waits for one that replaces the file, so
+    that no line is lost; only that of an earlier version, which does not wait, may be. Killed at any moment, it leaves
+    the whole file or its last lines. Raise OSError.
+    """
+    handle = _open_locked(path)
     try:
         size = os.fstat(handle).st_size
         is_torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
         whole = b"\n" + line if is_torn else line
         if os.write(handle, whole) < len(whole):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if size + len(whole) >= 2 * keep:
+            _write_beside(path, last_lines(path, keep), file_mode(path))
     finally:
+        os.close(handle)  # releases the kernel's lock
+
+
+def last_lines(path: Path, most: int) -> bytes:
+    """Return the last lines of a file, of at most `most` bytes together. Raise OSError."""
+    with path.open("rb") as file:
+        skipped = max(0, os.fstat(file.fileno()).st_size - most)
+        # From the byte before, so that a line that begins exactly there is whole.
+        file.seek(max(0, skipped - 1))
+        if skipped:
+            file.readline()
+        return file.read()
+
+
+def _open_locked(path: Path) -> int:
+    """Return a handle to append to a file, locked until it is closed. Raise OSError."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, file_mode(path))
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        # Another run may have replaced the file while this one waited.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
         os.close(handle)
 
 
@@ -104,17 +135,17 @@ def _close_to_others(ours: Path) -> None:
         Path(folder).chmod(_OWNERS_FOLDER)
 
 
-def _write_beside(path: Path, text: str, mode: int) -> None:
+def _write_beside(path: Path, content: bytes, mode: int) -> None:
     """Write a new file beside the old one and rename it.
 
     The new file has a fixed name, because the writer holds the lock. The next run overwrites the file of a killed run.
     """
     beside = path.with_name(f".{path.name}.new")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
+    with os.fdopen(handle, "wb") as file:
         if mode == _OWNERS_FILE:  # a file that a killed run of an earlier version left behind may have a wider mode
             os.fchmod(handle, mode)
-        file.write(text)
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)

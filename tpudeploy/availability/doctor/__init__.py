@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpudeploy.availability.diagnosis import Diagnosis
-from tpudeploy.availability.doctor import access, deployment, network, places
+from tpudeploy.availability.doctor import access, deployment, network, places, router
 from tpudeploy.availability.doctor.case import Case
 
 # In the order in which they are reported: who, what, where.
@@ -18,7 +18,9 @@ EXAMINATIONS = (
     network.private_access,
     network.nat,
     network.firewall,
+    network.between_workers,
     network.addresses,
+    router.router,
     deployment.image,
     deployment.disk,
     deployment.checks,
@@ -30,6 +32,7 @@ EXAMINATIONS = (
     places.pairs,
     deployment.lock,
     deployment.requests,
+    deployment.workers,
 )
 
 

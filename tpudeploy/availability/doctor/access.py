@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from tpudeploy.availability.diagnosis import Finding
 from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, unknown, warn
 from tpudeploy.availability.doctor.network import has_tunnel
-from tpudeploy.catalog.access import COMPUTE, IAP, PERMISSIONS, SECRETS, TELLING, TELLING_PERMISSIONS, TPU
+from tpudeploy.catalog.access import (
+    ADMIN_ROLES,
+    COMPUTE,
+    IAP,
+    SECRETS,
+    TELLING,
+    TELLING_PERMISSIONS,
+    TPU,
+    needed_permissions,
+)
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import SecretRef
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.project_facts import Secret
@@ -33,14 +43,15 @@ def apis(case: Case) -> Iterator[Finding]:
     if isinstance(states, Unknown):
         yield unknown(case, "apis", states)
         return
-    needed = [TPU, COMPUTE, *([SECRETS] if case.deployment.container.secrets else [])]
+    tpu = [TPU] if Backend.QUEUED_RESOURCE in case.deployment.backends else []
+    needed = [*tpu, COMPUTE, *([SECRETS] if case.deployment.container.secrets else [])]
     useful = [*([IAP] if has_tunnel(case.deployment) else []), *TELLING]
     off = [name for name in (*needed, *useful) if not states.get(name, False)]
     hint = f"Run: gcloud services enable {' '.join(off)} --project={case.deployment.project}"
     if any(name in needed for name in off):
         yield fail("apis", f"Not enabled: {', '.join(off)}.", hint)
     elif off:
-        yield warn("apis", f"Not enabled: {', '.join(off)}; less can be told without.", hint)
+        yield warn("apis", f"Not enabled: {', '.join(off)}; some checks are not possible without it.", hint)
     else:
         yield ok("apis", f"Enabled: {', '.join(name.partition('.')[0] for name in (*needed, *useful))}.")
 
@@ -50,16 +61,22 @@ def roles(case: Case) -> Iterator[Finding]:
     if isinstance(permissions, Unknown):
         yield unknown(case, "roles", permissions)
         return
-    lacking = [name for name in PERMISSIONS if name not in permissions]
+    lacking: dict[str, str] = {}
+    roles = []
+    for backend in case.deployment.backends:
+        uses = needed_permissions(backend, case.deployment.accelerator.hosts)
+        rest = {name: use for name, use in uses.items() if name not in permissions}
+        lacking |= rest
+        roles += [ADMIN_ROLES[backend]] if rest else []
     command = f"gcloud projects add-iam-policy-binding {case.deployment.project}"
-    hint = f"Run: {command} --member={_member(case)} --role=roles/tpu.admin"
-    message = f"You may not {enumerate_some(f'{PERMISSIONS[name]} ({name})' for name in lacking)}."
+    hint = "\n".join(f"Run: {command} --member={_member(case)} --role={role}" for role in roles)
+    message = f"You may not {enumerate_some(f'{use} ({name})' for name, use in lacking.items())}."
     if any(name not in TELLING_PERMISSIONS for name in lacking):
         yield fail("roles", message, hint)
     elif lacking:
         yield warn("roles", message, hint)
     else:
-        yield ok("roles", "You may ask for slices, look at them, and give them back.")
+        yield ok("roles", "You may request slices, read them, and delete them.")
 
 
 def service_account(case: Case) -> Iterator[Finding]:
@@ -112,11 +129,13 @@ def _machine_access(case: Case, reference: SecretRef, secret: Secret, subject: s
         return unknown(case, "secret", readers)
     email = "" if account is None else account.email
     if f"serviceAccount:{email}" in readers or readers & _EVERYBODY:
-        return ok("secret", f"{subject} is there, and the machine may read it.")
+        return ok("secret", f"{subject} exists, and the machine may read it.")
     if any(member.startswith(_OPAQUE) for member in readers):
-        because = f"{subject} is there; whether the machine is in a group that may read it cannot be seen."
+        because = (
+            f"{subject} exists. A group may read it, and tpudeploy cannot see whether the machine is in that group."
+        )
         return unknown(case, "secret", Unknown(because=because))
-    message = f"{subject} is there, but nothing seen lets {email or 'the machine'} read it."
+    message = f"{subject} exists, but no policy that tpudeploy can see lets {email or 'the machine'} read it."
     return warn("secret", message, _grant(reference, f"serviceAccount:{email}" if email else "ACCOUNT"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tpudeploy.availability.diagnosis import Finding, Grade
 from tpudeploy.domain.availability import Zones
@@ -12,6 +12,7 @@ from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.lock import LockInfo
 from tpudeploy.domain.project_facts import ProjectFacts
+from tpudeploy.domain.slices import BootReport
 from tpudeploy.domain.state import State
 
 _MOST_NAMES = 4
@@ -19,7 +20,10 @@ _MOST_NAMES = 4
 
 @frozen
 class Case:
-    """`state` None: nothing was ever requested. `offline` says why Google could not be asked anything at all."""
+    """`state` None: nothing was ever requested. `offline` says why Google could not be asked anything at all.
+
+    `reports` are those of the slices of several hosts that were granted, by name.
+    """
 
     deployment: Deployment
     diagnostics: tuple[Diagnostic, ...]
@@ -28,6 +32,7 @@ class Case:
     zones: Zones
     state: State | Unknown | None
     holder: LockInfo | Unknown | None
+    reports: Mapping[str, BootReport | Unknown | None]
 
 
 def ok(check: str, message: str) -> Finding:
@@ -45,7 +50,7 @@ def fail(check: str, message: str, hint: str = "") -> Finding:
 def unknown(case: Case, check: str, why: Unknown) -> Finding:
     """Return the finding for an unknown fact. If Google could not be asked at all, the reason was given before."""
     if why == case.offline:
-        return Finding(check=check, grade=Grade.UNKNOWN, message="Google could not be asked, see above.")
+        return Finding(check=check, grade=Grade.UNKNOWN, message="Google could not be queried; see above.")
     return Finding(check=check, grade=Grade.UNKNOWN, message=why.because, hint=why.hint)
 
 

@@ -8,7 +8,8 @@ from tpudeploy.availability.diagnosis import Finding
 from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, unknown, warn
 from tpudeploy.domain.diagnostics import Severity, errors_in
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.pins.pins import DIGEST
+from tpudeploy.domain.slices import BootPhase, BootReport
+from tpudeploy.pins import DIGEST
 from tpudeploy.sizing.checks.machine import boot_disk
 
 
@@ -19,12 +20,14 @@ def image(case: Case) -> Iterator[Finding]:
         yield unknown(case, "image", fact)
     elif not fact.is_there and pin is not None:
         hint = "`tpudeploy plan --pin` looks up what it is now."
-        yield fail("image", f"What {name} is pinned to ({pin}) is not there, or not public.", hint)
+        yield fail("image", f"{name} is pinned to {pin}, which does not exist or is not public.", hint)
     elif not fact.is_there:
-        yield fail("image", f"{name} is not there, or not public.", "See serving.image for a misspelt name or tag.")
+        yield fail(
+            "image", f"{name} does not exist, or is not public.", "See serving.image for a misspelt name or tag."
+        )
     else:
         digest = f"pinned to {str(pin)[:19]}" if pin is not None else fact.digest[:19]
-        yield ok("image", f"{name} is there{f' ({digest})' if digest else ''}.")
+        yield ok("image", f"{name} exists{f' ({digest})' if digest else ''}.")
 
 
 def disk(case: Case) -> Iterator[Finding]:
@@ -34,7 +37,7 @@ def disk(case: Case) -> Iterator[Finding]:
         report = fail if problem.severity is Severity.ERROR else warn
         yield report("disk", problem.message, problem.hint)
     if not problems and case.deployment.budget.model is None:
-        message = f"Whether {size} hold the weights is not known: their size is not."
+        message = f"The size of the weights is not known, so it is not known whether {size} hold them."
         yield unknown(case, "disk", Unknown(because=message))
     elif not problems:
         yield ok("disk", f"{size} hold image, weights and caches.")
@@ -44,7 +47,7 @@ def checks(case: Case) -> Iterator[Finding]:
     problems = tuple(d for d in case.diagnostics if d.code != boot_disk.code)
     errors = errors_in(problems)
     codes = ", ".join(dict.fromkeys(d.code for d in errors or problems))
-    hint = "`tpudeploy validate` shows the lines, `tpudeploy explain CODE` tells more."
+    hint = "`tpudeploy validate` shows the lines, and `tpudeploy explain CODE` explains them."
     if errors:
         yield fail("profile", f"{errors[0].message} ({codes})", hint)
     elif problems:
@@ -58,10 +61,10 @@ def lock(case: Case) -> Iterator[Finding]:
     if isinstance(holder, Unknown):
         yield unknown(case, "lock", holder)
     elif holder is None:
-        yield ok("lock", "No run is at work on it.")
+        yield ok("lock", "No other run holds the lock.")
     else:
-        message = f"{holder.who} is at work on it (process {holder.pid}, `{holder.operation}`)."
-        yield warn("lock", message, "Wait for it, or work with them: the lock ends with its process.")
+        message = f"{holder.who} holds the lock (process {holder.pid}, `{holder.operation}`)."
+        yield warn("lock", message, "Wait until that process ends: it releases the lock.")
 
 
 def requests(case: Case) -> Iterator[Finding]:
@@ -74,9 +77,36 @@ def requests(case: Case) -> Iterator[Finding]:
     waiting = [a for a in attempts if a.granted_at is None]
     names = enumerate_some(f"{a.name} ({a.zone}, {a.provisioning})" for a in waiting or attempts)
     if waiting:
-        message = f"Asked for and not granted: {names}. Each counts against quota."
+        message = f"Requested and not granted: {names}. Each counts against quota."
         yield warn("requests", message, "`tpudeploy apply` continues it, `tpudeploy destroy` deletes it.")
     elif attempts:
-        yield ok("requests", f"Held: {names}.")
+        yield ok("requests", f"Granted: {names}.")
     else:
-        yield ok("requests", "Nothing is held or asked for.")
+        yield ok("requests", "The state tracks no slice and no request.")
+
+
+def workers(case: Case) -> Iterator[Finding]:
+    """Check the report of each worker of a slice of several hosts: one that is missing keeps the others waiting."""
+    for name, report in case.reports.items():
+        if isinstance(report, Unknown):
+            yield unknown(case, "workers", report)
+        elif report is None:
+            yield unknown(case, "workers", Unknown(because=f"No worker of {name} has reported yet."))
+        else:
+            yield _finding_of_workers(name, report)
+
+
+def _finding_of_workers(name: str, report: BootReport) -> Finding:
+    behind = [(n, each) for n, each in enumerate(report.workers) if each is None or each.phase is not BootPhase.SERVING]
+    if not behind:
+        return ok("workers", f"All {len(report.workers)} workers of {name} serve.")
+    texts = [
+        f"worker {n}: " + ("it has not reported yet" if each is None else each.detail or each.phase)
+        for n, each in behind
+    ]
+    message = f"{len(behind)} of {len(report.workers)} workers of {name} do not serve: {'; '.join(texts)}."
+    has_failure = any(each is not None and each.phase is BootPhase.FAILED for _, each in behind)
+    if has_failure:
+        return fail("workers", message, "`tpudeploy logs` shows why.")
+    hint = "`tpudeploy logs` shows how far each came. One that stays silent has a faulty host: delete the slice."
+    return warn("workers", message, hint)

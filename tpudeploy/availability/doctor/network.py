@@ -20,6 +20,8 @@ _SSH = 22
 _EVERYWHERE = {"0.0.0.0/0", "::/0"}
 _INSIDE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")  # RFC 1918 and 4193
 _TCP = {"tcp", "6", "all"}
+# Ray takes ports of its own choice beside the one that hosts join at.
+_ALL_PORTS = (1024, 65535)
 
 
 def network(case: Case) -> Iterator[Finding]:
@@ -30,7 +32,7 @@ def network(case: Case) -> Iterator[Finding]:
         hint = f"Run: gcloud compute networks create {name}\nor name another in placement.network.network."
         yield fail("network", f"There is no network {name} in {case.deployment.project}.", hint)
     else:
-        yield ok("network", f"The network {fact.name} is there.")
+        yield ok("network", f"The network {fact.name} exists.")
 
 
 def subnetworks(case: Case) -> Iterator[Finding]:
@@ -45,7 +47,10 @@ def subnetworks(case: Case) -> Iterator[Finding]:
     elif reason:
         yield unknown(case, "subnetwork", reason)
     elif subnetworks:
-        yield ok("subnetwork", f"Every region that may be asked has one: {enumerate_some(sorted(subnetworks))}.")
+        yield ok(
+            "subnetwork",
+            f"Every region that the profile allows has a subnetwork: {enumerate_some(sorted(subnetworks))}.",
+        )
 
 
 def private_access(case: Case) -> Iterator[Finding]:
@@ -105,7 +110,30 @@ def firewall(case: Case) -> Iterator[Finding]:
     create = f"gcloud compute firewall-rules create {deployment.name}-{kind} --network={fact.name}"
     tags = f" --target-tags={','.join(deployment.network.tags)}" if deployment.network.tags else ""
     hint = f"Run: {create} --allow=tcp:{port} --source-ranges={source or 'YOUR_RANGE'}{tags}"
-    yield warn("firewall", f"No rule opens tcp:{port}: it will serve, and not be reached from here.", hint)
+    yield warn("firewall", f"No rule opens tcp:{port}: the server cannot be reached from here.", hint)
+
+
+def between_workers(case: Case) -> Iterator[Finding]:
+    """Check that the workers of a slice may reach one another, where a slice has several hosts."""
+    deployment, rules = case.deployment, case.facts.wiring.firewalls
+    if deployment.accelerator.hosts == 1 or isinstance(rules, Unknown):
+        return
+    subnetworks = (case.facts.wiring.subnetworks[region] for region in sorted(case.facts.wiring.subnetworks))
+    ranges = dict.fromkeys(s.addresses for s in subnetworks if isinstance(s, Subnetwork) and s.addresses)
+    account = case.facts.access.account
+    email = account.email if isinstance(account, Account) else ""
+    blocks = [r for r in ranges if not all(_openers(rules, deployment, (port, r), email) for port in _ALL_PORTS)]
+    if blocks:
+        fact = case.facts.wiring.network
+        name = fact.name if isinstance(fact, Network) else "default"
+        create = f"gcloud compute firewall-rules create {name}-workers --network={name}"
+        message = (
+            f"No rule by addresses lets the workers of a slice reach one another within {enumerate_some(blocks)}: "
+            "Ray cannot join them."
+        )
+        yield warn("workers", message, f"Run: {create} --allow=tcp,udp,icmp --source-ranges={','.join(blocks)}")
+    elif ranges:
+        yield ok("workers", "The workers of a slice may reach one another.")
 
 
 def has_tunnel(deployment: Deployment) -> bool:
@@ -124,12 +152,30 @@ def _needed_opening(deployment: Deployment) -> tuple[int, str] | None:
 def _openers(rules: Iterable[Firewall], deployment: Deployment, opening: tuple[int, str], email: str) -> list[Firewall]:
     """Return the rules about this machine that open the port, and that no rule denying everything overrules."""
     port, source = opening
+    lets_through = (lambda range_: _covers(range_, source)) if source else _is_public
+    effective = _effective_rules(rules, deployment, port, email)
+    return [rule for rule in effective if any(map(lets_through, rule.sources))]
+
+
+def _effective_rules(rules: Iterable[Firewall], deployment: Deployment, port: int, email: str) -> list[Firewall]:
+    """Return the rules about this machine that open the port, and that no rule denying everything overrules."""
     about = [rule for rule in rules if _is_about(rule, deployment, email) and _has_port(rule, port)]
     denials = [rule.priority for rule in about if not rule.allows and set(rule.sources) & _EVERYWHERE]
     first_denial = min(denials, default=inf)
-    effective = [rule for rule in about if rule.allows and rule.priority < first_denial]
-    lets_through = (lambda range_: _covers(range_, source)) if source else _is_public
-    return [rule for rule in effective if any(map(lets_through, rule.sources))]
+    return [rule for rule in about if rule.allows and rule.priority < first_denial]
+
+
+def is_open(case: Case, port: int, *, inside: bool) -> bool | Unknown:
+    """Return whether rules open a port of its machines to addresses inside the network, or to those outside.
+
+    Rules by the tags or accounts of the sources are not among them.
+    """
+    rules, account = case.facts.wiring.firewalls, case.facts.access.account
+    if isinstance(rules, Unknown):
+        return rules
+    email = account.email if isinstance(account, Account) else ""
+    sources = [s for rule in _effective_rules(rules, case.deployment, port, email) for s in rule.sources]
+    return any(not _is_public(source) or source in _EVERYWHERE if inside else _is_public(source) for source in sources)
 
 
 def _is_about(rule: Firewall, deployment: Deployment, email: str) -> bool:
@@ -155,15 +201,16 @@ def _covers(wide: str, narrow: str) -> bool:
 def addresses(case: Case) -> Iterator[Finding]:
     reason, quotas = _split(case.facts.wiring.addresses)
     needed = case.deployment.replicas * case.deployment.accelerator.hosts
+    needed += case.deployment.router_machine is not None
     short = sorted(region for region, quota in quotas.items() if quota.limit - quota.used < needed)
     if short:
-        message = f"Too few external addresses are left in {enumerate_some(short)}: {needed} needed."
+        message = f"Too few external addresses are available in {enumerate_some(short)}: {needed} needed."
         hint = "Raise the quota IN_USE_ADDRESSES, or set placement.network.external_ip: false."
         yield warn("addresses", message, hint)
     elif reason:
         yield unknown(case, "addresses", reason)
     elif quotas:
-        yield ok("addresses", f"External addresses are left in {enumerate_some(sorted(quotas))}.")
+        yield ok("addresses", f"External addresses are available in {enumerate_some(sorted(quotas))}.")
 
 
 def _split(facts: Mapping[str, T | Unknown]) -> tuple[Unknown | None, dict[str, T]]:

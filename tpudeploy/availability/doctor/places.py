@@ -119,10 +119,10 @@ def pairs(case: Case) -> Iterator[Finding]:
     every = case.zones.pairs
     possible = [p for p in every if p.standing is not Standing.CLOSED]
     if not possible:
-        yield fail("places", f"None of {len(every)} pairs of zone and provisioning model can be asked.", _SEE)
+        yield fail("places", f"None of {len(every)} pairs of zone and provisioning model can be requested.", _SEE)
         return
     first = possible[0]
     where = first.zone if len({p.backend for p in every}) == 1 else f"{first.zone} ({first.backend})"
-    message = f"{len(possible)} of {len(every)} pairs can be asked, {first.provisioning} in {where} first."
+    message = f"{len(possible)} of {len(every)} pairs can be requested, {first.provisioning} in {where} first."
     doubtful = first.standing is Standing.DOUBTFUL
     yield warn("places", message, "None of them has quota left.") if doubtful else ok("places", message)

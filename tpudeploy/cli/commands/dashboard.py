@@ -1,19 +1,26 @@
 """Show every deployment live in a browser: a page on this machine only, which reads and changes nothing.
 
-Without a profile, it shows everything that has a state here. With profiles, also whether each endpoint answers, the
-plan and the drift. The address that is printed has a token; who has it can read what `status --json` says.
+It shows everything that has a state here. Of the profiles that are named, it also shows whether each endpoint answers,
+the plan and the drift; without any, of those in the folder whose deployments have a state. The address that is printed
+has a token; who has it can read what `status --json` says.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
-from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from tpudeploy.loading import Profile
+    from tpudeploy.workspace import Workspace
 
 _PORT = 8787
-_MOST_PORT = 65535
 _ENDS = "The dashboard ends. Nothing that it showed is changed."
 
 
@@ -24,7 +31,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "port",
         f"The TCP port of the page; 0 takes a free one (default: {_PORT}).",
         metavar="N",
-        default=str(_PORT),
+        type=options.port,
+        default=_PORT,
     )
     options.backend(parser)
 
@@ -34,15 +42,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.interrupts import stopping_gracefully
 
     workspace = context.workspace(args.profiles)
-    latest = Documents(workspace, tuple(context.load(args.profiles, args)))
-    port = int(args.port) if args.port.isdecimal() else -1
-    if not 0 <= port <= _MOST_PORT:
-        raise UsageError(f"`{args.port}` is not a TCP port.", hint="Write a number from 0 to 65535, e.g. -port 8787.")
+    profiles = context.load(args.profiles, args) if args.profiles else _profiles_with_a_state(workspace, args, context)
+    latest = Documents(workspace, tuple(profiles))
     try:
-        server = Server(latest, port)
+        server = Server(latest, args.port)
     except OSError as cause:
         hint = "Choose another one: tpudeploy dashboard -port 0"
-        raise UsageError(f"Port {port} cannot be used: {cause.strerror or cause}.", hint=hint) from cause
+        raise UsageError(f"Port {args.port} cannot be used: {cause.strerror or cause}.", hint=hint) from cause
 
     def end() -> None:
         workspace.stop()
@@ -59,3 +65,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
             server.close()
             latest.stop()
     return exits.SUCCESS
+
+
+def _profiles_with_a_state(workspace: Workspace, args: argparse.Namespace, context: Context) -> Iterator[Profile]:
+    """Yield the profiles in the folder whose deployments have a state, but for those that are not valid."""
+    names = set(workspace.adapters.states.names())
+    paths = sorted(context.folder.glob("*.y*ml")) if names else ()
+    for path in paths:
+        with suppress(ConfigError):
+            profile = context.read(path.name, args)
+            if profile.spec.name in names:
+                yield profile

@@ -30,7 +30,7 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     options.option(parser, "scenario", "A file of scripted faults.", type=Path, metavar="FILE")
     if verb == "start":
-        options.option(parser, "port", "The port to listen on.", type=_port)
+        options.option(parser, "port", "The port to listen on.", type=options.port)
     else:
         parser.set_defaults(argv=[])  # what follows a bare `--`
         parser.usage = "%(prog)s [OPTIONS] -- COMMAND"
@@ -67,12 +67,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     port = args.port if args.port is not None else process.DEFAULT_PORT
     process.serve(on_ready=ready, port=port, scenario=scenario, speed=args.speed, engine=args.engine)
     return exits.SUCCESS
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) >= 1 << 16:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a port; ports go from 0 (any free port) to 65535")
-    return int(text)
 
 
 def _engine(text: str) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def _profile(where: Address, args: argparse.Namespace, context: Context) -> Prof
 
 def _write(path: Path, resource: CloudResource, where: Address, args: argparse.Namespace) -> None:
     """Write the profile of a slice. Raise `errors.UsageError` if the file exists or the model is unknown."""
-    from tpudeploy.planning.profile_writer import write_profile
+    from tpudeploy.planning.readback import write_profile
 
     text = write_profile(resource, where, model=args.model)
     if text is None:

@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "profile", metavar="PROFILE", nargs="?", help="The profile of the server; remedies are written for it."
     )
     options.overlays(parser, "-f", "--overlay")
-    options.option(parser, "file", "Read this log file instead, `-` for stdin.", metavar="LOG")
+    options.option(parser, "file", "Read this log file instead, `-` for stdin.", variable="logs-file", metavar="LOG")
     options.flag(parser, "explain", "Show the cause and what to do, or how long each phase took.")
     options.flag(parser, "ask", "With --explain: let the served model draft a diagnosis from redacted evidence.")
     options.option(

@@ -32,5 +32,5 @@ def run(args: argparse.Namespace, context: Context) -> int:
     finally:
         if has_output:
             terminal.data("")
-    terminal.talk(answer.messages(terminal.paint))
+    terminal.explain(answer.messages(terminal.paint))
     return exits.SUCCESS

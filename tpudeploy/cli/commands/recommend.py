@@ -36,6 +36,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     result = call.opened.recommend(**call.values)
     messages = result.messages(context.terminal.paint)
     if not args.json:
-        context.terminal.talk(messages)
+        context.terminal.explain(messages)
     show(result, context, with_messages=False)
     return result.exit_code

@@ -60,7 +60,7 @@ def _watch(workspace: Workspace, loaded: LoadedProfiles, context: Context) -> No
         result = workspace.status(loaded.valid, invalid=loaded.invalid)
         if not result.is_in_progress:
             return
-        text = result.as_text(terminal.paint)
+        text = result.as_text(terminal.paint, terminal.width)
         if text != printed:
             if terminal.as_json:
                 terminal.document(jsonl.document({"type": "status", **result.to_dict()}))

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     else:
         for each in result.profiles:
             if each.diagnostics:
-                terminal.talk(describe_diagnostics(each.diagnostics, terminal.paint.styled) + "\n")
+                terminal.explain(describe_diagnostics(each.diagnostics, terminal.paint.styled) + "\n")
             if each.is_valid:
                 terminal.data(f"{each.file}: valid")
     return result.exit_code

@@ -1,19 +1,24 @@
-"""Build the server with the tools and resources of a session, and the instructions that an agent reads first."""
+"""Build the server: its instructions, the tools of a session, and the resources that an agent reads without a call."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from inspect import cleandoc
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
-from tpudeploy.cli.mcp import resources
+from tpudeploy.benchmark import runfile
+from tpudeploy.cli import documents
 from tpudeploy.cli.mcp.operation_tool import HINTS
-from tpudeploy.cli.mcp.session import Session
+from tpudeploy.cli.mcp.session import Call, Session, session
 from tpudeploy.cli.mcp.strict import StrictTool, as_tool_result
 from tpudeploy.cli.mcp.tools import READING, WRITING, Tool
+from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.operations.show import States
 from tpudeploy.version import VERSION
+from tpudeploy.workspace import Workspace
 
 _INSTRUCTIONS = """\
 tpudeploy deploys vLLM on Google Cloud TPUs, declared in YAML profiles. Profiles are files of this project and are named
@@ -41,7 +46,7 @@ def server(session: Session, *, allow_writes: bool) -> MCPServer[Session]:
         lifespan=lifespan,
         log_level="WARNING",
     )
-    resources.register(mcp_server, session)
+    _register_resources(mcp_server, session)
     return mcp_server
 
 
@@ -53,3 +58,51 @@ def _strict_tool(tool: Tool) -> StrictTool:
         description=cleandoc(tool.does.__doc__ or ""),
         annotations=HINTS[tool.access],
     )
+
+
+_JSON = "application/json"
+
+
+def _register_resources(server: MCPServer[Session], server_session: Session) -> None:
+    @server.resource("tpudeploy://deployments", title="Deployments", mime_type=_JSON)
+    def deployments() -> str:
+        """List every slice in the states here, without reading the cloud."""
+        with _opened(server_session) as workspace:
+            return documents.text(workspace.show().to_dict())
+
+    @server.resource("tpudeploy://runs", title="Benchmarks", mime_type=_JSON)
+    def runs() -> str:
+        """List every benchmark of this project, without its cells."""
+        with _opened(server_session) as workspace:
+            return documents.text(workspace.benchmark_runs().to_dict())
+
+    server.resource("tpudeploy://deployments/{name}", title="Deployment", mime_type=_JSON)(_deployment)
+    server.resource("tpudeploy://runs/{run_id}", title="Benchmark", mime_type=_JSON)(_run)
+
+
+def _deployment(name: str, ctx: Call) -> str:
+    """Show one deployment as in its state, without reading the cloud."""
+    with _opened(session(ctx)) as workspace:
+        states = [state for state in workspace.states() if state.deployment == name]
+    if not states:
+        raise ResourceNotFoundError(f"Nothing is deployed as `{name}` here.")
+    return documents.text(States(states=tuple(states)).to_dict())
+
+
+def _run(run_id: str, ctx: Call) -> str:
+    """Show one benchmark with all its cells, by its full id."""
+    with _opened(session(ctx)) as workspace:
+        runs = [candidate for candidate in workspace.adapters.runs.all() if candidate.id == run_id]
+    if not runs:
+        raise ResourceNotFoundError(f"There is no run `{run_id}` here.")
+    return runfile.dumps(runs[0])
+
+
+@contextmanager
+def _opened(server_session: Session) -> Iterator[Workspace]:
+    """Open a workspace. Raise `ResourceError` for an error of ours."""
+    try:
+        with server_session.project.opened() as at:
+            yield at.workspace
+    except TpudeployError as error:
+        raise ResourceError(f"{error.message} {error.hint}".strip()) from error

@@ -1,29 +1,45 @@
 """Define the tools that change resources, offered only by a server that was started with --allow-writes.
 
-`apply` and `destroy` have rows, from which their titles, hints and descriptions of arguments come. Their signatures are
-their own: an agent names a plan by the id under which this server showed it, and not profiles with options that would
-make another one; and the SDK asks a person through a parameter, `approval`, which no row has.
+`apply`, `destroy` and `ab` have rows, from which their titles, hints and descriptions of arguments come. Their
+signatures are their own: an agent names a plan or an A/B by the id under which this server showed it, and not profiles
+with options that would make another one; and the SDK asks a person through a parameter, `approval`, which no row has.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from threading import Lock
 from typing import Annotated, Literal
 
 from mcp.server.mcpserver import ElicitationResult, Resolve
 from pydantic import Field
 
+from tpudeploy.ab_test.experiment import Experiment
+from tpudeploy.benchmark import view
 from tpudeploy.cli import documents
-from tpudeploy.cli.mcp.consent import Consent, consent, consent_to_report, may_reset, require, require_yes
+from tpudeploy.cli.mcp.consent import (
+    Consent,
+    consent,
+    consent_to_report,
+    consent_to_trial,
+    may_reset,
+    require,
+    require_yes,
+)
 from tpudeploy.cli.mcp.operation import EmitEvent, Operation, Outcome
 from tpudeploy.cli.mcp.plans import StoredPlan
-from tpudeploy.cli.mcp.session import Call, Session, session
-from tpudeploy.domain.errors import UsageError
+from tpudeploy.cli.mcp.session import Call, Session, Trial, session
+from tpudeploy.domain.benchmark import Bounds, Cell, Run, Side
+from tpudeploy.domain.errors import TpudeployError, Unapproved, UsageError
 from tpudeploy.domain.events import ChangeStarted, Event
 from tpudeploy.domain.plan import Mode
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.operations import operation as row
+from tpudeploy.operations.ab import AbResult
+from tpudeploy.operations.ab_test import AbTests, Listener
 from tpudeploy.ports import Emit
+from tpudeploy.text.paint import Paint
 from tpudeploy.views import jsonl
 from tpudeploy.views.events import Repeats
 
@@ -142,3 +158,110 @@ def _event_callback(tell: EmitEvent) -> Emit:
                 tell(json.loads(jsonl.line(event)), begins=isinstance(event, ChangeStarted))
 
     return hear
+
+
+_AB = row("ab")
+_MOMENT = 5.0  # seconds in which an error before the start is detected
+AbId = Annotated[str, Field(min_length=1, description="the ab_id that the tool ab_propose returned")]
+TrialApproval = Annotated[ElicitationResult[Consent], Resolve(consent_to_trial)]
+
+
+def ab(
+    ctx: Call,
+    ab_id: AbId,
+    approval: TrialApproval,
+    duration_seconds: Annotated[float | None, Field(gt=0, description=_AB.argument("duration_seconds").agents)] = None,
+) -> documents.Document:
+    """Run an A/B in the background, which may take an hour: poll the operation. The server restarts many times.
+
+    A person has to approve; a client that cannot ask one is refused. At the end the deployment matches its profile.
+    """
+    server_session = session(ctx)
+    trial = server_session.trials.get(ab_id)
+    if trial is None:
+        raise Unapproved(
+            f"There is no A/B `{ab_id}`. Nothing was done.",
+            hint="Propose one with the tool `ab_propose`, and pass its ab_id, which is valid until this server ends.",
+        )
+    require_yes(trial.id, approval, ctx)
+    stops: list[Callable[[], None]] = []
+    reset = may_reset(approval)
+
+    def work(tell: EmitEvent) -> Outcome:
+        try:
+            outcome = _run_trial(server_session, trial, Bounds(seconds=duration_seconds), tell, stops, reset=reset)
+        except TpudeployError:
+            try:
+                _restore_profile(server_session, trial, tell, stops, reset=reset)
+            except TpudeployError as error:
+                tell({"v": 1, "type": "not_brought_back", **error.to_dict()})
+            raise
+        _restore_profile(server_session, trial, tell, stops, reset=reset)
+        return outcome
+
+    def stop() -> None:
+        for each in tuple(stops):
+            each()
+
+    about = {"does": "ab", "profile": trial.path, "ab_id": trial.id}
+    names = frozenset({trial.proposal.experiment.deployment})
+    return server_session.operations.begin(work, about=about, names=names, stop=stop, moment=_MOMENT).document()
+
+
+def _run_trial(
+    server_session: Session,
+    trial: Trial,
+    bounds: Bounds,
+    tell: EmitEvent,
+    stops: list[Callable[[], None]],
+    *,
+    reset: bool,
+) -> Outcome:
+    clock = server_session.project.clock()
+    with server_session.project.workspace([trial.path], backend="", clock=clock) as workspace:
+        ab_tests = AbTests(workspace)
+        stops.append(workspace.stop)
+        experiment = trial.proposal.experiment
+        finished = ab_tests.run(
+            experiment,
+            trial.arms,
+            bounds=bounds,
+            usd_per_hour=trial.proposal.usd_per_hour,
+            reset=reset,
+            folder=server_session.project.context.folder,
+            listener=_listener(tell),
+        )
+        result = AbResult(effects=ab_tests.result(finished), path=ab_tests.experiments.path(finished))
+        return Outcome(document=result.to_dict())
+
+
+def _restore_profile(
+    server_session: Session, trial: Trial, tell: EmitEvent, stops: list[Callable[[], None]], *, reset: bool
+) -> None:
+    """Restore the profile on a new clock, because a cancel stopped the old one. A second cancel stops this too."""
+    clock = server_session.project.clock()
+    with server_session.project.workspace([trial.path], backend="", clock=clock) as workspace:
+        stops[:] = [clock.stop]
+        AbTests(workspace).bring_back(trial.arms, reset=reset, on_event=_listener(tell).on_event)
+
+
+def _listener(tell: EmitEvent) -> Listener:
+    def turn(experiment: Experiment, place: int, side: Side) -> None:
+        tell(
+            {
+                "v": 1,
+                "type": "turn",
+                "ab": experiment.id,
+                "place": place,
+                "side": side,
+                "value": experiment.arm(side).value,
+            }
+        )
+
+    def event(event_: Event) -> None:
+        tell(json.loads(jsonl.line(event_)))
+
+    def cell(run: Run, cell_: Cell) -> None:
+        tell({"v": 1, "type": "cell", "run": run.id, "line": view.row(run, cell_, Paint()), **to_json(cell_)})
+
+    return Listener(on_turn=turn, on_event=event, on_cell=cell)

@@ -1,1 +1,56 @@
-"""Rules between keys: they run over the tree, not the model, so that one wrong value hides no other problem."""
+"""Rules between keys: they run over the tree, not the model, so that one wrong value hides no other problem.
+
+RULES has every rule, in the order of the format. Add a rule there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tpudeploy.config.nodes import MapNode
+from tpudeploy.config.rules import args, chips, combinations, image, names, placement, replicas, variables
+from tpudeploy.domain.diagnostics import Diagnostic
+
+RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
+    chips.known_type,
+    chips.one_slice,
+    chips.own_runtime,
+    chips.parallelism,
+    chips.over_hosts,
+    chips.vllm_support,
+    placement.backend_serves,
+    image.other_hardware,
+    image.floating_tag,
+    image.engine_version,
+    args.args,
+    args.reachable,
+    combinations.needs,
+    combinations.needs_variable,
+    combinations.on_tpu,
+    combinations.at_most,
+    combinations.without,
+    combinations.sliding_window,
+    combinations.speculation,
+    combinations.context_parallel,
+    combinations.device_ids,
+    combinations.shared_tensors,
+    variables.names,
+    variables.misspelt,
+    variables.readable,
+    variables.one_place_each,
+    variables.no_secret_in_env,
+    variables.references,
+    placement.flex_start,
+    placement.run_duration,
+    placement.instance_limits,
+    placement.reserved,
+    placement.reservation_in_reach,
+    placement.each_once,
+    placement.known_zones,
+    replicas.bounds,
+    replicas.router_keys_of_host,
+    replicas.known_router_policy,
+    names.labels,
+    names.volumes,
+    names.ignored_paths,
+)

@@ -240,25 +240,27 @@ def sliding_window(root: MapNode) -> Iterator[Diagnostic]:
 
 def context_parallel(root: MapNode) -> Iterator[Diagnostic]:
     """Check that decode context parallelism divides the ranks of tensor parallelism (config/parallel.py:596)."""
-    parts, ranks = look.setting(root, "decode-context-parallel-size"), chips.tensor_parallel(root)
-    if parts is None or parts.number is None or parts.number <= 1 or ranks is None:
+    parts = look.setting(root, "decode-context-parallel-size")
+    if parts is None or parts.number is None or parts.number <= 1:
         return
-    if ranks % parts.number:
+    ranks = chips.tensor_parallel(root)
+    if ranks is not None and ranks % parts.number:
         message = f"--decode-context-parallel-size {parts.value} does not divide tensor_parallel_size {ranks}"
         yield _together(root, parts, message, "leave it out, or write a divisor")
 
 
 def shared_tensors(root: MapNode) -> Iterator[Diagnostic]:
     """Check that tensors in torch's shared memory have one worker (config/vllm.py, _verify_mm_tensor_ipc)."""
-    flag, ranks = look.setting(root, "mm-tensor-ipc"), chips.ranks(root)
-    if flag is not None and flag.value == "torch_shm" and ranks > 1:
+    flag = look.setting(root, "mm-tensor-ipc")
+    if flag is None or flag.value != "torch_shm":
+        return
+    ranks = chips.ranks(root)
+    if ranks > 1:
         message = f"--mm-tensor-ipc torch_shm cannot be combined with {ranks} ranks"
         yield _together(root, flag, message, "mm_tensor_ipc: direct_rpc, or leave it out")
-    elif flag is not None and flag.value == "torch_shm":
-        method = look.value(root, (*_ENV, "VLLM_WORKER_MULTIPROC_METHOD"), str)
-        if method != "spawn":
-            message = "--mm-tensor-ipc torch_shm needs VLLM_WORKER_MULTIPROC_METHOD in the environment"
-            yield _together(root, flag, message, "write `env: {VLLM_WORKER_MULTIPROC_METHOD: spawn}`")
+    elif look.value(root, (*_ENV, "VLLM_WORKER_MULTIPROC_METHOD"), str) != "spawn":
+        message = "--mm-tensor-ipc torch_shm needs VLLM_WORKER_MULTIPROC_METHOD in the environment"
+        yield _together(root, flag, message, "write `env: {VLLM_WORKER_MULTIPROC_METHOD: spawn}`")
 
 
 def device_ids(root: MapNode) -> Iterator[Diagnostic]:

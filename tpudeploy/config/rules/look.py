@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from tpudeploy.catalog import flags
 from tpudeploy.catalog._spelling import count_of
+from tpudeploy.config.keys import FLAG_OF_KEY
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, find, is_null, plain
-from tpudeploy.config.owned import FLAG_OF_KEY
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
@@ -49,18 +49,19 @@ def at(root: MapNode, path: Path) -> Location:
     return node.at
 
 
-def argument(root: MapNode, flag_name: str) -> tuple[Path, Entry] | None:
-    """Return the path and entry of a flag under `serving.args`, by canonical name; None if it is not set."""
+def arguments(root: MapNode) -> Mapping[str, tuple[Path, Entry]]:
+    """Return the path and entry of each flag under `serving.args` by canonical name; of one set twice, the first."""
+    of_flags: dict[str, tuple[Path, Entry]] = {}
     for name, entry in entries(root, _ARGS).items():
         flag = flags.find(name)
-        if flag is not None and flag.name == flag_name:
-            return (*_ARGS, name), entry
-    return None
+        if flag is not None:
+            of_flags.setdefault(flag.name, ((*_ARGS, name), entry))
+    return of_flags
 
 
 def argument_value(root: MapNode, flag_name: str) -> Json:
     """Return the value of a flag under `serving.args`, or None."""
-    flag = argument(root, flag_name)
+    flag = arguments(root).get(flag_name)
     return None if flag is None else plain(flag[1].value)
 
 
@@ -68,7 +69,7 @@ def setting(root: MapNode, flag_name: str) -> Setting | None:
     """Return the value of a flag, under its key or under `serving.args`; None if it is not set or null."""
     key = _KEY_OF_FLAG.get(flag_name)
     if key is None:
-        of_flag = argument(root, flag_name)
+        of_flag = arguments(root).get(flag_name)
     else:
         entry = entries(root, key[:-1]).get(str(key[-1]))
         of_flag = None if entry is None else (key, entry)
@@ -83,11 +84,8 @@ def settings(root: MapNode) -> Mapping[str, Setting]:
             key: Path = (section, name)
             if key in FLAG_OF_KEY:
                 of_flags[FLAG_OF_KEY[key]] = key, entry
-    for name, entry in entries(root, _ARGS).items():
-        flag = flags.find(name)
-        # A flag that has a key of its own counts only there.
-        if flag is not None and flag.name not in _KEY_OF_FLAG:
-            of_flags.setdefault(flag.name, ((*_ARGS, name), entry))
+    # A flag that has a key of its own counts only there.
+    of_flags |= {name: of_flag for name, of_flag in arguments(root).items() if name not in _KEY_OF_FLAG}
     values = {name: _setting_of(*of_flag) for name, of_flag in of_flags.items()}
     return {name: value for name, value in values.items() if value is not None}
 

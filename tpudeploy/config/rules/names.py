@@ -70,7 +70,9 @@ def _invalid_volume(path_text: str, at: Location, path: Path) -> Diagnostic:
 
 def ignored_paths(root: MapNode) -> Iterator[Diagnostic]:
     ignored = look.texts(root, _IGNORED)
-    keys = {dotted(key) for key in all_keys()} if ignored else set()
+    if not ignored:
+        return
+    keys = {dotted(key) for key in all_keys()}
     open_sections = tuple(f"{dotted(path)}." for path in _OPEN_SECTIONS)
     for path, text in ignored.items():
         if text not in keys and not text.startswith(open_sections):

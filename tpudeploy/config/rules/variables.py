@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tpudeploy.catalog import variables as engine_variables
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted
+from tpudeploy.config.keys import VARIABLE_OF_KEY
 from tpudeploy.config.nodes import Entry, MapNode, Path, ScalarNode, dotted, find, key_location
-from tpudeploy.config.owned import VARIABLE_OF_KEY
 from tpudeploy.config.rules import look
 from tpudeploy.config.trust import looks_secret
 from tpudeploy.domain.diagnostics import Diagnostic

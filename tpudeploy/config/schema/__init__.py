@@ -3,11 +3,9 @@
 from typing import Annotated, Literal
 
 from tpudeploy.config.schema.base import Field, Form, Section, Text, Version, Words, unwritten
-from tpudeploy.config.schema.boot import BootSpec
-from tpudeploy.config.schema.lifecycle import HealthSpec, LifecycleSpec
+from tpudeploy.config.schema.lifecycle import BootSpec, HealthSpec, LifecycleSpec
 from tpudeploy.config.schema.placement import NetworkSpec, PlacementSpec, TpuSpec
-from tpudeploy.config.schema.router import RouterSpec
-from tpudeploy.config.schema.scale import ScaleSpec
+from tpudeploy.config.schema.replicas import RouterSpec, ScaleSpec
 from tpudeploy.config.schema.serving import ModelSpec, ServingSpec
 from tpudeploy.domain.names import DEPLOYMENT_NAME
 

@@ -60,10 +60,7 @@ class Key:
         self.limits = limits
         self.description = description
         self.examples = examples
-
-    @property
-    def is_required(self) -> bool:
-        return self.default is REQUIRED and self.default_factory is None
+        self.is_required = default is REQUIRED and default_factory is None
 
     def reader(self, read: Read) -> Read:
         """Return `read` with the limits."""

@@ -1,9 +1,9 @@
-"""`lifecycle` and `health`: how a deployment changes, and when it counts as serving."""
+"""`lifecycle`, `health` and `boot`: how a deployment changes, when it counts as serving, its own scripts."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from tpudeploy.config.scalars import Duration
-from tpudeploy.config.schema.base import Field, Section, Text, Time, Words
+from tpudeploy.config.schema.base import Field, Form, Section, Text, Time, Words
 
 
 class LifecycleSpec(Section):
@@ -63,4 +63,23 @@ class HealthSpec(Section):
     prompt: Text = Field(
         "Say hello.",
         description="The prompt that proves that it serves: a real completion, not only /health. Default: Say hello.",
+    )
+
+
+Script = Annotated[str, Form(r"[^\x00-\x1f\x7f]*\.sh", "parts/agent.sh: a path that ends in .sh")]
+
+
+class BootSpec(Section):
+    before: tuple[Script, ...] = Field(
+        default=(),
+        description="Scripts to run before the image and the weights are fetched: paths relative to this file. Bash "
+        "runs them as root, in this order, at every boot and at each change of the server, so each must be repeatable. "
+        "If one fails, the boot fails. Default: none.",
+        examples=[["parts/mount.sh"]],
+    )
+    after: tuple[Script, ...] = Field(
+        default=(),
+        description="Scripts to run once the server has completed a prompt, as in `before`. The deployment serves when "
+        "they have ended. Default: none.",
+        examples=[["parts/agent.sh"]],
     )

@@ -27,6 +27,7 @@ _PATTERN = re.compile(r"(?P<stem>[a-z][-a-z0-9]{0,51})-(?P<digits>#{1,10})")  # 
 _LOOKS_EVERY = 60.0  # UNVERIFIED
 _CREATING = ("PROVISIONING", "STAGING")
 _SCHEMAS = {"resourcePolicies": "ResourcePolicy", "instanceTemplates": "InstanceTemplate"}
+_KINDS = {"resourcePolicies": "compute#resourcePolicy", "instanceTemplates": "compute#instanceTemplate"}
 
 
 def insert_part(cloud: Cloud, call: Call) -> dict[str, Any]:
@@ -72,13 +73,15 @@ def delete_part(cloud: Cloud, call: Call) -> dict[str, Any]:
     return operations.render(cloud, operation)
 
 
-def list_policies(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_parts(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """List all policies, or all templates, over all regions."""
+    kind = call.name.rpartition("/")[2]
     rows = [
         (part.name.split("/")[3], _render_part(part))
         for name, part in sorted(cloud.group_parts.items())
-        if part.kind == "resourcePolicies" and name.split("/")[1] == call.project
+        if part.kind == kind and name.split("/")[1] == call.project
     ]
-    return aggregated(cloud, call, "compute#resourcePolicyAggregatedList", "resourcePolicies", rows, scope="regions")
+    return aggregated(cloud, call, f"{_KINDS[kind]}AggregatedList", kind, rows, scope="regions")
 
 
 def insert(cloud: Cloud, call: Call) -> dict[str, Any]:
@@ -357,11 +360,10 @@ def _find(cloud: Cloud, call: Call) -> Group:
 
 
 def _render_part(part: GroupPart) -> dict[str, Any]:
-    kinds = {"resourcePolicies": "compute#resourcePolicy", "instanceTemplates": "compute#instanceTemplate"}
     region = f"{HOST}/{part.name.rpartition(f'/{part.kind}/')[0]}"
     return {
         **part.body,
-        "kind": kinds[part.kind],
+        "kind": _KINDS[part.kind],
         "id": str(part.uid),
         "creationTimestamp": wire.timestamp(part.created_at),
         "region": region,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -45,43 +44,51 @@ def aggregated(
 ) -> dict[str, Any]:
     """Return a page of those that fit the filter, over all zones. `rows` are pairs of zone and resource.
 
-    With the scope `regions`, they are pairs of region and resource; a region answers while one of its zones does.
+    With the scope `regions`, they are pairs of region and resource.
 
     A zone that does not answer fails the whole call, unless the call takes a partial answer. Which of two forms then
     names the zone is UNVERIFIED: a draw decides.
     """
-    in_regions = scope == "regions"
-    silent_zones, zones = listings.silent_zones(cloud, call), listings.zones(cloud)
-    places = dict.fromkeys(_region(zone) if in_regions else zone for zone in zones)
-    answering = {_region(zone) if in_regions else zone for zone in zones if zone not in silent_zones}
-    silent = places.keys() - answering
-    if silent and not call.flag("returnPartialSuccess"):
+    answers = _answers_by_place(cloud, call, in_regions=scope == "regions")
+    if not all(answers.values()) and not call.flag("returnPartialSuccess"):
         raise wire.refuse(14, "The service is currently unavailable.")  # UNVERIFIED
-    fits = _filter(call)
-    fitting = [(zone, resource) for zone, resource in rows if zone not in silent and fits(resource)]
-    body = page(call, "rows", fitting, lambda row: {"row": row}, most=_MOST, usual=_MOST)
-    by_zone: dict[str, list[Row]] = defaultdict(list)
+    body = _page_of_rows(call, [(place, resource) for place, resource in rows if answers.get(place)])
+    resources: dict[str, list[Row]] = {place: [] for place in answers}
     for each in body.pop("rows"):
-        zone, resource = each["row"]
-        by_zone[zone].append(resource)
-    items: dict[str, Any] = {}
-    for zone in places:
-        place = f"{scope}/{zone}"
-        if zone in silent:
-            if cloud.scenario.draw("unreachable", zone) < 1 / 2:
-                body.setdefault("unreachables", []).append(f"projects/{call.project}/{place}")
-            else:
-                items[place] = _warning(place, "UNREACHABLE", f"{place} is unreachable.")
-        elif by_zone[zone]:
-            items[place] = {key: by_zone[zone]}
-        else:
-            empty = f"There are no results for scope '{place}' on this page."
-            items[place] = _warning(place, "NO_RESULTS_ON_PAGE", empty)
-    return {"kind": kind, "items": items, **body}
+        place, resource = each["row"]
+        resources[place].append(resource)
+    is_named = {place: cloud.scenario.draw("unreachable", place) < 1 / 2 for place in answers if not answers[place]}
+    unreachable = [f"projects/{call.project}/{scope}/{place}" for place, is_in_list in is_named.items() if is_in_list]
+    items = {
+        f"{scope}/{place}": {key: some} if some else _empty(f"{scope}/{place}", is_silent=not answers[place])
+        for place, some in resources.items()
+        if not is_named.get(place)
+    }
+    return {"kind": kind, "items": items, **body, **({"unreachables": unreachable} if unreachable else {})}
 
 
-def _region(zone: str) -> str:
-    return zone.rpartition("-")[0]
+def _page_of_rows(call: Call, rows: Sequence[tuple[str, Row]]) -> dict[str, Any]:
+    """Return a page of the rows whose resource fits the filter of the call."""
+    fits = _filter(call)
+    fitting = [(place, resource) for place, resource in rows if fits(resource)]
+    return page(call, "rows", fitting, lambda row: {"row": row}, most=_MOST, usual=_MOST)
+
+
+def _answers_by_place(cloud: Cloud, call: Call, *, in_regions: bool) -> dict[str, bool]:
+    """Return for each zone, or each region, whether it answers: a region does while one of its zones does."""
+    silent = listings.silent_zones(cloud, call)
+    answers: dict[str, bool] = {}
+    for zone in listings.zones(cloud):
+        place = zone.rpartition("-")[0] if in_regions else zone
+        answers[place] = answers.get(place, False) or zone not in silent
+    return answers
+
+
+def _empty(scope: str, *, is_silent: bool) -> dict[str, Any]:
+    """Return the entry of a list for a scope without a resource."""
+    if is_silent:
+        return _warning(scope, "UNREACHABLE", f"{scope} is unreachable.")
+    return _warning(scope, "NO_RESULTS_ON_PAGE", f"There are no results for scope '{scope}' on this page.")
 
 
 def _warning(scope: str, code: str, message: str) -> dict[str, Any]:

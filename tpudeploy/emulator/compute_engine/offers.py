@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tpudeploy.catalog import machines
+from tpudeploy.catalog import routers
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import IMAGE_PROJECT, AcceleratorType, Backend
 from tpudeploy.domain.pins import EMULATED
@@ -76,7 +76,7 @@ def get_image(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 def image_exists(cloud: Cloud, link: str) -> bool:
     """Return whether a link names a family, or an image of one that has been built."""
-    if link == f"projects/{machines.IMAGE_PROJECT}/global/images/family/{machines.IMAGE_FAMILY}":
+    if link == f"projects/{routers.IMAGE_PROJECT}/global/images/family/{routers.IMAGE_FAMILY}":
         return True
     match = _LINK.fullmatch(link)
     if match is None or match["project"] != IMAGE_PROJECT:
@@ -88,7 +88,7 @@ def image_exists(cloud: Cloud, link: str) -> bool:
 
 def ordinary_machine(name: str) -> AcceleratorType | None:
     """Return a machine type without accelerators, which every zone offers; None for another name."""
-    if name not in machines.MACHINES:
+    if name not in routers.MACHINES:
         return None
     return AcceleratorType(
         name=name,
@@ -96,7 +96,7 @@ def ordinary_machine(name: str) -> AcceleratorType | None:
         topology="",
         chips=0,
         hosts=1,
-        host_ram_gib=machines.MACHINES[name].memory_gib,
+        host_ram_gib=routers.MACHINES[name].memory_gib,
         machine_type=name,
         backends=(Backend.GCE_INSTANCE,),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tpudeploy import catalog
@@ -26,7 +26,18 @@ class Quota:
 def excess(cloud: Cloud, instance: Instance) -> texts.ComputeStatus | None:
     """Return the refusal of an instance that would pass a limit; None where all limits allow it."""
     region = instance.zone.rpartition("-")[0]
-    return _excess([*_chips(cloud, instance, region), *regional(cloud, instance.project, region, instance)], region)
+    need = {
+        "CPUS": ordinary_cpus(instance.accelerator),
+        "IN_USE_ADDRESSES": int(instance.has_address),
+        "HDB_TOTAL_GB": instance.disk_gb if instance.accelerator.chips else 0,
+    }
+    rows = regional(cloud, instance.project, region, without=instance)
+    return _excess([*_chips(cloud, instance, region), *_with_need(rows, need)], region)
+
+
+def _with_need(rows: Iterable[Quota], need: Mapping[str, float]) -> Iterator[Quota]:
+    """Yield the quotas with what is needed of each metric."""
+    return (replace(row, need=need.get(row.metric, 0)) for row in rows)
 
 
 def _excess(rows: Iterable[Quota], region: str) -> texts.ComputeStatus | None:
@@ -43,8 +54,8 @@ def excess_of_group(cloud: Cloud, group: Group) -> texts.ComputeStatus | None:
     sizes = [int(disk["initializeParams"]["diskSizeGb"]) for disk in member["disks"]]
     has_address = any(interface.get("accessConfigs") for interface in member["networkInterfaces"])
     need = {"IN_USE_ADDRESSES": len(group.members) * has_address, "HDB_TOTAL_GB": len(group.members) * sum(sizes)}
-    rows = [replace(row, need=need.get(row.metric, 0)) for row in regional(cloud, group.project, region)]
-    return _excess([*_chips(cloud, group, region), *rows], region)
+    rows = regional(cloud, group.project, region)
+    return _excess([*_chips(cloud, group, region), *_with_need(rows, need)], region)
 
 
 def metric(type_name: str, class_: str) -> str:
@@ -64,38 +75,33 @@ def metric_of(generation: str, class_: str) -> str:
     return id_.removesuffix("-per-project-region").replace("-", "_")
 
 
-def regional(cloud: Cloud, project: str, region: str, instance: Instance | None = None) -> tuple[Quota, ...]:
-    """Return the quotas that `regions.get` lists. Whether TPU machines use quota of CPUs is UNVERIFIED: here, none."""
+def regional(cloud: Cloud, project: str, region: str, *, without: Instance | None = None) -> tuple[Quota, ...]:
+    """Return the quotas that `regions.get` lists, as they are used by all instances, or by all `without` one of them.
+
+    Whether TPU machines use quota of CPUs is UNVERIFIED: here, none.
+    """
     facts = cloud.scenario.project
-    there = [i for i in _holding(cloud, project, region) if i is not instance]
-    nodes = [
-        node
-        for node in cloud.nodes.values()
-        if node.name.split("/")[1] == project
-        and node.name.split("/")[3].rpartition("-")[0] == region
-        and node.spec.get("networkConfig", {}).get("enableExternalIps")
-    ]
-    addresses = sum(len(node.hosts) for node in nodes) + sum(i.has_address and i.state == "RUNNING" for i in there)
+    instances = [each for each in _holding(cloud, project, region) if each is not without]
+    addresses = _node_addresses(cloud, project, region)
+    addresses += sum(each.has_address and each.state == "RUNNING" for each in instances)
+    cpus = sum(ordinary_cpus(each.accelerator) for each in instances)
+    disks_gb = sum(each.disk_gb for each in instances if each.accelerator.chips)
     return (
-        Quota(
-            metric="CPUS",
-            limit=24.0,
-            usage=sum(ordinary_cpus(i.accelerator) for i in there),
-            need=0 if instance is None else ordinary_cpus(instance.accelerator),
-        ),
-        Quota(
-            metric="IN_USE_ADDRESSES",
-            limit=facts.address_limit(region),
-            usage=addresses,
-            need=instance is not None and instance.has_address,
-        ),
-        Quota(
-            metric="HDB_TOTAL_GB",
-            limit=facts.hyperdisk_limit(region),
-            usage=sum(i.disk_gb for i in there if i.accelerator.chips),
-            need=instance.disk_gb if instance is not None and instance.accelerator.chips else 0,
-        ),
+        Quota(metric="CPUS", limit=24.0, usage=cpus),
+        Quota(metric="IN_USE_ADDRESSES", limit=facts.address_limit(region), usage=addresses),
+        Quota(metric="HDB_TOTAL_GB", limit=facts.hyperdisk_limit(region), usage=disks_gb),
     )
+
+
+def _node_addresses(cloud: Cloud, project: str, region: str) -> int:
+    """Return how many external addresses the nodes of the TPU API have in a region."""
+    addresses = 0
+    for node in cloud.nodes.values():
+        _, node_project, _, zone, *_ = node.name.split("/")
+        is_there = node_project == project and zone.rpartition("-")[0] == region
+        if is_there and node.spec.get("networkConfig", {}).get("enableExternalIps"):
+            addresses += len(node.hosts)
+    return addresses
 
 
 def _chips(cloud: Cloud, instance: Instance | Group, region: str) -> Iterator[Quota]:

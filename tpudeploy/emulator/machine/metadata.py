@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.machine import Unsupported
 from tpudeploy.emulator.machine.node import Node
-from tpudeploy.emulator.machine.unsupported import Unsupported
 
 PREFIX = "/computeMetadata/v1/"
 ATTRIBUTES = "instance/attributes"

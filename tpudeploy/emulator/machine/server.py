@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from tpudeploy.emulator.http_server import Reply, Request, Server
-from tpudeploy.emulator.machine import metadata, shims
+from tpudeploy.emulator.machine import EXIT_CODE, Unsupported, metadata, shims
 from tpudeploy.emulator.machine.commands import Call, Outcome
 from tpudeploy.emulator.machine.commands.curl import curl
 from tpudeploy.emulator.machine.commands.docker import docker
@@ -18,7 +18,6 @@ from tpudeploy.emulator.machine.commands.systemd import systemctl, systemd_run
 from tpudeploy.emulator.machine.node import Node
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Caller
 from tpudeploy.emulator.machine.units import UNIT
-from tpudeploy.emulator.machine.unsupported import EXIT_CODE, Unsupported
 
 # Commands that a package or `pip` installs; the others are there from the first boot on.
 INSTALLED = frozenset(("docker", "envoy", "haproxy", "python", "python3", "smg"))

@@ -141,7 +141,8 @@ METHODS: tuple[Method, ...] = (
     _google("compute.v1", "resourcePolicies.insert", f"POST {_POLICIES}", groups.insert_part),
     _google("compute.v1", "resourcePolicies.get", f"GET {_POLICIES}/{{resourcePolicy}}", groups.get_part),
     _google("compute.v1", "resourcePolicies.delete", f"DELETE {_POLICIES}/{{resourcePolicy}}", groups.delete_part),
-    _google("compute.v1", "resourcePolicies.aggregatedList", f"{_AGGREGATED}/resourcePolicies", groups.list_policies),
+    _google("compute.v1", "resourcePolicies.aggregatedList", f"{_AGGREGATED}/resourcePolicies", groups.list_parts),
+    _google("compute.v1", "instanceTemplates.aggregatedList", f"{_AGGREGATED}/instanceTemplates", groups.list_parts),
     _google("compute.v1", "regionInstanceTemplates.insert", f"POST {_TEMPLATES}", groups.insert_part),
     _google("compute.v1", "regionInstanceTemplates.get", f"GET {_TEMPLATES}/{{instanceTemplate}}", groups.get_part),
     _google(

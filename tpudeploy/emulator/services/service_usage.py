@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tpudeploy import catalog
 from tpudeploy.emulator import listings, refusals, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import quota as compute_quota
-from tpudeploy.emulator.quota import units_per_chip
 from tpudeploy.emulator.scenario import Limit
 from tpudeploy.emulator.wire import Call, page
 
@@ -102,7 +102,7 @@ def _metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
     for (generation, pool), usual in _METRICS.items():
         respelled = cloud.scenario.project.quota_metrics if generation == "v6e" else {}
         metric = respelled.get(pool, usual)
-        units = units_per_chip(generation)
+        units = catalog.quota_units_per_chip(generation)
         limits = [_places(cloud, call, metric, pool, units=units, zonal=zonal) for zonal in (False, True)]
         yield _metric(call, metric, limits)
     yield _metric(call, _SERVING, [_limit(call, _SERVING, "1/{project}/{zone}", (), [_bucket(0)])])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from tpudeploy.catalog import flags
@@ -88,12 +88,17 @@ def setting(deployment: Deployment, path: str) -> int | None:
 
 def argument(deployment: Deployment, name: str) -> tuple[str, Json]:
     """Return the path and value of a flag of `serving.args`, by canonical name; ("", None) where it is not written."""
-    for path, value in deployment.attributes.items():
-        if path.startswith(_ARGS):
-            flag = flags.find(path.removeprefix(_ARGS))
-            if flag is not None and flag.name == name:
-                return path, value
-    return "", None
+    return arguments(deployment).get(name, ("", None))
+
+
+def arguments(deployment: Deployment) -> Mapping[str, tuple[str, Json]]:
+    """Return the path and value of each flag of `serving.args` by canonical name; of one set twice, the first."""
+    values: dict[str, tuple[str, Json]] = {}
+    for path in [path for path in deployment.attributes if path.startswith(_ARGS)]:
+        flag = flags.find(path.removeprefix(_ARGS))
+        if flag is not None:
+            values.setdefault(flag.name, (path, deployment.attributes[path]))
+    return values
 
 
 def gib(size: int, places: int = 1) -> str:

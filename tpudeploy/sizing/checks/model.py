@@ -11,7 +11,7 @@ from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Implementation, LanguageModel
-from tpudeploy.sizing.checks.check import argument, check_for, error, model_of, warning
+from tpudeploy.sizing.checks.check import argument, arguments, check_for, error, model_of, warning
 
 
 @check_for(
@@ -75,9 +75,9 @@ _ROWS: Mapping[str, Row] = {
 )
 def other_models(deployment: Deployment) -> Iterator[Diagnostic]:
     """Yield the flags that are not for the model; nothing for a model that is not known."""
-    model = model_of(deployment)
+    model, values = model_of(deployment), arguments(deployment)
     for name, row in _ROWS.items():
-        path, value = argument(deployment, name)
+        path, value = values.get(name, ("", None))
         if model is not None and row.is_set(value) and not row.suits(model):
             message = f"--{name} needs a model with {row.needs}; {model.name} has none: the server would not start."
             yield error(deployment, message, path=path, hint="Leave it out.")
@@ -85,7 +85,8 @@ def other_models(deployment: Deployment) -> Iterator[Diagnostic]:
 
 def has_flag_of_some_models(deployment: Deployment) -> bool:
     """Return whether a flag is written that is for models of some kind alone."""
-    return any(row.is_set(argument(deployment, name)[1]) for name, row in _ROWS.items())
+    values = arguments(deployment)
+    return any(row.is_set(values.get(name, ("", None))[1]) for name, row in _ROWS.items())
 
 
 @check_for(

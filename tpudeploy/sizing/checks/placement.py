@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy import catalog
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.pattern import pattern
@@ -70,7 +71,9 @@ def open_endpoint(deployment: Deployment) -> Iterator[Diagnostic]:
     "Without an external address a machine reaches only Google's services (Private Google Access): Artifact "
     "Registry and Cloud Storage, but neither Docker Hub nor the Hugging Face hub. Copy the image to Artifact "
     "Registry and the weights to a bucket (model.mirror), name a mirror of the hub (HF_ENDPOINT), or add Cloud NAT "
-    "to the subnetwork; with Cloud NAT, ignore this warning.",
+    "to the subnetwork; with Cloud NAT, ignore this warning. Google's images for Compute Engine have no docker, which "
+    "the startup script installs from Ubuntu's archive, so there a machine needs Cloud NAT, or an image with docker "
+    "(tpu.runtime_version).",
     'serving: {image: us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0}\nmodel: {mirror: "gs://my-bucket/weights"}',
 )
 def unreachable(deployment: Deployment) -> Iterator[Diagnostic]:
@@ -85,6 +88,13 @@ def unreachable(deployment: Deployment) -> Iterator[Diagnostic]:
     if not is_here and "HF_ENDPOINT" not in deployment.container.environment:
         message = f"Without an external address the machine cannot reach the hub for {deployment.model_id}."
         yield warning(deployment, message, path="model.id", hint=hint)
+    facts = catalog.generation(deployment.accelerator.generation).compute_engine
+    if facts is not None and deployment.runtimes.get(Backend.GCE_INSTANCE) == facts.image_family:
+        message = (
+            "Without an external address a machine of Compute Engine cannot install docker, which its image lacks."
+        )
+        hint = "It needs Cloud NAT, or an image with docker in tpu.runtime_version."
+        yield warning(deployment, message, path="placement.backend", hint=hint)
 
 
 @check_for(

@@ -6,7 +6,6 @@ plotly, and a script for any of them, for five charts of lines.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil, floor, log2, log10
@@ -104,17 +103,17 @@ def panels(runs: Sequence[Run]) -> Iterator[Panel]:
     if len(series) <= _MOST_LINES:
         yield from _panel("", [_with_load(each) if _has_loads(each.run) else each for each in series])
         return
-    lines_by_load = Counter(each.load for each in series)
-    repeated_loads = [load for load, lines in lines_by_load.items() if lines > 1]
-    for load in repeated_loads:
-        yield from _panel(load_text(*load), [each for each in series if each.load == load])
+    by_load: dict[Load, list[_Series]] = {}
+    for each in series:
+        by_load.setdefault(each.load, []).append(each)
+    for load, lines in by_load.items():
+        if len(lines) > 1:
+            yield from _panel(load_text(*load), lines)
+    single = [lines[0] for lines in by_load.values() if len(lines) == 1]
     for run in runs:
-        own = [
-            replace(each, label=_short(each.load))
-            for each in series
-            if each.run is run and each.load not in repeated_loads
-        ]
-        yield from _panel(run_label(run), own)
+        yield from _panel(
+            run_label(run), [replace(each, label=_short(each.load)) for each in single if each.run is run]
+        )
 
 
 def _series_of(run: Run) -> Iterator[_Series]:
@@ -155,27 +154,18 @@ def _style(index: int) -> tuple[int, bool]:
 
 def _chart(measure: Measure, title: str, unit: str, series: Sequence[_Series]) -> Chart | None:
     """Return the chart of a measure; None where no run has its figure."""
-    values = [
-        [(cell, value) for cell in each.cells if (value := measure.value_in(cell, each.run.subject)) is not None]
-        for each in series
-    ]
-    figures = [value for of_series in values for _, value in of_series]
-    if not figures or max(figures) <= 0:
+    figures = [list(_figures_of(each, measure, unit)) for each in series]
+    every = [figure for of_series in figures for figure in of_series]
+    if not every or max(figure.value for figure in every) <= 0:
         return None
-    streams = sorted({cell.point.concurrency or 1 for of_series in values for cell, _ in of_series})
-    x_axis, y_axis = _streams_axis(streams), _value_axis(figures)
-    say = latency if measure.is_better_low else number
+    streams = sorted({figure.streams for figure in every})
+    x_axis, y_axis = _streams_axis(streams), _value_axis([figure.value for figure in every])
     lines = []
-    for index, of_series in enumerate(values):
+    for index, of_series in enumerate(figures):
         colour, is_dashed = _style(index)
         marks = tuple(
-            Mark(
-                x=x_axis.pixel(cell.point.concurrency or 1),
-                y=y_axis.pixel(value),
-                title=_hover(series[index], cell, f"{say(value)}{'' if measure.is_better_low else f' {unit}'}"),
-                sign="" if cell.is_trusted else MARKS[cell.status],
-            )
-            for cell, value in of_series
+            Mark(x=x_axis.pixel(each.streams), y=y_axis.pixel(each.value), title=each.title, sign=each.sign)
+            for each in of_series
         )
         if marks:
             lines.append(Line(colour=colour, is_dashed=is_dashed, marks=marks))
@@ -187,6 +177,27 @@ def _chart(measure: Measure, title: str, unit: str, series: Sequence[_Series]) -
         y_ticks=tuple((y_axis.pixel(value), _tick(value)) for value in y_axis.ticks),
         lines=tuple(lines),
     )
+
+
+@frozen
+class _Figure:
+    """The value of a measure in one cell. `title` and `sign` are those of its mark."""
+
+    streams: int
+    value: float
+    title: str
+    sign: str
+
+
+def _figures_of(series: _Series, measure: Measure, unit: str) -> Iterator[_Figure]:
+    """Yield the figure of each cell that has one."""
+    for cell in series.cells:
+        value = measure.value_in(cell, series.run.subject)
+        if value is not None:
+            text = latency(value) if measure.is_better_low else f"{number(value)} {unit}"
+            sign = "" if cell.is_trusted else MARKS[cell.status]
+            streams = cell.point.concurrency or 1
+            yield _Figure(streams=streams, value=value, title=_hover(series, cell, text), sign=sign)
 
 
 def _hover(series: _Series, cell: Cell, figure: str) -> str:

@@ -30,8 +30,8 @@ def list_all_places(
 ) -> tuple[list[tuple[str, Mapping[str, Any]]], set[str]]:
     """Return the resources with their zones or regions, and the zones or regions that did not answer.
 
-    `kind` is `instances`, `machineTypes` or `resourcePolicies`. `fields` names the fields of each resource to read; if
-    it is empty, all are read. An error is not translated.
+    `kind` is `instances`, `machineTypes`, `resourcePolicies` or `instanceTemplates`. `fields` names the fields of each
+    resource to read; if it is empty, all are read. An error is not translated.
     """
     calls = connection.collection("compute", "v1", kind)
     parameters: dict[str, Any] = {"project": project, "maxResults": _PAGE}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy import catalog
-from tpudeploy.catalog import machines
+from tpudeploy.catalog import routers
 from tpudeploy.domain.accelerator import IMAGE_PROJECT, AcceleratorType
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.host_fault import HostFault
@@ -30,7 +30,7 @@ _PROVISIONING = {name: model for model, name in _MODELS.items()}
 
 def instance(request: SliceRequest) -> dict[str, Any]:
     """Return the body. Raise KeyError for a type that Compute Engine does not serve."""
-    if request.accelerator_type in machines.MACHINES:
+    if request.accelerator_type in routers.MACHINES:
         return _ordinary_machine(request)
     slice_type = catalog.accelerator_type(request.accelerator_type)
     backend = None if slice_type is None else catalog.generation(slice_type.generation).compute_engine
@@ -53,7 +53,7 @@ def _ordinary_machine(request: SliceRequest) -> dict[str, Any]:
     """Return the body for a machine without accelerators. Google moves it to another host for maintenance."""
     scheduling = {"provisioningModel": "STANDARD", "onHostMaintenance": "MIGRATE", "automaticRestart": True}
     return {
-        **_machine(request, request.accelerator_type, machines.DISK_TYPE, machines.IMAGE_PROJECT),
+        **_machine(request, request.accelerator_type, routers.DISK_TYPE, routers.IMAGE_PROJECT),
         "scheduling": scheduling,
     }
 
@@ -104,7 +104,7 @@ def provisioning_of(instance_body: Mapping[str, Any]) -> Provisioning:
 def accelerator_type_of(instance_body: Mapping[str, Any]) -> str:
     """Return the slice type of a machine, the type of an ordinary one, or "" for one that the catalogue lacks."""
     machine = last_word(instance_body.get("machineType"))
-    if machine in machines.MACHINES:
+    if machine in routers.MACHINES:
         return machine
     slice_type: AcceleratorType | None = catalog.accelerator_type(machine)
     return "" if slice_type is None else slice_type.name

@@ -1,7 +1,7 @@
 """The JSON bodies of a slice of several hosts: a workload policy, an instance template, a group in bulk mode.
 
-The three have the name of the slice. The policy is the first to exist and the last to go, so where it is absent, the
-others are. Policies and groups have no labels: the description carries our mark, the zone and the type.
+The three have the name of the slice. Google deletes no policy and no template that a group uses, so where both are
+absent, the group is. None of the three has labels: the description carries our mark, the zone and the type.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 docs/explanation/compute-engine.md has the table of phases. Nothing here waits for hardware: a call waits only until the
 policy and the template of a new group can be used, which takes seconds.
+
+Why: decision 77 in docs/decisions.md.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ class BulkGroups:
         return tuple(slice_ for slice_ in together(self._threads, self._slice, tuple(refs)) if slice_ is not None)
 
     def list_marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
-        """See `ports.TpuCloud`. The policy is the first of a slice to exist and the last to go: one list has all."""
+        """See `ports.TpuCloud`. A group cannot lose its policy or its template, so the lists of these two have all."""
         del machines  # its instances go with the group
         listing = self._list(project, zones, lambda _name: True)
         return replace(listing, resources=tuple(r for r in listing.resources if r.mark != UNMARKED))
@@ -307,53 +309,67 @@ class BulkGroups:
     # Listing.
 
     def _list(self, project: str, zones: Iterable[Zone], accepts: Callable[[str], bool]) -> Listing:
-        """Return the slices whose policy has an accepted name and our description. Raise `errors.Fault`."""
-        try:
-            with translate_read_errors(f"list the workload policies of {project}"):
-                rows, silent_regions = list_all_places(self._connection, _POLICIES, project=project)
-        except (Absent, Exists, Precondition) as cause:
-            raise errors.Fault(f"Could not list the workload policies of {project}: {cause}") from cause
-        resources = [
-            self._resource(project, policy) for _, policy in rows if accepts(str(policy["name"])) and _is_ours(policy)
-        ]
+        """Return the slices whose policy or template has an accepted name and our description. Raise `errors.Fault`."""
+        parts: dict[SliceRef, dict[str, Mapping[str, Any]]] = {}
+        silent_regions: set[str] = set()
+        for kind in (_POLICIES, "instanceTemplates"):
+            try:
+                with translate_read_errors(f"list the workload policies and instance templates of {project}"):
+                    rows, silent = list_all_places(self._connection, kind, project=project)
+            except (Absent, Exists, Precondition) as cause:
+                raise errors.Fault(f"Could not list the {kind} of {project}: {cause}") from cause
+            silent_regions |= silent
+            for region, part in rows:
+                ref = _ref_in(project, part)
+                if ref is not None and ref.zone.region == region and accepts(ref.name):
+                    parts.setdefault(ref, {})[kind] = part
+        resources = (self._resource(ref, own) for ref, own in parts.items())
         known_zones = {*zones, *(Zone(zone) for each in GENERATIONS for zone in each.zones)}
         silent_zones = (zone for zone in known_zones if zone.region in silent_regions)
         return Listing(project=project, resources=tuple(resources), unreachable=tuple(sorted(silent_zones)))
 
-    def _resource(self, project: str, policy: Mapping[str, Any]) -> CloudResource:
-        facts = group_body.parse_description(policy)
-        if facts is None:
-            raise ValueError(policy.get("name"))
+    def _resource(self, ref: SliceRef, parts: Mapping[str, Mapping[str, Any]]) -> CloudResource:
+        """Return the slice of a policy, a template or both, by the names of their lists."""
+        template = parts.get("instanceTemplates")
+        part = parts.get(_POLICIES, template)
+        facts = None if part is None else group_body.parse_description(part)
+        if part is None or facts is None:
+            raise ValueError(ref.name)
         labels, zone, type_name = facts
-        ref = SliceRef(
-            name=str(policy["name"]),
-            project=project,
-            zone=zone,
-            backend=Backend.GCE_INSTANCE,
-            accelerator_type=type_name,
-        )
-        template = self._get(_TEMPLATES, ref)
         request = ResourceRequest(accelerator_type=type_name, provisioning=Provisioning.ON_DEMAND, labels=labels)
         if template is not None:
             # In a list of resources, the slice has its own name, and not those of its instances.
             request = replace(read_back(template.get("properties", {})), accelerator_type=type_name, nodes=(ref.name,))
         slice_ = self._slice(ref) or Slice(name=ref.name, zone=zone, phase=Phase.HUSK, accelerator_type=type_name)
+        # The head may have been given other metadata since the request.
+        metadata = self._instances.metadata(_member(ref, worker_names(ref.name, _kind(ref).hosts)[0]))
+        request = replace(request, metadata=metadata or request.metadata)
         return CloudResource(
             ref=ref,
             mark=mark_of(ref.name, labels) or UNMARKED,
             is_signed=mark_in(labels) is not None,
             slice=slice_,
             asked=request,
-            asked_at=moment(policy.get("creationTimestamp")),
+            asked_at=moment(part.get("creationTimestamp")),
         )
 
     def _calls(self, collection: str) -> Any:
         return self._connection.collection("compute", "v1", collection)
 
 
-def _is_ours(policy: Mapping[str, Any]) -> bool:
-    facts = group_body.parse_description(policy)
-    return facts is not None and slice_type(facts[2]) is not None
+def _ref_in(project: str, part: Mapping[str, Any]) -> SliceRef | None:
+    """Return the slice that a policy or a template belongs to by its description, or None for one that is not ours."""
+    facts = group_body.parse_description(part)
+    if facts is None or slice_type(facts[2]) is None:
+        return None
+    _, zone, type_name = facts
+    return SliceRef(
+        name=str(part["name"]),
+        project=project,
+        zone=zone,
+        backend=Backend.GCE_INSTANCE,
+        accelerator_type=type_name,
+    )
 
 
 def _kind(ref: SliceRef) -> AcceleratorType:

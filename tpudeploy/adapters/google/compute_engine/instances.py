@@ -49,7 +49,8 @@ from tpudeploy.domain.names import ZONE, Zone
 from tpudeploy.domain.orphans import LINEAGE_LABEL, UNMARKED, CloudResource, Listing, mark_in, mark_of
 from tpudeploy.domain.slices import BootReport, NodeUpdate, Phase, Refusal, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.together import together
-from tpudeploy.node.node_facts import SPEC_KEY
+from tpudeploy.node.fingerprint import text_print
+from tpudeploy.node.node_facts import SCRIPT_KEY, SPEC_KEY
 from tpudeploy.ports import Clock
 
 _PAGE = 500
@@ -223,7 +224,7 @@ class ComputeEngine:
         interface: Mapping[str, Any] = next(iter(item.get("networkInterfaces", ())), {})
         access: Mapping[str, Any] = next(iter(interface.get("accessConfigs", ())), {})
         raw = str(item.get("status", "STATUS_UNSPECIFIED"))
-        phase = self._phase(ref, item)
+        phase, metadata = self._phase(ref, item), metadata_of(item)
         return Slice(
             name=ref.name,
             zone=ref.zone,
@@ -239,7 +240,8 @@ class ComputeEngine:
             # Our own emulator, which may lack addresses, gives the server's port in a field of its own.
             port=interface.get("emulatedServerPort") or None if self._connection.emulator_host else None,
             labels=dict(item.get("labels", {})),
-            metadata=metadata_of(item),
+            metadata={key: text for key, text in metadata.items() if key != SCRIPT_KEY},
+            script=text_print(metadata[SCRIPT_KEY]) if SCRIPT_KEY in metadata else "",
             tags=tuple(item.get("tags", {}).get("items", ())),
         )
 
@@ -286,9 +288,11 @@ class ComputeEngine:
             body = {"items": list(node.tags), "fingerprint": item.get("tags", {}).get("fingerprint")}
             changes.append(calls.setTags(**_path(ref), body=body))
         # The metadata come last: the machine acts on them.
-        if metadata_of(item) != dict(node.metadata):
+        own_script = {key: text for key, text in metadata_of(item).items() if key == SCRIPT_KEY}
+        metadata = {**own_script, **node.metadata}
+        if metadata_of(item) != metadata:
             fingerprint = item.get("metadata", {}).get("fingerprint")
-            body = {"items": metadata_items(node.metadata), "fingerprint": fingerprint}
+            body = {"items": metadata_items(metadata), "fingerprint": fingerprint}
             changes.append(calls.setMetadata(**_path(ref), body=body))
         for call in changes:
             try:
@@ -296,6 +300,11 @@ class ComputeEngine:
                     call.execute(num_retries=0)
             except Absent as cause:
                 raise errors.Fault(f"Could not update {ref.name}: {cause}") from cause
+
+    def metadata(self, ref: SliceRef) -> Mapping[str, str]:
+        """Return the metadata of an instance with its startup script; none for one that does not exist."""
+        item = self._get(ref)
+        return {} if item is None else metadata_of(item)
 
     def guest_attributes(self, ref: SliceRef) -> Mapping[str, Any]:
         """Return what a machine wrote into our namespace, in Google's form. Raise the errors of Google's client."""

@@ -10,12 +10,12 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tpudeploy.emulator.machine import Unsupported
 from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
 from tpudeploy.emulator.machine.docker import daemon, inspection, run_options
 from tpudeploy.emulator.machine.docker.container import Container
 from tpudeploy.emulator.machine.docker.daemon import DaemonError
 from tpudeploy.emulator.machine.docker.run_options import OptionTable, UnknownFlag, UsageError
-from tpudeploy.emulator.machine.unsupported import Unsupported
 
 VERSION = "27.5.1"
 DEFAULT_ROW = "{{.ID}}   {{.Image}}   {{.Command}}   {{.CreatedAt}}   {{.Status}}   {{.Ports}}   {{.Names}}"

@@ -6,8 +6,8 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
+from tpudeploy.emulator.machine import Unsupported
 from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
-from tpudeploy.emulator.machine.unsupported import Unsupported
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DOCKER_PACKAGES = frozenset(("docker.io", "docker-ce", "moby-engine"))

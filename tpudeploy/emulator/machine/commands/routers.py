@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tpudeploy.emulator.http_server import Reply, Request, Server
-from tpudeploy.emulator.machine import shims
+from tpudeploy.emulator.machine import Unsupported, shims
 from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
-from tpudeploy.emulator.machine.unsupported import Unsupported
 from tpudeploy.emulator.routing import send_on, servers_of
 
 # The program of each package from PyPI, in the version that is there.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
+from tpudeploy.emulator.machine import Unsupported
 from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
 from tpudeploy.emulator.machine.units import RESTARTS, Unit, UnitExists
-from tpudeploy.emulator.machine.unsupported import Unsupported
 
 SUFFIX = ".service"
 PAUSE = 0.1  # systemd's RestartSec, in seconds
@@ -87,41 +88,44 @@ def _read(words: Sequence[str]) -> tuple[Unit, bool]:
 
     Raise Unsupported for an option, a property or a form that no rendered script uses.
     """
-    switches: set[str] = set()
-    properties: dict[str, str] = {}
-    environment: dict[str, str] = {}
-    unit = ""
-    command = tuple(words)
-    while command and command[0].startswith("-"):
-        name, equals, value = command[0].partition("=")
-        key, assigns, setting = value.partition("=")
-        command = command[1:]
-        if name in _SWITCHES and not equals:
-            switches.add(name)
-        elif name == "--unit" and value:
-            unit = value.removesuffix(SUFFIX)
-        elif name == "--setenv" and assigns:
-            environment[key] = setting
-        elif name == "--property" and key in _PROPERTIES and assigns:
-            properties[key] = setting
-        else:
-            raise Unsupported(f"`{name}{f'={key}' if name == '--property' else ''}`")
+    options = tuple(takewhile(lambda word: word.startswith("-"), words))
+    command = tuple(words[len(options) :])
+    # The value of each option by its name, and by its key where it has one: `--wait`, `--setenv=K=V`.
+    values: dict[tuple[str, str], str] = {}
+    for option in options:
+        name, key, value = _read_option(option)
+        values[name, key] = value
+    unit = values.get(("--unit", ""), "").removesuffix(SUFFIX)
     if not command or not unit:
         raise Unsupported("a call without a command or without --unit")
-    # The node's home is below its root, as its every path is.
-    environment.pop("HOME", None)
-    pause = _seconds(properties.get("RestartSec", str(PAUSE)))
-    restart = properties.get("Restart", "no")
-    folder = properties.get("WorkingDirectory")
+    folder = values.get(("--property", "WorkingDirectory"))
     service = Unit(
         name=unit,
         command=command,
-        restart=restart,
-        pause=pause,
-        environment=environment,
+        restart=values.get(("--property", "Restart"), "no"),
+        pause=_seconds(values.get(("--property", "RestartSec"), str(PAUSE))),
+        # The node's home is below its root, as its every path is.
+        environment={key: value for (name, key), value in values.items() if name == "--setenv" and key != "HOME"},
         folder=None if folder is None else Path(folder),
     )
-    return service, "--wait" in switches
+    return service, ("--wait", "") in values
+
+
+def _read_option(option: str) -> tuple[str, str, str]:
+    """Return the name of an option, its key where it assigns one, and its value. Raise Unsupported."""
+    name, equals, value = option.partition("=")
+    key, assigns, setting = value.partition("=")
+    match name:
+        case _ if name in _SWITCHES and not equals:
+            return name, "", ""
+        case "--unit" if value:
+            return name, "", value
+        case "--setenv" if assigns:
+            return name, key, setting
+        case "--property" if key in _PROPERTIES and assigns:
+            return name, key, setting
+        case _:
+            raise Unsupported(f"`{name}{f'={key}' if name == '--property' else ''}`")
 
 
 def _seconds(text: str) -> float:

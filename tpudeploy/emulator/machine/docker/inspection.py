@@ -7,8 +7,8 @@ import re
 import time
 from typing import Any
 
+from tpudeploy.emulator.machine import Unsupported
 from tpudeploy.emulator.machine.docker.container import Container
-from tpudeploy.emulator.machine.unsupported import Unsupported
 
 FIELD = re.compile(r"\{\{\s*(json\s+)?((?:\.\w*)+)\s*\}\}")
 MISSING = "<no value>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tpudeploy.emulator.machine.unsupported import Unsupported
+from tpudeploy.emulator.machine import Unsupported
 
 LETTERS = {
     "d": "detach",

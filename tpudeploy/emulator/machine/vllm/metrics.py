@@ -11,13 +11,81 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from tpudeploy.emulator.machine.vllm import metrics_table as table
 from tpudeploy.emulator.machine.vllm.completions import Answer
 from tpudeploy.emulator.machine.vllm.engine import Engine
 
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+# The metrics of vLLM 0.32 (V1 engine): names, labels beside `engine` and `model_name`, buckets. Not their values.
+# name without `_total` → a label of its own and the values it takes
+_COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "estimated_flops_per_gpu": ("", ()),
+    "estimated_read_bytes_per_gpu": ("", ()),
+    "estimated_write_bytes_per_gpu": ("", ()),
+    "prefix_cache_queries": ("", ()),
+    "prefix_cache_hits": ("", ()),
+    "external_prefix_cache_queries": ("", ()),
+    "external_prefix_cache_hits": ("", ()),
+    "mm_cache_queries": ("", ()),
+    "mm_cache_hits": ("", ()),
+    "num_preemptions": ("", ()),
+    "prompt_tokens": ("", ()),
+    "prompt_tokens_by_source": ("source", ("local_compute", "local_cache_hit", "external_kv_transfer")),
+    "prompt_tokens_cached": ("", ()),
+    "prompt_tokens_cached_by_source": ("source", ("device", "host", "p2p", "disk", "external_unspecified")),
+    "generation_tokens": ("", ()),
+    "request_success": ("finished_reason", ("stop", "length", "abort", "error", "repetition")),
+    "admission_rejections": ("reason", ("max_num_queued_reqs", "max_num_queued_tokens")),
+}
+_GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "num_requests_running": ("", ()),
+    "num_requests_waiting": ("", ()),
+    "num_requests_waiting_by_reason": ("reason", ("capacity", "deferred")),
+    "engine_sleep_state": ("sleep_state", ("awake", "weights_offloaded", "discard_all")),
+    "kv_cache_usage_perc": ("", ()),
+}
+_WITHOUT_ENGINE = frozenset(("admission_rejections",))
+
+_REQUEST = (
+    *(0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0),
+    *(120.0, 240.0, 480.0, 960.0, 1920.0, 7680.0),
+)
+_TOKEN = (
+    *(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75),
+    *(1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0),
+)
+_FIRST_TOKEN = (
+    *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75),
+    *(1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0, 160.0, 640.0, 2560.0),
+)
+_LENGTHS: tuple[float, ...] = ()  # 1, 2, 5, 10, … up to max_model_len
+_HISTOGRAMS: Mapping[str, tuple[float, ...]] = {
+    "request_prompt_tokens": _LENGTHS,
+    "request_generation_tokens": _LENGTHS,
+    "iteration_tokens_total": (1.0, *(float(2**power) for power in range(3, 15))),
+    "request_max_num_generation_tokens": _LENGTHS,
+    "request_params_n": (1.0, 2.0, 5.0, 10.0, 20.0),
+    "request_params_max_tokens": _LENGTHS,
+    "time_to_first_token_seconds": _FIRST_TOKEN,
+    "inter_token_latency_seconds": _TOKEN,
+    "request_time_per_output_token_seconds": _TOKEN,
+    "e2e_request_latency_seconds": _REQUEST,
+    "request_queue_time_seconds": _REQUEST,
+    "request_inference_time_seconds": _REQUEST,
+    "request_prefill_time_seconds": _REQUEST,
+    "request_decode_time_seconds": _REQUEST,
+    "request_num_preemptions": (1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0),
+    "request_prefill_kv_computed_tokens": _LENGTHS,
+}
+
+
+def _length_bounds(most: int) -> tuple[float, ...]:
+    steps = (float(factor * 10**power) for power in range(len(str(most))) for factor in (1, 2, 5))
+    return tuple(step for step in steps if step <= most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +124,8 @@ class Metrics:
         self.running_now = 0
         self._counters: Counter[tuple[str, str]] = Counter()
         self._cached: OrderedDict[int, None] = OrderedDict()
-        lengths = table.lengths(engine.max_model_len)
-        self._histograms = {name: Histogram(bounds or lengths) for name, bounds in table.HISTOGRAMS.items()}
+        lengths = _length_bounds(engine.max_model_len)
+        self._histograms = {name: Histogram(bounds or lengths) for name, bounds in _HISTOGRAMS.items()}
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -127,14 +195,14 @@ class Metrics:
 
     def _engine_lines(self) -> Iterator[str]:
         gauges = {("num_requests_running", ""): self.running_now, ("engine_sleep_state", "awake"): 1}
-        for name, (label, values) in table.COUNTERS.items():
+        for name, (label, values) in _COUNTERS.items():
             labels = {value: self._labels(name, label, value) for value in values or ("",)}
             yield f"# TYPE vllm:{name}_total counter"
             for value, own in labels.items():
                 yield f"vllm:{name}_total{{{own}}} {float(self._counters[name, value] + self._load(name, value))}"
             yield f"# TYPE vllm:{name}_created gauge"
             yield from (f"vllm:{name}_created{{{own}}} {self._created}" for own in labels.values())
-        for name, (label, values) in table.GAUGES.items():
+        for name, (label, values) in _GAUGES.items():
             yield f"# TYPE vllm:{name} gauge"
             for value in values or ("",):
                 now = float(gauges.get((name, value), 0) + self._load(name, value))
@@ -151,7 +219,7 @@ class Metrics:
 
     def _labels(self, name: str, label: str, value: str) -> str:
         pairs = {"model_name": self._engine.served_names[0]}
-        if name not in table.WITHOUT_ENGINE:
+        if name not in _WITHOUT_ENGINE:
             pairs["engine"] = "0"
         if label:
             pairs[label] = value
@@ -186,12 +254,19 @@ def _format_labels(pairs: Mapping[str, object]) -> str:
     return ",".join(f'{key}="{escaped[key]}"' for key in sorted(escaped))
 
 
+@lru_cache(maxsize=1)
+def _open_files(second: int) -> int:
+    """Return how many files this process has open, counted once a second: thousands of simulated nodes share it."""
+    del second
+    return sum(1 for _ in Path("/dev/fd").iterdir())
+
+
 def _process() -> Iterator[str]:
     """Yield the metrics of the stand-in's own process."""
     figures = {
         "process_resident_memory_bytes gauge": float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT),
         "process_cpu_seconds_total counter": time.process_time(),
-        "process_open_fds gauge": float(sum(1 for _ in Path("/dev/fd").iterdir())),
+        "process_open_fds gauge": float(_open_files(int(time.monotonic()))),
     }
     for name, value in figures.items():
         yield f"# TYPE {name}"

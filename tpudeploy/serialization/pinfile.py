@@ -47,7 +47,7 @@ def loads(text: str, *, source: str) -> Pins:
     if tree["format"] != FORMAT:
         raise PinsTooNew(
             f"{source} is written in the format `{tree['format']}`; this tpudeploy reads `{FORMAT}`.",
-            hint="Use the version of tpudeploy that wrote it, or a newer one.",
+            hint="Use the version that wrote it, or a newer one. `tpudeploy version` shows how to upgrade.",
         )
     sections = {section: _section(tree, section, pattern, what, source) for section, _, pattern, what in SECTIONS}
     return Pins(

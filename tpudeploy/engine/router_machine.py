@@ -1,4 +1,4 @@
-"""The list of replicas that the router on a VM sends requests to: what it should be, and what the VM has loaded.
+"""The VM of a router during a run: its steps, and the list of replicas that it sends requests to.
 
 The list is a value of the VM's metadata. The VM loads it without dropping a stream, and reports its fingerprint.
 
@@ -9,28 +9,79 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from math import inf
 
-from tpudeploy.domain.deployment import DEFAULT_PORT
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.names import ROUTER
+from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.router import RoutedReplica
 from tpudeploy.domain.slices import NodeUpdate, Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.step import Done, Step, Wait
 from tpudeploy.engine.session import Session
 from tpudeploy.node.fingerprint import text_print
-from tpudeploy.node.router_machine import LIST_KEY, list_text, router_on
+from tpudeploy.node.router_machine import LIST_KEY, list_text, machine_near, router_on
 from tpudeploy.ports import World
-from tpudeploy.reconcile.readiness import ready_slices
+from tpudeploy.reconcile.attempt_status import DecisionContext
+from tpudeploy.reconcile.decide import decide, remove
+from tpudeploy.reconcile.readiness import leaving_slices, ready_slices
 
 
-class RouterLists:
-    """The lists of the VMs of one deployment's router: of the one that serves, and of one that replaces it."""
+class RouterMachine:
+    """The VM of one deployment's router, and while it is replaced also the VM that replaces it."""
 
     def __init__(self, world: World, name: str) -> None:
         self._world = world
         self._name = name
         self._urls: dict[str, str] = {}  # of each slice on the list
         self._sent: dict[str, tuple[str, float]] = {}  # to each VM: the list, and when
+        self._replicas_ready_at: float | None = None
 
-    def send(self, session: Session, observed: Observed, leaving: Collection[str]) -> None:
+    def decide(
+        self, goal: Goal, state: State, context: DecisionContext, replica_steps: Collection[Step]
+    ) -> tuple[Step, ...]:
+        """Return the steps of the VM, after those of the replicas in the same observation."""
+        deployment, observed = goal.deployment, context.observed
+        leaving = leaving_slices(replica_steps)
+        ready = ready_slices(state, observed, leaving)
+        context = replace(context, scores={}, others_serve=bool(ready))
+        if deployment is None or deployment.router_machine is None:
+            return self._remove(goal, state, context)
+        if not state.router.attempts and not any(a.holds_slice for record in state.records for a in record.attempts):
+            # A hunt may take days, and a router without replicas would be billed meanwhile.
+            return (Wait(replica=ROUTER, why="until a replica starts", is_for_replicas=True),)
+        machine = machine_near(deployment.router_machine, state)
+        machine = self._with_start_time(machine, state, observed, has_replicas=bool(ready))
+        steps = decide(machine, state.router, context)
+        has_reports = any(attempt.name in observed.reports for attempt in state.router.attempts)
+        if has_reports and not self._are_loaded(state, observed, leaving):
+            # It serves, with an earlier list.
+            why = "the router has not loaded the list of replicas yet"
+            return tuple(Wait(replica=ROUTER, why=why) if isinstance(step, Done) else step for step in steps)
+        return steps
+
+    def _remove(self, goal: Goal, state: State, context: DecisionContext) -> tuple[Step, ...]:
+        """Return the steps towards no VM: with the whole deployment it goes after the replicas that it serves."""
+        replicas = [record for record in state.records if goal.covers(record.index)]
+        if goal.deployment is None and any(a.release is None for record in replicas for a in record.attempts):
+            return (Wait(replica=ROUTER, why="until no replica serves", is_for_replicas=True),)
+        return remove(state.router, context)
+
+    def _with_start_time(
+        self, machine: Deployment, state: State, observed: Observed, *, has_replicas: bool
+    ) -> Deployment:
+        """Return the VM with a time limit that begins once a replica takes requests: before, no completion can pass."""
+        if not has_replicas:
+            self._replicas_ready_at = None
+        elif self._replicas_ready_at is None:
+            self._replicas_ready_at = observed.at
+        since = inf if self._replicas_ready_at is None else self._replicas_ready_at
+        granted_at = min((a.granted_at for a in state.router.attempts if a.granted_at is not None), default=since)
+        waited = 0.0 if since == granted_at else max(0.0, since - granted_at)
+        health = machine.health
+        return replace(machine, health=replace(health, timeout_seconds=health.timeout_seconds + waited))
+
+    def send_list(self, session: Session, observed: Observed, leaving: Collection[str]) -> None:
         """Give each VM the list without the slices that are `leaving`. Raise `errors.Fault` or `errors.Denied`."""
         for attempt, slice_ in _machines_up(session.state, observed):
             text = self._text(attempt, session.state, observed, leaving)
@@ -43,7 +94,7 @@ class RouterLists:
                 self._world.cloud.update(attempt.ref, node)
             self._sent[attempt.name] = (text, self._world.clock.now())
 
-    def are_loaded(self, state: State, observed: Observed, leaving: Collection[str] = ()) -> bool:
+    def _are_loaded(self, state: State, observed: Observed, leaving: Collection[str] = ()) -> bool:
         """Return whether each VM that clients may use has loaded the list without the slices that are `leaving`.
 
         A VM that does not report cannot say so, and counts as one that has not.
@@ -69,7 +120,7 @@ class RouterLists:
         So a slice that is idle for a moment is not interrupted before the routers have the list without it.
         """
         draining = {a.name for record in state.records for a in record.attempts if a.draining_at is not None}
-        if not draining & observed.loads.keys() or self.are_loaded(state, observed):
+        if not draining & observed.loads.keys() or self._are_loaded(state, observed):
             return observed
         return replace(observed, loads={name: load for name, load in observed.loads.items() if name not in draining})
 
@@ -102,5 +153,4 @@ def _internal_urls(state: State, observed: Observed) -> Iterator[tuple[str, str]
         slice_ = observed.slices.get(attempt.name)
         address = None if slice_ is None else slice_.internal_ip or slice_.external_ip
         if slice_ is not None and address is not None:
-            port = slice_.port or attempt.spec.get("serving.port", DEFAULT_PORT)
-            yield attempt.name, f"http://{address}:{port}"
+            yield attempt.name, f"http://{address}:{slice_.port or attempt.port}"

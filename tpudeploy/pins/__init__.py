@@ -1,1 +1,0 @@
-"""The lock file: digests and commits that names are pinned to."""

@@ -1,1 +1,0 @@
-"""What a router in front of the replicas reads, and how it is run."""
