@@ -89,7 +89,9 @@ class _Handler(BaseHTTPRequestHandler):
             engine.note("pull", query["fromImage"])
             return self._answer(200, json.dumps({"status": "Pull complete", "id": "1"}).encode(), "application/json")
         if parts.path.endswith("/containers/create"):
-            created = Created(query["name"], json.loads(body))
+            form = json.loads(body)
+            form["Env"] = sorted(form["Env"] or ())  # the client keeps them in a map: their order is another each time
+            created = Created(query["name"], form)
             engine.created.append(created)
             engine.containers[created.name] = created
             engine.note("create", created.name)
