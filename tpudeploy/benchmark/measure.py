@@ -42,7 +42,7 @@ def figures(observation: Observation, slo: Slo) -> Figures:
         output_tokens_mean=_mean([answer.output_tokens for answer in measured]),
         ttft_seconds=spread([_ttft(answer) for answer in measured]),
         itl_seconds=spread(_gaps(measured)),
-        tpot_seconds=spread([time for time in map(_tpot, measured) if time is not None]),
+        tpot_seconds=spread(_times_per_token(measured)),
         e2e_seconds=spread([answer.ended_at - answer.sent_at for answer in measured]),
     )
 
@@ -109,6 +109,11 @@ def _meets(answer: Answer, slo: Slo) -> bool:
 def _gaps(answers: Iterable[Answer]) -> list[float]:
     """Return the times between the pieces of each answer."""
     return [late - early for answer in answers for early, late in pairwise(answer.arrivals)]
+
+
+def _times_per_token(answers: Iterable[Answer]) -> list[float]:
+    """Return the time per token of each answer that has more than one."""
+    return [time for time in map(_tpot, answers) if time is not None]
 
 
 def _ttft(answer: Answer) -> float:

@@ -490,6 +490,11 @@ def _has_match(deployment: Deployment, state: State, index: int) -> bool:
     return any(matches(own_deployment, attempt) for attempt in state.record(index).attempts)
 
 
+def _has_granted_match(deployment: Deployment, state: State, index: int) -> bool:
+    own_deployment = at_replica(deployment, state, index)
+    return any(attempt.holds_slice and matches(own_deployment, attempt) for attempt in state.record(index).attempts)
+
+
 def _check_steps(goal: Goal, steps: tuple[Step, ...], *, is_kept: bool) -> None:
     """Raise `errors.StalePlan` for a step that the plan did not show, before any step is executed."""
     changes = {change.replica: change for change in goal.changes}
@@ -540,29 +545,37 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
     """Return the error that ends a run whose time is up, by what is still missing."""
     state, deployment = tick.state, goal.deployment
     if deployment is None:
-        covered = [record for record in state.all_records if goal.covers(record.index)]
-        names = ", ".join(attempt.name for record in covered for attempt in record.attempts)
-        return errors.CloudError(
-            f"{goal.name} is not fully deleted yet. Remaining: {names}.",
-            hint="Run `tpudeploy destroy` again to continue from here.",
-        )
+        return _unfinished_deletion(goal, state)
     requests = "".join(f"\n  {describe_request(attempt, tick.observed.at)}" for attempt in state.attempts)
     hint = f"Still outstanding:{requests}\n{_CONTINUE}" if requests else _CONTINUE
+    # Every replica serves, so only the slices before them are missing: they are not yet drained, or not yet deleted.
     if len(tick.served_steps) == len(goal.replicas):
-        draining = [a.name for a in state.attempts if a.draining_at is not None and a.releasing_at is None]
-        # Clients may hold a connection to a replaced slice, so it is kept for as long as they may.
-        if draining:
-            names = ", ".join(draining)
-            return errors.StillDraining(
-                f"{goal.name} serves. {names} is kept because clients may still be connected to it.", hint=hint
-            )
-        return errors.CloudError(f"{goal.name} serves, but the slices that it replaced are not deleted yet.", hint=hint)
-    for index in goal.replicas:
-        attempts, own_deployment = state.record(index).attempts, at_replica(deployment, state, index)
-        if not any(a.holds_slice and matches(own_deployment, a) for a in attempts):
-            remaining = "Nothing is lost: the requests stay open." if requests else "No request is open now."
-            return errors.CapacityTimeout(f"{goal.name} was not granted in time. {remaining}", hint=hint)
+        return _unfinished_replacement(goal, state, hint)
+    # A slice takes the longest to get, so a replica without one is reported before one that is still starting.
+    if not all(_has_granted_match(deployment, state, index) for index in goal.replicas):
+        remaining = "Nothing is lost: the requests stay open." if requests else "No request is open now."
+        return errors.CapacityTimeout(f"{goal.name} was not granted in time. {remaining}", hint=hint)
     return errors.StillStarting(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
+
+
+def _unfinished_deletion(goal: Goal, state: State) -> errors.TpudeployError:
+    covered = [record for record in state.all_records if goal.covers(record.index)]
+    names = ", ".join(attempt.name for record in covered for attempt in record.attempts)
+    return errors.CloudError(
+        f"{goal.name} is not fully deleted yet. Remaining: {names}.",
+        hint="Run `tpudeploy destroy` again to continue from here.",
+    )
+
+
+def _unfinished_replacement(goal: Goal, state: State, hint: str) -> errors.TpudeployError:
+    draining = [each.name for each in state.attempts if each.draining_at is not None and each.releasing_at is None]
+    # Clients may hold a connection to a replaced slice, so it is kept for as long as they may.
+    if draining:
+        names = ", ".join(draining)
+        return errors.StillDraining(
+            f"{goal.name} serves. {names} is kept because clients may still be connected to it.", hint=hint
+        )
+    return errors.CloudError(f"{goal.name} serves, but the slices that it replaced are not deleted yet.", hint=hint)
 
 
 def without_approval(state: State, fingerprint: str) -> State:

@@ -322,21 +322,26 @@ def _server_loads(
     draining_routers = [machine for machine in machines if machine.is_draining_router]
     subjects_of_routers = {router.subject for router in draining_routers}
 
-    def is_asked(machine: _Machine) -> bool:
+    def has_question(machine: _Machine) -> bool:
+        # A draining server is deleted once nothing runs on it, and a draining router once nothing runs behind it.
         if machine.attempt.draining_at is not None or machine.subject in subjects_of_routers:
             return True
-        answer = health.get(machine.subject, {}).get(machine.attempt.name)
         # A server that did not answer its probe would only cost the time of another timeout.
-        is_reachable = answer is not None and answer.serving and not answer.node_only
-        return asks_all and is_reachable and _may_have_several(machine.deployment)
+        return asks_all and _may_have_several(machine.deployment) and _is_reachable(machine, health)
 
-    servers = [each for each in machines if each.replica != ROUTER and is_asked(each)]
+    servers = [each for each in machines if each.replica != ROUTER and has_question(each)]
     answers = together(world.threads, lambda each: world.probe.load(each.attempt, each.slice), servers)
     loads = {subject: dict(answers) for subject, answers in _by_subject(servers, answers).items()}
     for router in draining_routers:
         if all(load.requests == 0 for load in loads.get(router.subject, {}).values()):
             loads.setdefault(router.subject, {})[router.attempt.name] = ServerLoad(running=0, waiting=0)
     return loads
+
+
+def _is_reachable(machine: _Machine, health: Mapping[int, Mapping[str, Health]]) -> bool:
+    """Return whether the server answers, and a route from here leads to it as far as is known."""
+    answer = health.get(machine.subject, {}).get(machine.attempt.name)
+    return answer is not None and answer.serving and not answer.node_only
 
 
 def _may_have_several(deployment: Deployment | None) -> bool:

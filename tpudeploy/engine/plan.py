@@ -119,12 +119,8 @@ def plan(
     `errors.UsageError` for an address that does not exist.
     """
     scope = scope if scope is not None else Scope()
-    unusable = dict(invalid or {})
     everything = tuple(deployments)
-    requested = everything
-    left_out: tuple[Diagnostic, ...] = ()
-    if scope.target:
-        requested, unusable, left_out = _targeted(scope.target, everything, unusable)
+    requested, unusable, target_warnings = _targeted(scope.target, everything, invalid or {})
     states, unreadable = _read_states(world, requested)
     failed_goals = _failed_goals(requested, scope, unreadable, unusable)
     selection = _select(requested, scope, states, unreadable)
@@ -149,8 +145,7 @@ def plan(
             *_joined(orphan_diagnostics),
             *orphans.diagnostics,
             *warnings_of_abandoned_locks(world, [d.name for d in targeted]),
-            *([partial_plan_warning()] if scope.target else []),
-            *left_out,
+            *target_warnings,
             *_joined(headroom),
             *renames,
             *_joined(checks),
@@ -163,18 +158,23 @@ def plan(
 def _targeted(
     addresses: Collection[Address], deployments: Sequence[Deployment], invalid: Mapping[str, ConfigError]
 ) -> tuple[tuple[Deployment, ...], dict[str, ConfigError], tuple[Diagnostic, ...]]:
-    """Return the deployments and the invalid profiles that the addresses name, and the problems of the others.
+    """Return the deployments and the invalid profiles that the addresses name, and warnings of what is left out.
 
-    The plan leaves the others alone, so their problems are warnings. Raise `errors.UsageError` for a name that does
-    not exist.
+    Without addresses, nothing is left out. The plan leaves the others alone, so their problems are warnings. Raise
+    `errors.UsageError` for a name that does not exist.
     """
+    if not addresses:
+        return tuple(deployments), dict(invalid), ()
     names = {each.deployment for each in addresses}
     require_names(addresses, [deployment.name for deployment in deployments], invalid)
     others = [error for name, error in invalid.items() if name not in names]
     return (
         tuple(deployment for deployment in deployments if deployment.name in names),
         {name: error for name, error in invalid.items() if name in names},
-        tuple(replace(problem, severity=Severity.WARNING) for error in others for problem in error.problems),
+        (
+            partial_plan_warning(),
+            *(replace(problem, severity=Severity.WARNING) for error in others for problem in error.problems),
+        ),
     )
 
 

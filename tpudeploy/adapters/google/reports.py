@@ -105,45 +105,64 @@ def parse(attributes: Mapping[str, str]) -> BootReport | None:
 def of_slice(reports: Sequence[BootReport | None]) -> BootReport | None:
     """Return the report of a slice, from those of its hosts in any order.
 
-    That the answer of Google has an element for each worker is documented; its order is not, so each report has its
-    number. One of a host that has not found its number takes its place in the answer, or the first one that is free.
     A slice is as far as the host that is least far, and has failed if one of them has. Of those that failed, the first
     one has the cause: the others lose it, and fail for that reason.
     """
     if len(reports) == 1:
         return reports[0]
-    by_worker = {report.worker: report for report in reports if report is not None and report.worker is not None}
-    for place, report in enumerate(reports):
-        if report is not None and report.worker is None:
-            free = [number for number in range(len(reports)) if number not in by_worker]
-            by_worker[place if place in free else free[0]] = report
-    workers = tuple(by_worker.get(number) for number in range(len(reports)))
+    workers = _by_worker(reports)
     if not any(workers):
         return None
     head = workers[0] or BootReport(phase=BootPhase.BOOTED)
-    number, report = min(enumerate(workers), key=lambda pair: (_progress(pair[1]), _failed_at(pair[1]), pair[0]))
-    if report is None:
-        phase, detail = BootPhase.BOOTED, "it has not reported yet"
-    else:
-        phase, detail = report.phase, report.detail
-    if number != 0:
-        detail = f"worker {number} of {len(workers)}: {detail or phase}"
-    cause = head.cause
-    undone = [(n, each) for n, each in enumerate(workers) if each is not None and each.undone == head.undone]
-    if head.undone and undone:
-        first, its = min(undone, key=lambda pair: (_failed_at(pair[1]), pair[0]))
-        cause = its.cause if first == 0 else f"worker {first} of {len(workers)}: {its.cause}"
+    phase, detail = _least_progress(workers)
     notices = [each.preempted_at for each in workers if each is not None and each.preempted_at is not None]
     return replace(
         head,
         phase=phase,
         detail=detail,
-        cause=cause,
+        cause=_cause_of_undone_change(head, workers),
         worker=None,
         workers=workers,
         # Google takes back all hosts of a slice or none.
         preempted_at=max(notices, default=None),
     )
+
+
+def _by_worker(reports: Sequence[BootReport | None]) -> tuple[BootReport | None, ...]:
+    """Return the report of each worker, worker 0 first.
+
+    That the answer of Google has an element for each worker is documented; its order is not, so each report has its
+    number. One of a host that has not found its number takes its place in the answer, or the first one that is free.
+    """
+    by_worker = {report.worker: report for report in reports if report is not None and report.worker is not None}
+    for place, report in enumerate(reports):
+        if report is not None and report.worker is None:
+            free = [number for number in range(len(reports)) if number not in by_worker]
+            by_worker[place if place in free else free[0]] = report
+    return tuple(by_worker.get(number) for number in range(len(reports)))
+
+
+def _least_progress(workers: Sequence[BootReport | None]) -> tuple[BootPhase, str]:
+    """Return the phase and the detail of the worker that is least far."""
+    number, report = min(enumerate(workers), key=lambda pair: (_progress(pair[1]), _failed_at(pair[1]), pair[0]))
+    phase, detail = BootPhase.BOOTED, "it has not reported yet"
+    if report is not None:
+        phase, detail = report.phase, report.detail
+    # The slice is known by its head, so only another worker is named.
+    if number == 0:
+        return phase, detail
+    return phase, f"worker {number} of {len(workers)}: {detail or phase}"
+
+
+def _cause_of_undone_change(head: BootReport, workers: Sequence[BootReport | None]) -> str:
+    """Return why the change that the head undid failed, from the worker where it failed first."""
+    # Most boots undo nothing. Then no worker has a cause to compare with the head's.
+    if not head.undone:
+        return head.cause
+    # Only the workers that undid the same change count. The head is one of them.
+    undone = [(n, each) for n, each in enumerate(workers) if each is not None and each.undone == head.undone]
+    number, report = min(undone, key=lambda pair: (_failed_at(pair[1]), pair[0]))
+    return report.cause if number == 0 else f"worker {number} of {len(workers)}: {report.cause}"
 
 
 def _failed_at(report: BootReport | None) -> float:
