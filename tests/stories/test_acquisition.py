@@ -365,6 +365,7 @@ def test_out_of_time_while_every_zone_refuses_no_request_is_called_open(cli: Ope
     assert applied.code == 12, applied.all
     assert "gemma was not granted in time. No request is open now." in applied.err
     assert "Still outstanding" not in applied.err
+    assert "destroy" not in applied.err, "there is nothing to delete"
 
 
 @pytest.mark.parametrize(

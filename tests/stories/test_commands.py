@@ -169,6 +169,10 @@ def test_status_without_profiles_tells_of_everything_that_has_a_state_here(cli: 
     result = at.run("status").words
     assert "gemma[0] up" in result
     assert "other[0] up" in result
+    assert at.run("destroy", "-auto-approve", other).code == 0
+    assert at.run("status").out.startswith("gemma[0]  up"), "nothing stands for what was destroyed"
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    assert at.run("status").out == "Nothing is deployed from this folder.\n"
 
 
 def test_status_says_the_phase_of_a_start_once(cli: Open) -> None:

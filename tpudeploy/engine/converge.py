@@ -553,8 +553,11 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         return _unfinished_replacement(goal, state, hint)
     # A slice takes the longest to get, so a replica without one is reported before one that is still starting.
     if not all(_has_granted_match(deployment, state, index) for index in goal.replicas):
-        remaining = "Nothing is lost: the requests stay open." if requests else "No request is open now."
-        return errors.CapacityTimeout(f"{goal.name} was not granted in time. {remaining}", hint=hint)
+        if not requests:
+            message = f"{goal.name} was not granted in time. No request is open now."
+            return errors.CapacityTimeout(message, hint="Run `tpudeploy apply` again to continue the search.")
+        message = f"{goal.name} was not granted in time. Nothing is lost: the requests stay open."
+        return errors.CapacityTimeout(message, hint=hint)
     return errors.StillStarting(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
 
 

@@ -31,7 +31,8 @@ _PREVIOUS = {"serving": "serves again", "failed": "did not start again"}
 def status(deployments: Iterable[DeploymentStatus], paint: Paint, *, emulated: bool, width: int | None = None) -> str:
     """Return a block for each deployment. `width`: the columns of the terminal, if any."""
     room = None if width is None else width - 2
-    blocks = ["\n".join(_deployment(d, paint, room)) for d in deployments]
+    # A deployment that was destroyed keeps its state, and has nothing to show.
+    blocks = [block for d in deployments if (block := "\n".join(_deployment(d, paint, room)))]
     note = [paint.yellow("On the emulator: no chip is allocated and nothing is billed.")] if emulated and blocks else []
     return "\n\n".join([*blocks, *note]) or "Nothing is deployed from this folder."
 
