@@ -79,6 +79,16 @@ def test_the_price_of_all_replicas_has_that_of_the_router(
     assert prices.usd_per_hour_with_another(target, state, (0,)) == expected
 
 
+def test_replicas_of_the_floor_have_the_price_of_its_places() -> None:
+    target = deployment([candidate(A, SPOT, 2.0)], on_demand_floor=2, floor_candidates=(candidate(A, ON_DEMAND, 3.0),))
+    assert prices.most_usd_per_hour(target, 3) == 2 * 24.0 + 16.0
+    assert prices.most_usd_per_hour(target, 1) == 24.0, "a floor above the number of replicas costs no more than that"
+
+
+def test_a_deployment_without_a_state_costs_nothing() -> None:
+    assert prices.usd_per_hour_of(None, (0, 1)) == 0.0
+
+
 def test_the_price_of_a_slice_in_a_place() -> None:
     target = deployment()
     assert prices.usd_per_hour_at(target, candidate(A, SPOT, 2.0)) == 16.0

@@ -50,8 +50,8 @@ def state(*attempts: Attempt | None, replicas: Sequence[int] = (), **fields: Any
     return State(deployment="gemma", lineage="1", records=records, replicas=tuple(replicas), **fields)
 
 
-def ending(hours: float) -> Attempt:
-    return serving(A, FLEX, spec={**CHEAP, "placement.max_run_duration": f"{hours:g}h"})
+def ending(hours: float, **fields: Any) -> Attempt:
+    return serving(A, FLEX, spec={**CHEAP, "placement.max_run_duration": f"{hours:g}h"}, **fields)
 
 
 SERVES, STARTS, WAITS, LEAVES = serving(), granted(), queued(), releasing()
@@ -69,6 +69,7 @@ SERVES, STARTS, WAITS, LEAVES = serving(), granted(), queued(), releasing()
         pytest.param(state(SERVES, None, SERVES, replicas=(0, 2)), 2, (0, 2), id="the choice stays"),
         pytest.param(state(SERVES, None, None, replicas=(0, 2)), 2, (0, 2), id="also where one was lost"),
         pytest.param(state(SERVES, None), 2, (0, 1), id="a lost one is requested again"),
+        pytest.param(state(None, LEAVES), 1, (0,), id="a lost one is requested before one that leaves is kept"),
         pytest.param(state(SERVES, SERVES, SERVES), 2, (0, 1), id="of equals, the newest goes"),
         pytest.param(state(SERVES, None, SERVES), 2, (0, 2), id="one that has nothing goes first"),
         pytest.param(state(WAITS, SERVES, SERVES), 2, (1, 2), id="one that waits goes before one that serves"),
@@ -87,7 +88,13 @@ SERVES, STARTS, WAITS, LEAVES = serving(), granted(), queued(), releasing()
         pytest.param(
             state(serving(spec=DEAR), serving(spec=CHEAP), serving(spec=CHEAP)), 2, (1, 2), id="the dearest goes"
         ),
+        pytest.param(
+            state(serving(spec={}), serving(spec=DEAR)), 1, (1,), id="one of an unknown price may be the dearest"
+        ),
         pytest.param(state(ending(2), ending(9), ending(12)), 2, (1, 2), id="the one whose run ends first goes"),
+        pytest.param(
+            state(ending(12, minutes_ago=300), ending(2, minutes_ago=60)), 1, (0,), id="also where it began last"
+        ),
     ],
 )
 def test_the_indexes_of_replicas(one: State, number: int, expected: tuple[int, ...]) -> None:
@@ -103,6 +110,7 @@ def test_a_slice_that_the_cloud_does_not_show_as_up_does_not_serve() -> None:
         at=NOW, slices={first.name: slice_of(first, Phase.SUSPENDING), second.name: slice_of(second)}
     )
     assert choose_indexes(1, one, ending_machine) == (1,)
+    assert with_replicas(deployment(replicas=1), one, gone).replica_indexes == (1,)
 
 
 STEP = ScalingStep(at=NOW, before=1, after=2, why="")

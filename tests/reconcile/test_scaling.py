@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def load(running: int, waiting: int = 0, kv_cache_used: float = 0.0) -> ServerLo
     return ServerLoad(running=running, waiting=waiting, kv_cache_used=kv_cache_used)
 
 
-def decided(
+def demand(
     loads: Sequence[ServerLoad | None],
     *,
     replicas: int | None = None,
@@ -34,79 +35,88 @@ def decided(
     least: int = 1,
     places: int | None = 256,
     usd: float | None = 5.0,
-    scale: Scale = SCALE,
-) -> Decision:
-    return decide_scale(
-        scale,
-        Demand(
-            replicas=len(loads) if replicas is None else replicas,
-            least=least,
-            loads=loads,
-            places=places,
-            usd_per_hour_next=usd,
-            trend=trend,
-            scaled_at=scaled_at,
-            now=NOW,
-        ),
+) -> Demand:
+    return Demand(
+        replicas=len(loads) if replicas is None else replicas,
+        least=least,
+        loads=loads,
+        places=places,
+        usd_per_hour_next=usd,
+        trend=trend,
+        scaled_at=scaled_at,
+        now=NOW,
     )
 
 
+def decided(loads: Sequence[ServerLoad | None], **fields: Any) -> Decision:
+    return decide_scale(SCALE, demand(loads, **fields))
+
+
 @pytest.mark.parametrize(
-    ("decision", "expected"),
+    ("observed", "expected"),
     [
-        pytest.param(decided([QUEUE]), 2, id="a queue that lasts adds one"),
-        pytest.param(decided([FULL]), 2, id="so do full caches"),
-        pytest.param(decided([QUEUE], trend=Trend()), 1, id="a queue of one observation does not"),
-        pytest.param(decided([QUEUE], trend=Trend(tendency=Tendency.OVER, since=NOW - 59)), 1, id="nor one of 59 s"),
-        pytest.param(decided([QUEUE], trend=LASTING_BELOW), 1, id="nor one after a quiet time"),
-        pytest.param(decided([load(9, waiting=4)]), 1, id="as many as the limit may wait"),
-        pytest.param(decided([load(9, waiting=5)]), 2, id="one more may not"),
-        pytest.param(decided([load(9, kv_cache_used=0.8)]), 1, id="caches may be as full as the limit"),
-        pytest.param(decided([QUEUE, IDLE]), 3, id="the average of two counts: 4.5 wait for each"),
-        pytest.param(decided([QUEUE, IDLE, IDLE]), 3, id="the average of three counts: 3 wait for each"),
-        pytest.param(decided([QUEUE] * 4), 4, id="never more than the greatest number"),
-        pytest.param(decided([QUEUE], replicas=2), 2, id="the one that was added last does not serve yet"),
-        pytest.param(decided([QUEUE], scaled_at=NOW - 599), 1, id="the cool-down is not over"),
-        pytest.param(decided([QUEUE], scaled_at=NOW - 600), 2, id="the cool-down is over"),
-        pytest.param(decided([], replicas=1), 1, id="nothing serves, and there is one"),
-        pytest.param(decided([], replicas=2), 2, id="nothing serves, so nothing is known"),
-        pytest.param(decided([QUEUE, None]), 2, id="one load is unknown"),
-        pytest.param(decided([QUEUE, ServerLoad(running=1, waiting=2)]), 2, id="one cache is unknown"),
-        pytest.param(decided([ServerLoad(running=None, waiting=9, kv_cache_used=0.9)]), 1, id="running is unknown"),
-        pytest.param(decided([ServerLoad(running=9, waiting=None, kv_cache_used=0.9)]), 1, id="waiting is unknown"),
-        pytest.param(decided([IDLE] * 2, trend=LASTING_BELOW), 1, id="two idle ones lose one"),
-        pytest.param(decided([IDLE] * 2, trend=LASTING_BELOW, scaled_at=NOW - 599), 2, id="not during the cool-down"),
-        pytest.param(decided([IDLE] * 2, trend=LASTING_BELOW, scaled_at=LONG_AGO), 1, id="but after it"),
+        pytest.param(demand([QUEUE]), 2, id="a queue that lasts adds one"),
+        pytest.param(demand([FULL]), 2, id="so do full caches"),
+        pytest.param(demand([QUEUE], trend=Trend()), 1, id="a queue of one observation does not"),
+        pytest.param(demand([QUEUE], trend=Trend(tendency=Tendency.OVER, since=NOW - 59)), 1, id="nor one of 59 s"),
+        pytest.param(demand([QUEUE], trend=LASTING_BELOW), 1, id="nor one after a quiet time"),
+        pytest.param(demand([load(9, waiting=4)]), 1, id="as many as the limit may wait"),
+        pytest.param(demand([load(9, waiting=5)]), 2, id="one more may not"),
+        pytest.param(demand([load(9, kv_cache_used=0.8)]), 1, id="caches may be as full as the limit"),
+        pytest.param(demand([load(9, kv_cache_used=0.5)] * 2), 2, id="the average of two caches counts"),
+        pytest.param(demand([QUEUE, IDLE]), 3, id="the average of two counts: 4.5 wait for each"),
+        pytest.param(demand([QUEUE, IDLE, IDLE]), 3, id="the average of three counts: 3 wait for each"),
+        pytest.param(demand([QUEUE] * 4), 4, id="never more than the greatest number"),
+        pytest.param(demand([QUEUE], replicas=2), 2, id="the one that was added last does not serve yet"),
+        pytest.param(demand([QUEUE], scaled_at=NOW - 599), 1, id="the cool-down is not over"),
+        pytest.param(demand([QUEUE], scaled_at=NOW - 600), 2, id="the cool-down is over"),
+        pytest.param(demand([], replicas=1), 1, id="nothing serves, and there is one"),
+        pytest.param(demand([], replicas=2), 2, id="nothing serves, so nothing is known"),
+        pytest.param(demand([QUEUE, None]), 2, id="one load is unknown"),
+        pytest.param(demand([QUEUE, ServerLoad(running=1, waiting=2)]), 2, id="one cache is unknown"),
+        pytest.param(demand([ServerLoad(running=None, waiting=9, kv_cache_used=0.9)]), 1, id="running is unknown"),
+        pytest.param(demand([ServerLoad(running=9, waiting=None, kv_cache_used=0.9)]), 1, id="waiting is unknown"),
+        pytest.param(demand([IDLE] * 2, trend=LASTING_BELOW), 1, id="two idle ones lose one"),
+        pytest.param(demand([IDLE] * 2, trend=LASTING_BELOW, scaled_at=NOW - 599), 2, id="not during the cool-down"),
+        pytest.param(demand([IDLE] * 2, trend=LASTING_BELOW, scaled_at=LONG_AGO), 1, id="but after it"),
         pytest.param(
-            decided([IDLE] * 2, trend=Trend(tendency=Tendency.BELOW, since=NOW - 599)), 2, id="a shorter quiet time"
+            demand([IDLE] * 2, trend=Trend(tendency=Tendency.BELOW, since=NOW - 599)), 2, id="a shorter quiet time"
         ),
-        pytest.param(decided([IDLE] * 2, trend=LASTING_OVER), 2, id="quiet since now"),
-        pytest.param(decided([IDLE] * 2, trend=LASTING_BELOW, least=2), 2, id="never fewer than the least number"),
-        pytest.param(decided([IDLE], trend=LASTING_BELOW), 1, id="never none"),
+        pytest.param(demand([IDLE] * 2, trend=LASTING_OVER), 2, id="quiet since now"),
+        pytest.param(demand([IDLE] * 2, trend=LASTING_BELOW, least=2), 2, id="never fewer than the least number"),
+        pytest.param(demand([IDLE], trend=LASTING_BELOW), 1, id="never none"),
         pytest.param(
-            decided([load(64)] * 2, trend=LASTING_BELOW), 1, id="the other one would be half as full as it can be"
+            demand([load(64)] * 2, trend=LASTING_BELOW), 1, id="the other one would be half as full as it can be"
         ),
-        pytest.param(decided([load(65), load(64)], trend=LASTING_BELOW), 2, id="it would be fuller"),
-        pytest.param(decided([load(1, waiting=1), IDLE], trend=LASTING_BELOW), 2, id="one request waits"),
-        pytest.param(decided([load(0, kv_cache_used=0.2)] * 2, trend=LASTING_BELOW), 1, id="half a cache is in use"),
-        pytest.param(decided([load(0, kv_cache_used=0.21)] * 2, trend=LASTING_BELOW), 2, id="more than half"),
+        pytest.param(demand([load(65), load(64)], trend=LASTING_BELOW), 2, id="it would be fuller"),
         pytest.param(
-            decided([load(1), IDLE], trend=LASTING_BELOW, places=None), 2, id="how many run at once is unknown"
+            demand([load(80, kv_cache_used=0.2)] * 3, trend=LASTING_BELOW), 2, id="two have room for the load of three"
         ),
-        pytest.param(decided([IDLE] * 2, trend=LASTING_BELOW, places=None), 1, id="but none is less than any number"),
+        pytest.param(demand([load(1, waiting=1), IDLE], trend=LASTING_BELOW), 2, id="one request waits"),
+        pytest.param(demand([load(0, kv_cache_used=0.2)] * 2, trend=LASTING_BELOW), 1, id="half a cache is in use"),
+        pytest.param(demand([load(0, kv_cache_used=0.21)] * 2, trend=LASTING_BELOW), 2, id="more than half"),
         pytest.param(
-            decided([load(100)], replicas=2, trend=LASTING_BELOW),
+            demand([load(1), IDLE], trend=LASTING_BELOW, places=None), 2, id="how many run at once is unknown"
+        ),
+        pytest.param(demand([IDLE] * 2, trend=LASTING_BELOW, places=None), 1, id="but none is less than any number"),
+        pytest.param(
+            demand([load(100)], replicas=2, trend=LASTING_BELOW),
             1,
             id="one that does not serve goes, and takes no load",
         ),
-        pytest.param(decided([load(129)], replicas=2, trend=LASTING_BELOW), 2, id="unless it is needed soon"),
-        pytest.param(decided([IDLE] * 5, trend=Trend()), 4, id="the bounds were lowered"),
-        pytest.param(decided([IDLE], least=3, trend=Trend()), 3, id="the least number was raised"),
-        pytest.param(decided([IDLE] * 6, least=6, trend=Trend()), 6, id="the floor is above the greatest number"),
+        pytest.param(demand([load(129)], replicas=2, trend=LASTING_BELOW), 2, id="unless it is needed soon"),
+        pytest.param(demand([IDLE] * 5, trend=Trend()), 4, id="the bounds were lowered"),
+        pytest.param(demand([IDLE], least=3, trend=Trend()), 3, id="the least number was raised"),
+        pytest.param(demand([IDLE] * 6, least=6, trend=Trend()), 6, id="the floor is above the greatest number"),
     ],
 )
-def test_the_number_of_replicas(decision: Decision, expected: int) -> None:
+def test_the_number_of_replicas(observed: Demand, expected: int) -> None:
+    decision = decide_scale(SCALE, observed)
     assert decision.replicas == expected
+    is_step = expected != observed.replicas
+    assert bool(decision.why) == is_step, "a step has a reason, and nothing else has"
+    if is_step:
+        assert decision.trend == Trend(), "after a step, the trend begins again"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +130,7 @@ def test_the_number_of_replicas(decision: Decision, expected: int) -> None:
 )
 def test_the_price_ceiling(most: float | None, usd: float | None, expected: int, why: str) -> None:
     scale = Scale(min=1, max=4, waiting=4, kv_cache=0.8, cooldown_seconds=600, max_usd_per_hour=most)
-    decision = decided([QUEUE], usd=usd, scale=scale)
+    decision = decide_scale(scale, demand([QUEUE], usd=usd))
     assert decision.replicas == expected
     assert why in decision.why
     if expected == 1:

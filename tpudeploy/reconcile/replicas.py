@@ -25,6 +25,8 @@ from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.readiness import takes_requests
 
+_HOUR = 3600.0
+
 
 def with_replicas(deployment: Deployment, state: State, observed: Observed | None = None) -> Deployment:
     """Return the deployment with the indexes of its replicas. An earlier choice stays.
@@ -82,7 +84,7 @@ def _current_indexes(number: int, state: State) -> tuple[int, ...]:
         return state.replicas
     existing = {record.index for record in state.records if record.attempts}
     # A replica that has nothing now, because it was lost, is one of the first ones too.
-    return tuple(sorted(existing | set(range(min(number, max(existing, default=-1) + 1)))))
+    return tuple(sorted(existing | set(range(number))))
 
 
 def _chain(first: Iterable[int], then: Iterable[int]) -> Iterable[int]:
@@ -122,7 +124,7 @@ def _serves(attempt: Attempt, observed: Observed | None) -> bool:
 
 def _run_end(attempt: Attempt) -> float:
     hours = prices.run_hours(attempt)
-    return inf if hours is None or attempt.granted_at is None else attempt.granted_at + hours * 3600.0
+    return inf if hours is None or attempt.granted_at is None else attempt.granted_at + hours * _HOUR
 
 
 def surplus_indexes(deployment: Deployment, state: State) -> list[int]:

@@ -42,6 +42,9 @@ class Tendency(StrEnum):
     BELOW = "below"
 
 
+_NO_TENDENCY = (Tendency.NONE, "")  # it leads to no step, so it needs no reason
+
+
 @frozen
 class Trend:
     """The tendency of the last observations without a gap, and since when."""
@@ -138,7 +141,7 @@ def _tendency(scale: Scale, demand: Demand) -> tuple[Tendency, str]:
     """Return the tendency of this observation, and the figures that show it."""
     load = _load(demand)
     if load is None:
-        return Tendency.NONE, ""
+        return _NO_TENDENCY
     queue, kv_cache = load.waiting / load.serving, load.kv_caches / load.serving
     if queue > scale.waiting:
         return Tendency.OVER, f"{queue:.3g} requests wait for each replica (scale.waiting: {scale.waiting:g})"
@@ -147,11 +150,11 @@ def _tendency(scale: Scale, demand: Demand) -> tuple[Tendency, str]:
     # A replica that does not serve goes first, and takes no load with it.
     remaining = min(load.serving, demand.replicas - 1)
     if remaining < 1 or load.waiting:
-        return Tendency.NONE, ""
+        return _NO_TENDENCY
     room = 0.0 if demand.places is None else _LOWER * demand.places * remaining
     if load.kv_caches / remaining <= _LOWER * scale.kv_cache and load.running <= room:
         return Tendency.BELOW, f"{load.running} requests run, none waits, and the others have room for them"
-    return Tendency.NONE, ""
+    return _NO_TENDENCY
 
 
 def _cost_obstacle(scale: Scale, demand: Demand) -> str:
