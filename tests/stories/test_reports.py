@@ -108,6 +108,26 @@ def test_the_script_run_by_hand_brings_up_a_server_that_failed(cli: Open) -> Non
     assert at.emulator.log(node).count("starting: Starting the container") == 2
 
 
+def test_the_script_run_by_hand_after_a_change_was_undone_leaves_the_server_before_alone(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 30, "setup_fails": True})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.write(SHORTER.replace("  max_model_len", '  setup: ["pip install broken"]\n  max_model_len'))
+    assert at.run("apply", "-auto-approve", profile).code == 13
+    at.clock.sleep(60)
+    node = _node(at)
+    before = at.emulator.log(node)
+    at.emulator.run_script_by_hand(node)
+    at.clock.sleep(60)
+    printed = at.emulator.log(node).removeprefix(before)
+    assert (
+        "Run by hand: this change failed and was undone, and the server before is left alone."
+        " It failed because: The container ended (exit code 1): ERROR: a setup step failed" in printed
+    )
+    assert "starting: Starting the container" not in printed
+    assert "completion tokens" in at.run("query", profile, "Say hello.").all
+
+
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
 def test_a_death_whose_message_is_broken_over_lines_is_told_with_the_numbers_that_mend_it(
     cli: Open, nodes: str
