@@ -5,7 +5,7 @@
 # make docs        the documentation site, in build/site; a warning or a broken link is an error
 # make picture     docs/static/apply.svg: the live table of a real apply on the emulator
 # make constraints what a pipeline installs, with hashes, after a change of dependencies; UPGRADE=1 for newer versions
-# make bench       what commands take to start, and validate of 1,000 profiles, as multiples of python -c pass
+# make bench       what commands take to start, validate and plan of 1,000 profiles, as multiples of python -c pass
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do; ten minutes
 # make mutation    what the tables of the pure heart notice of a change to it; MODULES="placement refusals" for some
 # make clean       removes .venv and every cache

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from threading import Thread, current_thread
 
 import pytest
 from answering import answering, http
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+from tpudeploy.emulator.http_server import Reply, Request, Server
 
 CHAT, PLAIN, MODELS, HEALTH = "/v1/chat/completions", "/v1/completions", "/v1/models", "/health"
 
@@ -90,6 +92,30 @@ def test_health_is_the_status_alone() -> None:
         assert not VllmClient(url).is_healthy()
     with pytest.raises(NoAnswer, match="Connection refused"):
         VllmClient(url, timeout=5.0).is_healthy()
+
+
+def test_the_requests_of_one_block_share_a_connection() -> None:
+    connections: set[Thread] = set()  # the server has a thread for each
+
+    def reply_to(request: Request) -> Reply:
+        connections.add(current_thread())
+        return Reply(http=200, body="" if request.target == HEALTH else {"data": [{"id": "gemma"}]})
+
+    server = Server(0, reply_to)
+    try:
+        with VllmClient(f"http://127.0.0.1:{server.port}") as client:
+            assert client.is_healthy()
+            assert client.models() == client.models() == ("gemma",)
+    finally:
+        server.close()
+    assert len(connections) == 1
+
+
+def test_a_server_that_closes_each_connection_without_announcing_it_is_read_all_the_same() -> None:
+    models = b'{"data": [{"id": "gemma"}]}'
+    reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(models), models)
+    with answering({MODELS: reply}) as url, VllmClient(url) as client:
+        assert [client.models(), client.models()] == [("gemma",), ("gemma",)]
 
 
 def test_each_piece_is_heard_as_it_comes_and_speed_is_told_with_and_without_the_wait() -> None:

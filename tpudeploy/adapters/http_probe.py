@@ -80,10 +80,10 @@ class HttpProbe:
 
     def _try_completion(self, deployment: Deployment, url: str, route: Via) -> Health:
         try:
-            client = VllmClient(url, api_key=self.key(deployment), timeout=self._timeout)
-            if not client.is_healthy():
-                return Health(serving=False, detail="not healthy yet")
-            models = client.models()
+            with VllmClient(url, api_key=self.key(deployment), timeout=self._timeout) as client:
+                if not client.is_healthy():
+                    return Health(serving=False, detail="not healthy yet")
+                models = client.models()
             model = deployment.model_id if deployment.model_id in models else next(iter(models), deployment.model_id)
             patient_client = VllmClient(url, api_key=self.key(deployment), timeout=max(60.0, self._timeout))
             answer = patient_client.complete(model, deployment.health.prompt, max_tokens=_TOKENS, now=self._clock.now)
@@ -141,7 +141,8 @@ class HttpEngineSource:
             if url is None:
                 return _all_silent("the slice has no address")
             try:
-                return vllm_facts.facts(VllmClient(url, api_key=self._probe.key(deployment)))
+                with VllmClient(url, api_key=self._probe.key(deployment)) as client:
+                    return vllm_facts.facts(client)
             except errors.CloudError as error:
                 return _all_silent(error.message)
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from tpudeploy.domain.frozen import frozen
@@ -78,12 +78,25 @@ class Completion:
 
 
 class VllmClient:
-    """One endpoint. `url` is http(s)://host:port, without a path. `timeout` is seconds per read."""
+    """One endpoint. `url` is http(s)://host:port, without a path. `timeout` is seconds per read.
+
+    In a `with` block, which belongs to one thread, the requests share a connection; elsewhere each one has its own.
+    """
 
     def __init__(self, url: str, *, api_key: str | None = None, timeout: float = 10.0) -> None:
         self.url = url
         self._api_key = api_key
         self._timeout = timeout
+        self._shared: http.client.HTTPConnection | None = None
+
+    def __enter__(self) -> Self:
+        self._shared = self._connection()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shared is not None:
+            self._shared.close()
+        self._shared = None
 
     def is_healthy(self) -> bool:
         """GET /health. Raise `NoAnswer`."""
@@ -110,14 +123,11 @@ class VllmClient:
 
     def is_stand_in(self) -> bool:
         """Return whether the emulator's stand-in answers there: no model runs. False where nothing answers."""
-        connection = self._connection()
         try:
-            name = self._send(connection, "GET", "/version", None).getheader("Server", "")
-            return name.startswith(_STAND_IN)
-        except (OSError, http.client.HTTPException):
+            with self._exchange("GET", "/version", None) as response:
+                return response.getheader("Server", "").startswith(_STAND_IN)
+        except NoAnswer:
             return False
-        finally:
-            connection.close()
 
     def metrics(self) -> str:
         """Return /metrics in Prometheus' text format. Raise `NoAnswer` or `BadAnswer`."""
@@ -183,24 +193,21 @@ class VllmClient:
         )
 
     def _chunks(self, path: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        connection = self._connection()
         try:
-            response = self._send(connection, "POST", path, body)
-            if response.status != HTTPStatus.OK:
-                raise _bad(response)
-            for line in response:
-                data = line.strip().removeprefix(b"data:").strip()
-                if data == b"[DONE]":
-                    return
-                if data and line.startswith(b"data:"):
-                    chunk = json.loads(data)
-                    if "error" in chunk:
-                        raise BadAnswer(int(chunk["error"].get("code", 500)), str(chunk["error"].get("message")))
-                    yield chunk
-        except (OSError, http.client.HTTPException, ValueError) as cause:
+            with self._exchange("POST", path, body) as response:
+                if response.status != HTTPStatus.OK:
+                    raise _bad(response)
+                for line in response:
+                    data = line.strip().removeprefix(b"data:").strip()
+                    if data == b"[DONE]":
+                        return
+                    if data and line.startswith(b"data:"):
+                        chunk = json.loads(data)
+                        if "error" in chunk:
+                            raise BadAnswer(int(chunk["error"].get("code", 500)), str(chunk["error"].get("message")))
+                        yield chunk
+        except ValueError as cause:
             raise NoAnswer(_reason(cause)) from cause
-        finally:
-            connection.close()
 
     def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         try:
@@ -210,16 +217,26 @@ class VllmClient:
         return tree
 
     def _text(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
-        connection = self._connection()
-        try:
-            response = self._send(connection, method, path, body)
+        with self._exchange(method, path, body) as response:
             if response.status != HTTPStatus.OK:
                 raise _bad(response)
             return response.read(_MOST_BYTES)
+
+    @contextmanager
+    def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None) -> Iterator[http.client.HTTPResponse]:
+        """Send a request, and return the response to read. Raise `NoAnswer`, also while the response is read."""
+        connection = self._shared or self._connection()
+        is_complete = False
+        try:
+            response = self._send(connection, method, path, body)
+            yield response
+            is_complete = response.isclosed()
         except (OSError, http.client.HTTPException) as cause:
             raise NoAnswer(_reason(cause)) from cause
         finally:
-            connection.close()
+            # A connection is used again only after a whole response; http.client opens a closed one when it is needed.
+            if connection is not self._shared or not is_complete:
+                connection.close()
 
     def _connection(self) -> http.client.HTTPConnection:
         where = urlsplit(self.url)
@@ -233,8 +250,18 @@ class VllmClient:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if self._api_key is not None:
             headers["Authorization"] = f"Bearer {self._api_key}"
-        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-        return connection.getresponse()
+        content = json.dumps(body) if body is not None else None
+        may_be_closed = connection.sock is not None
+        try:
+            connection.request(method, path, content, headers)
+            return connection.getresponse()
+        except ConnectionError:
+            # A server may close a connection after any response. Only a read is sent again, on a new connection.
+            if not may_be_closed or method != "GET":
+                raise
+            connection.close()
+            connection.request(method, path, content, headers)
+            return connection.getresponse()
 
 
 def _token_count(usage: Mapping[str, Any], name: str) -> int | None:

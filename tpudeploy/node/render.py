@@ -13,6 +13,7 @@ import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain import errors
@@ -34,6 +35,7 @@ _PER_WORD = 8
 # The ports of Ray's head, one for each version of the container: above those of Ray's own processes (10002 to 19999),
 # and below those that Linux gives to connections.
 _RAY_PORTS = range(20_000, 30_000)
+_compiling = Lock()
 
 
 def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: str) -> str:
@@ -57,9 +59,17 @@ def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: s
     return script
 
 
-@cache
 def template(name: str, texts: tuple[tuple[str, str], ...]) -> Template:
-    """Compile a template, once: that takes ten times as long as rendering it, and a fleet renders hundreds."""
+    """Return a compiled template. Compiling takes a hundred times as long as rendering, and a fleet renders hundreds.
+
+    The lock keeps the threads of a fleet from compiling the same template side by side.
+    """
+    with _compiling:
+        return _compile(name, texts)
+
+
+@cache
+def _compile(name: str, texts: tuple[tuple[str, str], ...]) -> Template:
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(

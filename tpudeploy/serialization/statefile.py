@@ -45,7 +45,7 @@ def dumps(state: State) -> str:
     as long: 0.16 ms of CPU instead of 0.04 for one slice.
     """
     tree = {"format": FORMAT, **_fields(state)}
-    lines = (f'  "{key}": {json.dumps(value, default=_fields, ensure_ascii=False)}' for key, value in tree.items())
+    lines = (f'  "{key}": {_encoder.encode(value)}' for key, value in tree.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -69,8 +69,9 @@ def loads(text: str, *, source: str) -> State:
 
 def _fields(thing: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, and the name of a life's state. `asdict`, which copies, takes twice as long."""
-    state_name = {STATE_KEY: STATE_NAMES[type(thing)]} if type(thing) in STATE_NAMES else {}
-    values = state_name | {field.name: getattr(thing, field.name) for field in fields(thing)}
+    kind: Any = type(thing)
+    state_name = {STATE_KEY: STATE_NAMES[kind]} if kind in STATE_NAMES else {}
+    values = state_name | {name: getattr(thing, name) for name in _field_names(kind)}
     # Earlier versions of tpudeploy can read the state as long as it names one API alone.
     if isinstance(thing, Refused) and thing.backend is Backend.QUEUED_RESOURCE:
         del values["backend"]
@@ -81,6 +82,14 @@ def _fields(thing: Any) -> dict[str, Any]:
         if not (thing.router.attempts or thing.router.refusals):
             del values["router"]
     return values
+
+
+_encoder = json.JSONEncoder(default=_fields, ensure_ascii=False)  # `json.dumps` would make one for each field
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _unreadable(source: str, cause: Exception) -> StateUnreadable:

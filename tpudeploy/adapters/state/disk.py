@@ -36,23 +36,31 @@ def make_folder(folder: Path) -> None:
 
     Access by others is removed from a `.tpudeploy` folder and its contents, which earlier versions left readable.
     """
-    whole = folder.absolute()
-    if STATES not in whole.parts:
+    ours = _tpudeploy_folder(folder)
+    if ours is None:
         folder.mkdir(parents=True, exist_ok=True)
         return
-    family = (whole, *whole.parents)
-    index = next(index for index, each in enumerate(family) if each.name == STATES)
-    ours = family[index]
-    if not whole.is_dir():
+    if not folder.is_dir():
         ours.parent.mkdir(parents=True, exist_ok=True)
-        for each in reversed(family[: index + 1]):
-            each.mkdir(mode=_OWNERS_FOLDER, exist_ok=True)
+        whole = folder.absolute()
+        for each in reversed((whole, *whole.parents)):
+            if each.is_relative_to(ours):
+                each.mkdir(mode=_OWNERS_FOLDER, exist_ok=True)
     _close_to_others(ours)
 
 
 def file_mode(path: Path) -> int:
     """Return the mode that a file is created with, before the umask."""
-    return _OWNERS_FILE if STATES in path.absolute().parts else 0o666
+    return 0o666 if _tpudeploy_folder(path) is None else _OWNERS_FILE
+
+
+def _tpudeploy_folder(path: Path) -> Path | None:
+    """Return the `.tpudeploy` folder that holds `path`, or that it is; None elsewhere.
+
+    It is found in the text: this runs several times a step, and the parents of a path take ten times as long.
+    """
+    before, name, _ = f"{path.absolute()}/".rpartition(f"/{STATES}/")
+    return Path(before, STATES) if name else None
 
 
 def append(path: Path, line: bytes, *, keep: int) -> None:

@@ -7,7 +7,7 @@ import os
 import socket
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from tpudeploy.domain.lock import LockInfo
@@ -48,7 +48,7 @@ def run_url(environment: Mapping[str, str]) -> str:
 
 
 def dumps(info: LockInfo) -> str:
-    return json.dumps(asdict(info))
+    return json.dumps({field.name: getattr(info, field.name) for field in fields(info)})
 
 
 def loads(text: str | bytes) -> LockInfo | None:

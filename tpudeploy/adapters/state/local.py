@@ -40,7 +40,7 @@ class LocalState:
         self._clock = clock
         self._who = who
         self._handles: dict[str, int] = {}
-        # By deployment, the state in the bytes that were read last: most reads of a run find the same ones again.
+        # By deployment, the state in the bytes that were read or written last: most reads of a run find the same again.
         self._parsed: dict[str, tuple[bytes, State]] = {}
 
     def read(self, name: str) -> Snapshot:
@@ -51,7 +51,7 @@ class LocalState:
             return Snapshot(state=None, version="")
         except OSError as cause:
             raise errors.StateUnreadable(f"{path} cannot be read: {cause}.") from cause
-        digest = hashlib.blake2b(content, digest_size=16).digest()
+        digest = _digest(content)
         last_digest, state = self._parsed.get(name, (b"", None))
         if state is None or digest != last_digest:
             state = stored.load_state(content, name, source=str(path))
@@ -60,7 +60,9 @@ class LocalState:
 
     def write(self, name: str, state: State, *, over: str) -> str:
         self._keep_previous(name, over)
-        disk.replace(self._path(name), statefile.dumps(state))
+        text = statefile.dumps(state)
+        disk.replace(self._path(name), text)
+        self._parsed[name] = (_digest(text.encode()), state)
         return _version(state)
 
     def delete(self, name: str, *, over: str) -> None:
@@ -182,6 +184,10 @@ class LocalState:
         return self._states / "earlier" / name
 
 
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
 def _version(state: State) -> str:
     return f"{state.lineage}/{state.serial}"
 
@@ -224,8 +230,10 @@ def _keep_earlier(folder: Path, path: Path, state: State) -> None:
         disk.make_folder(folder)
         with suppress(FileExistsError):  # a run that was killed before it replaced the file had kept it already
             _link_or_copy(path, copy)
-        for old in _oldest_first(folder)[:-_MAX_EARLIER]:
-            old.unlink(missing_ok=True)
+        # Most deployments never have more, and each file's time would be looked up at every save.
+        if len(list(folder.iterdir())) > _MAX_EARLIER:
+            for old in _oldest_first(folder)[:-_MAX_EARLIER]:
+                old.unlink(missing_ok=True)
 
 
 def _read_earlier(folder: Path, name: str) -> Iterator[State]:
