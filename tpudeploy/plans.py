@@ -49,7 +49,6 @@ class Plan(Planned, Result):
         return plan()
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.text import words
         from tpudeploy.views.plan import plan as view
         from tpudeploy.views.size import summary
 
@@ -57,7 +56,7 @@ class Plan(Planned, Result):
         deployments = [goal.deployment for goal in self.goals if goal.deployment and self.mode is Mode.NORMAL]
         if deployments:
             texts.append(paint.dim("\n".join(["", *(summary(each.name, each.budget) for each in deployments)])))
-        return words.fitted("\n".join(texts), width)
+        return "\n".join(texts)
 
     def messages(self, paint: Paint) -> str:
         from tpudeploy.domain.excerpt import describe_diagnostics

@@ -26,6 +26,7 @@ class Result:
     FORMAT: ClassVar[str]
     IS_DOCUMENT: ClassVar[bool] = True  # False if it is part of another document, or that of another class
     ON_ONE_LINE: ClassVar[bool] = False  # a document that one line holds, for programs that read lines
+    IS_VERBATIM: ClassVar[bool] = False  # True if a terminal must not wrap its text: a script, a file, an answer
     ADDED_LATER: ClassVar[frozenset[str]] = frozenset()  # keys that documents of an earlier version lack
 
     def to_dict(self) -> dict[str, Any]:
@@ -39,7 +40,7 @@ class Result:
         return {spec.name: to_json(getattr(self, spec.name)) for spec in fields(self)}  # type: ignore[arg-type]  # every subclass is a dataclass
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        """Return what a person reads on stdout, at most `width` columns wide where that is known."""
+        """Return what a person reads on stdout. Tables fit into `width` columns; the command wraps the sentences."""
         raise NotImplementedError
 
     def messages(self, paint: Paint) -> str:

@@ -58,11 +58,8 @@ def test_the_command_is_that_of_the_tool_that_installed_it(
 @pytest.mark.parametrize(
     ("marker", "installer", "origin", "expected"),
     [
-        ("pipx_metadata.json", "pip", CHECKOUT, "git -C '/home/me/my tools' pull && pipx upgrade tpudeploy"),
         ("pipx_metadata.json", "pip", REPOSITORY, "pipx upgrade tpudeploy"),
-        (UV_TOOL, "uv", CHECKOUT, "git -C '/home/me/my tools' pull && uv tool upgrade tpudeploy"),
         (UV_TOOL, "uv", None, "uv tool upgrade tpudeploy"),
-        (UV_TOOL, "uv", EDITABLE, "git -C /home/me/tools pull"),
         (None, "uv", None, f"uv pip install --python {sys.executable} --upgrade tpudeploy"),
         (None, "pip", None, f"{sys.executable} -m pip install --upgrade tpudeploy"),
         (None, "pip", REPOSITORY, f"{sys.executable} -m pip install --upgrade git+https://example.org/t.git@v1"),
@@ -74,6 +71,25 @@ def test_an_upgrade_is_made_by_the_tool_that_installed_it_and_from_the_same_sour
     if marker is not None:
         (tmp_path / marker).touch()
     assert upgrade_command(prefix=tmp_path, package=_installed(tmp_path, installer, origin)) == expected
+
+
+@pytest.mark.parametrize(
+    ("marker", "directory", "expected"),
+    [
+        ("pipx_metadata.json", {}, "git -C '{}' pull && pipx upgrade tpudeploy"),
+        (UV_TOOL, {}, "git -C '{}' pull && uv tool upgrade tpudeploy"),
+        (UV_TOOL, {"editable": True}, "git -C '{}' pull"),
+    ],
+)
+def test_a_checkout_is_updated_first_and_one_that_is_gone_is_not_named(
+    marker: str, directory: Any, expected: str, tmp_path: Path
+) -> None:
+    (tmp_path / marker).touch()
+    checkout = tmp_path / "my tools"
+    package = _installed(tmp_path, "pip", {"url": checkout.as_uri(), "dir_info": directory})
+    assert upgrade_command(prefix=tmp_path, package=package) == ""
+    checkout.mkdir()
+    assert upgrade_command(prefix=tmp_path, package=package) == expected.format(checkout)
 
 
 def test_an_extra_of_several_packages_adds_all_of_them(tmp_path: Path) -> None:

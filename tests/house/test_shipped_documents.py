@@ -61,8 +61,9 @@ def test_every_file_that_is_named_is_there(name: str) -> None:
 
 
 # Those of docs/how-to are run by test_how_tos.py.
-@pytest.mark.parametrize("script", [text for name, text in blocks("sh") if "how-to" not in name])
-def test_commands_run_as_written(script: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", dict.fromkeys(name for name, _ in blocks("sh") if "how-to" not in name))
+def test_the_commands_of_a_page_run_as_written_one_after_the_other(name: str, tmp_path: Path) -> None:
+    script = "\n".join(text for page, text in blocks("sh") if page == name)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     process = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],

@@ -96,6 +96,46 @@ def test_what_may_follow(
     assert completed(capsys, *words) == expected
 
 
+BESIDE_THE_LINE = [
+    "",
+    " ",
+    "  ",
+    "tpudeploy",
+    "tpudeploy ",
+    "'",
+    '"',
+    "\\",
+    "--",
+    "-",
+    "=",
+    ":",
+    "help help ",
+    "plan -- ",
+]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_no_word_an_empty_word_and_words_beyond_the_end_break_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], shell: str
+) -> None:
+    from tpudeploy.cli.main import main
+
+    beyond = [f"{name} {end}" for name in (*COMMANDS, "help", "nothing") for end in ("", "a b c d e ", "- -- = a=")]
+    for line in (*BESIDE_THE_LINE, *beyond):
+        words = [f"tpudeploy {line}" if line in beyond else line] if shell == "bash" else line.split(" ")
+        assert main(["completion", shell, "--", *words]) == 0, line
+    assert main(["completion", shell, "--"]) == 0  # the script itself
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_an_empty_word_may_become_each_command(folder: Path, capsys: pytest.CaptureFixture[str], shell: str) -> None:
+    from tpudeploy.cli.main import main
+
+    assert main(["completion", shell, "--", ""]) == 0
+    assert [line.partition("\t")[0] for line in capsys.readouterr().out.splitlines()] == [*COMMANDS, "help"]
+
+
 def test_names_come_from_the_folder_that_chdir_names(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

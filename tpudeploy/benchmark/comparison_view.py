@@ -22,26 +22,43 @@ _UNITS = {
 }
 
 
-def comparison(comparison: Comparison, measure: Measure, paint: Paint) -> str:
-    parts = (_table(comparison, measure, paint), _bests(comparison, paint), _notes(comparison, paint))
+def comparison(comparison: Comparison, measure: Measure, paint: Paint, *, width: int | None = None) -> str:
+    """Return the whole comparison. A table that is wider than `width` is printed in parts (None: never)."""
+    parts = (_table(comparison, measure, paint, width), _bests(comparison, paint, width), _notes(comparison, paint))
     blocks = ("\n".join(part) for part in parts)
     return "\n\n".join(block for block in blocks if block)
 
 
-def published(runs: Sequence[Run], paint: Paint) -> str:
+def published(runs: Sequence[Run], paint: Paint, *, width: int | None = None) -> str:
     """Return one line for each published table."""
-    lines = words.aligned([(run.id, paint.dim(words.plain(run.source))) for run in runs])
+    lines = words.aligned([(run.id, paint.dim(words.plain(run.source))) for run in runs], room=width)
     return "\n".join([paint.bold("Published figures, by the names to use here"), *lines])
 
 
-def _table(comparison: Comparison, measure: Measure, paint: Paint) -> Iterator[str]:
+def _table(comparison: Comparison, measure: Measure, paint: Paint, width: int | None) -> Iterator[str]:
     if not comparison.rows:
         return
     is_one_shape = len({(row.point.context_tokens, row.point.output_tokens) for row in comparison.rows}) == 1
     heads = ["streams" if is_one_shape else "streams  context  output", *map(marked_id, comparison.runs)]
     rows = [[_label(row, is_one_shape=is_one_shape), *_texts(comparison, row, measure)] for row in comparison.rows]
     yield paint.bold(_UNITS[measure])
-    yield from words.aligned([heads, *rows], numbers=range(1, len(heads)))
+    yield from _in_parts([heads, *rows], width)
+
+
+def _in_parts(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
+    """Yield the lines of a table of numbers. If it is too wide, each part has the first column and some others."""
+    widths = [max(map(words.width, column)) for column in zip(*rows, strict=True)]
+    parts: list[list[int]] = []
+    room = 0
+    for column in range(1, len(widths)):
+        if not parts or (width is not None and room < 2 + widths[column]):
+            parts.append([])
+            room = 0 if width is None else width - widths[0]
+        parts[-1].append(column)
+        room -= 2 + widths[column]
+    for columns in parts:
+        lines = words.aligned([[row[n] for n in (0, *columns)] for row in rows], numbers=range(1, len(columns) + 1))
+        yield from lines
 
 
 def _label(row: Row, *, is_one_shape: bool) -> str:
@@ -74,14 +91,14 @@ def _value(value: float | None, measure: Measure) -> str:
     return latency(value) if measure.is_better_low else number(value)
 
 
-def _bests(comparison: Comparison, paint: Paint) -> Iterator[str]:
+def _bests(comparison: Comparison, paint: Paint, width: int | None) -> Iterator[str]:
     rows = []
     for run, cell in zip(comparison.runs, comparison.bests, strict=True):
         subject = run.subject
         facts = ", ".join(filter(None, (subject.model_id or subject.model, subject.hardware)))
         where = paint.dim(f"  ({words.plain(facts)})" if facts else "")
         rows.append((marked_id(run), f"{_best(run, cell)}{where}"))
-    yield from words.aligned(rows)
+    yield from words.aligned(rows, room=width)
 
 
 def _best(run: Run, cell: Cell | None) -> str:

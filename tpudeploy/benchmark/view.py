@@ -38,7 +38,21 @@ LEGEND: Mapping[CellStatus, str] = {
 EMULATOR = "emulator"  # beside the id of a run that was measured there, wherever its figures are shown
 _STYLES = {CellStatus.OK: "green", CellStatus.FAILED: "red", CellStatus.SKIPPED_LEN: "dim"}  # others: yellow
 _SHADES = " ░▒▓█"
-_HEAD = "   cell  streams  context  output     req/s  TTFT p50     p99   ITL p50  out tok/s  status"
+# The columns of a cell's figures, with their widths; its status follows them.
+_COLUMNS = (
+    ("cell", 7),
+    ("streams", 7),
+    ("context", 7),
+    ("output", 6),
+    ("req/s", 7),
+    ("TTFT p50", 8),
+    ("p99", 6),
+    ("ITL p50", 8),
+    ("out tok/s", 9),
+)
+_OPTIONAL = (7, 8, 6)  # the first columns for which a narrow terminal has no room
+_STATUS = len("status")
+_OPTIONAL_OF_RUNS = (3, 6, 5, 4)  # of the list of runs: driver, cost, believed, cells
 _NOTHING = "."
 _MOST_WORDS = 160  # characters of a server's error beside its cell; the run has all of it
 _MARGIN = 10  # columns for the number of streams, before the figures
@@ -56,37 +70,52 @@ def marked_id(run: Run) -> str:
     return f"{run.id} ({EMULATOR})" if run.subject.is_emulated else run.id
 
 
-def row_header(paint: Paint) -> str:
-    return paint.bold(_HEAD)
+def row_header(paint: Paint, *, width: int | None = None) -> str:
+    """Return the titles of the columns for which a terminal of `width` columns has room."""
+    return paint.bold(_joined([f"{title:>{cells}}" for title, cells in _COLUMNS], width) + "  status")
 
 
-def row(run: Run, cell: Cell, paint: Paint) -> str:
-    """Return the row of a cell that ended, with the reason where its figures are not trusted."""
+def row(run: Run, cell: Cell, paint: Paint, *, width: int | None = None) -> str:
+    """Return the row of a cell that ended, with the reason where its figures are not trusted, below it if need be."""
     figures = cell.figures
-    rate = p50 = p99 = gap = tokens = ""
+    texts = ["", "", "", "", ""]
     if figures is not None:
-        rate = number(figures.requests_per_second)
-        p50, p99 = _quantile(figures.ttft_seconds, "p50"), _quantile(figures.ttft_seconds, "p99")
-        gap = _quantile(figures.itl_seconds, "p50")
-        tokens = number(figures.output_tokens_per_second)
+        texts = [
+            number(figures.requests_per_second),
+            _quantile(figures.ttft_seconds, "p50"),
+            _quantile(figures.ttft_seconds, "p99"),
+            _quantile(figures.itl_seconds, "p50"),
+            number(figures.output_tokens_per_second),
+        ]
     status = paint.styled(_STYLES.get(cell.status, "yellow"), cell.status)
     reasons = "".join(f": {text}" for text in (*cell.reasons[:1], _commonest_error(cell)) if text)
-    return (
-        f"{_row_start(run, len(run.cells), cell.point)}  {rate:>8}  {p50:>8}  {p99:>6}  {gap:>8}  {tokens:>9}"
-        f"  {status}{words.plain(reasons)}"
-    )
+    cells = [*_row_start(run, len(run.cells), cell.point), *texts]
+    padded = [f"{text:>{column[1]}}" for text, column in zip(cells, _COLUMNS, strict=True)]
+    line = f"{_joined(padded, width)}  {status}{words.plain(reasons)}"
+    return "\n".join(words.wrapped(line, width, indent=" " * (_COLUMNS[0][1] + 2)))
 
 
 def unfinished_row(run: Run, point: Point) -> str:
     """Return the row of the cell that is being measured."""
     elapsed = f", {words.duration(run.seconds)} so far" if run.seconds else ""
-    return f"{_row_start(run, len(run.cells) + 1, point)}  measuring{elapsed} …"
+    start = _row_start(run, len(run.cells) + 1, point)
+    padded = [f"{text:>{cells}}" for text, (_, cells) in zip(start, _COLUMNS, strict=False)]
+    return f"{'  '.join(padded)}  measuring{elapsed} …"
 
 
-def _row_start(run: Run, ordinal: int, point: Point) -> str:
-    position = f"{ordinal}/{len(run.sweep.points)}"
-    streams, context, output = map(count, (point.concurrency, point.context_tokens, point.output_tokens))
-    return f"{position:>7}  {streams:>7}  {context:>7}  {output:>6}"
+def _row_start(run: Run, ordinal: int, point: Point) -> tuple[str, ...]:
+    sizes = map(count, (point.concurrency, point.context_tokens, point.output_tokens))
+    return (f"{ordinal}/{len(run.sweep.points)}", *sizes)
+
+
+def _joined(cells: Sequence[str], width: int | None) -> str:
+    """Return the cells of a row without those for which a terminal has no room."""
+    columns = list(range(len(_COLUMNS)))
+    for column in _OPTIONAL:
+        if width is None or sum(_COLUMNS[n][1] + 2 for n in columns) + _STATUS <= width:
+            break
+        columns.remove(column)
+    return "  ".join(cells[n] for n in columns)
 
 
 def _commonest_error(cell: Cell) -> str:
@@ -106,13 +135,13 @@ def result(run: Run, paint: Paint, *, path: str, width: int | None) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def listed(runs: Sequence[Run], paint: Paint) -> str:
-    """Return one line for each run."""
+def listed(runs: Sequence[Run], paint: Paint, *, width: int | None = None) -> str:
+    """Return one line for each run, with fewer columns on a narrow terminal."""
     if not runs:
         return "This folder has no runs. `tpudeploy bench PROFILE` measures one."
     rows: list[tuple[str, ...]] = [("run", "of", "slice", "driver", "cells", "believed", "cost", "")]
     rows += [_entry(run) for run in runs]
-    head, *lines = words.aligned(rows)
+    head, *lines = words.aligned(rows, room=width, optional=_OPTIONAL_OF_RUNS)
     return "\n".join([paint.bold(head), *lines])
 
 

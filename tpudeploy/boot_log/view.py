@@ -25,6 +25,8 @@ _PHASES = {
     "warm-up": "warm-up",
 }
 _BAR = 40
+_DURATION = 10  # cells of the longest text: "unfinished"
+_SHORTEST_BAR = 10
 
 
 def explanation(reading: Reading, paint: Paint, *, width: int | None) -> str:
@@ -33,7 +35,7 @@ def explanation(reading: Reading, paint: Paint, *, width: int | None) -> str:
     if reading.cause is not None:
         blocks.append("\n".join(_cause(reading.cause, paint, width)))
     if reading.phases and (reading.cause is None or len(reading.phases) > 1):
-        blocks.append("\n".join(_timeline(reading, paint)))
+        blocks.append("\n".join(_timeline(reading, paint, width)))
     if reading.load is not None:
         blocks.append("\n".join(_load(reading.load, paint, width)))
     if reading.notes:
@@ -60,22 +62,25 @@ def _load(load: Load, paint: Paint, width: int | None) -> Iterator[str]:
     yield from table(load.readings, paint, width)
 
 
-def _timeline(reading: Reading, paint: Paint) -> Iterator[str]:
+def _timeline(reading: Reading, paint: Paint, width: int | None) -> Iterator[str]:
     """Return one bar per phase, all on one time scale."""
     end = "it serves" if reading.is_serving else "the end of the log"
     yield f"{paint.bold(words.duration(reading.seconds))} until {end}"
-    yield from bars(reading, paint, reading.phases)
+    yield from bars(reading, paint, reading.phases, width=width)
     if not reading.is_serving and reading.cause is None:
         yield paint.yellow("The log ends there: it did not serve, and the log does not say why.")
 
 
-def bars(reading: Reading, paint: Paint, highlighted: Collection[Phase]) -> Iterator[str]:
+def bars(reading: Reading, paint: Paint, highlighted: Collection[Phase], *, width: int | None) -> Iterator[str]:
     """Return one line per phase. Highlighted phases have solid bars, the others light ones."""
-    width = max(len(phase_name(reading, phase)) for phase in reading.phases)
+    longest = max(len(phase_name(reading, phase)) for phase in reading.phases)
+    text_width = 2 + longest + 2 + _DURATION + 2
+    # One cell is left over, because the begin and the length of a bar are rounded, both up at times.
+    cells = _BAR if width is None else min(_BAR, max(width - text_width - 1, _SHORTEST_BAR))
     for phase in reading.phases:
         took = "unfinished" if phase.seconds is None else words.duration(phase.seconds)
-        bar = _bar(reading, phase, "█" if phase in highlighted or phase.seconds is None else "░")
-        yield f"  {phase_name(reading, phase).ljust(width)}  {took.rjust(10)}  {paint.dim(bar)}".rstrip()
+        bar = _bar(reading, phase, "█" if phase in highlighted or phase.seconds is None else "░", cells)
+        yield f"  {phase_name(reading, phase).ljust(longest)}  {took.rjust(_DURATION)}  {paint.dim(bar)}".rstrip()
 
 
 def phase_name(reading: Reading, phase: Phase) -> str:
@@ -85,11 +90,11 @@ def phase_name(reading: Reading, phase: Phase) -> str:
     return f"{reading.graphs} {name}" if reading.graphs else "KV cache, no graphs"  # with enforce_eager, or on a CPU
 
 
-def _bar(reading: Reading, phase: Phase, block: str) -> str:
+def _bar(reading: Reading, phase: Phase, block: str, cells: int) -> str:
     whole = reading.seconds or 1.0
-    offset = round(_BAR * phase.began / whole)
+    offset = round(cells * phase.began / whole)
     seconds = phase.seconds if phase.seconds is not None else reading.seconds - phase.began
-    return " " * offset + block * max(1, round(_BAR * seconds / whole))
+    return " " * offset + block * max(1, round(cells * seconds / whole))
 
 
 def _notes(reading: Reading, paint: Paint, width: int | None) -> Iterator[str]:
@@ -99,16 +104,16 @@ def _notes(reading: Reading, paint: Paint, width: int | None) -> Iterator[str]:
         yield from words.wrapped(f"  line {line.number}  {text[:100]}: {why}.", width, indent="    ")
 
 
-def timeline(timeline: Timeline, paint: Paint) -> str:
-    return "\n".join(_timeline_lines(timeline, paint))
+def timeline(timeline: Timeline, paint: Paint, *, width: int | None = None) -> str:
+    return "\n".join(_timeline_lines(timeline, paint, width))
 
 
-def _timeline_lines(timeline: Timeline, paint: Paint) -> Iterator[str]:
+def _timeline_lines(timeline: Timeline, paint: Paint, width: int | None) -> Iterator[str]:
     reading = timeline.reading
     duration = words.duration(reading.seconds)
     end = f"{duration} until it served" if reading.is_serving else f"{duration} so far"
     yield f"{paint.bold(timeline.address)}  {end}"
-    yield from bars(reading, paint, timeline.critical)
+    yield from bars(reading, paint, timeline.critical, width=width)
     if timeline.critical:
         yield f"  critical path  {' → '.join(phase_name(reading, phase) for phase in timeline.critical)}"
     if timeline.cache:

@@ -94,7 +94,7 @@ def _show(args: argparse.Namespace, context: Context, plan: Plan) -> None:
         if args.json:
             terminal.document(jsonl.result(plan))
         else:
-            terminal.data(view.plan(plan, terminal.paint))
+            terminal.data(view.plan(plan, terminal.paint, terminal.width))
     if plan.diagnostics and is_new:
         terminal.explain(f"\n{describe_diagnostics(plan.diagnostics, terminal.paint.styled)}\n")
 

@@ -26,7 +26,7 @@ class CellRows:
 
         if not self._has_header:
             self._has_header = True
-            self.talk(row_header(self._terminal.paint))
+            self.talk(row_header(self._terminal.paint, width=self._terminal.message_width))
 
     def begin_cell(self, run: Run, point: Point) -> None:
         from tpudeploy.benchmark.view import unfinished_row
@@ -37,7 +37,7 @@ class CellRows:
     def end_cell(self, run: Run, cell: Cell) -> None:
         from tpudeploy.benchmark.view import row
 
-        self.talk(row(run, cell, self._terminal.paint))
+        self.talk(row(run, cell, self._terminal.paint, width=self._terminal.message_width))
 
     def passing(self, text: str) -> None:
         """Show a line that the next one replaces, at a terminal in the foreground."""

@@ -14,7 +14,6 @@ from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.pattern import pattern
-from tpudeploy.text.words import fitted
 
 _SECRET = pattern(r"[A-Za-z0-9_-]{1,255}")
 _MODEL = pattern(r"[\w.-]+/[\w.-]+")
@@ -45,9 +44,9 @@ def ask_answers(terminal: Terminal, text: str) -> Answers:
     type_ = _ask(terminal, "Slice type", value_of(text, "type"), lambda answer: _unknown(answer, types))
     accelerator = catalog.accelerator_type(type_)
     known_zones = sorted(catalog.generation(accelerator.generation).zones) if accelerator is not None else []
-    _say(terminal, f"  Zones with {type_}: {', '.join(known_zones)}")
+    terminal.data(f"  Zones with {type_}: {', '.join(known_zones)}")
     zones = _ask(terminal, "Zones, separated by commas", "all", lambda answer: _unknown_zone(answer, known_zones))
-    _say(terminal, "  With an API key, the endpoint answers only those who have it. Name a secret of Secret Manager.")
+    terminal.data("  With an API key, the endpoint answers only those who have it. Name a secret of Secret Manager.")
     api_key = _ask(terminal, "Secret with the API key", "none", _invalid_secret)
     return Answers(
         model=model,
@@ -93,11 +92,7 @@ def _ask(terminal: Terminal, question: str, default: str, problem: Callable[[str
         message = "" if answer == default else problem(answer)
         if not message:
             return answer
-        _say(terminal, f"  {message}")
-
-
-def _say(terminal: Terminal, text: str) -> None:
-    terminal.data(fitted(text, terminal.width))
+        terminal.data(f"  {message}")
 
 
 def _unknown(answer: str, words: Iterable[str]) -> str:

@@ -195,7 +195,8 @@ def show(result: Result, context: Context, *, with_messages: bool = True) -> Non
         return
     text = result.as_text(terminal.paint, terminal.width)
     if text:
-        terminal.data(text)
+        write = terminal.verbatim if result.IS_VERBATIM else terminal.data
+        write(text)
     messages = result.messages(terminal.paint)
     if messages and with_messages:
         terminal.explain(messages)

@@ -57,6 +57,11 @@ class Terminal:
         return shutil.get_terminal_size().columns
 
     @property
+    def message_width(self) -> int | None:
+        """Return the columns of stderr's terminal, or None if stderr is not a terminal."""
+        return self.size.columns if self.stderr.isatty() else None
+
+    @property
     def is_interactive(self) -> bool:
         """Return whether a person can be asked. With --json never, because the question would be among documents."""
         return not self.as_json and self.stdin.isatty() and self.stdout.isatty()
@@ -78,8 +83,15 @@ class Terminal:
             return _DEFAULT_SIZE
         return size if all(size) else _DEFAULT_SIZE
 
-    def data(self, text: str, end: str = "\n") -> None:
-        """Write the result of a command as text for people. Raise `errors.OutputFailed` if it cannot be written."""
+    def data(self, text: str) -> None:
+        """Write the result of a command as text for people, wrapped to the width of the terminal.
+
+        Raise `errors.OutputFailed` if it cannot be written.
+        """
+        self.verbatim(text if self.width is None else _fitted(text, self.width))
+
+    def verbatim(self, text: str, end: str = "\n") -> None:
+        """Write a text of which each line is to be copied as it is: a script, a file, a log. Raise as `data` does."""
         if self.as_json:
             self.talk(text)
         else:
@@ -98,11 +110,7 @@ class Terminal:
 
     def explain(self, text: str) -> None:
         """Write sentences to stderr, wrapped to the width of its terminal."""
-        if self.stderr.isatty():
-            from tpudeploy.text.words import fitted
-
-            text = fitted(text, self.size.columns)
-        self.talk(text)
+        self.talk(text if self.message_width is None else _fitted(text, self.message_width))
 
     def talk(self, text: str) -> None:
         with _ignoring_closed_pipe(self.stderr):
@@ -123,6 +131,12 @@ class Terminal:
         """Return the line that the person types, or "" at the end of input."""
         print(question, end="", file=self.stdout, flush=True)
         return self.stdin.readline().strip()
+
+
+def _fitted(text: str, width: int) -> str:
+    from tpudeploy.text.words import fitted
+
+    return fitted(text, width)
 
 
 @contextmanager

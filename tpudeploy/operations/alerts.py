@@ -34,6 +34,7 @@ class AlertFile(Result):
     """A file of alert rules, of a collector's configuration or of a dashboard. `origin`: where its limit is from."""
 
     FORMAT = "alerts"
+    IS_VERBATIM = True
     text: str
     remarks: tuple[str, ...]
     origin: str

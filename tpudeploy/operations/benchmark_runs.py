@@ -85,7 +85,8 @@ class Runs(Result):
         from tpudeploy.benchmark.comparison_view import published
         from tpudeploy.benchmark.view import listed
 
-        return published(self.runs, paint) if self.are_published else listed(self.runs, paint)
+        view = published if self.are_published else listed
+        return view(self.runs, paint, width=width)
 
 
 def benchmark_runs(workspace: Workspace, *, published: bool = False) -> Runs:

@@ -46,7 +46,7 @@ class Compared(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.benchmark.comparison_view import comparison as view
 
-        return view(self.comparison, self.measure, paint)
+        return view(self.comparison, self.measure, paint, width=width)
 
 
 def compare(workspace: Workspace, run_ids: Iterable[str], *, by: Measure | str | None = None) -> Compared:

@@ -36,7 +36,7 @@ class MemoryLayout(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.verify.view import details as view
 
-        return "\n".join(view(details, paint) for details in self.details)
+        return "\n".join(view(details, paint, width=width) for details in self.details)
 
 
 def details(workspace: Workspace, profile: OneProfile) -> MemoryLayout:

@@ -47,11 +47,12 @@ class Codes(Result):
         return document("explanations", {"groups": [{"name": str, "codes": codes}]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.text import words
+
         blocks = []
         for name, titles in self.groups.items():
-            column = max(map(len, titles))
-            lines = (f"  {code.ljust(column)}  {title}" for code, title in titles.items())
-            blocks.append("\n".join((paint.bold(name), *lines)))
+            lines = words.aligned(list(titles.items()), room=None if width is None else width - 2)
+            blocks.append("\n".join((paint.bold(name), *(f"  {line}" for line in lines))))
         return "\n\n".join(blocks)
 
 

@@ -20,6 +20,7 @@ class Answer(Result):
     """A completion, and how fast it came. Rates are unknown (None) if no time passed."""
 
     FORMAT = "query"
+    IS_VERBATIM = True
     answer: str
     ttft_seconds: float
     total_seconds: float

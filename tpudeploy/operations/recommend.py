@@ -26,6 +26,7 @@ class Recommended(Result):
     """What would serve a workload, best first, and the profile for the best as YAML, None if nothing would."""
 
     FORMAT = "recommendation"
+    IS_VERBATIM = True
     recommendation: Recommendation
     profile: str | None
 

@@ -23,6 +23,7 @@ class Rendered(Result):
     """A text that is sent or run. `content` holds the values of a JSON text, else None."""
 
     FORMAT = "render"
+    IS_VERBATIM = True
     name: str
     what: str
     text: str

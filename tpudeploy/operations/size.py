@@ -54,11 +54,10 @@ class Size(Result):
         return document("size", keys, optional=budget)
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        from tpudeploy.text.words import fitted
         from tpudeploy.views import size as view
 
-        text = fitted(view.size(self.name, self.budget, paint), width)
-        return text if self.sweep is None else f"{text}\n\n{view.sweep(self.sweep, paint)}"
+        text = view.size(self.name, self.budget, paint)
+        return text if self.sweep is None else f"{text}\n\n{view.sweep(self.sweep, paint, width=width)}"
 
     def messages(self, paint: Paint) -> str:
         """Return the diagnostics that loading the profile has not shown."""

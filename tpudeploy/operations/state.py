@@ -100,7 +100,7 @@ class StateHistory(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.views.state import history
 
-        return history(self.current, self.states)
+        return history(self.current, self.states, width=width)
 
     def messages(self, paint: Paint) -> str:
         if self.current is None or self.current.serial <= 1 or self.earlier:
@@ -113,6 +113,7 @@ class StateFile(Result):
     """A whole state. Its text, and its document, are what `state_push` accepts."""
 
     FORMAT = "state"
+    IS_VERBATIM = True
     IS_DOCUMENT = False
     state: State
 

@@ -77,9 +77,11 @@ class Status(Result):
         from tpudeploy.views.status import status as view
 
         texts = [view(self.deployments, paint, emulated=self.emulated, width=width)]
-        texts += [f"\n{details(each, paint)}" for each in self.details or ()]
+        texts += [f"\n{details(each, paint, width=width)}" for each in self.details or ()]
         if self.timelines is not None:
-            texts.append("\n" + ("\n\n".join(timeline(each, paint) for each in self.timelines) or _NO_START))
+            texts.append(
+                "\n" + ("\n\n".join(timeline(each, paint, width=width) for each in self.timelines) or _NO_START)
+            )
         return "\n".join(texts)
 
 

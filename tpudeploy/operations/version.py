@@ -23,8 +23,8 @@ class Version(Result):
     upgrade: str
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
-        upgrade = f"\nTo upgrade: {self.upgrade}" if self.upgrade else ""
-        return f"tpudeploy {self.tpudeploy} (flags of vLLM {self.vllm}){upgrade}"
+        upgrade = self.upgrade or "update its checkout, and install it or build its image again from there"
+        return f"tpudeploy {self.tpudeploy} (flags of vLLM {self.vllm})\nTo upgrade: {upgrade}"
 
 
 def version(workspace: Workspace | None) -> Version:

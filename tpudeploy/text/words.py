@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from unicodedata import category, east_asian_width
@@ -85,7 +85,7 @@ def fitted(text: str, width: int | None) -> str:
     for line in text.split("\n"):
         plain_line = _COLOUR.sub("", line)
         indent = " " * (len(plain_line) - len(plain_line.lstrip()) + 2)
-        lines += wrapped(line, None if _UNBROKEN.match(line) else width, indent=indent)
+        lines += wrapped(line, None if _UNBROKEN.match(plain_line) else width, indent=indent)
     return "\n".join(lines)
 
 
@@ -154,20 +154,40 @@ def _cells(character: str) -> int:
     return 2 if east_asian_width(character) in {"W", "F"} else 1
 
 
-def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = (), room: int | None = None) -> list[str]:
+def aligned(
+    rows: Sequence[Sequence[str]],
+    *,
+    numbers: Collection[int] = (),
+    room: int | None = None,
+    optional: Iterable[int] = (),
+) -> list[str]:
     """Return one line per row, with two spaces between columns and none at the end.
 
     A column is as wide as its widest cell, in cells of a terminal; a column without text is omitted. `numbers` are
-    the indexes of the columns that are aligned right. If a line is wider than `room`, only the first column is
-    aligned, and the other cells of each row are wrapped beside it.
+    the indexes of the columns that are aligned right. While a line is wider than `room`, the columns of `optional` are
+    omitted, one after the other. If that is not enough, only the first column is aligned, and the other cells of each
+    row are wrapped beside it.
     """
-    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
-    lines = [_line(row, widths, numbers) for row in rows]
-    if room is None or not any(_is_wider(line, room) for line in lines):
+    lines = _lines(rows, numbers)
+    for column in optional:
+        if _fit(lines, room):
+            break
+        rows = [[*row[:column], "", *row[column + 1 :]] for row in rows]
+        lines = _lines(rows, numbers)
+    if room is None or _fit(lines, room):
         return lines
-    first = widths[0] + 2
+    first = max(width(row[0]) for row in rows) + 2
     texts = (f"{row[0]}{' ' * (first - width(row[0]))}{'  '.join(filter(None, row[1:]))}" for row in rows)
     return [part for text in texts for part in wrapped(text.rstrip(), room, indent=" " * first)]
+
+
+def _lines(rows: Sequence[Sequence[str]], numbers: Collection[int]) -> list[str]:
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    return [_line(row, widths, numbers) for row in rows]
+
+
+def _fit(lines: Iterable[str], room: int | None) -> bool:
+    return room is None or not any(_is_wider(line, room) for line in lines)
 
 
 def _line(row: Sequence[str], widths: Sequence[int], numbers: Collection[int]) -> str:

@@ -76,14 +76,15 @@ def _summary(verification: Verification, paint: Paint) -> str:
     return paint.green(f"All {in_effect} settings that can be verified are in effect.")
 
 
-def details(details: Details, paint: Paint) -> str:
+def details(details: Details, paint: Paint, *, width: int | None = None) -> str:
+    room = None if width is None else width - 2
     lines = [f"{paint.bold(details.address)} = {details.slice_name}"]
     facts = [(f.name, f.planned or "-", words.plain(f.told) or "-", "") for f in details.facts]
-    lines += _table("", facts, paint)
+    lines += _table("", facts, paint, room)
     if details.process_bytes is not None:
         lines += ["", f"  The API server holds {details.process_bytes / _MIB:,.0f} MiB of the machine's memory."]
     if details.memory:
-        lines += ["", *_table("memory of a chip", [_share(share) for share in details.memory], paint)]
+        lines += ["", *_table("memory of a chip", [_share(share) for share in details.memory], paint, room)]
     lines += (
         paint.yellow(f"  {source} reported nothing: {words.plain(why)}") for source, why in details.silent.items()
     )
@@ -102,8 +103,8 @@ def _share(share: Share) -> tuple[str, str, str, str]:
     )
 
 
-def _table(head: str, rows: Sequence[tuple[str, str, str, str]], paint: Paint) -> Iterator[str]:
-    title, *lines = aligned([(head, "planned", "measured", ""), *rows])
+def _table(head: str, rows: Sequence[tuple[str, str, str, str]], paint: Paint, room: int | None) -> Iterator[str]:
+    title, *lines = aligned([(head, "planned", "measured", ""), *rows], room=room)
     yield paint.dim(f"  {title}")
     yield from (f"  {line}" for line in lines)
 

@@ -36,6 +36,7 @@ _TITLES = ("replica", "place", "", "", "price", "state", "for", "", "slice")
 _SLICE = 8
 _DROP_ORDER = (7, 6, 3, 2)
 _LEAST_MESSAGE = 24  # cells that are left for the last message beside the name of the slice
+_SHORT_MESSAGE = 12  # cells: less of a message than this is not shown
 _LOW = 8  # lines: a table that is lower has no titles
 _BAR = 8  # cells
 _DONE, _TO_DO = "█", "░"
@@ -90,7 +91,10 @@ def table(outlooks: Outlooks, *, heading: str, now: float, width: int, max_lines
         return ()
     foot = [paint.dim(words.cut(f"  {_describe_not_asked(not_asked, now)}", width))] if not_asked else []
     titles, entries = _entries(rows, now, width, paint)
-    head = [paint.bold(words.cut(f"  {heading}", width)), *(titles if rows and max_lines >= _LOW else ())]
+    if max_lines < _LOW:
+        head = [paint.bold(words.cut(f"  {heading}", width))]
+    else:
+        head = [*map(paint.bold, words.wrapped(f"  {heading}", width, indent="    ")), *(titles if rows else ())]
     room = max_lines - len(head) - len(foot)
     if sum(map(len, entries)) > room:
         count = sum(total < room for total in accumulate(map(len, entries)))
@@ -117,14 +121,19 @@ def _labels(outlooks: Outlooks) -> Mapping[str, str]:
 
 
 def _entries(rows: Sequence[_Row], now: float, width: int, paint: Paint) -> tuple[list[str], list[list[str]]]:
-    """Return the lines of the titles and of each row. A bar that has no room in its row is below it."""
+    """Return the lines of the titles and of each row. A bar that has no room in its row is below it.
+
+    A message for which little room is left is omitted: the lines above the table had it.
+    """
     cells = [_cells(row, now) for row in rows]
     bars = [_bar(row, now) for row in rows]
     columns, is_beside = _columns_that_fit(cells, width, max(map(words.width, bars), default=0))
-    messages = [
-        bar if bar and is_beside else "" if bar else " ".join(words.plain(row.place.why).split())
-        for row, bar in zip(rows, bars, strict=True)
-    ]
+    room = width - 2 - _width(cells, columns)
+    messages = []
+    for row, bar in zip(rows, bars, strict=True):
+        why = " ".join(words.plain(row.place.why).split())
+        has_room = words.width(why) <= room or room >= _SHORT_MESSAGE
+        messages.append((bar if is_beside else "") if bar else (why if has_room else ""))
     texts = [(*(row_cells[n] for n in columns), text) for row_cells, text in zip(cells, messages, strict=True)]
     titles, *lines = aligned([(*(_TITLES[n] for n in columns), ""), *texts])
     entries = []
@@ -137,11 +146,10 @@ def _entries(rows: Sequence[_Row], now: float, width: int, paint: Paint) -> tupl
 
 def _columns_that_fit(cells: Sequence[Sequence[str]], width: int, bar: int) -> tuple[list[int], bool]:
     """Return the columns that have room, and whether a bar of that width has room beside them."""
-    widths = [max(map(words.width, column)) for column in zip(*cells, strict=True)]
-    columns = [n for n, column_width in enumerate(widths) if column_width]
+    columns = [n for n, column in enumerate(zip(*cells, strict=True)) if any(column)]
 
     def has_room(message: int) -> bool:
-        return sum(2 + max(widths[n], words.width(_TITLES[n])) for n in columns) + 2 + message <= width
+        return _width(cells, columns) + 2 + message <= width
 
     if not has_room(max(bar, _LEAST_MESSAGE)) and _SLICE in columns:
         columns.remove(_SLICE)
@@ -150,6 +158,11 @@ def _columns_that_fit(cells: Sequence[Sequence[str]], width: int, bar: int) -> t
         if not has_room(-2) and column in columns:
             columns.remove(column)
     return columns, is_beside
+
+
+def _width(cells: Sequence[Sequence[str]], columns: Sequence[int]) -> int:
+    """Return the width of these columns, each with its title and the two spaces before it."""
+    return sum(2 + max(words.width(text) for text in (_TITLES[n], *(row[n] for row in cells))) for n in columns)
 
 
 def _bar(row: _Row, now: float) -> str:

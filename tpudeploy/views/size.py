@@ -35,6 +35,7 @@ class _Bound(Enum):
 _MOST_FAILURES = 12
 _COLUMNS = ("slice", "TP x DP", "KV", "util", "length", "KV tokens", "at once", "from", "cold start")
 _NUMBER_COLUMNS = range(3, len(_COLUMNS))
+_OPTIONAL_COLUMNS = (8, 6, 1)  # the first that a narrow terminal has no room for
 
 
 def size(name: str, budget: HbmBudget | Unsized, paint: Paint) -> str:
@@ -99,14 +100,19 @@ def unsized(reason: Unsized) -> str:
     return f"Cannot size this, because {reason.because}."
 
 
-def sweep(options: Sweep, paint: Paint) -> str:
-    """Return the options that no other one beats, at the profile's lowest list price, and why the others fail."""
-    title, *lines = words.aligned([_COLUMNS, *map(_option, options.best)], numbers=_NUMBER_COLUMNS)
+def sweep(options: Sweep, paint: Paint, *, width: int | None = None) -> str:
+    """Return the options that no other one beats, at the profile's lowest list price, and why the others fail.
+
+    A terminal of `width` columns that is too narrow gets fewer columns.
+    """
+    room = None if width is None else width - 2
+    rows = [_COLUMNS, *map(_option, options.best)]
+    title, *lines = words.aligned(rows, numbers=_NUMBER_COLUMNS, room=room, optional=_OPTIONAL_COLUMNS)
     head = (
         f"{len(options.best)} of {options.tried} settings that no other one beats in tokens, length, price and start:"
     )
-    rows = (f"  {line}" for line in lines)
-    return "\n".join([head, "", paint.bold(f"  {title}"), *rows, *_failures(options.failures, paint)])
+    table = (f"  {line}" for line in lines)
+    return "\n".join([head, "", paint.bold(f"  {title}"), *table, *_failures(options.failures, paint)])
 
 
 def _verdict(budget: HbmBudget, paint: Paint) -> str:

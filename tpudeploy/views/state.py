@@ -17,6 +17,7 @@ from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 from tpudeploy.text.words import aligned
 
+_OPTIONAL_COLUMNS = (3, 2)  # in what, and who: a narrow terminal has no room for them
 _UNSET: tuple[object, ...] = (None, "", False, 0.0, {}, ())
 
 
@@ -26,10 +27,10 @@ def state_text(state: State, records: Iterable[Record]) -> str:
     return "\n\n".join("\n".join(_lines(where, attempt)) for where, attempt in rows)
 
 
-def history(current: State | None, states: Sequence[State]) -> str:
-    """Return one row per state: who wrote it, when, in what, and its slices."""
+def history(current: State | None, states: Sequence[State], *, width: int | None = None) -> str:
+    """Return one row per state: who wrote it, when, in what, and its slices; less on a narrow terminal."""
     rows = [("SERIAL", "WRITTEN", "BY", "IN", "SLICES"), *(_row(s, is_now=s is current) for s in states)]
-    return "\n".join(aligned(rows))
+    return "\n".join(aligned(rows, room=width, optional=_OPTIONAL_COLUMNS))
 
 
 def _row(state: State, *, is_now: bool) -> tuple[str, ...]:

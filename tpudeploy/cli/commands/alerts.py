@@ -21,16 +21,16 @@ def run(args: argparse.Namespace, context: Context) -> int:
     call = prepare(OPERATION, args, context)
     result = call.opened.alerts(**call.values)
     if result.origin:
-        terminal.talk(result.origin)
+        terminal.explain(result.origin)
     if args.out is not None:
         _write(context.folder / args.out, result.text)
         terminal.talk(f"Wrote {args.out}.")
     if args.json:
         context.reply.set(result.to_dict())
     elif args.out is None:
-        terminal.data(result.as_text(terminal.paint))
+        terminal.verbatim(result.as_text(terminal.paint))
     for line in result.remarks:
-        terminal.talk(line)
+        terminal.explain(line)
     return exits.SUCCESS
 
 

@@ -104,7 +104,7 @@ def _measure_each(
         try:
             result = _run(args, context, workspace, profile, index)
         except QueryFailed as error:
-            context.terminal.talk(f"Warning: {error.message} It is not measured. {error.hint}".rstrip())
+            context.terminal.explain(f"Warning: {error.message} It is not measured. {error.hint}".rstrip())
             continue
         runs.append(result.run)
         if not args.json:

@@ -184,12 +184,12 @@ def _annotate(context: Context, run: Run, invalid: Mapping[str, errors.ProfileIn
         from tpudeploy.views.reports import CheckedProfile, as_github
 
         checked = [CheckedProfile(file=file, diagnostics=error.diagnostics) for file, error in invalid.items()]
-        context.terminal.data(as_github(checked))
+        context.terminal.verbatim(as_github(checked))
 
 
 def _show(context: Context, planned: Plan) -> None:
     terminal = context.terminal
-    terminal.data(view.plan(planned, terminal.paint))
+    terminal.data(view.plan(planned, terminal.paint, terminal.width))
     if planned.diagnostics:
         terminal.explain(f"\n{describe_diagnostics(planned.diagnostics, terminal.paint.styled)}\n")
 

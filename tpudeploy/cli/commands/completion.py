@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.json:
         context.reply.set(documents.completion(args.shell, script))
     else:
-        context.terminal.data(script)
+        context.terminal.verbatim(script)
     return exits.SUCCESS
 
 
@@ -99,7 +99,7 @@ def _words(line: str) -> list[str]:
     if not words or line[-1:].isspace():
         words.append("")
     starts = [n for n, word in enumerate(words[:-1]) if Path(word).name == "tpudeploy"]
-    return words[starts[0] + 1 :] if starts else words[1:]
+    return words[starts[0] + 1 :] if starts else words[1:] or words
 
 
 _ONE_DASH = pattern(r"-[a-z]")

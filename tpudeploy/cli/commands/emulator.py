@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if args.json:  # at once, because the reader waits for it
             context.terminal.document(documents.text(documents.emulator(emulator.environment)))
         for name, value in emulator.environment.items():
-            context.terminal.data(f"export {name}={value}")
+            context.terminal.verbatim(f"export {name}={value}")
         context.terminal.talk("Ctrl-C stops it and every machine on it.")
 
     port = args.port if args.port is not None else process.DEFAULT_PORT

@@ -25,12 +25,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     def print_piece(piece: str) -> None:
         nonlocal has_output
         has_output = True
-        terminal.data(plain(piece), end="")
+        terminal.verbatim(plain(piece), end="")
 
     try:
         answer = call.opened.query(**call.values, on_piece=print_piece)
     finally:
         if has_output:
-            terminal.data("")
+            terminal.verbatim("")
     terminal.explain(answer.messages(terminal.paint))
     return exits.SUCCESS

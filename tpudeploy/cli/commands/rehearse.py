@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.dry_run:
         show(proposal, context)
         return proposal.exit_code
-    terminal.talk(proposal.as_text(terminal.paint))
+    terminal.explain(proposal.as_text(terminal.paint))
     if not args.auto_approve:
         approve(context, "Do you want to start this rehearsal?", otherwise="Review the steps, then pass -auto-approve.")
     emit = event_printer(terminal)

@@ -19,5 +19,5 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.json:
         context.reply.set_text(schema_text(args.what))
     else:
-        context.terminal.data(schema_text(args.what))
+        context.terminal.verbatim(schema_text(args.what))
     return exits.SUCCESS

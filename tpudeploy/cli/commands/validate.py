@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.json:
         context.reply.set(result.to_dict())
     elif args.format != "text":
-        terminal.data(REPORTS[args.format](result.profiles))
+        terminal.verbatim(REPORTS[args.format](result.profiles))
     else:
         for each in result.profiles:
             if each.diagnostics:
