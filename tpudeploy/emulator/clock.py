@@ -47,7 +47,7 @@ class VirtualClock:
     for a reply that is slow, and then to the earliest moment that one of them waits for. So of two threads that sleep
     for a minute, both have slept once a minute has passed.
 
-    Threads that wait for virtual time (a sleeping startup script) wait in `wait_until`.
+    Threads that wait for virtual time (a sleeping startup script) wait in `wait_for_change`.
     """
 
     def __init__(self, start: float = 1_790_000_000.0) -> None:
@@ -84,10 +84,16 @@ class VirtualClock:
         finally:
             workers.close()
 
-    def wait_until(self, moment: float, *, patience: float) -> bool:
-        """Block until virtual time reaches `moment`; False if `patience` real seconds pass first."""
+    def wait_for_change(self, moment: float, *, patience: float) -> None:
+        """Block until time passes, before `moment` or at it, until `rouse`, or for `patience` real seconds."""
         with self._time.changed:
-            return self._time.changed.wait_for(lambda: self._time.now >= moment, timeout=patience)
+            if self._time.now < moment:
+                self._time.changed.wait(patience)
+
+    def rouse(self) -> None:
+        """Let the threads in `wait_for_change` see for themselves whether to wait on."""
+        with self._time.changed:
+            self._time.changed.notify_all()
 
     def _run_hooks(self) -> None:
         for hook in tuple(self.on_advance):

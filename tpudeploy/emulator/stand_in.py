@@ -14,14 +14,13 @@ from typing import Any
 
 from tpudeploy.emulator.clock import Clock
 from tpudeploy.emulator.http_server import Reply, Request
-from tpudeploy.emulator.machine.sleepers import Sleepers
+from tpudeploy.emulator.machine.sleepers import DEADLINE, Sleepers
 from tpudeploy.emulator.machine.vllm.engine import Engine
 from tpudeploy.emulator.machine.vllm.metrics import Metrics
 
 ANSWER = "This is the tpudeploy emulator; no model is loaded."
 _MODEL = "emulated"
 _EVENTS = "text/event-stream"
-_PATIENCE = 10.0  # real seconds within which a thread that waits for nothing must have written
 
 
 class Streams:
@@ -53,7 +52,7 @@ class Streams:
         """Wait until every stream that is over by the clock is written to its end. Raise TimeoutError."""
         now = self._clock.now()
         with self._changed:
-            if not self._changed.wait_for(lambda: all(end > now for end in self._ends.values()), timeout=_PATIENCE):
+            if not self._changed.wait_for(lambda: all(end > now for end in self._ends.values()), timeout=DEADLINE):
                 raise TimeoutError("a stream is over, and not written to its end")
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.idle import ProcessCounts, idle_processes
 from tpudeploy.emulator.machine.node import Node, new_node
 from tpudeploy.emulator.machine.server import COMMANDS, INSTALLED, NodeServer
-from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK
+from tpudeploy.emulator.machine.sleepers import DEADLINE, SCRIPT, TICK
 from tpudeploy.emulator.machine.units import Unit
 
 BY_HAND = "startup-script-by-hand"  # not a unit of systemd's, but it begins and ends like one
@@ -121,7 +121,7 @@ class Machine:
             self._last_log = self.log()
             self._node.root.remove()
 
-    def settle(self, patience: float = 120.0) -> None:
+    def settle(self, patience: float = DEADLINE) -> None:
         """Return when nothing moves before the clock does: script, units and stand-ins wait or are over.
 
         Raise TimeoutError after `patience` real seconds. Beside four busy processors on a machine of two, a
@@ -129,13 +129,14 @@ class Machine:
         """
         if self._server is None or self._script is None:
             return
-        end = time.monotonic() + patience
+        end, pause = time.monotonic() + patience, TICK / 4
         previous: ProcessCounts | None = None
         while (counts := self._look()) is None or counts != previous:
             if time.monotonic() > end:
                 raise TimeoutError(self._describe_unsettled(patience))
             previous = counts
-            time.sleep(TICK / 4)
+            time.sleep(pause)
+            pause = min(1.2 * pause, 2 * TICK)  # each look reads /proc: what takes long is looked at less often
 
     def next_moment(self) -> float | None:
         """Return when something here that waits for time continues; None where nothing waits."""

@@ -23,7 +23,7 @@ from tpudeploy.emulator.machine.vllm.lifeline import Lifeline, read_task, say
 JOIN_EVERY, JOIN_FOR = 5.0, 180.0
 NOTICES_AFTER = 60.0
 _BYTES = 65_536
-_TIMEOUT = 10.0  # real seconds
+_TIMEOUT = 60.0  # real seconds
 
 
 def run() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-GRACE = 5.0  # real seconds for a session to end
+GRACE = 60.0  # real seconds for a session to end
 _WARDEN = Path(__file__).with_name("warden.py")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,6 +11,8 @@ from tpudeploy.emulator.clock import Clock, VirtualClock
 from tpudeploy.emulator.http_server import never
 
 TICK = 0.02  # real seconds between two looks at what has no condition variable
+_UNNOTICED = 0.5  # real seconds to a look of a thread that waits for virtual time at what nobody roused it for
+DEADLINE = 300.0  # real seconds for what a process or a thread does within moments, unless the machine is very busy
 SCRIPT = "script"
 
 
@@ -79,7 +81,7 @@ class Sleepers:
         """Return for each nap of this owner whether it continues."""
         with self._lock:
             naps = [nap for nap in self._naps if nap.owner == owner]
-        return tuple(map(self._continues, naps))
+        return self._see(naps)
 
     def next_moment(self) -> float | None:
         """Return when the first of those that wait for time continues; None where none does."""
@@ -90,24 +92,36 @@ class Sleepers:
         """Return for each call under way that waits whether its wait continues."""
         with self._lock:
             naps = [nap for nap in self._naps if nap.is_call]
-        return tuple(map(self._continues, naps))
+        return self._see(naps)
 
     def wake_all(self, *, for_good: bool = False) -> None:
         with self._lock:
             self._alarm.set()
             if not for_good:
                 self._alarm = threading.Event()
+        self._rouse()
 
     @property
     def closed(self) -> bool:
         return self._alarm.is_set()
+
+    def _see(self, naps: Sequence[Nap]) -> tuple[bool, ...]:
+        """Return for each nap whether it continues. The thread of one that does not may not know it yet: rouse it."""
+        continues = tuple(map(self._continues, naps))
+        if not all(continues):
+            self._rouse()
+        return continues
+
+    def _rouse(self) -> None:
+        if isinstance(self.clock, VirtualClock):
+            self.clock.rouse()
 
     def _continues(self, nap: Nap) -> bool:
         return nap.until > self.clock.now() and not nap.alarm.is_set() and not nap.woken()
 
     def _wait(self, nap: Nap) -> None:
         if isinstance(self.clock, VirtualClock):
-            self.clock.wait_until(nap.until, patience=TICK)
+            self.clock.wait_for_change(nap.until, patience=_UNNOTICED)
         else:
             longest = TICK if nap.woken is not never else threading.TIMEOUT_MAX
             nap.alarm.wait(min(self.clock.real_seconds(nap.until - self.clock.now()), longest))

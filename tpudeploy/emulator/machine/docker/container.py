@@ -18,7 +18,7 @@ from tpudeploy.emulator.machine.docker.run_options import RunOptions
 
 PARENT = str(Path(__file__).parents[4])  # where `tpudeploy` is imported from
 START = "import sys; sys.path.insert(0, sys.argv[1]); from tpudeploy.emulator.machine.{program} import run; run()"
-GRACE = 5.0  # real seconds that a stopped stand-in has before it is killed
+GRACE = 60.0  # real seconds that a stopped stand-in has before it is killed
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -21,9 +21,8 @@ from tpudeploy.emulator.machine.docker.run_options import RunOptions
 from tpudeploy.emulator.machine.docker.serve import Serve, find_ray, find_serve, listens, ray_option, refusal
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.root import Root
-from tpudeploy.emulator.machine.sleepers import TICK, Sleepers
+from tpudeploy.emulator.machine.sleepers import DEADLINE, TICK, Sleepers
 
-PATIENCE = 20.0  # real seconds for a stand-in to report its state
 # The parts of its scenario that a stand-in gets.
 FORWARDED = ("crash", "hang", "instead", "kv_blocks", "block_size", "load")
 CACHE_VARIABLE, CACHE = "VLLM_XLA_CACHE_PATH", "/root/.cache/vllm/xla_cache"  # vLLM's variable and default
@@ -176,7 +175,7 @@ class Daemon:
     def catch_up(self) -> None:
         if not self._is_chip_busy():
             (self._root.path / _CHIP_FILE).unlink(missing_ok=True)
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + DEADLINE
         while not self.has_caught_up() and not self._sleepers.closed:
             if time.monotonic() > end:
                 raise DaemonError("a stand-in did not say where it is; its log is in `docker logs`")
