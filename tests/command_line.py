@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from googleapiclient.discovery import build
+from real_time import DEADLINE
 
 from tpudeploy.cli.main import main
 from tpudeploy.domain.patience import Patience
@@ -186,7 +187,7 @@ class CommandLine:
     def delete_by_hand(self, name: str) -> None:
         """Delete a queued resource and its machine as another tool would; that takes minutes."""
         zone = next(zone for zone, slices in self.emulator.live().items() if name in slices)
-        connection = HTTPConnection(self.emulator.host, timeout=10)
+        connection = HTTPConnection(self.emulator.host, timeout=DEADLINE)
         try:
             path = f"/v2alpha1/projects/emulated/locations/{zone}/queuedResources/{name}?force=true"
             connection.request("DELETE", path)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from command_line import REAL_BOOT, UNKIND, CommandLine, Open
 from github_api import GitHubApi, github_api
+from hypothesis import settings
 from journal import read_journal
+from real_time import DEADLINE
 from workflow import Both, Pipeline
 
 from tpudeploy.domain.patience import Patience
@@ -30,6 +32,10 @@ PIPELINES = (
     *("GITLAB_CI", "CI_PROJECT_PATH", "CI_COMMIT_SHA", "CI_COMMIT_BRANCH", "CI_MERGE_REQUEST_IID"),
 )
 
+
+# What hypothesis draws is the same in each run, and takes the time that it takes.
+settings.register_profile("steady", derandomize=True, deadline=None, database=None)
+settings.load_profile("steady")
 
 # For `calm` stories. Of an apply, half of the processor time goes into observations without news.
 CALM = Patience(poll_first=5.0)
@@ -136,7 +142,9 @@ def browser() -> Iterator[Browser]:
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if chromium is None:
         pytest.skip("no Chromium is installed: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=DEADLINE * 1000)
 
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

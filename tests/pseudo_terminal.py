@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-_PATIENCE = 30.0
+from real_time import DEADLINE
+
 END_OF_INPUT = "\x04"
 INTERRUPT = "\x03"
 
@@ -31,7 +32,7 @@ class Person:
         self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end within a character
 
     def waits_for(self, words: str) -> Self:
-        ends = time.monotonic() + _PATIENCE
+        ends = time.monotonic() + DEADLINE
         while words not in self.read:
             assert time.monotonic() < ends, f"{words!r} never came; read so far:\n{self.read}"
             assert self._reads_on(ends - time.monotonic()), f"ended without {words!r}:\n{self.read}"
@@ -43,9 +44,9 @@ class Person:
 
     def stays_to_the_end(self) -> int:
         """The exit code."""
-        while self._reads_on(_PATIENCE):
+        while self._reads_on(DEADLINE):
             pass
-        return self._process.wait(_PATIENCE)
+        return self._process.wait(DEADLINE)
 
     def _reads_on(self, patience: float) -> bool:
         ready, _, _ = select.select([self._terminal], [], [], max(0.0, patience))

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from real_time import DEADLINE
+
 MODEL = "google/gemma-4-E2B-it"
 
 
@@ -86,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
             arm.most = max(arm.most, arm.now)
             hangs_up = len(arm.requests) <= arm.hang_up + 1 and len(arm.requests) > 1
         if arm.barrier is not None and len(arm.requests) > 1:
-            arm.barrier.wait(timeout=10)
+            arm.barrier.wait(timeout=DEADLINE)
         with arm.lock:
             arm.now -= 1  # before the answer: whoever has it may ask the next thing at once
         self._answer(prompt, hangs_up=hangs_up)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from emulator.cloud_world import World, world
+from real_time import DEADLINE
 
 from tpudeploy.adapters.google.backends import Backends
 from tpudeploy.adapters.google.connect import Connection
@@ -106,7 +107,7 @@ class Shop:
 @contextmanager
 def shop(kind: Kind, *trouble: dict[str, Any], **settings: Any) -> Iterator[Shop]:
     with world(*trouble, **settings) as w:
-        connection = Connection(emulator_host=w.emulator.host, timeout=5.0)
+        connection = Connection(emulator_host=w.emulator.host, timeout=DEADLINE)
         yield Shop(w, Backends(connection, w.clock, threads=1), kind)
         connection.close()
 

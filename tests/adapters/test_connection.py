@@ -9,6 +9,7 @@ import pytest
 from answering import answering, http
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from real_time import DEADLINE
 
 from tpudeploy.adapters.google.access import _members
 from tpudeploy.adapters.google.connect import Connection
@@ -28,7 +29,7 @@ def robot(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Connection
     file.write_text(json.dumps({**login, "token_uri": f"{url}/token"}), encoding="utf-8")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
-    return Connection(emulator_host=None, timeout=5)
+    return Connection(emulator_host=None, timeout=DEADLINE)
 
 
 def test_credentials_that_are_good_say_who_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +51,7 @@ def test_credentials_that_are_good_no_longer_say_how_to_sign_in_again(
 
 def test_missing_credentials_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
-    connection = Connection(emulator_host=None, timeout=5)
+    connection = Connection(emulator_host=None, timeout=DEADLINE)
     with pytest.raises(errors.Denied) as first:
         connection.project()
     (tmp_path / "none.json").write_text("{}", encoding="utf-8")
@@ -60,7 +61,7 @@ def test_missing_credentials_are_looked_for_once(tmp_path: Path, monkeypatch: py
 
 
 def test_two_versions_of_a_service_are_two_services() -> None:
-    connection = Connection(emulator_host="127.0.0.1:9", timeout=5)
+    connection = Connection(emulator_host="127.0.0.1:9", timeout=DEADLINE)
     try:
         newer, older = (connection.collection("serviceusage", version, "services") for version in ("v1beta1", "v1"))
         assert hasattr(older, "batchGet")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from answering import answering, http
+from real_time import DEADLINE
 
 from tpudeploy.adapters.sources import Hub
 from tpudeploy.domain.facts import Unknown
@@ -18,7 +19,7 @@ COMMIT = "0123456789" * 4
 )
 def test_a_revision_is_a_commit(revision: str, path: str) -> None:
     with answering({path: http(f'{{"id": "a/b", "sha": "{COMMIT}"}}')}) as url:
-        assert Hub(url, timeout=5).commit("a/b", revision) == COMMIT
+        assert Hub(url, timeout=DEADLINE).commit("a/b", revision) == COMMIT
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,6 @@ def test_a_revision_is_a_commit(revision: str, path: str) -> None:
 )
 def test_whatever_else_it_answers_is_a_reason_not_to_know(answer: bytes, words: str) -> None:
     with answering({PATH: answer}) as url:
-        commit = Hub(url, timeout=5).commit("a/b", "")
+        commit = Hub(url, timeout=DEADLINE).commit("a/b", "")
     assert isinstance(commit, Unknown)
     assert words in commit.because

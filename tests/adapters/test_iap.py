@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from real_time import DEADLINE
 
 from tpudeploy.adapters.routes import tunnel
 from tpudeploy.domain.names import Zone
@@ -39,7 +40,7 @@ def test_the_tunnel_leads_to_the_machines_port_and_ends_with_its_use(
     monkeypatch.setenv("PATH", str(tmp_path))
     with tunnel("my-project", FOUND, 8000) as port:
         assert port is not None
-        with socket.create_connection(("127.0.0.1", port), timeout=5):
+        with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE):
             pass
     requests = (tmp_path / "asked").read_text(encoding="utf-8")
     assert requests.startswith("alpha compute tpus queued-resources ssh gemma-aaaaaaaa-0-0 --project=my-project")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from emulator.cloud_world import World, world
+from real_time import DEADLINE
 
 from tpudeploy.adapters.google.body import queued_resource, read_back
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
@@ -28,7 +29,7 @@ EAST, WEST = Zone("us-east5-b"), Zone("europe-west4-a")
 @contextmanager
 def project(*trouble: Mapping[str, Any], **settings: Any) -> Iterator[tuple[World, CloudTpu]]:
     with world(*trouble, **settings) as w:
-        connection = Connection(emulator_host=w.emulator.host, timeout=5.0)
+        connection = Connection(emulator_host=w.emulator.host, timeout=DEADLINE)
         yield w, CloudTpu(connection, w.clock)
         connection.close()
 

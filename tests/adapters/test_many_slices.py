@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from emulator.cloud_world import World, world
+from real_time import DEADLINE
 
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
 from tpudeploy.adapters.google.connect import Connection
@@ -22,7 +23,7 @@ EAST, WEST = Zone("us-east5-b"), Zone("europe-west4-a")
 @contextmanager
 def project(*trouble: Mapping[str, Any], **settings: Any) -> Iterator[tuple[World, CloudTpu]]:
     with world(*trouble, **settings) as w:
-        connection = Connection(emulator_host=w.emulator.host, timeout=5.0)
+        connection = Connection(emulator_host=w.emulator.host, timeout=DEADLINE)
         try:
             yield w, CloudTpu(connection, w.clock, threads=4)
         finally:

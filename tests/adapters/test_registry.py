@@ -6,6 +6,7 @@ import socket
 
 import pytest
 from answering import answering, http
+from real_time import DEADLINE
 
 from tpudeploy.adapters.registry import HUB, Registry, parts
 from tpudeploy.domain.facts import Unknown
@@ -17,7 +18,7 @@ DIGEST = "sha256:" + "a" * 64
 
 
 def asking(url: str, token: str | None = None) -> Registry:
-    return Registry(lambda _: url, lambda: token, timeout=5)
+    return Registry(lambda _: url, lambda: token, timeout=DEADLINE)
 
 
 def reply(status: str, *headers: str) -> bytes:
@@ -109,7 +110,7 @@ def test_a_token_service_that_gives_none_is_a_reason_not_to_know(answer: str) ->
         return reply("401 Unauthorized", f'WWW-Authenticate: Bearer realm="{url}/token"')
 
     with answering({"/v2/a/b/manifests/latest": manifest, "/token": http(answer)}) as url:
-        assert isinstance(Registry(lambda _: url, lambda: None, timeout=5).image("ghcr.io/a/b"), Unknown)
+        assert isinstance(Registry(lambda _: url, lambda: None, timeout=DEADLINE).image("ghcr.io/a/b"), Unknown)
 
 
 def test_nobody_there_is_a_reason_not_to_know() -> None:

@@ -12,6 +12,7 @@ import pytest
 from answering import answering, http
 from emulator.cloud_world import ZONE, World, world
 from google.protobuf.json_format import ParseError
+from real_time import DEADLINE
 
 from tpudeploy.adapters.google import nodes, transport, typed_reads
 from tpudeploy.adapters.google.connect import Connection
@@ -27,7 +28,7 @@ EVERYWHERE = "projects/p/locations/-"
 @contextmanager
 def project(*trouble: Mapping[str, Any]) -> Iterator[tuple[World, Connection]]:
     with world(*trouble) as w:
-        connection = Connection(emulator_host=w.emulator.host, timeout=5.0)
+        connection = Connection(emulator_host=w.emulator.host, timeout=DEADLINE)
         yield w, connection
         connection.close()
 
@@ -36,7 +37,7 @@ def project(*trouble: Mapping[str, Any]) -> Iterator[tuple[World, Connection]]:
 def replying(path: str, body: str | Callable[[bytes], bytes]) -> Iterator[Connection]:
     """Yield a connection to a server that gives this reply, whatever the emulator would say."""
     with answering({path: http(body) if isinstance(body, str) else body}) as url:
-        connection = Connection(emulator_host=url.removeprefix("http://"), timeout=5.0)
+        connection = Connection(emulator_host=url.removeprefix("http://"), timeout=DEADLINE)
         yield connection
         connection.close()
 
@@ -148,4 +149,4 @@ def test_the_client_refuses_a_location_with_a_new_field_so_locations_stay_on_dis
     """Once this fails, adapters/google/offers.py can read the locations by the typed client too."""
     body = json.dumps({"locations": [{"name": f"projects/p/locations/{ZONE}", "newField": 1}]})
     with replying("/v2/projects/p/locations", body) as connection, pytest.raises(ParseError):
-        connection.typed_tpu().list_locations({"name": "projects/p"}, timeout=5.0)
+        connection.typed_tpu().list_locations({"name": "projects/p"}, timeout=DEADLINE)

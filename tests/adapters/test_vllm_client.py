@@ -8,6 +8,7 @@ from threading import Thread, current_thread
 
 import pytest
 from answering import answering, http
+from real_time import DEADLINE
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.emulator.http_server import Reply, Request, Server
@@ -78,7 +79,7 @@ def test_an_error_in_the_middle_of_a_stream_is_an_error() -> None:
 )
 def test_what_is_no_answer_of_vllms_is_said_to_be_none(reply: bytes) -> None:
     with answering({CHAT: reply, MODELS: reply, PLAIN: reply}) as url:
-        client = VllmClient(url, timeout=5.0)
+        client = VllmClient(url, timeout=DEADLINE)
         with pytest.raises((NoAnswer, BadAnswer)):
             client.complete("m", "Hi", max_tokens=1, now=lambda: 0.0)
         with pytest.raises((NoAnswer, BadAnswer)):
@@ -91,7 +92,7 @@ def test_health_is_the_status_alone() -> None:
     with answering({HEALTH: http("", status="503 Service Unavailable")}) as url:
         assert not VllmClient(url).is_healthy()
     with pytest.raises(NoAnswer, match="Connection refused"):
-        VllmClient(url, timeout=5.0).is_healthy()
+        VllmClient(url, timeout=DEADLINE).is_healthy()
 
 
 def test_the_requests_of_one_block_share_a_connection() -> None:

@@ -35,7 +35,7 @@ def test_no_secret_and_no_name_of_one_is_in_it() -> None:
 
 
 @given(ends=st.integers(min_value=800, max_value=9_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_wherever_it_is_cut_no_part_of_a_secret_is_left(ends: int) -> None:
     log = "\n".join([FAILED, *(f"{n} {TOKEN}" for n in range(200))])
     text = evidence(read(log), log, PROFILE | {"serving.env.NOTE": TOKEN}, characters=ends)

@@ -188,7 +188,7 @@ def test_a_boot_over_new_year_takes_no_year() -> None:
     assert read(log).seconds == 40
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_no_ruined_log_breaks_the_reader(data: st.DataObject) -> None:
     log = data.draw(st.sampled_from([FAILED, BROKEN, GOOD[:20_000], "\n".join(row.example for row in SIGNATURES)]))

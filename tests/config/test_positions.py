@@ -23,7 +23,7 @@ _VALUE = st.recursive(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(value=st.dictionaries(_KEY, _VALUE, min_size=1, max_size=4), indent=st.sampled_from([1, 2, 4]))
 def test_every_leaf_maps_to_the_stretch_of_the_source_that_is_its_scalar(value: dict[str, Any], indent: int) -> None:
     lines = "".join(" " * 6 + line + "\n" for line in _block(value, indent))
@@ -68,13 +68,13 @@ _FRAGMENTS = st.one_of(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(content=st.binary(max_size=200))
 def test_arbitrary_bytes_are_problems_and_nothing_else(content: bytes) -> None:
     assert problems(content)
 
 
-@settings(derandomize=True, deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(pieces=st.lists(_FRAGMENTS, max_size=30))
 def test_arbitrary_yaml_is_problems_and_nothing_else(pieces: list[str]) -> None:
     text = "".join(pieces)
@@ -83,7 +83,7 @@ def test_arbitrary_yaml_is_problems_and_nothing_else(pieces: list[str]) -> None:
         assert diagnostic.location.column >= 1
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(path=st.text(max_size=20), value=st.text(max_size=20), line=_TEXT)
 def test_arbitrary_arguments_and_lines_are_problems_and_nothing_else(path: str, value: str, line: str) -> None:
     for text, sets in (
@@ -99,7 +99,7 @@ def test_arbitrary_arguments_and_lines_are_problems_and_nothing_else(path: str, 
 _FIELDS = st.sampled_from(["version", "name", "model", "tpu", "serving", "secrets", "placement", "replicas", "health"])
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(document=st.dictionaries(_FIELDS, st.one_of(st.none(), _VALUE), max_size=6))
 def test_any_shape_under_any_key_is_problems_and_nothing_else(document: dict[str, Any]) -> None:
     text = yaml.safe_dump(document, allow_unicode=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from config.sources import problems
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tpudeploy import catalog
@@ -25,7 +25,6 @@ HEAD = "version: 1\nname: demo\nmodel: {id: google/gemma-4-E2B-it}\n"
 IMAGE = 'image: "vllm/vllm-tpu:v0.32.0"'
 MEANT = re.compile(r"[Dd]id you mean [\"`]([^\"`]+)[\"`]")
 WRITE = re.compile(r"write `([a-z_.]+)` instead")
-ANY_TIME = settings(deadline=None)  # a busy machine takes its time
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
@@ -94,7 +93,6 @@ PROFILES: dict[str, tuple[Callable[[str], str], list[str], set[str]]] = {
 
 
 @pytest.mark.parametrize("what", PROFILES)
-@ANY_TIME
 @given(data=st.data())
 def test_what_is_suggested_for_a_profile_is_accepted(what: str, data: st.DataObject) -> None:
     text, words, refusals = PROFILES[what]
@@ -193,7 +191,6 @@ NAMES = ["auto-approve", "timeout", "parallelism", "lock-timeout", "wait", "watc
 OTHERS = ["yes", "y", "force", "var", "var-file", "jobs", "dir", "out", "refresh", "target", "backend", "concurrency"]
 
 
-@ANY_TIME
 @given(
     command=st.sampled_from(sorted(OPTIONS)),
     option=st.one_of(misspelt([*NAMES, *OTHERS]), st.sampled_from(OTHERS)),
@@ -217,7 +214,6 @@ CHOICES: Any = {
 }
 
 
-@ANY_TIME
 @given(data=st.data())
 def test_a_choice_or_a_command_that_is_suggested_is_accepted(data: st.DataObject) -> None:
     before = data.draw(st.sampled_from(list(CHOICES)))

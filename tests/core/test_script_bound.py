@@ -20,7 +20,7 @@ DEPLOYMENT = Workspace.open().deployment(
 TEXT = st.text(st.one_of(st.sampled_from("'\"\\ é€😀\x01"), st.characters(exclude_categories=["Cs"])), max_size=200)
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(word=TEXT, times=st.integers(1, 50))
 def test_no_script_is_longer_than_its_bound(word: str, times: int) -> None:
     text = word * times

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from real_time import DEADLINE
 
 from tpudeploy.domain.together import together
 
@@ -17,7 +18,7 @@ def test_no_more_are_under_way_at_once_than_there_are_threads() -> None:
     meeting = threading.Barrier(3)
 
     def meet(_: int) -> int:
-        meeting.wait(timeout=10)
+        meeting.wait(timeout=DEADLINE)
         return threading.get_ident()
 
     assert len(set(together(3, meet, range(3)))) == 3
@@ -37,7 +38,7 @@ def test_once_one_fails_no_other_is_begun() -> None:
         if number == 0:
             failed.set()
             raise ValueError(number)
-        failed.wait(timeout=10)
+        failed.wait(timeout=DEADLINE)
 
     with pytest.raises(ValueError, match="0"):
         together(2, deed, range(1000))

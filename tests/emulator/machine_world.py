@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from real_time import DEADLINE
+
 from tpudeploy.emulator import http_server
 from tpudeploy.emulator.clock import Clock, VirtualClock
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
@@ -120,7 +122,7 @@ def ask(machine: Machine, path: str, body: object = None, *, key: str = "", port
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=10) as answer:
+        with opener.open(request, timeout=DEADLINE) as answer:
             return Reply(answer.status, answer.read().decode(), dict(answer.headers))
     except urllib.error.HTTPError as error:
         with error:

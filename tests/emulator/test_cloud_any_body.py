@@ -64,9 +64,7 @@ def mutated(tree: Any, path: list[int], value: Any) -> Any:
     return {**tree, key: changed} if isinstance(tree, dict) else [*tree[:key], changed, *tree[key + 1 :]]
 
 
-@settings(
-    max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=st.lists(st.integers(0, 6), max_size=6), value=TREES, version=st.sampled_from(["v2", "v2alpha1"]))
 def test_any_body_is_taken_or_refused(shared: World, path: list[int], value: Any, version: str) -> None:
     connection = HTTPConnection(shared.emulator.host)

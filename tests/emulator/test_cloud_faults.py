@@ -14,6 +14,7 @@ from emulator.cloud_world import ZONE, qr, refused, world
 from google.api_core import exceptions
 from google.cloud import tpu_v2
 from googleapiclient.errors import HttpError
+from real_time import DEADLINE
 
 from tpudeploy import emulator
 from tpudeploy.domain.errors import ScenarioInvalid
@@ -138,7 +139,7 @@ def test_the_typed_client_raises_its_own_classes() -> None:
         with pytest.raises(exceptions.ServiceUnavailable):
             w.node()
         with pytest.raises(exceptions.Forbidden):
-            list(w.typed.list_nodes(parent=f"projects/p/locations/{ZONE}", timeout=5))
+            list(w.typed.list_nodes(parent=f"projects/p/locations/{ZONE}", timeout=DEADLINE))
 
 
 def test_trouble_strikes_the_named_zone_and_attempt_alone() -> None:
@@ -382,7 +383,7 @@ def test_a_list_over_all_zones_names_the_ones_that_did_not_answer() -> None:
         assert [one["name"] for one in listed["queuedResources"]] == [qr("b", "europe-west4-a")]
         silent = {f"projects/p/locations/us-east5-{letter}" for letter in "abc"}
         assert set(listed["unreachable"]) == silent
-        (page,) = w.typed.list_nodes(parent=everywhere, timeout=5).pages
+        (page,) = w.typed.list_nodes(parent=everywhere, timeout=DEADLINE).pages
         assert [node.name for node in page.nodes] == ["projects/p/locations/europe-west4-a/nodes/b"]
         assert set(page.unreachable) == silent
 
@@ -408,7 +409,7 @@ def test_a_node_can_outlive_its_queued_resource_and_holds_quota_until_it_is_dele
         assert w.emulator.billed() == ("a",)
         with refused(429, "RESOURCE_EXHAUSTED"):
             w.create("b")
-        w.typed.delete_node(name=f"projects/p/locations/{ZONE}/nodes/a", timeout=5)
+        w.typed.delete_node(name=f"projects/p/locations/{ZONE}/nodes/a", timeout=DEADLINE)
         w.clock.sleep(10)
         with pytest.raises(exceptions.NotFound):
             w.node()
@@ -437,7 +438,9 @@ def test_a_boot_can_fail_hang_or_say_nothing() -> None:
         output = {}
         for name in ("crash", "hang", "mute", "fine"):
             request["name"] = f"projects/p/locations/{ZONE}/nodes/{name}"
-            items = w.typed.get_guest_attributes(request=request, timeout=5).guest_attributes[0].query_value.items
+            items = (
+                w.typed.get_guest_attributes(request=request, timeout=DEADLINE).guest_attributes[0].query_value.items
+            )
             output[name] = {key: value for item in items for key, value in json.loads(item.value).items()}
         assert (output["crash"]["phase"], output["crash"]["detail"]) == ("failed", "RuntimeError: out of HBM")
         assert output["hang"]["phase"] == "starting"

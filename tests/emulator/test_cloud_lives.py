@@ -8,6 +8,7 @@ import pytest
 from emulator.cloud_world import ZONE, World, finished, qr, refused, world
 from google.api_core import exceptions
 from google.cloud import tpu_v2
+from real_time import DEADLINE
 
 PARENT = f"projects/p/locations/{ZONE}"
 
@@ -135,7 +136,7 @@ def test_deleting_the_node_by_hand_leaves_a_husk_suspended_by_the_user() -> None
     with world() as w:
         w.create()
         w.grow()
-        w.typed.delete_node(name=f"{PARENT}/nodes/a", timeout=5)
+        w.typed.delete_node(name=f"{PARENT}/nodes/a", timeout=DEADLINE)
         assert w.get()["state"] == {"state": "SUSPENDING", "stateInitiator": "USER", "suspendingData": {}}
         w.grow(until="SUSPENDED")
         assert w.get()["state"]["stateInitiator"] == "USER"
@@ -262,23 +263,23 @@ def test_the_same_life_on_v2_with_the_typed_client_waiting_for_its_operations() 
         spec = tpu_v2.QueuedResource.Tpu.NodeSpec(parent=PARENT, node_id="a", node=node)
         queued_resource = tpu_v2.QueuedResource(tpu={"node_spec": [spec]}, spot={})
         begun = w.typed.create_queued_resource(
-            parent=PARENT, queued_resource=queued_resource, queued_resource_id="a", timeout=5
+            parent=PARENT, queued_resource=queued_resource, queued_resource_id="a", timeout=DEADLINE
         )
         w.clock.sleep(1)
         assert finished(begun).name == qr()
         w.grow()
         assert w.node().scheduling_config.spot
         request = tpu_v2.DeleteQueuedResourceRequest(name=qr(), force=True)
-        leaving = w.typed.delete_queued_resource(request=request, timeout=5)
+        leaving = w.typed.delete_queued_resource(request=request, timeout=DEADLINE)
         w.clock.sleep(2)
         finished(leaving)
         with pytest.raises(exceptions.NotFound):
-            w.typed.get_queued_resource(name=qr(), timeout=5)
+            w.typed.get_queued_resource(name=qr(), timeout=DEADLINE)
 
 
 def _report(w: World) -> dict[str, str]:
     response = w.typed.get_guest_attributes(
-        request={"name": f"{PARENT}/nodes/a", "query_path": "tpudeploy/"}, timeout=5
+        request={"name": f"{PARENT}/nodes/a", "query_path": "tpudeploy/"}, timeout=DEADLINE
     )
     (stored_report,) = [item.value for item in response.guest_attributes[0].query_value.items if item.key == "report"]
     report: dict[str, str] = json.loads(stored_report)

@@ -12,6 +12,7 @@ from emulator.cloud_world import ZONE, World, finished, qr, refused, world
 from google.api_core import exceptions
 from google.cloud import tpu_v2
 from google.protobuf.field_mask_pb2 import FieldMask
+from real_time import DEADLINE
 
 NAME = f"projects/p/locations/{ZONE}/nodes/a"
 
@@ -30,7 +31,7 @@ def patch(w: World, mask: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def report(w: World, path: str = "tpudeploy/") -> dict[str, str]:
-    response = w.typed.get_guest_attributes(request={"name": NAME, "query_path": path}, timeout=5)
+    response = w.typed.get_guest_attributes(request={"name": NAME, "query_path": path}, timeout=DEADLINE)
     attributes = {item.key: item.value for item in response.guest_attributes[0].query_value.items}
     return {key: str(value) for key, value in json.loads(attributes["report"]).items()} if attributes else {}
 
@@ -48,7 +49,9 @@ def test_the_typed_client_patches_too_and_a_field_it_leaves_out_is_cleared() -> 
     with world() as w:
         grown(w, node={"description": "old", "tags": ["t"]})
         begun = w.typed.update_node(
-            node=tpu_v2.Node(name=NAME, tags=["u"]), update_mask=FieldMask(paths=["description", "tags"]), timeout=5
+            node=tpu_v2.Node(name=NAME, tags=["u"]),
+            update_mask=FieldMask(paths=["description", "tags"]),
+            timeout=DEADLINE,
         )
         w.clock.sleep(5)
         assert list(finished(begun).tags) == ["u"]
@@ -145,7 +148,7 @@ def test_guest_attributes_are_asked_for_by_path_and_worker() -> None:
         assert report(w, "tpudeploy/report")["phase"] == "serving"
         assert report(w, "elsewhere/") == {}
         request = {"name": NAME, "query_path": "tpudeploy/", "worker_ids": ["0", "3"]}
-        assert len(w.typed.get_guest_attributes(request=request, timeout=5).guest_attributes) == 2
+        assert len(w.typed.get_guest_attributes(request=request, timeout=DEADLINE).guest_attributes) == 2
 
 
 def test_a_simulated_node_answers_on_its_address() -> None:
@@ -170,14 +173,14 @@ def test_a_simulated_node_answers_on_its_address() -> None:
 def test_a_single_machine_can_be_stopped_and_started() -> None:
     with world() as w:
         grown(w)
-        w.typed.stop_node(request={"name": NAME}, timeout=5)
+        w.typed.stop_node(request={"name": NAME}, timeout=DEADLINE)
         assert w.node().state == tpu_v2.Node.State.STOPPING
         w.clock.sleep(5)
         assert w.node().state == tpu_v2.Node.State.STOPPED
         assert w.emulator.billed() == ()
         with pytest.raises(exceptions.BadRequest):
-            w.typed.stop_node(request={"name": NAME}, timeout=5)
-        w.typed.start_node(request={"name": NAME}, timeout=5)
+            w.typed.stop_node(request={"name": NAME}, timeout=DEADLINE)
+        w.typed.start_node(request={"name": NAME}, timeout=DEADLINE)
         w.clock.sleep(5)
         assert w.node().state == tpu_v2.Node.State.READY
         assert report(w)["phase"] == "serving"
@@ -188,7 +191,7 @@ def test_pods_and_flex_start_runs_cannot_be_stopped(settings: dict[str, Any]) ->
     with world() as w:
         grown(w, **settings)
         with pytest.raises(exceptions.BadRequest):
-            w.typed.stop_node(request={"name": NAME}, timeout=5)
+            w.typed.stop_node(request={"name": NAME}, timeout=DEADLINE)
 
 
 def test_nodes_are_listed_over_all_zones() -> None:
@@ -196,7 +199,7 @@ def test_nodes_are_listed_over_all_zones() -> None:
         w.create("a", zone="us-east5-a")
         w.create("b", zone="us-east5-b")
         w.clock.sleep(60)
-        names = [node.name for node in w.typed.list_nodes(parent="projects/p/locations/-", timeout=5)]
+        names = [node.name for node in w.typed.list_nodes(parent="projects/p/locations/-", timeout=DEADLINE)]
         assert names == ["projects/p/locations/us-east5-a/nodes/a", "projects/p/locations/us-east5-b/nodes/b"]
 
 
@@ -205,7 +208,7 @@ def test_a_fleet_of_nodes_has_an_address_each() -> None:
         for index in range(20):
             w.create(f"a{index}", zone="us-east5-a")
         w.clock.sleep(60)
-        nodes = list(w.typed.list_nodes(parent="projects/p/locations/-", timeout=5))
+        nodes = list(w.typed.list_nodes(parent="projects/p/locations/-", timeout=DEADLINE))
         assert len({node.network_endpoints[0].ip_address for node in nodes}) == 20
         assert len(w.emulator.billed()) == 20
 

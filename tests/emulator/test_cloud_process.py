@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
@@ -18,6 +17,7 @@ from urllib.request import urlopen
 import pytest
 from command_line import PROFILE
 from googleapiclient.discovery import build
+from real_time import DEADLINE, until
 
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.emulator import process
@@ -38,7 +38,6 @@ import sys
 from tpudeploy.emulator import process
 raise SystemExit(process.run(sys.argv[1:]))
 """
-PATIENCE = 20.0
 IN_PROC = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 
 
@@ -78,14 +77,6 @@ def scenario(home: Path, text: str = "nodes: simulated\n") -> str:
     return str(file)
 
 
-def eventually(claim: Callable[[], bool]) -> bool:
-    """Real processes end in real time: look until it is so."""
-    ends = time.monotonic() + PATIENCE
-    while not claim() and time.monotonic() < ends:
-        time.sleep(0.01)
-    return claim()
-
-
 def processes_of(home: Path) -> list[str]:
     """Command lines of every process that speaks of our folder, or has it as its working folder."""
     lines = []
@@ -122,7 +113,7 @@ def test_it_serves_until_it_is_told_to_end_and_leaves_nothing(home: Path, number
         with urlopen(f"http://{host}/") as answer:
             assert answer.status == 200
         child.send_signal(number)
-        assert child.wait(PATIENCE) == 0
+        assert child.wait(DEADLINE) == 0
     assert list((home / "tmpdir").iterdir()) == []
 
 
@@ -130,10 +121,10 @@ def test_a_second_start_says_who_runs_and_a_crashed_one_holds_nothing(home: Path
     with started(SERVE, scenario(home)) as child:
         host = first_line(child)
         with started(SERVE, scenario(home)) as second:
-            _, output = second.communicate(timeout=PATIENCE)
+            _, output = second.communicate(timeout=DEADLINE)
         assert output.strip() == f"EmulatorRunning: The emulator runs already: process {child.pid} at {host}."
         child.kill()
-        child.wait(PATIENCE)
+        child.wait(DEADLINE)
     with started(SERVE, scenario(home)) as third:
         assert first_line(third).startswith("127.0.0.1:")
         assert [folder.name.split("-")[2] for folder in (home / "tmpdir").iterdir()] == [str(third.pid)]
@@ -158,10 +149,10 @@ def test_an_emulator_takes_its_machines_along_however_it_ends(home: Path, number
     with started(SERVE, scenario(home, "nodes: real\n")) as child:
         host = first_line(child)
         grow(host, script)
-        assert eventually(lambda: any("warden" in line for line in processes_of(home)))
+        until(lambda: any("warden" in line for line in processes_of(home)))
         child.send_signal(number)
-        child.wait(PATIENCE)
-        assert eventually(lambda: processes_of(home) == [])
+        child.wait(DEADLINE)
+        until(lambda: not processes_of(home), log=lambda: processes_of(home))
 
 
 def grow(host: str, script: str) -> None:
@@ -192,7 +183,7 @@ def test_a_command_finds_its_emulator_and_its_exit_code_is_ours(home: Path) -> N
     """)
     with started(RUN, sys.executable, "-c", command) as child:
         body, project = json.loads(first_line(child))
-        assert child.wait(PATIENCE) == 7
+        assert child.wait(DEADLINE) == 7
     assert "emulator" in body
     assert project == os.environ.get("GOOGLE_CLOUD_PROJECT", "emulated")
     assert list((home / "tmpdir").iterdir()) == []
@@ -200,7 +191,7 @@ def test_a_command_finds_its_emulator_and_its_exit_code_is_ours(home: Path) -> N
 
 def test_a_command_that_dies_of_a_signal_gives_the_shell_s_code(home: Path) -> None:
     with started(RUN, "sh", "-c", "kill -9 $$") as child:
-        assert child.wait(PATIENCE) == 137
+        assert child.wait(DEADLINE) == 137
 
 
 def test_a_command_that_does_not_exist_is_a_usage_error(home: Path) -> None:
@@ -212,7 +203,7 @@ def test_ctrl_c_ends_the_command_and_then_the_emulator(home: Path) -> None:
     with started(RUN, "sh", "-c", "echo ready; exec sleep 1000") as child:
         assert first_line(child) == "ready"
         os.killpg(child.pid, signal.SIGINT)  # a terminal tells the whole group
-        assert child.wait(PATIENCE) == 128 + signal.SIGINT
+        assert child.wait(DEADLINE) == 128 + signal.SIGINT
     assert list((home / "tmpdir").iterdir()) == []
 
 
@@ -221,8 +212,8 @@ def test_ending_the_emulator_ends_its_command(home: Path) -> None:
     with started(RUN, "sh", "-c", "echo $$; exec sleep 1000") as child:
         inner = int(first_line(child))
         child.terminate()
-        assert child.wait(PATIENCE) == 128 + signal.SIGTERM
-        assert eventually(lambda: has_ended(inner))
+        assert child.wait(DEADLINE) == 128 + signal.SIGTERM
+        until(lambda: has_ended(inner))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
@@ -230,8 +221,8 @@ def test_killing_the_emulator_ends_its_command(home: Path) -> None:
     with started(RUN, "sh", "-c", "echo $$; exec sleep 1000") as child:
         inner = int(first_line(child))
         child.kill()
-        child.wait(PATIENCE)
-        assert eventually(lambda: has_ended(inner))
+        child.wait(DEADLINE)
+        until(lambda: has_ended(inner))
 
 
 A_RUN_THAT_ENDS = """
@@ -258,7 +249,7 @@ def test_a_flex_start_run_ends_while_somebody_watches(home: Path) -> None:
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=DEADLINE,
         check=False,
     )
     assert process.returncode == 0, process.stdout + process.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.cloud_world import QUICK, ZONE, World, world
+from real_time import DEADLINE
 
 SCRIPT = """#! /bin/bash
 say() { curl -s -X PUT --data "$2" -H "Metadata-Flavor: Google" \\
@@ -20,7 +21,7 @@ say spec "$(curl -s -H 'Metadata-Flavor: Google' \\
 
 def report(w: World) -> dict[str, str]:
     request = {"name": f"projects/p/locations/{ZONE}/nodes/a", "query_path": "tpudeploy/"}
-    response = w.typed.get_guest_attributes(request=request, timeout=5)
+    response = w.typed.get_guest_attributes(request=request, timeout=DEADLINE)
     return {item.key: item.value for item in response.guest_attributes[0].query_value.items}
 
 

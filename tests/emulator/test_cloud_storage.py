@@ -12,10 +12,11 @@ from google.api_core import exceptions
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Bucket, Client
+from real_time import DEADLINE
 
 from tpudeploy.emulator import VirtualClock, running
 
-ONCE: dict[str, Any] = {"retry": None, "timeout": 10.0}
+ONCE: dict[str, Any] = {"retry": None, "timeout": DEADLINE}
 
 
 class World:
@@ -112,9 +113,11 @@ def test_what_has_not_changed_is_not_sent_again() -> None:
         generation = w.put()
         url = f"http://{w.host}/storage/v1/b/bucket/o/a%2Fb.json"
         for alt in ("json", "media"):
-            same = requests.get(url, params={"ifGenerationNotMatch": str(generation), "alt": alt}, timeout=10)
+            same = requests.get(url, params={"ifGenerationNotMatch": str(generation), "alt": alt}, timeout=DEADLINE)
             assert (same.status_code, same.content) == (304, b"")
-            other = requests.get(url, params={"ifGenerationNotMatch": str(generation - 1), "alt": alt}, timeout=10)
+            other = requests.get(
+                url, params={"ifGenerationNotMatch": str(generation - 1), "alt": alt}, timeout=DEADLINE
+            )
             assert other.status_code == 200
         with pytest.raises(exceptions.GoogleAPICallError):
             w.put(if_generation_not_match=generation)
@@ -167,7 +170,7 @@ def test_an_upload_that_was_garbled_on_its_way_is_refused() -> None:
     with world() as w:
         body = b'--x\r\n\r\n{"name": "a", "crc32c": "AAAAAA=="}\r\n--x\r\n\r\nother\r\n--x--'
         url = f"http://{w.host}/upload/storage/v1/b/bucket/o"
-        answer = requests.post(url, params={"uploadType": "multipart"}, data=body, timeout=10)
+        answer = requests.post(url, params={"uploadType": "multipart"}, data=body, timeout=DEADLINE)
         assert answer.status_code == 400
         assert "CRC32C" in answer.json()["error"]["message"]
 
@@ -190,7 +193,7 @@ def test_an_upload_that_was_garbled_on_its_way_is_refused() -> None:
 )
 def test_what_is_not_served_is_refused_and_never_passed_over(method: str, path: str, http: int) -> None:
     with world() as w:
-        answer = requests.request(method, f"http://{w.host}{path}", data=b"odd", timeout=10)
+        answer = requests.request(method, f"http://{w.host}{path}", data=b"odd", timeout=DEADLINE)
         assert answer.status_code == http
         assert answer.json()["error"]["code"] == http
 

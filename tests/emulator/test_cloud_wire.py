@@ -12,6 +12,7 @@ from emulator.cloud_world import ZONE, World, qr, refused, world
 from google.api_core import exceptions
 from google.cloud import tpu_v2
 from googleapiclient.errors import HttpError
+from real_time import DEADLINE
 
 PARENT = f"projects/p/locations/{ZONE}"
 NODE = {"acceleratorType": "v6e-8", "runtimeVersion": "v2-alpha-tpuv6e"}
@@ -117,7 +118,7 @@ def test_the_typed_client_sends_enums_as_numbers() -> None:
         )
         spec = tpu_v2.QueuedResource.Tpu.NodeSpec(parent=PARENT, node_id="a", node=node)
         request = tpu_v2.QueuedResource(tpu={"node_spec": [spec]})
-        w.typed.create_queued_resource(parent=PARENT, queued_resource=request, queued_resource_id="a", timeout=5)
+        w.typed.create_queued_resource(parent=PARENT, queued_resource=request, queued_resource_id="a", timeout=DEADLINE)
         w.grow()
         assert w.node().accelerator_type == "v6e-1"
 
@@ -169,7 +170,10 @@ def test_several_nodes_of_one_request_are_numbered() -> None:
         spec = {"parent": PARENT, "multiNodeParams": {"nodeCount": 2, "nodeIdPrefix": "part"}, "node": NODE}
         w.create(tpu={"nodeSpec": [spec]})
         w.grow()
-        assert [n.name.rpartition("/")[2] for n in w.typed.list_nodes(parent=PARENT, timeout=5)] == ["part-0", "part-1"]
+        assert [n.name.rpartition("/")[2] for n in w.typed.list_nodes(parent=PARENT, timeout=DEADLINE)] == [
+            "part-0",
+            "part-1",
+        ]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +261,7 @@ def test_lists_come_in_pages_over_one_zone_or_all() -> None:
 
 def test_the_typed_client_pages_by_itself() -> None:
     with world() as w:
-        types = w.typed.list_accelerator_types(request={"parent": PARENT, "page_size": 3}, timeout=5)
+        types = w.typed.list_accelerator_types(request={"parent": PARENT, "page_size": 3}, timeout=DEADLINE)
         assert "v6e-256" in [row.type_ for row in types]
         assert len([r for r in w.emulator.requests if "acceleratorTypes" in r.path]) > 2
 
@@ -267,20 +271,20 @@ def test_the_catalogue_is_listed_as_google_lists_it() -> None:
         locations = w.typed.list_locations({"name": "projects/p"}).locations
         assert ZONE in [location.location_id for location in locations]
         assert w.typed.get_location({"name": PARENT}).labels["cloud.googleapis.com/region"] == "us-east5"
-        one = w.typed.get_accelerator_type(name=f"{PARENT}/acceleratorTypes/v6e-8", timeout=5)
+        one = w.typed.get_accelerator_type(name=f"{PARENT}/acceleratorTypes/v6e-8", timeout=DEADLINE)
         assert (one.type_, one.accelerator_configs[0].topology) == ("v6e-8", "2x4")
-        runtime = w.typed.get_runtime_version(name=f"{PARENT}/runtimeVersions/v2-alpha-tpuv6e", timeout=5)
+        runtime = w.typed.get_runtime_version(name=f"{PARENT}/runtimeVersions/v2-alpha-tpuv6e", timeout=DEADLINE)
         assert runtime.version == "v2-alpha-tpuv6e"
         everywhere = w.alpha.projects().locations().runtimeVersions().list(parent="projects/p/locations/-").execute()
         assert len(everywhere["runtimeVersions"]) > 18
         with pytest.raises(exceptions.NotFound):
-            w.typed.get_accelerator_type(name=f"{PARENT}/acceleratorTypes/v9-8", timeout=5)
+            w.typed.get_accelerator_type(name=f"{PARENT}/acceleratorTypes/v9-8", timeout=DEADLINE)
         with pytest.raises(exceptions.NotFound):
-            w.typed.get_runtime_version(name=f"{PARENT}/runtimeVersions/v9", timeout=5)
+            w.typed.get_runtime_version(name=f"{PARENT}/runtimeVersions/v9", timeout=DEADLINE)
         with pytest.raises(exceptions.Forbidden):
             w.typed.get_location({"name": "projects/p/locations/mars-1-a"})
         with pytest.raises(exceptions.Forbidden):
-            list(w.typed.list_accelerator_types(parent="projects/p/locations/mars-1-a", timeout=5))
+            list(w.typed.list_accelerator_types(parent="projects/p/locations/mars-1-a", timeout=DEADLINE))
 
 
 def test_operations_are_listed_cancelled_and_forgotten() -> None:
@@ -335,7 +339,7 @@ def test_a_field_that_google_does_not_have_is_refused_by_a_neighbour() -> None:
 def raw(w: World, method: str, path: str, body: Any = None) -> Any:
     """Send a request as no client of Google's would, and return the error."""
     host, _, port = w.emulator.host.partition(":")
-    connection = HTTPConnection(host, int(port), timeout=10)
+    connection = HTTPConnection(host, int(port), timeout=DEADLINE)
     connection.request(method, path, None if body is None else json.dumps(body))
     answer = connection.getresponse()
     error = json.loads(answer.read())["error"]

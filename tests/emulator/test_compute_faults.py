@@ -10,6 +10,7 @@ import pytest
 from emulator.cloud_world import QUICK, ZONE
 from emulator.compute_world import ComputeWorld, refused, world
 from googleapiclient.errors import HttpError
+from real_time import DEADLINE
 
 AT_ONCE = [
     ("rate-limit", 403, "rateLimitExceeded", "Rate Limit Exceeded"),
@@ -215,7 +216,7 @@ def test_a_silent_zone_fails_a_list_that_takes_no_partial_answer_and_is_named_in
 
 def test_a_parameter_or_a_body_that_google_does_not_know_is_refused_in_this_api_s_form() -> None:
     with world() as w:
-        connection = HTTPConnection(w.emulator.host, timeout=10)
+        connection = HTTPConnection(w.emulator.host, timeout=DEADLINE)
         path = f"/compute/v1/projects/p/zones/{ZONE}/instances?colour=red"
         connection.request("GET", path)
         reply = connection.getresponse()

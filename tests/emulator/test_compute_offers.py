@@ -148,7 +148,7 @@ def test_a_reply_can_be_cut_to_the_fields_that_are_asked_for() -> None:
             w.call("get", fields="nome")
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tree=TREES)
 def test_any_body_is_taken_or_refused(tree: Any) -> None:
     with world() as w:

@@ -6,6 +6,7 @@ import socket
 from contextlib import closing
 
 import pytest
+from real_time import DEADLINE
 
 from tpudeploy.emulator.http_server import Reply, Request, Server
 
@@ -66,7 +67,7 @@ def test_requests_of_one_connection_are_answered_one_after_the_other() -> None:
 
 
 def _send(port: int, data: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as connection:
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: connection.recv(65536), b""))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from emulator.machine_world import IMAGE, MODEL, SERVE, World, ask
+from real_time import until
 
 from tpudeploy.emulator.clock import RealClock
 
@@ -158,6 +159,7 @@ def test_stop_ends_everything_and_may_be_called_twice(world: World) -> None:
 def test_a_script_that_never_waits_is_named(world: World) -> None:
     machine = world.machine("echo spinning; while :; do :; done")
     machine.boot()
+    until(lambda: "spinning" in machine.log())
     with pytest.raises(TimeoutError, match=r"(?s)node: after 0.5 s the startup script neither ended.*spinning"):
         machine.settle(patience=0.5)
 

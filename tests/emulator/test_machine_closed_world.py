@@ -7,14 +7,14 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from emulator.machine_world import IMAGE, MODEL, SECRET, SERVE, World, ask
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from real_time import DEADLINE, until
 
 from tpudeploy.emulator.machine.docker.serve import find_serve
 
@@ -48,13 +48,6 @@ def processes_in(folder: Path) -> list[str]:
         except OSError:
             continue
     return processes
-
-
-def wait_until_empty(folder: Path) -> list[str]:
-    end = time.monotonic() + 10
-    while (remaining := processes_in(folder)) and time.monotonic() < end:
-        time.sleep(0.01)
-    return remaining
 
 
 def test_nothing_outside_the_root_changes(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +131,6 @@ def test_a_containers_name_cannot_lead_out_of_the_root(world: World, tmp_path: P
     assert not list(tmp_path.rglob("canary*"))
 
 
-@settings(derandomize=True, deadline=None)
 @given(steps=st.lists(st.text(max_size=20), max_size=3), words=st.lists(st.text(max_size=20), max_size=4))
 def test_what_is_served_is_read_from_the_command_whatever_stands_around_it(steps: list[str], words: list[str]) -> None:
     serve = ["vllm", "serve", *words]
@@ -185,5 +177,5 @@ def test_nothing_outlives_the_emulator_however_it_ends(tmp_path: Path, end: str)
         assert any("warden" in words for words in processes_in(tmp_path))
         if end != "bug":
             owner.send_signal(signal.Signals[end])
-        owner.communicate(timeout=10)
-    assert wait_until_empty(tmp_path) == []
+        owner.communicate(timeout=DEADLINE)
+    until(lambda: not processes_in(tmp_path), log=lambda: processes_in(tmp_path))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from emulator.machine_world import IMAGE, World
+from real_time import until
 
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.emulator import process
@@ -28,7 +28,6 @@ if "--hang" in sys.argv:
     time.sleep(600)
 sys.exit(3)
 """
-PATIENCE = 20.0  # real seconds: engines do not run on the node's clock
 
 
 @pytest.fixture
@@ -139,7 +138,8 @@ def test_an_engine_that_is_not_there_is_said_in_the_containers_log(world: World)
 def test_nothing_that_an_engine_started_outlives_it(world: World, how: str) -> None:
     machine = world.boot(f"serve {IMAGE} vllm serve m --hang >/dev/null 2>&1")
     (container,) = machine._node.daemon.containers()
-    _, second = _await(lambda: container.log().decode().splitlines()[:2], lambda lines: len(lines) == 2)
+    until(lambda: len(container.log().decode().splitlines()) > 1)
+    second = container.log().decode().splitlines()[1]
     pids = [int(pid) for pid in second.split()]
     match how:
         case "stop":
@@ -149,7 +149,7 @@ def test_nothing_that_an_engine_started_outlives_it(world: World, how: str) -> N
             machine._node.daemon.remove(container)
         case _:
             machine.stop()
-    assert _await(lambda: [pid for pid in pids if _lives(pid)], lambda living: not living) == []
+    until(lambda: not any(map(_lives, pids)))
 
 
 @pytest.mark.parametrize(
@@ -170,15 +170,8 @@ def test_where_an_engine_cannot_run_it_is_said_before_anything_starts(
 
 def _ended(world: World) -> tuple[list[str], int | None]:
     (container,) = world.machines[-1]._node.daemon.containers()
-    _await(lambda: container.exit_code, lambda code: code is not None)
+    until(lambda: container.exit_code is not None)
     return container.log().decode().splitlines(), container.exit_code
-
-
-def _await(look: Any, is_enough: Any) -> Any:
-    end = time.monotonic() + PATIENCE
-    while not is_enough(value := look()) and time.monotonic() < end:
-        time.sleep(0.02)
-    return value
 
 
 def _lives(pid: int) -> bool:

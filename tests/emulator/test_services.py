@@ -19,6 +19,7 @@ from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from googleapiclient.discovery import build
 from hypothesis import HealthCheck, given, settings
+from real_time import DEADLINE
 
 from tpudeploy.domain.errors import ScenarioInvalid
 from tpudeploy.emulator import Scenario
@@ -268,7 +269,7 @@ def test_a_registry_says_whether_it_has_an_image() -> None:
 def _registry_and_hub(w: World) -> tuple[str | int | None, Any]:
     """By a registry of a tag, and by the hub of a branch."""
     image = "/registry/registry-1.docker.io/v2/vllm/vllm-tpu/manifests/nightly"
-    connection = HTTPConnection(w.emulator.host, timeout=10)
+    connection = HTTPConnection(w.emulator.host, timeout=DEADLINE)
     try:
         connection.request("HEAD", image)
         digest = connection.getresponse().getheader("docker-content-digest")
@@ -303,9 +304,7 @@ def shared() -> Iterator[World]:
         yield w
 
 
-@settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=TREES)
 def test_any_body_is_taken_or_refused(shared: World, body: Any) -> None:
     for path in (
@@ -320,7 +319,7 @@ def test_any_body_is_taken_or_refused(shared: World, body: Any) -> None:
 
 
 def _raw(w: World, method: str, path: str, body: str | None) -> tuple[int, Any]:
-    connection = HTTPConnection(w.emulator.host, timeout=10)
+    connection = HTTPConnection(w.emulator.host, timeout=DEADLINE)
     try:
         connection.request(method, path, body)
         reply = connection.getresponse()

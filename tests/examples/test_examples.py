@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from real_time import DEADLINE
 
 from tpudeploy.adapters.local_routers import find_program
 
@@ -30,7 +31,9 @@ def run(*argv: str, speed: int = 1) -> subprocess.CompletedProcess[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("TPU", "GOOGLE_CLOUD"))}
     environment |= {"PATH": path, "TPUDEPLOY_SPEED": str(speed)}
-    return subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(
+        argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False
+    )
 
 
 def header_command(script: Path) -> list[str]:

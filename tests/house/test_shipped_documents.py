@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from real_time import DEADLINE
 
 from tpudeploy.cli.commands import COMMANDS
 from tpudeploy.cli.main import main, parse, two_dashes
@@ -71,7 +72,7 @@ def test_the_commands_of_a_page_run_as_written_one_after_the_other(name: str, tm
         env=os.environ | {"PATH": path, "TPUDEPLOY_SPEED": "4"},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=DEADLINE,
         check=False,
     )
     assert process.returncode == 0, process.stdout + process.stderr

@@ -18,6 +18,7 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters
 from mcp.types import ElicitRequestParams, ElicitResult
+from real_time import DEADLINE
 
 from tpudeploy.cli.mcp.tools import READING, WRITING
 from tpudeploy.emulator import Emulator, running
@@ -118,7 +119,7 @@ def test_stdout_holds_the_protocol_and_a_server_that_is_ended_at_work_leaves_wha
             polled = hear(server.stdout)["structuredContent"]
             after, answer = polled["last_event"], answer | {event["type"] for event in polled["events"]}
         server.send_signal(ended_by)
-        assert server.wait(timeout=30) == code
+        assert server.wait(timeout=DEADLINE) == code
         assert server.stdout.read() == ""
         assert message in server.stderr.read()
     state = json.loads((tmp_path / ".tpudeploy" / "state" / "gemma.json").read_text(encoding="utf-8"))
@@ -136,7 +137,7 @@ def test_a_client_that_goes_ends_its_server(tmp_path: Path, emulator: Emulator) 
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=DEADLINE,
     )
     (line,) = ended.stdout.splitlines()
     assert json.loads(line)["result"]["serverInfo"]["name"] == "tpudeploy"
@@ -146,7 +147,7 @@ def test_a_client_that_goes_ends_its_server(tmp_path: Path, emulator: Emulator) 
 def test_settings_that_are_wrong_are_said_before_a_client_waits_for_an_answer(tmp_path: Path) -> None:
     (tmp_path / "tpudeploy.toml").write_text("backend = 7\n", encoding="utf-8")
     ended = subprocess.run(
-        [TPUDEPLOY, "mcp"], cwd=tmp_path, input="", capture_output=True, text=True, check=False, timeout=60
+        [TPUDEPLOY, "mcp"], cwd=tmp_path, input="", capture_output=True, text=True, check=False, timeout=DEADLINE
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("Error: backend must be text [TPU1203]\n  on tpudeploy.toml:1:1")

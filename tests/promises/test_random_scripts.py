@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from promises.mortal import Fuse
 from promises.trial import THREE, TWELVE, Trial, trial
+from real_time import DEADLINE
 
 SCRIPTS, SAMPLED = 500, 3
 RENEWING = 6000.0  # seconds, after which a run of three hours is near enough to its end
@@ -123,9 +124,6 @@ FACTS = st.fixed_dictionaries(
 )
 SCRIPT = st.tuples(PROFILES, FACTS, st.lists(FAULTS, max_size=4), st.lists(DEEDS, min_size=1, max_size=6))
 HABIT = {
-    "database": None,
-    "deadline": None,
-    "derandomize": True,
     "suppress_health_check": list(HealthCheck),
     "phases": (Phase.generate, Phase.shrink),
 }
@@ -178,5 +176,5 @@ def _do(at: Trial, deed: tuple[Any, ...]) -> None:
 def _delete(at: Trial, path: str) -> None:
     """As a colleague would, with another tool, which meets the same trouble."""
     requests = Request(f"http://{at.emulator.host}/{path}", method="DELETE")
-    with suppress(OSError), urlopen(requests, timeout=10):
+    with suppress(OSError), urlopen(requests, timeout=DEADLINE):
         pass

@@ -75,7 +75,7 @@ def test_a_state_written_before_quotas_had_pools_is_read(cli: Open) -> None:
     assert statefile.loads(path.read_text(encoding="utf-8"), source="gemma.json").records[0].refusals[0].limit is None
 
 
-@settings(database=None, deadline=None, derandomize=True, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(text=st.text() | _json.map(json.dumps), key=st.sampled_from(("", "lineage", "records", "goal", "serial")))
 @example(text="[" * 100_000, key="")
 @example(text='"x"', key="records")

@@ -8,6 +8,7 @@ import pytest
 from command_line import Open
 from promises.mortal import Fuse
 from promises.trial import TRIES, trial
+from real_time import DEADLINE
 
 from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state.local import LocalState
@@ -34,7 +35,7 @@ def test_two_runs_side_by_side_end_with_one_slice(backend: str | None) -> None:
 
         with ThreadPoolExecutor(max_workers=2) as pool:
             both = [pool.submit(run) for _ in range(2)]
-            assert all(one.result(timeout=60) < TRIES for one in both)
+            assert all(one.result(timeout=DEADLINE) < TRIES for one in both)
         at.must_serve()
         creates = [r for r in at.emulator.requests if r.method == "POST" and "queuedResourceId" in r.path]
         assert len(creates) == 1

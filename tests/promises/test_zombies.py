@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from command_line import PROFILE
+from real_time import DEADLINE
 from shared_clock import COMMAND, SharedClock
 
 from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
@@ -24,7 +25,6 @@ from tpudeploy.cli.main import main
 from tpudeploy.emulator import Emulator, running
 from tpudeploy.emulator.http_server import Reply, Request
 
-SOON = 120.0
 START = 1_790_000_000.0
 APPLY = ("apply", "-auto-approve", "--backend", "gs://states/team", "gemma.yaml")
 TESTS = Path(__file__).parent.parent
@@ -89,7 +89,7 @@ def test_a_run_that_wakes_up_after_its_lock_was_taken_over_writes_nothing_and_as
 ) -> None:
     usual = Freezer(at=None)
     with cloud(_folder(tmp_path, "usual"), usual, monkeypatch), process(tmp_path / "usual", usual) as run:
-        output = run.communicate(timeout=SOON)[0]
+        output = run.communicate(timeout=DEADLINE)[0]
         assert run.returncode == 0, output
     (create,) = creates(usual.paths)
     others = Random(0).sample(range(create + 1, len(usual.paths)), 1)
@@ -98,14 +98,14 @@ def test_a_run_that_wakes_up_after_its_lock_was_taken_over_writes_nothing_and_as
         freezer = Freezer(at=at)
         folder = _folder(tmp_path, f"stopped-{at}")
         with cloud(folder, freezer, monkeypatch) as (emulator, clock), process(folder, freezer) as zombie:
-            assert freezer.is_stopped.wait(SOON), usual.paths[at]
+            assert freezer.is_stopped.wait(DEADLINE), usual.paths[at]
             clock.sleep(LEASE_SECONDS + 1)  # the bucket says what time it is in whole seconds
             code = main([*APPLY, "--chdir", str(folder)], clock=clock)
             capfd.readouterr()
             assert code == 0, (at, usual.paths[at])
             before, state = len(creates(freezer.paths)), _state(emulator)
             os.kill(zombie.pid, signal.SIGCONT)
-            output = zombie.communicate(timeout=SOON)[0]
+            output = zombie.communicate(timeout=DEADLINE)[0]
             assert "Traceback" not in output
             assert zombie.returncode in {0, 1, 11}, output
             assert len(creates(freezer.paths)) == before, (at, usual.paths[at], output)

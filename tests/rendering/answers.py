@@ -18,9 +18,9 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingTCPServer
 
-from tpudeploy.emulator.machine import shims
+from real_time import DEADLINE
 
-PATIENCE = 20.0  # seconds for a call that is waited for
+from tpudeploy.emulator.machine import shims
 
 Answer = tuple[int, str] | tuple[int, str, str]
 Rule = tuple[str, str, Sequence[Answer]]
@@ -81,7 +81,7 @@ class Answers:
         return (404, "") if name == "curl" else (0, "")
 
     def _was_called(self, part: str) -> bool:
-        return self._heard.wait_for(lambda: any(part in call.line for call in self.calls), PATIENCE)
+        return self._heard.wait_for(lambda: any(part in call.line for call in self.calls), DEADLINE)
 
 
 class _Server(ThreadingTCPServer):

@@ -9,6 +9,8 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from real_time import DEADLINE
+
 from rendering.answers import Answers, Call, Rule
 from tpudeploy.domain.slices import BootPhase
 
@@ -66,7 +68,7 @@ class Bench:
                 env={"PATH": str(binaries), "TPUDEPLOY_ROOT": str(self.root), "HOME": str(self.folder)},
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=DEADLINE / 2,  # a call that waits for another one waits longer
                 check=False,
             )
 

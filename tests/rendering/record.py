@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from real_time import DEADLINE
 
 # Whatever a YAML file may hold; only NUL cannot be passed to any process.
 ANY_TEXT = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
@@ -43,14 +44,8 @@ NASTY = st.sampled_from(
 WORD = ANY_TEXT | NASTY
 NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 
-# Processes are started: a slow machine is no reason to fail, and a fixed seed makes every run the same.
-SEEDED = settings(
-    derandomize=True,
-    deadline=None,
-    max_examples=60,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+# Each example starts processes.
+FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,12 @@ class Recorder:
         self._forget()
         path = f"{self.folder}:/usr/bin:/bin"
         return subprocess.run(
-            words, env={"PATH": path, **environment}, cwd=self.folder, capture_output=True, timeout=30, check=False
+            words,
+            env={"PATH": path, **environment},
+            cwd=self.folder,
+            capture_output=True,
+            timeout=DEADLINE,
+            check=False,
         ).returncode
 
     @property

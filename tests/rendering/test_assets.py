@@ -8,6 +8,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+from real_time import DEADLINE
+
 from tpudeploy.adapters import assets
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +32,6 @@ def test_a_zip_gives_the_same(tmp_path: Path) -> None:
         "assert sys.argv[1] in assets.__file__; print(json.dumps([assets.templates(), assets.profiles()]))"
     )
     process = subprocess.run(
-        [sys.executable, "-I", "-c", program, archive], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-I", "-c", program, archive], capture_output=True, text=True, timeout=DEADLINE, check=True
     )
     assert json.loads(process.stdout) == [assets.templates(), assets.profiles()]

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from real_time import DEADLINE
 
 from rendering import docker_api
 from rendering.containers import HF_TOKEN, container, deployment
-from rendering.record import NAME, SEEDED, WORD
+from rendering.record import FEW, NAME, WORD
 from tpudeploy.domain.deployment import SecretRef
 from tpudeploy.node import serving, shell
 
@@ -36,7 +37,7 @@ def ask(engine: docker_api.Engine, *words: str, **secrets: str) -> docker_api.Cr
     environment = {"DOCKER_HOST": f"unix://{engine.socket}", "DOCKER_CONFIG": folder, "HOME": folder, **secrets}
     program = shutil.which(words[0]) or words[0]
     process = subprocess.run(
-        [program, *words[1:]], env=environment, capture_output=True, text=True, timeout=30, check=False
+        [program, *words[1:]], env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False
     )
     assert (process.returncode, process.stderr) == (0, "")
     assert not engine.strange
@@ -49,7 +50,7 @@ def bare(engine: docker_api.Engine) -> dict[str, Any]:
     return ask(engine, "docker", "run", "-d", "--name", "bare", "--net=host", "image").body
 
 
-@settings(SEEDED, max_examples=40)
+@settings(FEW, max_examples=40)
 @given(
     args=st.lists(WORD, max_size=5).map(tuple),
     environment=st.dictionaries(NAME.filter(lambda name: name != "HF_TOKEN"), WORD, max_size=4),
@@ -106,7 +107,7 @@ def test_the_pasted_lines_fetch_the_secrets_and_create_the_container_of_the_prof
         ["/bin/bash", "-c", shell.docker_shell(deployment(bent))],
         env={**environment, "PATH": f"{tmp_path}:{docker}:/usr/bin:/bin"},
         capture_output=True,
-        timeout=30,
+        timeout=DEADLINE,
         check=False,
     )
 

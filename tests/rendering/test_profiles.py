@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from real_time import DEADLINE
 
 from tpudeploy.adapters import assets
 from tpudeploy.adapters.files import FileReader
@@ -103,7 +104,9 @@ def test_images_are_encoded_whole_or_the_chunks_are_big_enough(name: str) -> Non
 @pytest.mark.parametrize("name", NAMES)
 def test_shellcheck_has_nothing_to_say_about_a_shipped_profiles_script(name: str) -> None:
     text = str(resolved(name).startup_script)
-    process = subprocess.run(["shellcheck", "-"], input=text, capture_output=True, text=True, timeout=60, check=False)
+    process = subprocess.run(
+        ["shellcheck", "-"], input=text, capture_output=True, text=True, timeout=DEADLINE, check=False
+    )
     assert (process.returncode, process.stdout) == (0, "")
 
 

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from jinja2 import UndefinedError
+from real_time import DEADLINE
 
 from rendering.containers import HF_TOKEN, container, deployment
 from tpudeploy.adapters import assets
@@ -28,7 +29,7 @@ def script(container_: Container, prompt: str = "Say hello.") -> str:
 
 def complaints(text: str) -> str:
     return subprocess.run(
-        ["shellcheck", "-"], input=text, capture_output=True, text=True, timeout=60, check=False
+        ["shellcheck", "-"], input=text, capture_output=True, text=True, timeout=DEADLINE, check=False
     ).stdout
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rendering.containers import container, deployment
-from rendering.record import NAME, SEEDED, WORD, Recorder
+from rendering.record import FEW, NAME, WORD, Recorder
 from tpudeploy.adapters import assets
 from tpudeploy.domain.deployment import BucketFolder, Mirror, SecretRef
 from tpudeploy.node import render, serving, shell
@@ -41,7 +41,7 @@ def vllm(tmp_path: Path) -> Recorder:
     return recorder
 
 
-@SEEDED
+@FEW
 @given(args=WORDS, environment=ENVIRONMENT, setup=WORDS)
 def test_docker_gets_the_words_of_the_pasted_command(
     docker: Recorder, args: tuple[str, ...], environment: dict[str, str], setup: tuple[str, ...]
@@ -51,7 +51,7 @@ def test_docker_gets_the_words_of_the_pasted_command(
     assert docker.argv == serving.docker_run(bent)
 
 
-@SEEDED
+@FEW
 @given(args=WORDS, environment=ENVIRONMENT, setup=WORDS, prompt=WORD)
 def test_docker_gets_the_words_of_the_startup_script(
     docker: Recorder, args: tuple[str, ...], environment: dict[str, str], setup: tuple[str, ...], prompt: str
@@ -65,7 +65,7 @@ def test_docker_gets_the_words_of_the_startup_script(
     assert docker.argv == serving.docker_run(bent)
 
 
-@SEEDED
+@FEW
 @given(args=WORDS, environment=ENVIRONMENT)
 def test_the_process_gets_its_words_and_environment_and_nothing_else(
     vllm: Recorder, args: tuple[str, ...], environment: dict[str, str]
@@ -76,7 +76,7 @@ def test_the_process_gets_its_words_and_environment_and_nothing_else(
     assert vllm.environment == environment
 
 
-@SEEDED
+@FEW
 @given(args=WORDS, environment=ENVIRONMENT, texts=WORDS)
 def test_setup_steps_change_neither_words_nor_environment(
     vllm: Recorder, args: tuple[str, ...], environment: dict[str, str], texts: tuple[str, ...]
@@ -88,7 +88,7 @@ def test_setup_steps_change_neither_words_nor_environment(
     assert vllm.environment == environment
 
 
-@SEEDED
+@FEW
 @given(args=WORDS, environment=ENVIRONMENT)
 def test_the_command_for_a_shell_inside_the_container_starts_the_same_process(
     vllm: Recorder, args: tuple[str, ...], environment: dict[str, str]

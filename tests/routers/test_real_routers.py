@@ -9,13 +9,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 import pytest
+from ports import free_port
+from real_time import DEADLINE, until
 from streams import Load, Stream, running
 
 from tpudeploy.adapters.local_routers import LocalRouters, find_program, holder
@@ -178,7 +180,7 @@ def in_parts(port: int, *, prompt: str = "Hello") -> str:
         f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {KEY}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as client:
         client.sendall(head.encode())
         # What the router has of it by now, it may have sent on. No event says so.
         time.sleep(0.1)
@@ -256,7 +258,6 @@ def test_a_router_with_another_policy_is_back_at_its_port_within_seconds(place: 
             lambda: any(stream.ended == "done" and stream.began > changed + 10 for stream in tuple(load.streams)),
             "the router answers again",
             log=place.log,
-            seconds=60,
         )
     if place.router.kind is RouterKind.HAPROXY:
         # A reload hands the port over.
@@ -283,22 +284,6 @@ def last_began(streams: list[Stream]) -> float:
     return max((stream.began for stream in streams), default=0.0)
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-    return port
-
-
 def answers(port: int) -> bool:
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port)) == 0
-
-
-def until(condition: Callable[[], object], what: str, *, log: Callable[[], str] = str, seconds: float = 120.0) -> None:
-    """Wait in real time, because the router is a process that knows no other. smg looks at a late worker after 30 s."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {seconds:.0f} s\n{log()}")
-        time.sleep(0.1)

@@ -26,7 +26,7 @@ LENGTHS = st.integers(min_value=1, max_value=131_072)
 # The checks that say whether weights and one request go in.
 OF_FIT = {"TPU2101", "TPU2102", "TPU2103", "TPU2106"}
 
-STEADY = settings(derandomize=True, deadline=None, max_examples=150)
+STEADY = settings(max_examples=150)
 
 Asked = tuple[LanguageModel, AcceleratorType, Engine]
 

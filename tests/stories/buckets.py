@@ -7,6 +7,7 @@ import json
 from urllib.parse import quote
 
 from command_line import CommandLine
+from real_time import DEADLINE
 
 
 def log(at: CommandLine) -> str:
@@ -28,7 +29,7 @@ def upload(at: CommandLine, name: str, content: bytes) -> None:
 
 
 def _ask(at: CommandLine, method: str, target: str, body: bytes = b"") -> bytes:
-    connection = http.client.HTTPConnection(at.emulator.host, timeout=10)
+    connection = http.client.HTTPConnection(at.emulator.host, timeout=DEADLINE)
     try:
         connection.request(method, target, body)
         answer = connection.getresponse()

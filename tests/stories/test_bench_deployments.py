@@ -9,13 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import PROFILE, CommandLine, Open
+from real_time import DEADLINE
 
 from tpudeploy.cli.main import main
 from tpudeploy.emulator import Emulator, VirtualClock, running
@@ -142,9 +142,8 @@ def test_a_run_goes_on_with_nothing_else_than_what_it_began_with(serving: Comman
 
 
 def test_ctrl_c_keeps_what_ran_and_says_how_to_go_on(serving: CommandLine) -> None:
-    ended, seconds = _ended_by(serving, signal.SIGINT)
+    ended = _ended_by(serving, signal.SIGINT)
     assert ended.returncode == 130, ended.stderr
-    assert seconds < 5
     run = stored_run(serving)
     assert run["ended"] == "interrupted"
     assert f"Interrupted. {len(run['cells'])} of 12 cells are kept. [TPU0130]" in ended.stderr
@@ -153,7 +152,7 @@ def test_ctrl_c_keeps_what_ran_and_says_how_to_go_on(serving: CommandLine) -> No
 
 
 def test_a_killed_run_keeps_every_cell_that_had_ended_and_runs_the_others_later(serving: CommandLine) -> None:
-    ended, _ = _ended_by(serving, signal.SIGKILL)
+    ended = _ended_by(serving, signal.SIGKILL)
     assert ended.returncode == -signal.SIGKILL
     run = stored_run(serving)
     assert run["ended"] == "not yet"
@@ -167,8 +166,8 @@ def test_a_killed_run_keeps_every_cell_that_had_ended_and_runs_the_others_later(
     assert whole["cells"][: len(run["cells"])] == run["cells"]
 
 
-def _ended_by(at: CommandLine, number: signal.Signals) -> tuple[subprocess.CompletedProcess[str], float]:
-    """`bench` in a process of its own, after its third cell; how long it took to end."""
+def _ended_by(at: CommandLine, number: signal.Signals) -> subprocess.CompletedProcess[str]:
+    """`bench` in a process of its own, after its third cell."""
     program = str(Path(sys.executable).with_name("tpudeploy"))
     words = ("--concurrency", "1,2,3,4", "--context", "1,2,3", "--output", "1", "--window", "100ms")
     process = subprocess.Popen(
@@ -185,9 +184,6 @@ def _ended_by(at: CommandLine, number: signal.Signals) -> tuple[subprocess.Compl
         heard.append(line)
         if " 3/12 " in line:
             break
-    began = time.monotonic()
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
-    return subprocess.CompletedProcess(
-        process.args, process.returncode, out, "".join(heard) + err
-    ), time.monotonic() - began
+    out, err = process.communicate(timeout=DEADLINE)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, "".join(heard) + err)

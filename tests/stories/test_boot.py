@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from answering import answering
 from command_line import PROFILE, CommandLine, Open
+from real_time import DEADLINE
 
 # Constructed: the words are those of XLA's compiler as issues quote them; no whole log of such a death is at hand.
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.2G of 31.2G hbm."
@@ -306,7 +307,7 @@ def _url(at: CommandLine) -> str:
 
 def _status(url: str, headers: dict[str, str]) -> int:
     where = urlsplit(url)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=10)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=DEADLINE)
     try:
         connection.request("GET", "/v1/models", headers=headers)
         return connection.getresponse().status

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from command_line import PROFILE, CommandLine, Open
+from real_time import DEADLINE
 
 from tpudeploy import Profile, Workspace, errors
 
@@ -275,7 +276,7 @@ def _node(at: CommandLine) -> tuple[str, str]:
 
 def _call(at: CommandLine, method: str, what: str) -> bytes:
     host, _, port = at.emulator.host.partition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=10)
+    connection = http.client.HTTPConnection(host, int(port), timeout=DEADLINE)
     try:
         connection.request(method, f"/v2alpha1/projects/emulated/locations/us-east5-a/{what}")
         answer = connection.getresponse()
@@ -314,7 +315,7 @@ def _status(at: CommandLine, key: str) -> int:
 
 def _ask(at: CommandLine, key: str) -> tuple[int, bytes]:
     where = urlsplit(json.loads((at.folder / "endpoints" / "gemma.json").read_text())["url"])
-    connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=10)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=DEADLINE)
     try:
         connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {key}"} if key else {})
         answer = connection.getresponse()

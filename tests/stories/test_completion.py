@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from command_line import PROFILE, Open
+from real_time import DEADLINE
 
 from tpudeploy.cli.commands import COMMANDS, GROUPS
 
@@ -216,8 +217,8 @@ def test_tab_in_a_real_shell(folder: Path, shell: str, typed: str, shown: str) -
 
 
 def _read_until(terminal: int, text: str) -> str:
-    """Return what the terminal shows up to this text, or in 60 seconds."""
-    output, ends = b"", time.monotonic() + 60
+    """Return what the terminal shows up to this text, or until it is too late."""
+    output, ends = b"", time.monotonic() + DEADLINE
     while text not in _plain(output) and time.monotonic() < ends:
         if select.select([terminal], [], [], 1.0)[0]:
             output += os.read(terminal, 65536)

@@ -19,6 +19,7 @@ import jsonschema
 import pytest
 from command_line import PROFILE, CommandLine, Open
 from playwright.sync_api import Browser, Page, expect
+from real_time import DEADLINE
 
 import tpudeploy as td
 from tpudeploy.cli.dashboard import Documents, Server
@@ -56,7 +57,7 @@ def documents_of() -> Iterator[Read]:
 
 
 def _get(server_port: int, path: str, **headers: str) -> tuple[int, str, Mapping[str, str]]:
-    connection = HTTPConnection("127.0.0.1", server_port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", server_port, timeout=DEADLINE)
     try:
         connection.request("GET", path, headers=headers)
         response = connection.getresponse()
@@ -74,7 +75,7 @@ def _running(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=DEADLINE)
 
 
 def test_the_command_prints_an_address_whose_token_alone_opens_the_documents(tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def test_the_command_prints_an_address_whose_token_alone_opens_the_documents(tmp
         assert _get(port, "/data", Authorization=f"Bearer {token}")[0] == 200
 
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=DEADLINE)
         assert process.returncode == 0, err
         assert "Traceback" not in err
 
@@ -109,7 +110,7 @@ def test_with_json_the_address_is_a_document(tmp_path: Path) -> None:
         assert _get(urlsplit(document["url"]).port or 0, "/")[0] == 200
 
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=DEADLINE)
         assert out == "", "nothing else is on stdout"
 
 
@@ -197,7 +198,7 @@ def test_a_browser_shows_the_deployments_and_follows_them_without_a_reload(
 
         assert at.run("apply", "-auto-approve", at.write(TWO, "two.yaml")).code == 0
         documents.read_live()
-        expect(page.locator("h2", has_text="second")).to_be_visible(timeout=15_000)
+        expect(page.locator("h2", has_text="second")).to_be_visible()
         assert complaints == []
 
 

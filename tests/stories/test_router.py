@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from clients import Client, Reader
 from command_line import PROFILE, CommandLine, Open
+from ports import free_port
 from strict_schema import strict
 
 from tpudeploy.adapters import local_routers
@@ -100,8 +101,8 @@ def test_an_apply_ends_once_a_completion_came_back_through_its_router(cli: Open)
     if local_routers.find_program("haproxy") is None:
         pytest.skip(f"haproxy is not installed: {ROUTERS[RouterKind.HAPROXY].install}")
     at = cli(boot={"boot_seconds": 5})
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
         profile = at.write(TWO + f"router: {{kind: haproxy, port: {port}}}\n")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(local_routers, "ANSWERS_WITHIN", 0.5)
@@ -122,8 +123,7 @@ def test_a_router_that_comes_moves_or_goes_loses_no_request(cli: Open) -> None:
     if local_routers.find_program("haproxy") is None:
         pytest.skip(f"haproxy is not installed: {ROUTERS[RouterKind.HAPROXY].install}")
     at = cli(nodes="simulated", boot={"boot_seconds": 60, "token_seconds": 10})
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     here = f"router: {{kind: haproxy, port: {port}}}\n"
     on_vm = "router: {kind: KIND, host: vm}\n"
     assert at.run("apply", "-auto-approve", at.write(TWO)).code == 0
@@ -152,8 +152,7 @@ def test_bench_measures_all_replicas_through_their_router(cli: Open) -> None:
     if local_routers.find_program("haproxy") is None:
         pytest.skip(f"haproxy is not installed: {ROUTERS[RouterKind.HAPROXY].install}")
     at = cli(nodes="real", boot={"boot_seconds": 60})
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     applied = at.run("apply", "-auto-approve", at.write(TWO + f"router: {{kind: haproxy, port: {port}}}\n"))
     assert applied.code == 0, applied.all
     try:

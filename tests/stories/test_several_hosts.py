@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from command_line import PROFILE, CommandLine, Open
+from real_time import DEADLINE
 
 pytestmark = pytest.mark.calm
 
@@ -60,7 +61,7 @@ def has_started(at: CommandLine, word: str) -> bool:
 def delete_in_region(at: CommandLine, kind: str, name: str) -> None:
     """Delete a regional resource of Compute Engine as another tool would, and wait until it is gone."""
     path = f"/compute/v1/projects/emulated/regions/us-east5/{kind}/{name}"
-    connection = HTTPConnection(at.emulator.host, timeout=10)
+    connection = HTTPConnection(at.emulator.host, timeout=DEADLINE)
     try:
         connection.request("DELETE", path)
         assert connection.getresponse().status == 200

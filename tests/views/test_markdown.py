@@ -13,7 +13,7 @@ from tpudeploy.node.shell import shell_lines
 from tpudeploy.planning import approval
 from tpudeploy.planning.approval import Approval, Marker
 
-STEADY = settings(derandomize=True, deadline=None, max_examples=200)
+STEADY = settings(max_examples=200)
 TEXT = st.text(alphabet=st.sampled_from("ab `|<>@#_*[]()\\!~\n\r\t-\u2028é模"), max_size=80)
 PART = st.builds(Part, text=st.text(alphabet="ab模\n", max_size=4000), title=st.just("a part"), can_go=st.booleans())
 
