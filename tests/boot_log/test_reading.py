@@ -249,3 +249,19 @@ def test_a_start_without_graphs_does_not_count_them() -> None:
         "8.30 s (compilation: 0.00 s)\n"
     )
     assert phase_name(reading, reading.phases[0]) == "KV cache, no graphs"
+
+
+def test_a_worker_that_failed_while_the_head_served_is_the_cause() -> None:
+    head = "2026-09-21T14:16:42Z booted: Starting\n2026-09-21T14:17:44Z serving: Healthy, and completed a prompt\n"
+    message = "Ray of worker 0 did not listen at 10.0.0.2:20488 within 360 s. Either worker 0 failed, or a firewall"
+    boots = (
+        "2026-09-21T14:16:43Z booted: Starting",
+        "2026-09-21T14:19:39Z booted: Starting",
+        f"2026-09-21T14:31:39Z failed: {message} keeps the workers apart",
+    )
+    failed = "".join(f"worker 12: {line}\n" for line in boots)
+    cause = read(failed + head).cause
+    assert cause is not None
+    assert (cause.signature, cause.line.number) == ("head-unreachable", 3)
+    back = "worker 12: 2026-09-21T14:40:00Z booted: Starting\n"
+    assert read(failed + back + head).cause is None, "a later boot of it says more than the one before"

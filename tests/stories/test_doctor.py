@@ -347,6 +347,17 @@ def test_what_an_instance_and_a_group_need_is_not_what_a_queued_resource_needs(c
     assert "tpu.nodes" not in of_group["roles"][1]
 
 
+def test_a_router_on_a_vm_needs_permissions_of_compute_engine_beside_slices_of_the_tpu_api(cli: Open) -> None:
+    at = cli(project={**OPEN, "denied_permissions": ["compute.instances.setMetadata"]})
+    assert examined(at)[1]["roles"][0] == "ok"
+    result, beside = examined(at, f"{READY}replicas: 2\nrouter: {{kind: haproxy, host: vm}}\n")
+    assert result.code != 0
+    assert beside["roles"][0] == "fail"
+    assert "You may not give the router the list of replicas (compute.instances.setMetadata)" in beside["roles"][1]
+    assert "--role=roles/compute.instanceAdmin.v1" in beside["roles"][1]
+    assert "roles/tpu.admin" not in beside["roles"][1]
+
+
 def test_workers_that_may_not_reach_one_another_are_told_before_anything_is_asked(cli: Open) -> None:
     inside = {"name": "inside", "allowed": [{"IPProtocol": "tcp"}], "sourceRanges": ["10.128.0.0/9"]}
     _, closed = examined(cli(project=OPEN), GROUP)

@@ -70,12 +70,13 @@ def delete_in_region(at: CommandLine, kind: str, name: str) -> None:
     at.clock.sleep(600)
 
 
-def let_pass(at: CommandLine, seconds: int) -> None:
-    """Let time pass in steps, in which the machines do what is due."""
+def let_pass(at: CommandLine, seconds: int, *, but: Any = None) -> None:
+    """Let time pass in steps, in which the machines, but for one that is off, do what is due."""
     for _ in range(seconds // _STEP):
         at.clock.sleep(_STEP)
         for host in hosts_of(at):
-            host.settle()
+            if host is not but:
+                host.settle()
 
 
 @pytest.mark.parametrize("text", [FOUR, FOUR_INSTANCES], ids=["queued-resource", "gce-instance"])
@@ -107,9 +108,10 @@ def test_a_changed_flag_ends_the_server_and_leaves_ray_on_all_hosts(cli: Open, t
 
 
 @pytest.mark.long
-def test_a_worker_or_a_head_that_reboots_is_taken_in_again(cli: Open) -> None:
+@EITHER
+def test_a_worker_or_a_head_that_reboots_is_taken_in_again(cli: Open, text: str) -> None:
     at = cli(nodes="real", boot={"boot_seconds": 30})
-    profile = at.write(TWO)
+    profile = at.write(text)
     assert at.run("apply", "-auto-approve", profile).code == 0
     before = rays(at)
     for number in (1, 0):
@@ -118,6 +120,77 @@ def test_a_worker_or_a_head_that_reboots_is_taken_in_again(cli: Open) -> None:
         shown = at.run("status", profile)
         assert "a completion came back" in shown.all, (number, shown.all)
     assert not set(rays(at)) & set(before)
+
+
+@pytest.mark.long
+@EITHER
+def test_a_ray_that_dies_on_the_head_is_started_again_and_the_others_join_it(cli: Open, text: str) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 30})
+    profile = at.write(text)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    before = rays(at)
+    hosts_of(at)[0]._node.daemon.kill_all()
+    let_pass(at, 60)
+    assert "a completion came back" not in at.run("status", profile).words
+    let_pass(at, 340)
+    shown = at.run("status", profile)
+    assert "a completion came back" in shown.words, shown.all
+    assert not set(rays(at)) & set(before)
+
+
+@pytest.mark.long
+@EITHER
+@pytest.mark.parametrize(
+    ("number", "message", "what"),
+    [
+        (0, "worker 1 of 2: Ray of worker 0 did not listen at", "A worker of the slice did not reach worker 0"),
+        (1, "did not join Ray", "A worker of the slice did not join the others"),
+    ],
+    ids=["head", "worker"],
+)
+def test_a_machine_that_dies_for_good_is_named_and_one_command_requests_another_slice(
+    cli: Open, text: str, number: int, message: str, what: str
+) -> None:
+    """The cloud lists its machine as before: only the others notice."""
+    at = cli(nodes="real", boot={"boot_seconds": 30})
+    profile = at.write(text + "health: {timeout: 6m}\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    (name,) = at.slices
+    dead = hosts_of(at)[number]
+    dead.power_off()
+    let_pass(at, 900, but=dead)
+    shown = at.run("status", profile).words
+    assert "up, not serving" in shown
+    assert "failed:" in shown
+    assert message in shown
+    explained = at.run("logs", "-explain", profile).words
+    assert what in explained
+    assert "`tpudeploy apply -replace" in explained
+    drift = at.run("drift", profile)
+    assert drift.code == 2
+    assert "`tpudeploy apply -replace 'gemma[0]'` requests another slice" in drift.words
+    replaced = at.run("apply", "-auto-approve", "-replace", "gemma[0]", profile)
+    assert replaced.code == 0, replaced.all
+    assert len(at.slices) == 1
+    assert name not in at.slices
+
+
+@pytest.mark.long
+@EITHER
+def test_a_head_that_comes_back_after_the_others_gave_up_serves_after_one_apply(cli: Open, text: str) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": 30})
+    profile = at.write(text + "health: {timeout: 6m}\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    (name,) = at.slices
+    head = hosts_of(at)[0]
+    head.power_off()
+    let_pass(at, 900, but=head)
+    head.power_on()
+    let_pass(at, 60)
+    assert at.run("apply", "-refresh-only", "-auto-approve", profile).code == 0
+    restarted = at.run("apply", "-auto-approve", profile)
+    assert restarted.code == 0, restarted.all
+    assert list(at.slices) == [name]
 
 
 def test_a_worker_that_is_deleted_by_hand_takes_its_slice_with_it_and_apply_requests_another_one(cli: Open) -> None:

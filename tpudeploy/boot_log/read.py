@@ -27,14 +27,42 @@ _STATISTICS = re.compile(
     r"(?:, Preemptions: (?P<preemptions>\d+))?"
     r"(?:, \w+ KV cache usage: (?P<used>[\d.]+)%)?"
 )
+# What `ports.Logs` puts before the lines of every worker of a slice but worker 0, which starts the server.
+_WORKER = re.compile(r"^(worker \d+): ", re.MULTILINE)
 _LATEST = 30  # lines of one engine: five minutes at the default interval
 
 
 def read(text: str, *, budget: HbmBudget | None = None) -> Reading:
     """Return the reading of the last start in a log. `budget` is the profile's: remedies are then for its settings.
 
+    Of several hosts, it is that of worker 0, unless another one has failed and worker 0 has not.
     Takes any text: one that is cut, garbled or no log at all has no phases, and at worst an unknown cause.
     """
+    head, *others = _logs_of_hosts(text)
+    reading = _read_host(head, budget)
+    if reading.cause is not None:
+        return reading
+    readings = (_read_host(other, budget) for other in others if _has_failed(other))
+    return next((other for other in readings if other.cause is not None), reading)
+
+
+def _logs_of_hosts(text: str) -> list[str]:
+    """Return the log of each host, that of worker 0 first. The lines of the others are empty in it, so numbers stay."""
+    if _WORKER.search(text) is None:
+        return [text]
+    lines = text.split("\n")
+    workers = [match[1] if (match := _WORKER.match(line)) else "" for line in lines]
+    return [
+        "\n".join(
+            line.removeprefix(f"{host}: ") if worker == host else ""
+            for line, worker in zip(lines, workers, strict=True)
+        )
+        for host in sorted(set(workers) | {""})
+    ]
+
+
+def _read_host(text: str, budget: HbmBudget | None) -> Reading:
+    """Return the reading of the last start in the log of one host."""
     boot = last_boot(list(parse_lines(text)))
     start = last_server(boot)
     ready = next((n for n, line in enumerate(start) if phases.READY.search(line.text)), None)
@@ -63,6 +91,11 @@ def has_ended(text: str) -> bool:
     """Return whether the last boot in the log serves, or reported that it failed."""
     start = last_boot(list(parse_lines(text)))
     return any(phases.READY.search(line.text) or line.text.startswith("failed: ") for line in start)
+
+
+def _has_failed(text: str) -> bool:
+    """Return whether the last boot in the log of a host reported that it failed."""
+    return any(line.text.startswith("failed: ") for line in last_boot(list(parse_lines(text))))
 
 
 def _load(lines: Sequence[Line], budget: Budget) -> Load | None:

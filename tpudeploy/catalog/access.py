@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.router import RouterHost
 
 TPU, COMPUTE, SECRETS, IAP = (f"{s}.googleapis.com" for s in ("tpu", "compute", "secretmanager", "iap"))
 # Services that only `zones` and `doctor` use: without them, fewer facts are known, but everything works.
@@ -52,6 +54,18 @@ GROUP_PERMISSIONS: Mapping[str, str] = {
     "compute.instanceGroupManagers.delete": "delete a group of instances",
     "compute.regionOperations.get": "learn why a group was refused",
 }
+# At Compute Engine, for the VM of a router in front of slices that the other API grants.
+ROUTER_PERMISSIONS: Mapping[str, str] = {
+    "compute.instances.create": "create the router's VM",
+    "compute.disks.create": "give the router's VM a disk",
+    "compute.instances.get": "look at the router's VM",
+    "compute.instances.list": "find the router's VM again",
+    "compute.instances.setMetadata": "give the router the list of replicas",
+    "compute.instances.setLabels": "label the router's VM",
+    "compute.instances.reset": "restart the router's VM",
+    "compute.instances.delete": "delete the router's VM",
+    "compute.zoneOperations.get": "learn why the router's VM was refused",
+}
 # Without these, only fewer facts are known.
 TELLING_PERMISSIONS = (
     "tpu.nodes.list",
@@ -72,7 +86,12 @@ SECRET_READERS = ("roles/secretmanager.secretAccessor", "roles/secretmanager.adm
 IAP_RANGE = "35.235.240.0/20"
 
 
-def needed_permissions(backend: Backend, hosts: int) -> Mapping[str, str]:
-    """Return the permissions that slices of this number of hosts need at an API, with what each allows."""
-    own = PERMISSIONS[backend]
-    return {**own, **GROUP_PERMISSIONS} if backend is Backend.GCE_INSTANCE and hosts > 1 else own
+def needed_permissions(deployment: Deployment) -> Mapping[Backend, Mapping[str, str]]:
+    """Return the permissions that a deployment needs at each API, with what each allows."""
+    needed = {backend: PERMISSIONS[backend] for backend in deployment.backends}
+    if Backend.GCE_INSTANCE in needed:
+        if deployment.accelerator.hosts > 1:
+            needed[Backend.GCE_INSTANCE] = {**PERMISSIONS[Backend.GCE_INSTANCE], **GROUP_PERMISSIONS}
+    elif deployment.router is not None and deployment.router.host is RouterHost.VM:
+        needed[Backend.GCE_INSTANCE] = ROUTER_PERMISSIONS
+    return needed

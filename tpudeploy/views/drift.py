@@ -27,6 +27,9 @@ _NOT_IN_EFFECT_HINT = """The state does not record settings that an engine ignor
 setting and its source; if the server was changed by hand, a reboot of its machine starts what was applied."""
 _MISSING_HINT = """The state already records that a slice is missing, so there is nothing to write. `tpudeploy apply`
 creates another one."""
+_UNHEALTHY_HINT = """A plan does not probe a server that has served. If it does not come back by itself, record the drift with
+`tpudeploy apply -refresh-only`: the next `tpudeploy apply` restarts the server and keeps the chips. If its machine is
+gone for good, `tpudeploy apply -replace '{address}'` requests another slice."""
 _NOTHING = "No changes. The live resources match what was last applied."
 _NOTHING_ELSE = "No changes where tpudeploy could look."
 
@@ -43,8 +46,10 @@ def alone(drift: Iterable[Drift], paint: Paint, *, is_partial: bool = False) -> 
     drifts = tuple(drift)
     if not drifts:
         return _NOTHING_ELSE if is_partial else _NOTHING
-    unrecorded = {DriftKind.NOT_IN_EFFECT, DriftKind.MISSING}
-    remarks = [_REFRESH_HINT] if any(d.kind not in unrecorded for d in drifts) else []
+    has_own_hint = {DriftKind.NOT_IN_EFFECT, DriftKind.MISSING, DriftKind.UNHEALTHY}
+    unhealthy = next((d.address for d in drifts if d.kind is DriftKind.UNHEALTHY), "")
+    remarks = [_REFRESH_HINT] if any(d.kind not in has_own_hint for d in drifts) else []
+    remarks += [_UNHEALTHY_HINT.format(address=unhealthy)] if unhealthy else []
     remarks += [_MISSING_HINT] if any(d.kind is DriftKind.MISSING for d in drifts) else []
     remarks += [_NOT_IN_EFFECT_HINT] if any(d.kind is DriftKind.NOT_IN_EFFECT for d in drifts) else []
     return "\n".join([_HEAD.format(beside=""), "", _blocks(drifts, paint), "", "\n\n".join(remarks)])

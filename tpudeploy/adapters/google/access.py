@@ -24,7 +24,7 @@ def read(connection: Connection, deployment: Deployment, reader: SafeReader) -> 
     project = deployment.project or ""
     identity = reader.read("use the credentials", connection.identity)
     enabled_apis = reader.read("see which APIs are on", partial(apis, connection, project, APIS), role=_VIEWER_OF_APIS)
-    needed = [name for api in deployment.backends for name in needed_permissions(api, deployment.accelerator.hosts)]
+    needed = [name for uses in needed_permissions(deployment).values() for name in uses]
     granted = reader.read("see what you may do", partial(permissions, connection, project, needed))
     runs_as = reader.read_optional(
         "look up its service account",

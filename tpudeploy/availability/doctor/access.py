@@ -63,8 +63,7 @@ def roles(case: Case) -> Iterator[Finding]:
         return
     lacking: dict[str, str] = {}
     roles = []
-    for backend in case.deployment.backends:
-        uses = needed_permissions(backend, case.deployment.accelerator.hosts)
+    for backend, uses in needed_permissions(case.deployment).items():
         rest = {name: use for name, use in uses.items() if name not in permissions}
         lacking |= rest
         roles += [ADMIN_ROLES[backend]] if rest else []

@@ -73,7 +73,8 @@ ROWS: tuple[Signature, ...] = (
         pattern=r"worker \d+ of \d+: it has not reported yet|worker \d+ \(\S+\) (?:did not|to) join Ray",
         remedy=(
             "The server starts when every worker of the slice has joined. `tpudeploy logs` shows how far each came. "
-            "If this one wrote no log, its host is faulty: delete the slice and request another one. If it waits for "
+            "If this one wrote no log, its host is faulty: delete the slice and request another one "
+            "(`tpudeploy apply -replace ADDRESS` does both). If it waits for "
             "worker 0, let the workers reach one another at every port (a firewall rule for the network itself)."
         ),
         example="failed: After 2700 s, worker 2 (10.164.0.5), worker 3 (10.164.0.6) did not join Ray",
@@ -84,7 +85,8 @@ ROWS: tuple[Signature, ...] = (
         pattern=r"Ray of worker 0 did not listen at|The server of worker 0 was not healthy within",
         remedy=(
             "Read the log of worker 0 first: it starts the server. If it runs, let the workers reach one "
-            "another at every port (a firewall rule for the network itself)."
+            "another at every port (a firewall rule for the network itself). If its machine is gone for good, "
+            "`tpudeploy apply -replace ADDRESS` requests another slice."
         ),
         example=(
             "failed: Ray of worker 0 did not listen at 10.164.0.3:24837 within 2700 s. Either worker 0 failed, or a "
