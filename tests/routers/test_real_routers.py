@@ -234,17 +234,18 @@ def test_a_router_that_moves_to_another_port_answers_at_both_for_a_while(place: 
     assert not load.failures, (load.failures, place.log())
 
 
-def test_a_router_that_moves_to_a_vm_answers_here_for_a_while(place: Place) -> None:
+@pytest.mark.parametrize("host", [RouterHost.VM, RouterHost.OWN])
+def test_a_router_that_moves_elsewhere_answers_here_for_a_while(place: Place, host: RouterHost) -> None:
     replica = place.start_replica()
     place.serve(replica)
     load = Load(port=place.port, model="gemma", key=KEY)
     with running(load, clients=CLIENTS):
-        place.router = replace(place.router, host=RouterHost.VM, address="192.0.2.1")
+        place.router = replace(place.router, host=host, address="192.0.2.1")
         place.publish(replica)
         before = len(load.streams)
         until(lambda: len(load.streams) > before + 2 * CLIENTS, "the router here answers", log=place.log)
     assert not load.failures, (load.failures, place.log())
-    assert "192.0.2.1" not in place.log(), "it starts no router at the address of the VM"
+    assert "192.0.2.1" not in place.log(), "it starts no router at that address"
 
 
 def test_a_router_with_another_policy_is_back_at_its_port_within_seconds(place: Place) -> None:
@@ -263,6 +264,23 @@ def test_a_router_with_another_policy_is_back_at_its_port_within_seconds(place: 
         # A reload hands the port over.
         assert not load.failures, (load.failures, place.log())
     assert "another process listens" not in place.log()
+
+
+@pytest.mark.long
+def test_a_router_of_another_kind_takes_over_the_port(place: Place) -> None:
+    kinds = tuple(RouterKind)
+    kind = kinds[(kinds.index(place.router.kind) + 1) % len(kinds)]
+    facts = ROUTERS[kind]
+    if find_program(facts.program) is None:
+        pytest.skip(f"{facts.program} is not installed: {facts.install}")
+    replica = place.start_replica()
+    place.serve(replica)
+    place.router = replace(place.router, kind=kind)
+    place.publish(replica)
+    until(lambda: facts.program in place.log(), "the other program runs", log=place.log)
+    until(lambda: place.read().ended == "done", "it answers", log=place.log)
+    assert "another process listens" not in place.log()
+    assert place.routers.keep(NAME) == ""
 
 
 def test_a_router_does_not_share_its_port_with_another_process(place: Place) -> None:

@@ -148,6 +148,25 @@ def test_a_router_that_comes_moves_or_goes_loses_no_request(cli: Open) -> None:
     assert not at.slices
 
 
+def test_the_own_router_of_a_user_replaces_one_on_a_vm_and_is_replaced_by_one(cli: Open) -> None:
+    at = cli(nodes="simulated", boot={"boot_seconds": 60})
+    on_vm = "router: {kind: haproxy, host: vm}\nlifecycle: {drain_timeout: 2m}\n"
+    own = ROUTER + "lifecycle: {drain_timeout: 2m}\n"
+    urls = []
+    for router in (on_vm, own, on_vm):
+        applied = at.run("apply", "-auto-approve", at.write(TWO + router))
+        assert applied.code == 0, applied.all
+        endpoint = document(at)
+        assert endpoint["url"] == f"http://{endpoint['router']['address']}:{endpoint['router']['port']}"
+        assert [row["replica"] for row in endpoint["replicas"]] == [0, 1]
+        assert len([name for name in at.slices if "-router-" in name]) == (router is on_vm)
+        urls.append(endpoint["url"])
+    assert urls[1] == URL
+    assert URL not in (urls[0], urls[2])
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    assert not at.slices
+
+
 def test_bench_measures_all_replicas_through_their_router(cli: Open) -> None:
     if local_routers.find_program("haproxy") is None:
         pytest.skip(f"haproxy is not installed: {ROUTERS[RouterKind.HAPROXY].install}")

@@ -153,7 +153,7 @@ def test_a_machine_that_dies_for_good_is_named_and_one_command_requests_another_
 ) -> None:
     """The cloud lists its machine as before: only the others notice."""
     at = cli(nodes="real", boot={"boot_seconds": 30})
-    profile = at.write(text + "health: {timeout: 6m}\n")
+    profile = at.write(text + "health: {timeout: 4m}\n")
     assert at.run("apply", "-auto-approve", profile).code == 0
     (name,) = at.slices
     dead = hosts_of(at)[number]
@@ -179,7 +179,7 @@ def test_a_machine_that_dies_for_good_is_named_and_one_command_requests_another_
 @EITHER
 def test_a_head_that_comes_back_after_the_others_gave_up_serves_after_one_apply(cli: Open, text: str) -> None:
     at = cli(nodes="real", boot={"boot_seconds": 30})
-    profile = at.write(text + "health: {timeout: 6m}\n")
+    profile = at.write(text + "health: {timeout: 4m}\n")
     assert at.run("apply", "-auto-approve", profile).code == 0
     (name,) = at.slices
     head = hosts_of(at)[0]
@@ -256,6 +256,26 @@ def test_gc_deletes_a_group_that_no_state_tracks_as_one_slice_with_its_policy_an
     removed = at.run("gc", "-foreign", "-auto-approve")
     assert removed.code == 0, removed.all
     assert not at.slices
+
+
+@pytest.mark.parametrize(
+    "path", ["NAME", "us-east5-a/NAME", "projects/emulated/regions/us-east5/instanceGroupManagers/NAME"]
+)
+def test_a_group_can_be_imported_by_its_name_and_by_its_path(cli: Open, path: str) -> None:
+    at = cli(nodes="simulated")
+    profile = at.write(FOUR_INSTANCES)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    (name,) = at.slices
+    assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
+    imported = at.run("import", "gemma[0]", path.replace("NAME", name), "-foreign")
+    assert imported.code == 0, imported.all
+    assert at.run("plan", profile, "-detailed-exitcode").code == 0
+    assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
+    generated = at.run("import", "other[0]", path.replace("NAME", name), "-foreign", "-generate", "-model", "a/b")
+    assert generated.code == 0, generated.all
+    text = (at.folder / "other.yaml").read_text("utf-8")
+    assert 'type: "v6e-16"' in text
+    assert "gce-instance" in text
 
 
 def test_gc_deletes_a_template_that_alone_is_left_of_a_group(cli: Open) -> None:

@@ -119,7 +119,7 @@ class RouterProcess:
                 self._report(f"{self._name} has no endpoint any more.")
                 self.stop()
             return
-        if router is None or router.host is RouterHost.VM:
+        if router is None or router.host is RouterHost.VM or self._has_left(router):
             self._wind_down()
         else:
             self._ends_at, self._router = None, router
@@ -136,6 +136,15 @@ class RouterProcess:
         if now >= self._overlap_ends_at:
             self._previous = ()
         return (*replicas, *(each for each in self._previous if each not in replicas))
+
+    def _has_left(self, router: Router) -> bool:
+        """Return whether the router that ran here is to run where the user starts it, at another address.
+
+        At the same address, this process continues to serve until the user starts another one in its place.
+        """
+        if self._router is None or self._router.host is not RouterHost.LOCAL:
+            return False
+        return router.host is RouterHost.OWN and router.url != self._router.url
 
     def _wind_down(self) -> None:
         """Serve clients that still have the router's address for a while after it is no longer the one to use."""

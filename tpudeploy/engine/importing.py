@@ -25,6 +25,7 @@ from tpudeploy.reconcile.merge_observation import merge_observation
 
 _FULL = re.compile(r"projects/(?P<project>[^/]+)/locations/(?P<zone>[^/]+)/queuedResources/(?P<name>[^/]+)")
 _INSTANCE = re.compile(r"projects/(?P<project>[^/]+)/zones/(?P<zone>[^/]+)/instances/(?P<name>[^/]+)")
+_GROUP = re.compile(r"projects/(?P<project>[^/]+)/(?:regions|zones)/[^/]+/instanceGroupManagers/(?P<name>[^/]+)")
 _SHORT = re.compile(r"(?:(?:(?P<project>[^/]+)/)?(?P<zone>[^/]+)/)?(?P<name>[^/]+)")
 # What each API calls a slice, and the command that lists them.
 _RESOURCES: Mapping[Backend, tuple[str, str]] = {
@@ -39,7 +40,7 @@ _ENDING = {Phase.SUSPENDING, Phase.LEAVING, Phase.HUSK, Phase.REFUSED}
 
 @frozen
 class ResourceId:
-    """A queued resource or an instance as the user names it; None for the parts that they leave out."""
+    """A queued resource, an instance or a group of instances as the user names it; None for what they leave out."""
 
     name: str
     zone: Zone | None = None
@@ -49,16 +50,24 @@ class ResourceId:
     @classmethod
     def parse(cls, text: str) -> ResourceId:
         """Parse every form that Terraform accepts. Raise `errors.UsageError` for any other."""
-        backends = {_FULL: Backend.QUEUED_RESOURCE, _INSTANCE: Backend.GCE_INSTANCE, _SHORT: None}
+        backends = {
+            _FULL: Backend.QUEUED_RESOURCE,
+            _INSTANCE: Backend.GCE_INSTANCE,
+            _GROUP: Backend.GCE_INSTANCE,
+            _SHORT: None,
+        }
         form = next((form for form in backends if form.fullmatch(text)), _SHORT)
         match = form.fullmatch(text)
         if match is None:
             raise errors.UsageError(
-                f"`{text}` is not the name of a queued resource or an instance.",
-                hint="Use projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, P/Z/N, Z/N or N.",
+                f"`{text}` is not the name of a queued resource, an instance or a group of instances.",
+                hint="Use projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, "
+                "projects/P/regions/R/instanceGroupManagers/N, P/Z/N, Z/N or N.",
             )
+        # The description of a group names its zone. Its path has the region alone.
+        zone_name = match.groupdict().get("zone")
         try:
-            zone = None if match["zone"] is None else Zone.parse(match["zone"])
+            zone = None if zone_name is None else Zone.parse(zone_name)
         except ValueError as cause:
             raise errors.UsageError(f"{cause}.") from cause
         return cls(name=match["name"], zone=zone, project=match["project"], backend=backends[form])

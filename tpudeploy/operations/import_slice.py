@@ -1,4 +1,4 @@
-"""Import an existing queued resource into the state, so that its deployment can be planned and applied."""
+"""Import an existing slice into the state, so that its deployment can be planned and applied."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def replica_address(text: str) -> Address:
 
 
 def find_slice(workspace: Workspace, id_: str, profile: Profile | None = None) -> CloudResource:
-    """Return the queued resource of that name or path, by any creator.
+    """Return the slice of that name or path, by any creator. Without a profile, both APIs are searched.
 
     Raise `errors.UsageError` for an invalid name, `errors.StateError` unless there is exactly one.
     """
@@ -108,7 +108,7 @@ def find_slice(workspace: Workspace, id_: str, profile: Profile | None = None) -
         hint = "Set GOOGLE_CLOUD_PROJECT, or name it in full: projects/P/locations/Z/queuedResources/N."
         raise ConfigError("No Google Cloud project is set.", hint=hint)
     zones = () if deployment is None else [candidate.zone for candidate in deployment.candidates]
-    backends = (Backend.QUEUED_RESOURCE,) if deployment is None else deployment.backends
+    backends = tuple(Backend) if deployment is None else deployment.backends
     return find_resource(adapters.world(), query, project, zones, backends)
 
 
@@ -131,8 +131,8 @@ OPERATION = Operation(
         ),
         Argument(
             name="id",
-            help="The resource: projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, P/Z/N, Z/N "
-            "or N.",
+            help="The resource: projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, "
+            "projects/P/regions/R/instanceGroupManagers/N, P/Z/N, Z/N or N.",
             metavar="ID",
             is_required=True,
             positional=True,

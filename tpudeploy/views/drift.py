@@ -27,9 +27,9 @@ _NOT_IN_EFFECT_HINT = """The state does not record settings that an engine ignor
 setting and its source; if the server was changed by hand, a reboot of its machine starts what was applied."""
 _MISSING_HINT = """The state already records that a slice is missing, so there is nothing to write. `tpudeploy apply`
 creates another one."""
-_UNHEALTHY_HINT = """A plan does not probe a server that has served. If it does not come back by itself, record the drift with
-`tpudeploy apply -refresh-only`: the next `tpudeploy apply` restarts the server and keeps the chips. If its machine is
-gone for good, `tpudeploy apply -replace '{address}'` requests another slice."""
+_UNHEALTHY_HINT = """A plan does not probe a server that has served. If it does not come back by itself, record the
+drift with `tpudeploy apply -refresh-only`: the next `tpudeploy apply` restarts the server and keeps the
+chips. If its machine is gone for good, `tpudeploy apply -replace '{address}'` requests another slice."""
 _NOTHING = "No changes. The live resources match what was last applied."
 _NOTHING_ELSE = "No changes where tpudeploy could look."
 

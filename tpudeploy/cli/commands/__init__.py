@@ -30,7 +30,7 @@ _OTHERS = {
     "mcp": "Serve the same operations to agents as typed tools, read-only by default.",
     "bench": "Measure throughput and latency, and flag figures that cannot be trusted.",
     "report-host": "Report the machine of a slice to Google as faulty, and hold its place back.",
-    "import": "Import an existing queued resource into the state.",
+    "import": "Import an existing slice into the state.",
     "state": "Inspect and edit the state: list, show, mv, rm, pull, push, history.",
     "force-unlock": "Release a lock left behind by a crashed run.",
     "emulator": "Run a local Cloud TPU to try everything on.",

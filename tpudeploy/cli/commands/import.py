@@ -1,4 +1,4 @@
-"""Import an existing queued resource into the state; the next plan shows what would change."""  # noqa: N999 - a keyword only where Python is written
+"""Import an existing slice into the state; the next plan shows what would change."""  # noqa: N999 - a keyword only where Python is written
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.orphans import ResourceRequest
 from tpudeploy.domain.slices import SliceRequest
 
+_DEFAULT_ACCOUNT = "default"
 _CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 # The document of v1 calls the key `googleapis.com/reservation-name`; gcloud sends this one.
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
@@ -66,7 +67,7 @@ def _machine(request: SliceRequest, machine_type: str, disk_type: str, image_pro
         "diskType": f"zones/{request.zone}/diskTypes/{disk_type}",
         "sourceImage": f"projects/{image_project}/global/images/{image}",
     }
-    account = request.service_account or "default"
+    account = request.service_account or _DEFAULT_ACCOUNT
     body: dict[str, Any] = {
         "name": request.name,
         "machineType": f"zones/{request.zone}/machineTypes/{machine_type}",
@@ -124,7 +125,8 @@ def read_back(instance_body: Mapping[str, Any]) -> ResourceRequest:
         network=last_word(interface.get("network")) or None,
         subnetwork=last_word(interface.get("subnetwork")) or None,
         external_ip=bool(interface.get("accessConfigs")) if interface else None,
-        service_account=account.get("email"),
+        # A template has the word of the request; a machine has the address of the account that it stands for.
+        service_account=None if account.get("email") == _DEFAULT_ACCOUNT else account.get("email"),
         reservation=next(iter(instance_body.get("reservationAffinity", {}).get("values", ())), None),
         max_run_seconds=None if run is None else float(run),
         tags=tuple(instance_body.get("tags", {}).get("items", ())),
