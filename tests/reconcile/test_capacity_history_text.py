@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import cycle, islice
 
 import pytest
-from reconcile.cases import NOW, A, entry
+from reconcile.cases import INSTANCES, NOW, TPU_API, A, entry
 
 from tpudeploy.domain.history import Ending
 from tpudeploy.serialization.capacity_history import format_entry, parse_entries
@@ -30,10 +31,32 @@ def test_entries_are_in_the_order_of_time() -> None:
     assert parse_entries(format_entry(late) + "\n" + format_entry(early)) == (early, late)
 
 
-def test_what_an_earlier_version_did_not_write_is_empty() -> None:
-    old = {name: value for name, value in FIELDS.items() if name not in {"kind", "text"}}
+def test_an_entry_has_its_api() -> None:
+    instance = entry(Ending.GRANTED, minutes_ago=1, backend=INSTANCES)
+    assert parse_entries(format_entry(instance)) == (instance,)
+
+
+ROOM = 2000 - len(format_entry(replace(ENTRY, text="")))
+
+
+@pytest.mark.parametrize(
+    ("length", "kept"),
+    [
+        pytest.param(ROOM, ROOM, id="as long as a line may be"),
+        pytest.param(ROOM + 1, 400, id="longer by one character"),
+        pytest.param(100_000, 400, id="much longer"),
+    ],
+)
+def test_the_text_of_a_long_line_is_cut_off(length: int, kept: int) -> None:
+    text = "".join(islice(cycle("abcdefg"), length))
+    assert parse_entries(format_entry(replace(ENTRY, text=text))) == (replace(ENTRY, text=text[:kept]),)
+
+
+def test_what_an_earlier_version_did_not_write_is_empty_or_what_there_was_then() -> None:
+    old = {name: value for name, value in FIELDS.items() if name not in {"kind", "text", "backend"}}
     (parsed,) = parse_entries(json.dumps(old))
     assert (parsed.kind, parsed.text, parsed.at, parsed.zone) == ("", "", NOW - 300, A)
+    assert parsed.backend is TPU_API
 
 
 @pytest.mark.parametrize(
