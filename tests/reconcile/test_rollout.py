@@ -322,6 +322,12 @@ def test_a_reset_leaves_the_other_replicas_alone() -> None:
     assert "into the changed server: only the other replicas serve for about 4 min, and the chips" in step.error.hint
 
 
+def test_a_reset_of_a_routers_vm_stops_requests_and_keeps_the_vm() -> None:
+    step = serve(replace(status(changed(180), SENT, report=LOST_REBOOT), replica=ROUTER))
+    assert isinstance(step, GiveUp)
+    assert "changed server: the router takes no request for about 4 min, and the VM is kept.\n" in step.error.hint
+
+
 def test_the_times_in_that_message_are_those_of_the_run() -> None:
     before = status(changed(2 * HOUR), SENT, report=LOST_REBOOT)
     patience = dataclasses.replace(PATIENCE, acknowledge=HOUR, restart=HOUR)
