@@ -7,6 +7,7 @@ ends the process; it refuses an anchor that is used twice; and it loses the posi
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
@@ -210,7 +211,8 @@ class _Builder:
     def _scalar(self, event: Any) -> None:
         place = self._place(event, event.anchor)
         self._count(1, place)
-        text = event.value if event.value.isascii() else _join_surrogates(event.value)
+        # The profiles of a fleet have most of their texts in common: each is kept once.
+        text = sys.intern(event.value if event.value.isascii() else _join_surrogates(event.value))
         is_plain = event.implicit[0]
         node = ScalarNode(place, self._value(event, text, place, is_plain=is_plain), text, is_plain)
         if event.anchor is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import cached_property
+from sys import intern
 
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem
@@ -29,8 +31,12 @@ class Source:
         self.text = text
         self.first_line = first_line
         self.may_be_quoted = may_be_quoted
-        self.lines = tuple(_BREAK.split(masked(text)))
-        self._starts = (0, *(match.end() for match in _BREAK.finditer(text)))
+        # The profiles of a fleet have most of their lines in common: each is kept once.
+        self.lines = tuple(map(intern, _BREAK.split(masked(text))))
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        return (0, *(match.end() for match in _BREAK.finditer(self.text)))
 
     def location(self, line: int, column: int, width: int = 1) -> Location:
         """Return the location of a line and a column, both counted from 0."""
