@@ -143,8 +143,8 @@ class Section:
                 own[name] = values[name]
             else:
                 own[name] = key.default if key.default_factory is None else key.default_factory()
-        written = frozenset(values)
-        own["model_fields_set"] = _key_sets.setdefault(written, written)
+        key_set = frozenset(values)
+        own["model_fields_set"] = _key_sets.setdefault(key_set, key_set)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
