@@ -1,6 +1,7 @@
-"""Print the size and the shape of the package: `python tests/house/measures.py [FOLDER]`. CONTRIBUTING has the figures.
+"""Print the size and the shape of the package: `python tests/house/measures.py [-list] [FOLDER]`.
 
-FOLDER is another tree's package, to compare with. `tests/house/words.py` measures names and sentences.
+CONTRIBUTING has the figures. FOLDER is another tree's package, to compare with. With -list, the places that a figure
+counts follow it. `tests/house/words.py` measures names and sentences.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "tpudeploy"
@@ -53,12 +54,13 @@ def branches(function: ast.AST) -> int:
     return count
 
 
-def importers(trees: Mapping[str, ast.Module]) -> Counter[str]:
-    """Return how many modules import each module of the package."""
-    pairs: set[tuple[str, str]] = set()
+def importers(trees: Mapping[str, ast.Module]) -> dict[str, set[str]]:
+    """Return the modules that import each module of the package, where there are any."""
+    importers_of_each: dict[str, set[str]] = {}
     for name, tree in trees.items():
-        pairs |= {(target, name) for target in _targets(tree, trees)}
-    return Counter(target for target, _ in pairs)
+        for target in _targets(tree, trees):
+            importers_of_each.setdefault(target, set()).add(name)
+    return importers_of_each
 
 
 def _targets(tree: ast.Module, modules: Mapping[str, ast.Module]) -> Iterator[str]:
@@ -71,8 +73,22 @@ def _targets(tree: ast.Module, modules: Mapping[str, ast.Module]) -> Iterator[st
                     yield target
 
 
-def main(package: Path) -> None:
-    """Print each measure."""
+def complex_functions(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line of each function that is too complex, and its name with its complexity."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and branches(node) > COMPLEX:
+            yield node.lineno, f"{node.name} ({branches(node)})"
+
+
+def nested_conditionals(tree: ast.Module) -> Iterator[int]:
+    """Yield the line of each conditional expression that has another one in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.IfExp) and sum(isinstance(each, ast.IfExp) for each in ast.walk(node)) > 1:
+            yield node.lineno
+
+
+def main(package: Path, *, with_places: bool) -> None:
+    """Print each measure, and with `with_places` the places that it counts."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))}
     trees = {path: ast.parse(text) for path, text in texts.items()}
     sizes = {path: len(lines(text)) for path, text in texts.items()}
@@ -80,24 +96,39 @@ def main(package: Path) -> None:
     for path, text in texts.items():
         kinds += kinds_of_lines(text, trees[path])
     nodes = [node for tree in trees.values() for node in ast.walk(tree)]
-    complexities = [branches(node) for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     comprehensions = sum(
         isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp) for node in nodes
     )
+    conditionals = sum(isinstance(node, ast.IfExp) for node in nodes)
     modules = {".".join(path.relative_to(package.parent).with_suffix("").parts): tree for path, tree in trees.items()}
-    counts = importers({name.removesuffix(".__init__"): tree for name, tree in modules.items()})
-    small = [path for path, size in sizes.items() if size < SMALL]
-    print(f"{total:,} lines in {len(texts)} files: {', '.join(f'{n:,} {kind}' for kind, n in kinds.most_common())}")
-    print(
-        f"{len(small)} files under {SMALL} lines, {sum(sizes[path] == 1 for path in small)} of them a package's docstring"
+    importers_of_each = importers({name.removesuffix(".__init__"): tree for name, tree in modules.items()})
+    small = {path: size for path, size in sizes.items() if size < SMALL}
+
+    def show(figure: str, places: Iterable[str] = ()) -> None:
+        print(figure)
+        for place in places if with_places else ():
+            print(f"  {place}")
+
+    show(f"{total:,} lines in {len(texts)} files: {', '.join(f'{n:,} {kind}' for kind, n in kinds.most_common())}")
+    show(
+        f"{len(small)} files under {SMALL} lines, {sum(size == 1 for size in small.values())} of them a package's docstring",
+        (f"{path.relative_to(package)} ({size})" for path, size in small.items() if size > 1),
     )
-    print(f"{sum(counts[name] == 1 for name in counts)} modules with one importer")
-    print(f"{sum(each > COMPLEX for each in complexities)} functions with a complexity above {COMPLEX}")
-    print(f"{1000 * comprehensions / total:.1f} comprehensions in 1,000 lines")
-    print(
-        f"{1000 * sum(isinstance(node, ast.IfExp) for node in nodes) / total:.1f} conditional expressions in 1,000 lines"
-    )
+    single = {name: next(iter(each)) for name, each in sorted(importers_of_each.items()) if len(each) == 1}
+    show(f"{len(single)} modules with one importer", (f"{name} in {importer}" for name, importer in single.items()))
+    functions = [
+        f"{path.relative_to(package)}:{line} {name}"
+        for path, tree in trees.items()
+        for line, name in complex_functions(tree)
+    ]
+    show(f"{len(functions)} functions with a complexity above {COMPLEX}", functions)
+    show(f"{1000 * comprehensions / total:.1f} comprehensions in 1,000 lines")
+    nested = [
+        f"{path.relative_to(package)}:{line}" for path, tree in trees.items() for line in nested_conditionals(tree)
+    ]
+    show(f"{1000 * conditionals / total:.1f} conditional expressions in 1,000 lines; {len(nested)} in another", nested)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if sys.argv[1:] else PACKAGE)
+    arguments = [word for word in sys.argv[1:] if word != "-list"]
+    main(Path(arguments[0]) if arguments else PACKAGE, with_places="-list" in sys.argv)

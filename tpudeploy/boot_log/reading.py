@@ -44,6 +44,16 @@ class Cause:
     line: Line
     remedy: str
 
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "signature": self.signature,
+            "what": self.what,
+            "line": self.line.number,
+            "text": self.line.text,
+            "process": self.line.process,
+            "remedy": self.remedy,
+        }
+
 
 @frozen
 class Load:
@@ -73,22 +83,12 @@ class Reading:
 
     def to_dict(self) -> dict[str, object]:
         """Return the document of `tpudeploy logs --explain --json` without its format."""
-        cause = self.cause
         return {
             "serving": self.is_serving,
             "seconds": self.seconds,
             "phases": [{"name": p.name, "began": p.began, "seconds": p.seconds} for p in self.phases],
             "graphs": self.graphs,
-            "cause": None
-            if cause is None
-            else {
-                "signature": cause.signature,
-                "what": cause.what,
-                "line": cause.line.number,
-                "text": cause.line.text,
-                "process": cause.line.process,
-                "remedy": cause.remedy,
-            },
+            "cause": None if self.cause is None else self.cause.to_dict(),
             "load": None if self.load is None else to_json(self.load),
             "notes": [{"line": line.number, "text": line.text, "why": why} for line, why in self.notes],
         }

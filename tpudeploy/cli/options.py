@@ -162,7 +162,9 @@ def duration(text: str) -> float:
 def seconds(text: str) -> float:
     """Return seconds from a latency: 500ms, 0.5s, or a duration."""
     match = re.fullmatch(_MILLISECONDS, text)
-    return float(match[1]) / (1000 if match[2] == "ms" else 1) if match else duration(text)
+    if match is None:
+        return duration(text)
+    return float(match[1]) / (1000 if match[2] == "ms" else 1)
 
 
 def latency(text: str) -> float:

@@ -6,7 +6,7 @@ The order of `actions` is the order of execution. Attributes are nested as in a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.deployment import Json
@@ -93,15 +93,17 @@ def checks(diagnostics: Iterable[Diagnostic]) -> list[dict[str, object]]:
     by_code: dict[str, list[Diagnostic]] = {}
     for diagnostic in diagnostics:
         by_code.setdefault(diagnostic.code, []).append(diagnostic)
-    return [
-        {
-            "address": {"kind": "check", "name": code, "to_display": code},
-            "status": "fail" if any(d.severity is Severity.ERROR for d in rows) else "pass",
-            "instances": [],
-            "problems": [{"message": d.message, "severity": d.severity, "hint": d.hint} for d in rows],
-        }
-        for code, rows in by_code.items()
-    ]
+    return [_check(code, rows) for code, rows in by_code.items()]
+
+
+def _check(code: str, diagnostics: Sequence[Diagnostic]) -> dict[str, object]:
+    has_error = any(each.severity is Severity.ERROR for each in diagnostics)
+    return {
+        "address": {"kind": "check", "name": code, "to_display": code},
+        "status": "fail" if has_error else "pass",
+        "instances": [],
+        "problems": [{"message": d.message, "severity": d.severity, "hint": d.hint} for d in diagnostics],
+    }
 
 
 def nested(attributes: Mapping[str, Json]) -> dict[str, Any]:

@@ -372,3 +372,13 @@ class State:
     def slice_attempts(self) -> tuple[Attempt, ...]:
         """Return the requests for slices, without those for the router's VM."""
         return tuple(a for r in self.records for a in r.attempts)
+
+    @property
+    def indexed_attempts(self) -> tuple[tuple[int, Attempt], ...]:
+        """Return each of `attempts` after the index of its replica, which is `ROUTER` for the router's VM."""
+        return tuple((record.index, attempt) for record in self.all_records for attempt in record.attempts)
+
+    @property
+    def indexed_slice_attempts(self) -> tuple[tuple[int, Attempt], ...]:
+        """Return each of `slice_attempts` after the index of its replica."""
+        return tuple((record.index, attempt) for record in self.records for attempt in record.attempts)

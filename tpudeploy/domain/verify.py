@@ -51,6 +51,17 @@ class VerifiedSetting:
         """The value of the first source, which contradicts the profile if any source does; "" without sources."""
         return next(iter(self.effective.values()), "")
 
+    def to_dict(self, replica: str) -> dict[str, object]:
+        """Return the row of a setting in the document of `tpudeploy verify --json`."""
+        return {
+            "replica": replica,
+            "name": self.name,
+            "declared": self.declared,
+            "effective": dict(self.effective),
+            "verdict": str(self.verdict),
+            "deviation": self.deviation,
+        }
+
 
 @frozen
 class ReplicaVerification:
@@ -101,18 +112,7 @@ class Verification:
 
     def to_dict(self) -> dict[str, object]:
         """Return the document of `tpudeploy verify --json` without its format."""
-        rows = [
-            {
-                "replica": replica.address,
-                "name": s.name,
-                "declared": s.declared,
-                "effective": dict(s.effective),
-                "verdict": str(s.verdict),
-                "deviation": s.deviation,
-            }
-            for replica in self.replicas
-            for s in replica.settings
-        ]
+        rows = [setting.to_dict(replica.address) for replica in self.replicas for setting in replica.settings]
         silent = {replica.address: dict(replica.silent) for replica in self.replicas if replica.silent}
         absent = list(self.absent)
         return {"name": self.name, "holds": self.holds, "settings": rows, "silent": silent, "absent": absent}

@@ -151,9 +151,9 @@ class Emulator:
             self._cloud.age()
             slices = [s for s in self._cloud.slices.values() if s.id == name and s.state in states]
             instances = [
-                i
-                for i in self._cloud.instances.values()
-                if name in (i.id, "" if i.group is None else i.group.id) and i.state in instance_states
+                instance
+                for instance in self._cloud.instances.values()
+                if instance.state in instance_states and _has_name(instance, name)
             ]
             for slice_ in slices:
                 change(self._cloud, slice_, self.clock.now())
@@ -235,6 +235,11 @@ class Emulator:
     def _tick(self) -> None:
         while not self._ended.wait(_TICK):
             self._cloud.age()
+
+
+def _has_name(instance: Instance, name: str) -> bool:
+    """Return whether this is the name of an instance, or of the group that it belongs to."""
+    return name == instance.id or (instance.group is not None and name == instance.group.id)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def parse_request(method: str, target: str, body: bytes) -> StorageRequest | Non
     path = _PATH.fullmatch(url.path)
     if path is None:
         return None
-    kind = "object" if path["object"] else "objects" if path["objects"] else "bucket"
+    kind = next((kind for kind in ("object", "objects") if path[kind]), "bucket")
     query = dict(parse_qsl(url.query, keep_blank_values=True))
     name = unquote(path["object"] or "")
     if path["media"] == "upload":

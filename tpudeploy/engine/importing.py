@@ -114,9 +114,9 @@ def check_import(world: World, address: Address, resource: CloudResource, *, for
     place = (resource.ref.project, resource.ref.zone, resource.ref.name)
     for name in world.state.names():
         other = world.state.read(name).state
-        for record in () if other is None else other.records:
-            if any((a.project, a.zone, a.name) == place for a in record.attempts):
-                where = Address(deployment=name, replica=record.index)
+        for index, attempt in other.indexed_slice_attempts if other is not None else ():
+            if (attempt.project, attempt.zone, attempt.name) == place:
+                where = Address(deployment=name, replica=index)
                 raise errors.StateError(
                     f"{resource.ref.name} is already tracked as {where}.",
                     hint=f"To move it: tpudeploy state mv {where} {address}",

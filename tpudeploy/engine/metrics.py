@@ -34,12 +34,8 @@ def read_metrics(world: World, meter: Meter, deployment: Deployment) -> Metrics:
     Raise `errors.StateError` without a machine, `errors.Fault` or `errors.Denied` where they cannot be observed.
     """
     state = world.state.read(deployment.name).state
-    granted = [
-        (record.index, attempt)
-        for record in (() if state is None else state.records)
-        for attempt in record.attempts
-        if attempt.holds_slice
-    ]
+    attempts = state.indexed_slice_attempts if state is not None else ()
+    granted = [(index, attempt) for index, attempt in attempts if attempt.holds_slice]
     if not granted:
         raise StateError(
             f"{deployment.name} has no machine to read metrics from.",

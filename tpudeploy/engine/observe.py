@@ -233,14 +233,11 @@ def _observations(
 
 def _machines_up(subjects: Sequence[Subject], slices_of_each: Sequence[Mapping[str, Slice]]) -> Iterator[_Machine]:
     for number, (subject, slices) in enumerate(zip(subjects, slices_of_each, strict=True)):
-        for record in subject.state.all_records:
-            for attempt in record.attempts:
-                slice_ = slices.get(attempt.name)
-                if slice_ is not None and slice_.phase is Phase.UP:
-                    target = _target(subject.deployment, record.index, attempt)
-                    yield _Machine(
-                        subject=number, replica=record.index, deployment=target, attempt=attempt, slice=slice_
-                    )
+        for replica, attempt in subject.state.indexed_attempts:
+            slice_ = slices.get(attempt.name)
+            if slice_ is not None and slice_.phase is Phase.UP:
+                target = _target(subject.deployment, replica, attempt)
+                yield _Machine(subject=number, replica=replica, deployment=target, attempt=attempt, slice=slice_)
 
 
 def _target(deployment: Deployment | None, replica: int, attempt: Attempt) -> Deployment | None:

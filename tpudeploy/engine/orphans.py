@@ -111,8 +111,7 @@ def with_adopted(world: World, goal: Goal, state: State) -> State:
 
 
 def report_adopted(world: World, goal: Goal, state: State) -> None:
-    for record in state.all_records:
-        for attempt in record.attempts:
-            if attempt.name in goal.adopts:
-                where = address(goal.name, record.index)
-                world.emit(events.Adopted(**about(attempt, where, at=world.clock.now())))
+    for index, attempt in state.indexed_attempts:
+        if attempt.name in goal.adopts:
+            where = address(goal.name, index)
+            world.emit(events.Adopted(**about(attempt, where, at=world.clock.now())))

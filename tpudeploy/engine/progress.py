@@ -49,10 +49,9 @@ class Progress:
     def report_observation(self, state: State, observed: Observed) -> None:
         """Report what this observation shows, before any step is executed."""
         self.quiet += 1
-        for record in state.all_records:
-            for attempt in record.attempts:
-                self._report_undo(record.index, attempt, observed)
-                self._report_phase(record.index, attempt, observed)
+        for replica, attempt in state.indexed_attempts:
+            self._report_undo(replica, attempt, observed)
+            self._report_phase(replica, attempt, observed)
         names = {attempt.name for attempt in state.attempts}
         self._phases = {name: phase for name, phase in self._phases.items() if name in names}
         self._report_silent_zones(state, observed)

@@ -70,9 +70,8 @@ class EndpointPublisher:
         leaving, draining, failed = self._record_steps(session, steps)
         self._router_on_vm = self._find_router(session.state, observed, leaving | draining)
         usable = {
-            attempt.name: record.index
-            for record in session.state.records
-            for attempt in record.attempts
+            attempt.name: replica
+            for replica, attempt in session.state.indexed_slice_attempts
             if attempt.name not in leaving and _is_usable(attempt, observed, has_failed=attempt.name in failed)
         }
         self._endpoints = {

@@ -47,7 +47,7 @@ class RouterMachine:
         context = replace(context, scores={}, others_serve=bool(ready))
         if deployment is None or deployment.router_machine is None:
             return self._remove(goal, state, context)
-        if not state.router.attempts and not any(a.holds_slice for record in state.records for a in record.attempts):
+        if not state.router.attempts and not any(attempt.holds_slice for attempt in state.slice_attempts):
             # A hunt may take days, and a router without replicas would be billed meanwhile.
             return (Wait(replica=ROUTER, why="until a replica starts", is_for_replicas=True),)
         machine = machine_near(deployment.router_machine, state)
@@ -119,7 +119,7 @@ class RouterMachine:
 
         So a slice that is idle for a moment is not interrupted before the routers have the list without it.
         """
-        draining = {a.name for record in state.records for a in record.attempts if a.draining_at is not None}
+        draining = {attempt.name for attempt in state.slice_attempts if attempt.draining_at is not None}
         if not draining & observed.loads.keys() or self._are_loaded(state, observed):
             return observed
         return replace(observed, loads={name: load for name, load in observed.loads.items() if name not in draining})

@@ -52,13 +52,12 @@ class Verifier:
 
     def record(self, state: State) -> State:
         """Return `state` with the results of this run's verifications: the next apply verifies failed ones again."""
-        for record in state.records:
-            for attempt in record.attempts:
-                verification = self._verifications.get(attempt.name)
-                broken = attempt.not_in_effect if verification is None else _still_broken(attempt, verification)
-                if broken != attempt.not_in_effect:
-                    changed = replace(attempt, not_in_effect=broken)
-                    state = state.with_record(state.record(record.index).with_attempt(changed))
+        for index, attempt in state.indexed_slice_attempts:
+            verification = self._verifications.get(attempt.name)
+            broken = attempt.not_in_effect if verification is None else _still_broken(attempt, verification)
+            if broken != attempt.not_in_effect:
+                changed = replace(attempt, not_in_effect=broken)
+                state = state.with_record(state.record(index).with_attempt(changed))
         return state
 
     def verify_again(self) -> None:
@@ -75,10 +74,9 @@ class Verifier:
         servers = [s for s in serving(state, observed) if s.attempt.name in self._goal.to_verify]
         self._verify(sources, deployment, servers)
         recorded = self.record(state)
-        for record in recorded.records:
-            for attempt in record.attempts:
-                if attempt.not_in_effect and attempt.name in self._goal.to_verify and not self._is_broken(attempt):
-                    self.not_in_effect.append(_earlier_error(address(deployment.name, record.index), attempt))
+        for index, attempt in recorded.indexed_slice_attempts:
+            if attempt.not_in_effect and attempt.name in self._goal.to_verify and not self._is_broken(attempt):
+                self.not_in_effect.append(_earlier_error(address(deployment.name, index), attempt))
         if recorded != state:
             with open_session(world, name, "verify") as session:
                 session.save(self.record(session.state))
@@ -154,12 +152,11 @@ def serving(state: State, observed: Observed) -> tuple[Server, ...]:
 
 def _machines(state: State, observed: Observed) -> Iterator[Server]:
     """Yield the replicas whose slices are granted, exist, and are not being released."""
-    for record in state.records:
-        for attempt in record.attempts:
-            slice_ = observed.slices.get(attempt.name)
-            if slice_ is not None and attempt.holds_slice:
-                health = observed.health.get(attempt.name) or Health(serving=False, detail="it does not serve")
-                yield Server(replica=record.index, attempt=attempt, slice=slice_, health=health)
+    for index, attempt in state.indexed_slice_attempts:
+        slice_ = observed.slices.get(attempt.name)
+        if slice_ is not None and attempt.holds_slice:
+            health = observed.health.get(attempt.name) or Health(serving=False, detail="it does not serve")
+            yield Server(replica=index, attempt=attempt, slice=slice_, health=health)
 
 
 def verify_as_applied(sources: VerifySources, deployment: Deployment, server: Server) -> ReplicaVerification:

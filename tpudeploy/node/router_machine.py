@@ -83,8 +83,7 @@ def router_machine(deployment: Deployment, router: Router, templates: Mapping[st
 def machine_near(machine: Deployment, state: State) -> Deployment:
     """Return the VM with the places to request it in: where it is, then where replicas are, then all of the profile."""
     zones = [attempt.zone for attempt in state.router.attempts]
-    own = [attempt for record in state.records for attempt in record.attempts]
-    zones += [attempt.zone for attempt in sorted(own, key=lambda attempt: attempt.granted_at is None)]
+    zones += [each.zone for each in sorted(state.slice_attempts, key=lambda attempt: attempt.granted_at is None)]
     zones += [candidate.zone for candidate in machine.candidates]
     return replace(
         machine, candidates=tuple(_candidate(machine.accelerator.machine_type, zone) for zone in dict.fromkeys(zones))

@@ -113,6 +113,7 @@ class AbTests:
         now = self._workspace.adapters.clock.now()
         base, a, b = (arms.arm_print(self._deployment(p)) for p in (profiles.base, profiles.a, profiles.b))
         file, origin = profiles.base.origins["name"].file, profiles.base.origins.get(profiles.path)
+        sides = {b: Side.B, a: Side.A}  # if both are as written, it is A
         return Experiment(
             id=f"{PREFIX}{runs.new_id(now)}",
             began_at=now,
@@ -121,7 +122,7 @@ class AbTests:
             path=profiles.path,
             file=file,
             line=origin.line if origin is not None and origin.file == file else None,
-            written=Side.A if a == base else Side.B if b == base else None,
+            written=sides.get(base),
             a=Arm(value=profiles.values[0], fingerprint=a),
             b=Arm(value=profiles.values[1], fingerprint=b),
             sweep=sweep,

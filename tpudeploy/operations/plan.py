@@ -72,8 +72,9 @@ def plan(
     replaced, targets = tuple(replace), tuple(target)
     is_used = {"destroy": destroy, "adopt": adopt, "refresh_only": refresh_only, "replace": bool(replaced)}
     _check_combination({name for name, value in is_used.items() if value}, refresh=refresh)
+    mode = Mode.DESTROY if destroy else Mode.NORMAL
     scope = Scope(
-        mode=Mode.REFRESH_ONLY if refresh_only else Mode.DESTROY if destroy else Mode.NORMAL,
+        mode=Mode.REFRESH_ONLY if refresh_only else mode,
         adopt=adopt,
         refresh=refresh,
         replace=parse_addresses(replaced),

@@ -127,7 +127,7 @@ def _replica_change(deployment: Deployment, record: Record, context: DecisionCon
 
 def _serving_replicas(state: State, context: DecisionContext) -> frozenset[int]:
     """Return the replicas that take requests now. A plan probes no server, so that they answer is assumed."""
-    pairs = [(record.index, attempt) for record in state.records for attempt in record.attempts]
+    pairs = state.indexed_slice_attempts
     return frozenset(index for index, attempt in pairs if takes_requests(attempt, context.observed))
 
 

@@ -21,13 +21,12 @@ ENGINE = "engine."  # the prefix of a setting that an engine reports
 
 def drift(state: State, context: DecisionContext) -> tuple[Drift, ...]:
     """Return the drift of every slice that is granted and not being released."""
-    return tuple(
-        each
-        for record in state.all_records
-        for attempt in record.attempts
-        if attempt.holds_slice and not attempt.is_lost
-        for each in _slice_drift(state.deployment, record.index, attempt, context)
-    )
+    drifts: list[Drift] = []
+    for index, attempt in state.indexed_attempts:
+        # A loss that is recorded already is reported by `missing`.
+        if attempt.holds_slice and not attempt.is_lost:
+            drifts += _slice_drift(state.deployment, index, attempt, context)
+    return tuple(drifts)
 
 
 def missing(deployment: Deployment, state: State, context: DecisionContext) -> tuple[Drift, ...]:
@@ -36,19 +35,22 @@ def missing(deployment: Deployment, state: State, context: DecisionContext) -> t
     An earlier run may have recorded the loss, may be acquiring another slice, or may have been a `destroy`. A replica
     that was never applied is not missing.
     """
-    losses = ((index, _missing(state, state.record(index), context)) for index in deployment.replica_indexes)
-    return tuple(
-        Drift(
-            deployment=state.deployment,
-            replica=index,
-            kind=DriftKind.MISSING,
-            slice_name=loss[0],
-            zone=str(state.record(index).home or ""),
-            detail=loss[1],
-        )
-        for index, loss in losses
-        if loss is not None
-    )
+    drifts: list[Drift] = []
+    for index in deployment.replica_indexes:
+        record = state.record(index)
+        loss = _missing(state, record, context)
+        if loss is not None:
+            slice_name, detail = loss
+            drift_ = Drift(
+                deployment=state.deployment,
+                replica=index,
+                kind=DriftKind.MISSING,
+                slice_name=slice_name,
+                zone=str(record.home or ""),
+                detail=detail,
+            )
+            drifts.append(drift_)
+    return tuple(drifts)
 
 
 def _missing(state: State, record: Record, context: DecisionContext) -> tuple[str, str] | None:

@@ -22,11 +22,11 @@ _REQUESTED = "asked"
 def preconditions(state: State, context: DecisionContext, changes: Iterable[Change]) -> tuple[Precondition, ...]:
     """Return the fingerprint of every slice of the replicas that `changes` touch."""
     reports = context.observed.reports
+    replicas = [change.replica for change in changes if change.action is not Action.NO_OP]
+    attempts = [attempt for replica in replicas for attempt in state.record(replica).attempts]
     return tuple(
-        Precondition(name=attempt.name, print=_fingerprint(classify(attempt, context), reports.get(attempt.name)))
-        for change in changes
-        if change.action is not Action.NO_OP
-        for attempt in state.record(change.replica).attempts
+        Precondition(name=each.name, print=_fingerprint(classify(each, context), reports.get(each.name)))
+        for each in attempts
     )
 
 

@@ -91,12 +91,11 @@ def mark_replacements(state: State, names: Collection[str], fingerprints: Collec
     Earlier marks stay if the fingerprint of their approval is among `fingerprints`. Another approval ends them.
     """
     keeps_marks = state.goal is not None and state.goal.fingerprint in fingerprints
-    for record in state.all_records:
-        for attempt in record.attempts:
-            is_to_go = attempt.name in names or (keeps_marks and attempt.is_to_go)
-            if is_to_go != attempt.is_to_go:
-                marked_attempt = replace(attempt, is_to_go=is_to_go)
-                state = state.with_record(state.record(record.index).with_attempt(marked_attempt))
+    for index, attempt in state.indexed_attempts:
+        is_to_go = attempt.name in names or (keeps_marks and attempt.is_to_go)
+        if is_to_go != attempt.is_to_go:
+            marked_attempt = replace(attempt, is_to_go=is_to_go)
+            state = state.with_record(state.record(index).with_attempt(marked_attempt))
     return state
 
 
@@ -118,4 +117,7 @@ def partial_plan_warning() -> Diagnostic:
 
 
 def _existing(names: list[str]) -> str:
-    return f"There {'is' if len(names) == 1 else 'are'} {', '.join(names)}." if names else "There is nothing in it."
+    if not names:
+        return "There is nothing in it."
+    verb = "is" if len(names) == 1 else "are"
+    return f"There {verb} {', '.join(names)}."

@@ -149,12 +149,13 @@ def _order_sweep(
 
 def _hinted_places(record: Record, last_looks: Mapping[Place, float], now: float) -> set[Place]:
     """Return the places that have capacity, by a recent refusal of another one, and were not looked at since."""
-    return {
-        place
-        for refused in record.refusals
-        for place in (Place(zone, refused.provisioning, refused.backend) for zone in refused.zones_available)
-        if now - refused.at < _HINT and refused.at > last_looks.get(place, -inf)
-    }
+    places: set[Place] = set()
+    for refused in record.refusals:
+        # A window of capacity lasts minutes, so an older refusal says nothing about now.
+        if now - refused.at < _HINT:
+            hinted = {Place(zone, refused.provisioning, refused.backend) for zone in refused.zones_available}
+            places |= {place for place in hinted if refused.at > last_looks.get(place, -inf)}
+    return places
 
 
 def next_opening(

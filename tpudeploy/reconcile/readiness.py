@@ -48,9 +48,8 @@ def takes_requests(attempt: Attempt, observed: Observed) -> bool:
 def ready_slices(state: State, observed: Observed, leaving: Collection[str] = ()) -> Mapping[str, int]:
     """Return the slices that take requests, each with its replica, without those that are `leaving`."""
     candidates = {
-        attempt.name: record.index
-        for record in state.records
-        for attempt in record.attempts
+        attempt.name: index
+        for index, attempt in state.indexed_slice_attempts
         if attempt.name not in leaving and takes_requests(attempt, observed)
     }
     answering = {name: replica for name, replica in candidates.items() if answers(name, observed)}

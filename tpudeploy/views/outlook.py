@@ -129,12 +129,14 @@ def _entries(rows: Sequence[_Row], now: float, width: int, paint: Paint) -> tupl
     bars = [_bar(row, now) for row in rows]
     columns, is_beside = _columns_that_fit(cells, width, max(map(words.width, bars), default=0))
     room = width - 2 - _width(cells, columns)
-    messages = []
-    for row, bar in zip(rows, bars, strict=True):
-        why = " ".join(words.plain(row.place.why).split())
-        has_room = words.width(why) <= room or room >= _SHORT_MESSAGE
-        messages.append((bar if is_beside else "") if bar else (why if has_room else ""))
-    texts = [(*(row_cells[n] for n in columns), text) for row_cells, text in zip(cells, messages, strict=True)]
+    texts = []
+    for row, row_cells, bar in zip(rows, cells, bars, strict=True):
+        message = " ".join(words.plain(row.place.why).split())
+        if bar:
+            message = bar if is_beside else ""
+        elif words.width(message) > room and room < _SHORT_MESSAGE:
+            message = ""
+        texts.append((*(row_cells[n] for n in columns), message))
     titles, *lines = aligned([(*(_TITLES[n] for n in columns), ""), *texts])
     entries = []
     for row, line, bar in zip(rows, lines, bars, strict=True):
@@ -188,9 +190,11 @@ def _bar(row: _Row, now: float) -> str:
 
 def _style(place: PlaceStatus) -> str:
     """Return the style of a row. Only a server that answers is green."""
-    if place.state is PlaceState.UP:
-        return "red" if _has_failed(place) else "green" if place.serving else "yellow"
-    if place.state is PlaceState.PROVISIONING:
+    if place.state is PlaceState.UP and _has_failed(place):
+        return "red"
+    if place.state is PlaceState.UP and place.serving:
+        return "green"
+    if place.state in {PlaceState.UP, PlaceState.PROVISIONING}:
         return "yellow"
     return "" if place.state in _PENDING else "dim"
 

@@ -75,12 +75,9 @@ def _page_size(connection: Connection, project: str) -> Finding:
 
 def _location_fields(connection: Connection, project: str) -> Finding:
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations")
-    fields = {
-        field
-        for page in pages(calls, calls.list(name=f"projects/{project}"))
-        for place in page.get("locations", ())
-        for field in place
-    }
+    fields: set[str] = set()
+    for page in pages(calls, calls.list(name=f"projects/{project}")):
+        fields = fields.union(*page.get("locations", ()))
     more = sorted(fields - _LOCATION_FIELDS)
     observation = f"They have {', '.join(more)} too." if more else f"They have {', '.join(sorted(fields))}."
     return compare("location-fields", is_as_believed=not more, observation=observation)

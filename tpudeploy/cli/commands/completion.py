@@ -190,7 +190,8 @@ def _described(table: Mapping[str, str], current: str) -> list[Candidate]:
 def _following(parser: Parser, words: Sequence[str], current: str, folder: Path) -> Iterable[Candidate]:
     """Return the options, or the values of the option or argument whose turn it is."""
     name, equals, value = current.partition("=")
-    option = parser.option(f"-{name}" if not name.startswith("--") else name) if equals else None
+    long_name = name if name.startswith("--") else f"-{name}"
+    option = parser.option(long_name) if equals else None
     if option is not None:
         return [Candidate(word=f"{name}={each.word}", about=each.about) for each in _values(option, folder, value)]
     previous = parser.option(words[-1]) if words else None

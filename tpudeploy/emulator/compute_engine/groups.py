@@ -189,9 +189,9 @@ def render(cloud: Cloud, group: Group) -> dict[str, Any]:
     }
     if existing:
         policy = cloud.group_parts[group.policy].body["workloadPolicy"]
-        state = "ACTIVE" if states.count("running") == count else "ACTIVATING" if in_progress else "INCOMPLETE"
-        if state == "ACTIVE" and "never-healthy" in group.troubles:
-            state = "FAILED"
+        state = "ACTIVATING" if in_progress else "INCOMPLETE"
+        if states.count("running") == count:
+            state = "FAILED" if "never-healthy" in group.troubles else "ACTIVE"
         status["appliedAcceleratorTopologies"] = [
             {"acceleratorTopology": policy["acceleratorTopology"], "state": state}
         ]

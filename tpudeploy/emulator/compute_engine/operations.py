@@ -73,6 +73,7 @@ def render(cloud: Cloud, operation: ZoneOperation) -> dict[str, Any]:
     place, name = operation.name.split("/operations/")
     is_over = operation.ended_at is not None
     is_new = cloud.clock.now() <= operation.created_at
+    status = "PENDING" if is_new else "RUNNING"
     body: dict[str, Any] = {
         "kind": "compute#operation",
         "id": str(operation.number),
@@ -81,7 +82,7 @@ def render(cloud: Cloud, operation: ZoneOperation) -> dict[str, Any]:
         "operationType": operation.verb,
         "targetLink": f"{HOST}/{operation.target}",
         "targetId": str(operation.target_id),
-        "status": "DONE" if is_over else "PENDING" if is_new else "RUNNING",
+        "status": "DONE" if is_over else status,
         "user": operation.user,
         "progress": 100 if is_over else 0,
         "insertTime": wire.timestamp(operation.created_at),

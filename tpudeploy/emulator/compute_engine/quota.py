@@ -70,8 +70,10 @@ def metric(type_name: str, class_: str) -> str:
 def metric_of(generation: str, class_: str) -> str:
     """Return the metric of a generation, as `metric` does."""
     offer = catalog.generation(generation).compute_engine
+    if offer is None:
+        return ""
     by_analogy = f"PREEMPTIBLE-{generation.upper()}-per-project-region"
-    id_ = "" if offer is None else offer.quotas.get("spot" if class_ == "preemptible" else "on-demand", by_analogy)
+    id_ = offer.quotas.get("spot" if class_ == "preemptible" else "on-demand", by_analogy)
     return id_.removesuffix("-per-project-region").replace("-", "_")
 
 

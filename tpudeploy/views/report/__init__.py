@@ -54,16 +54,18 @@ def fleet(deployments: Sequence[DeploymentStatus], *, at: float, emulated: bool)
         summary += f"; {unknown} of {len(deployments)} deployments cannot be observed"
     notes = [summary, f"Observed at {words.moment(at)}"]
     notes += ["On the emulator: no chip is allocated and nothing is billed."] if emulated else []
-    rows = [
-        (
-            deployment.name,
-            [] if deployment.error is None else [" ".join(["Unknown.", *why_unknown(deployment.error)])],
-            [
-                (f"{replica.address}: {'serving' if replica.serving else state_text(replica)}", list(facts(replica)))
-                for replica in deployment.replicas
-            ],
-            [describe_unfinished_run(deployment)] if deployment.underway else [],
-        )
-        for deployment in deployments
-    ]
+    rows = [_fleet_row(deployment) for deployment in deployments]
     return render("fleet.html.j2", title="Deployments", notes=notes, deployments=rows)
+
+
+def _fleet_row(
+    deployment: DeploymentStatus,
+) -> tuple[str, list[str], list[tuple[str, list[tuple[str, str]]]], list[str]]:
+    """Return the name of a deployment, why it is unknown, its replicas with their facts, and its unfinished run."""
+    errors = [] if deployment.error is None else [" ".join(["Unknown.", *why_unknown(deployment.error)])]
+    replicas = []
+    for replica in deployment.replicas:
+        state = "serving" if replica.serving else state_text(replica)
+        replicas.append((f"{replica.address}: {state}", list(facts(replica))))
+    unfinished_runs = [describe_unfinished_run(deployment)] if deployment.underway else []
+    return deployment.name, errors, replicas, unfinished_runs

@@ -58,7 +58,9 @@ def parse(words: Sequence[str]) -> Arguments:
         name, equals, value = word.partition("=")
         flag, negated = _find_flag(name)
         if name == "--model":
-            positional.insert(0, value if equals else rest.pop(0) if rest else "")
+            if not equals and rest:
+                value = rest.pop(0)
+            positional.insert(0, value)
         elif flag is None:
             unknown.append(word)
         else:
