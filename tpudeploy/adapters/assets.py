@@ -35,13 +35,12 @@ def profiles(project: Path | None = None) -> Mapping[str, str]:
     The project's are in its folder `profiles`. One of the same name replaces the shipped one.
     """
     folders = [_folder("profiles")] + ([] if project is None else [project / "profiles"])
-    return {
-        path.removesuffix(_YAML): file.read_text(encoding="utf-8")
-        for folder in folders
-        if folder.is_dir()
-        for path, file in _walk(folder)
-        if path.endswith(_YAML)
-    }
+    texts: dict[str, str] = {}
+    for folder in folders:
+        for path, file in _walk(folder) if folder.is_dir() else ():
+            if path.endswith(_YAML):
+                texts[path.removesuffix(_YAML)] = file.read_text(encoding="utf-8")
+    return texts
 
 
 def _folder(name: str) -> Traversable:

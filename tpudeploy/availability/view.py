@@ -190,12 +190,12 @@ def _gate_text(gate: Gate, table: Zones) -> str:
 
 def _text_by_api(gate: Gate, table: Zones) -> str:
     """Return the sources of a gate that each API answers for itself."""
-    texts = {
-        backend: _quota_text(own[gate], backend)
-        if gate is Gate.QUOTA
-        else _reading_text(gate, own[gate], _TYPES[backend])
-        for backend, own in table.readings_by_api.items()
-    }
+    texts: dict[Backend, str] = {}
+    for backend, own in table.readings_by_api.items():
+        if gate is Gate.QUOTA:
+            texts[backend] = _quota_text(own[gate], backend)
+        else:
+            texts[backend] = _reading_text(gate, own[gate], _TYPES[backend])
     *_, only = texts.values()
     text = only if len(texts) == 1 else "; ".join(f"{text} ({backend.api})" for backend, text in texts.items())
     is_known = gate is Gate.QUOTA and any(own[gate].source is Source.LIVE for own in table.readings_by_api.values())

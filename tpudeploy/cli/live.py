@@ -20,7 +20,7 @@ from tpudeploy.ports import Clock
 from tpudeploy.text import words
 from tpudeploy.text.words import fitted, width
 from tpudeploy.views.events import Repeats, line
-from tpudeploy.views.outlook import heading, table
+from tpudeploy.views.request_table import heading, table
 
 _FRAME = 0.25  # seconds between frames
 _MAX_LINES = 20

@@ -46,17 +46,20 @@ def _call(method: str = CREATES, **options: Any) -> Fault:
 _REFUSAL_OPTIONS = {"layer": None, "message": "", "code": None, "limit": 0, "quota": "", "zones_available": ""}
 _SLICE_TIMINGS = ("queued", "waiting", "provisioning", "node_ready", "boot", "suspending", "deleting")
 
+
+def _refusal(name: str, strikes: str) -> Fault:
+    """Return the fault of a cause. One that Compute Engine has too strikes the creates of both APIs."""
+    is_of_both = strikes == CREATE and name in compute_texts.CAUSES
+    return Fault(
+        kind="refusal",
+        method=CREATES if is_of_both else strikes,
+        options=_REFUSAL_OPTIONS,
+        of_zones=name == "location-denied",
+    )
+
+
 FAULTS: Mapping[str, Fault] = {
-    **{
-        name: Fault(
-            kind="refusal",
-            method=CREATES if cause.strikes == CREATE and name in compute_texts.CAUSES else cause.strikes,
-            options=_REFUSAL_OPTIONS,
-            of_zones=name == "location-denied",
-        )
-        for name, cause in CAUSES.items()
-        if cause.strikes
-    },
+    **{name: _refusal(name, cause.strikes) for name, cause in CAUSES.items() if cause.strikes},
     # The slice waits in ACCEPTED, the old name of the queue.
     "accepted": _life(),
     # It stays in the queue: for ever, or as long as the row holds (`until`, `hours`).

@@ -71,13 +71,12 @@ def _cheapest(pairs: tuple[Pair, ...], provisioning: Provisioning, backend: Back
     A request there is refused and costs nothing.
     """
     own_pairs = tuple(pair for pair in pairs if pair.backend is backend) or pairs
-    prices = {
-        pair.zone: (pair.standing is Standing.DOUBTFUL, pair.price.usd_per_chip_hour)
-        for pair in own_pairs
-        if pair.provisioning is provisioning
-        and pair.standing is not Standing.CLOSED
-        and pair.price.usd_per_chip_hour is not None
-    }
+    prices: dict[Zone, tuple[bool, float]] = {}
+    for pair in own_pairs:
+        price = pair.price.usd_per_chip_hour
+        is_open = pair.provisioning is provisioning and pair.standing is not Standing.CLOSED
+        if is_open and price is not None:
+            prices[pair.zone] = (pair.standing is Standing.DOUBTFUL, price)
     if not prices:
         return None
     zone = min(prices, key=lambda each: (prices[each], each))

@@ -15,13 +15,12 @@ PROFILE = "profile"
 
 def all_schemas() -> Mapping[str, Callable[[], Mapping[str, Any]]]:
     """Return the function that makes each schema, by the name in the `format` of the document."""
-    of_operations = {
-        result.FORMAT: result.schema
-        for name in OPERATIONS
-        for result in operation(name).results
-        if issubclass(result, Result) and result.IS_DOCUMENT
-    }
-    return {**schemas.SCHEMAS, **of_operations}
+    all_: dict[str, Callable[[], Mapping[str, Any]]] = dict(schemas.SCHEMAS)
+    for name in OPERATIONS:
+        for result in operation(name).results:
+            if issubclass(result, Result) and result.IS_DOCUMENT:
+                all_[result.FORMAT] = result.schema
+    return all_
 
 
 def schema_text(what: str = PROFILE) -> str:

@@ -293,12 +293,9 @@ def _bring_up(replica: _Replica, keep: Classification, replaced: Collection[Clas
         # It does not serve, so clients use again what it was to replace, which is kept (decision 43). Where its node
         # undid a change, it serves again itself.
         returning = [*replaced, *([keep] if step.serves else [])]
-        draining = [each for each in returning if each.attempt.draining_at is not None]
-        yield from (
-            Drain(replica=replica.index, name=each.attempt.name, begins=False)
-            for each in draining
-            if not _drains_before_its_end(replica, each)
-        )
+        for each in returning:
+            if each.attempt.draining_at is not None and not _drains_before_its_end(replica, each):
+                yield Drain(replica=replica.index, name=each.attempt.name, begins=False)
         unsettled = [each for each in unsettled if each not in replaced]
     else:
         # It starts, or its node applies a change. What it replaces is not touched before it serves.

@@ -78,12 +78,14 @@ def standing_refusals(
     A full quota stays full while a slice of ours that counts against it is being deleted, however long that takes: a
     request before is certain to be refused. So its refusal lasts until the next look at least.
     """
-    leaving = [a for a in record.attempts if a.releasing_at is not None]
-    prolonged = (
-        replace(r, until=max(r.until, now + patience.poll_most)) if _is_filled_by(leaving, r) else r
-        for r in effective_refusals(candidates, record, now, patience)
-    )
-    return tuple(r for r in prolonged if r.until > now)
+    leaving = [attempt for attempt in record.attempts if attempt.releasing_at is not None]
+    standing: list[Refused] = []
+    for refused in effective_refusals(candidates, record, now, patience):
+        if _is_filled_by(leaving, refused):
+            standing.append(replace(refused, until=max(refused.until, now + patience.poll_most)))
+        elif refused.until > now:
+            standing.append(refused)
+    return tuple(standing)
 
 
 def places_not_stopped(candidates: Iterable[Candidate], refusals: Collection[Refused]) -> tuple[Candidate, ...]:

@@ -28,14 +28,13 @@ def request_table(deployment: Deployment | None, record: Record, context: Decisi
 
     Without a deployment, nothing more is requested.
     """
-    classifications = [
-        j
-        for a in record.attempts
-        if (j := classify(a, context)).status not in {AttemptStatus.GONE, AttemptStatus.REFUSED}
-    ]
-    places = tuple(_requested_place(j, deployment, context.observed) for j in classifications)
+    over = {AttemptStatus.GONE, AttemptStatus.REFUSED}
+    classifications = [classify(attempt, context) for attempt in record.attempts]
+    classifications = [each for each in classifications if each.status not in over]
+    places = tuple(_requested_place(each, deployment, context.observed) for each in classifications)
+    # A removal requests nothing more, and neither does a replica that has its slice.
     if deployment is None or any(
-        j.status is AttemptStatus.UP and matches(deployment, j.attempt) for j in classifications
+        each.status is AttemptStatus.UP and matches(deployment, each.attempt) for each in classifications
     ):
         return places
     return (*places, *_other_places(deployment, record, classifications, context))

@@ -13,7 +13,7 @@ from tpudeploy.domain.slices import BootPhase, Phase
 from tpudeploy.domain.verify import VerifiedSetting
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
-from tpudeploy.views import outlook
+from tpudeploy.views import request_table
 from tpudeploy.views.status import progress
 
 _START = {
@@ -108,10 +108,10 @@ def _wait_text(event: _WaitEvent, paint: Paint) -> str:
             again = f"looking again in {words.duration(event.seconds)}"
             return f"{paint.yellow('No answer')}, {again}: {words.plain(event.message)}"
         case events.Waiting():
-            reason = outlook.waiting(words.plain(event.why), event.places)
+            reason = request_table.waiting(words.plain(event.why), event.places)
             return f"Still waiting: {reason} [{words.duration(event.elapsed)} elapsed]"
         case events.Outlook():
-            return outlook.summary(event.places)
+            return request_table.summary(event.places)
     assert_never(event)
 
 

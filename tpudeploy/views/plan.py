@@ -178,10 +178,9 @@ def visible_fields(change: Change) -> list[FieldChange]:
 
     Of a router's VM, few of whose attributes are written, it shows all that are its own.
     """
-    is_new = change.action is Action.CREATE
-    return [
-        f for f in change.fields if not is_new or f.origin is not None or f.path in FOLLOWS or f.path.startswith("vm.")
-    ]
+    if change.action is not Action.CREATE:
+        return list(change.fields)
+    return [f for f in change.fields if f.origin is not None or f.path in FOLLOWS or f.path.startswith("vm.")]
 
 
 def _change(change: Change, paint: Paint, *, is_narrow: bool) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from tpudeploy.adapters.google import billing, lists, quotas, typed_reads
 from tpudeploy.adapters.google.access import permissions
@@ -173,12 +174,10 @@ def _machine_memory(connection: Connection, project: str) -> Finding:
     differences, machines_listed = [], []
     for name, gib in memory.items():
         request = calls.aggregatedList(project=project, filter=f'name = "{name}"')
-        scopes = [
-            scope
-            for page in pages(calls, request, next_method="aggregatedList_next")
-            for scope in page.get("items", {}).values()
-        ]
-        machines = [machine for scope in scopes for machine in scope.get("machineTypes", ())]
+        machines: list[Mapping[str, Any]] = []
+        for page in pages(calls, request, next_method="aggregatedList_next"):
+            for scope in page.get("items", {}).values():
+                machines += scope.get("machineTypes", ())
         actual = {int(machine["memoryMb"]) / _GIB for machine in machines if "memoryMb" in machine}
         machines_listed += [name] if actual else []
         differences += [f"{name} has {each:.0f} GiB, not {gib}" for each in sorted(actual) if each != gib]

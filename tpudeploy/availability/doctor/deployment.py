@@ -100,10 +100,10 @@ def _finding_of_workers(name: str, report: BootReport) -> Finding:
     behind = [(n, each) for n, each in enumerate(report.workers) if each is None or each.phase is not BootPhase.SERVING]
     if not behind:
         return ok("workers", f"All {len(report.workers)} workers of {name} serve.")
-    texts = [
-        f"worker {n}: " + ("it has not reported yet" if each is None else each.detail or each.phase)
-        for n, each in behind
-    ]
+    texts = []
+    for number, each in behind:
+        progress = "it has not reported yet" if each is None else each.detail or each.phase
+        texts.append(f"worker {number}: {progress}")
     message = f"{len(behind)} of {len(report.workers)} workers of {name} do not serve: {'; '.join(texts)}."
     has_failure = any(each is not None and each.phase is BootPhase.FAILED for _, each in behind)
     if has_failure:

@@ -50,12 +50,9 @@ _NAMES_BY_GROUP = {
     "Automate": ("ci", "mcp", "alerts", "schema"),
 }
 _GROUPED = frozenset(chain.from_iterable(_NAMES_BY_GROUP.values()))
+_OTHER_NAMES = tuple(name for name in _SUMMARIES if name not in _GROUPED)
 # The names of the commands by what they are for, as `--help` shows them.
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    title: names
-    for title, names in {**_NAMES_BY_GROUP, "Other": tuple(name for name in _SUMMARIES if name not in _GROUPED)}.items()
-    if names
-}
+GROUPS: Mapping[str, tuple[str, ...]] = {**_NAMES_BY_GROUP, **({"Other": _OTHER_NAMES} if _OTHER_NAMES else {})}
 COMMANDS: Mapping[str, str] = {name: _SUMMARIES[name] for name in chain.from_iterable(GROUPS.values())}
 # The operations whose command has more than options, a result and an exit code.
 _WITH_MODULE = frozenset(

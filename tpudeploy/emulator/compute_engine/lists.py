@@ -59,11 +59,13 @@ def aggregated(
         resources[place].append(resource)
     is_named = {place: cloud.scenario.draw("unreachable", place) < 1 / 2 for place in answers if not answers[place]}
     unreachable = [f"projects/{call.project}/{scope}/{place}" for place, is_in_list in is_named.items() if is_in_list]
-    items = {
-        f"{scope}/{place}": {key: some} if some else _empty(f"{scope}/{place}", is_silent=not answers[place])
-        for place, some in resources.items()
-        if not is_named.get(place)
-    }
+    items: dict[str, Any] = {}
+    for place, some in resources.items():
+        name = f"{scope}/{place}"
+        if some:
+            items[name] = {key: some}
+        elif not is_named.get(place):
+            items[name] = _empty(name, is_silent=not answers[place])
     return {"kind": kind, "items": items, **body, **({"unreachables": unreachable} if unreachable else {})}
 
 

@@ -276,11 +276,9 @@ class BulkGroups:
         request = calls.listManagedInstances(**_path(_GROUPS, ref))
         try:
             with translate_read_errors(f"look at the workers of {ref.name}"):
-                rows = [
-                    row
-                    for page in pages(calls, request, next_method="listManagedInstances_next")
-                    for row in page.get("managedInstances", ())
-                ]
+                rows: list[Mapping[str, Any]] = []
+                for page in pages(calls, request, next_method="listManagedInstances_next"):
+                    rows += page.get("managedInstances", ())
         except Absent:
             return {}
         return {str(row.get("name")): str(row.get("instanceStatus", "")) for row in rows}
