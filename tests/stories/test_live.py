@@ -175,7 +175,9 @@ def test_no_line_is_wider_than_the_window_whatever_becomes_of_it() -> None:
             at.resize(columns, 24)
             at.clock.sleep(1.0)
             lines = at.frame()
-            assert len(lines) == 9, lines
+            # The heading wraps in a narrow window. Nothing of a table that was drawn before is left.
+            assert sum("elapsed" in line for line in lines) == 1, lines
+            assert sum("us-east5-" in line for line in lines) == 4, lines
             assert max(len(line) for line in lines) < columns
             assert lines[0] == "gemma[0]: Creating..."
 

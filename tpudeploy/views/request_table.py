@@ -94,7 +94,9 @@ def table(outlooks: Outlooks, *, heading: str, now: float, width: int, max_lines
     if max_lines < _LOW:
         head = [paint.bold(words.cut(f"  {heading}", width))]
     else:
-        head = [*map(paint.bold, words.wrapped(f"  {heading}", width, indent="    ")), *(titles if rows else ())]
+        # A window may be narrower than any line that `wrapped` makes.
+        heading_lines = [words.cut(line, width) for line in words.wrapped(f"  {heading}", width, indent="    ")]
+        head = [*map(paint.bold, heading_lines), *(titles if rows else ())]
     room = max_lines - len(head) - len(foot)
     if sum(map(len, entries)) > room:
         count = sum(total < room for total in accumulate(map(len, entries)))
