@@ -514,6 +514,13 @@ ANSWER = {"change": "7", "told_at": NOW - 10}
         ),
         pytest.param(
             serving(minutes_ago=15),
+            boot_report(BootPhase.IMAGE, detail="worker 2 has not reported", workers=(None, None)),
+            None,
+            "15 min have passed; the machine last reported: image (worker 2 has not reported)",
+            id="its time is over, and the others wait for one host",
+        ),
+        pytest.param(
+            serving(minutes_ago=15),
             boot_report(BootPhase.IMAGE, PREVIOUS),
             None,
             "15 min have passed; the machine last reported: nothing",

@@ -13,6 +13,7 @@ def test_a_node_whose_runtime_listens_on_8470_is_reached_at_the_port_of_the_prof
     at.write()
     applied = at.run("apply", "-auto-approve", "gemma.yaml")
     assert applied.code == 0, applied.all
+    assert "cannot be reached from here" not in applied.err, "at another port, only its own machine would vouch for it"
     assert json.loads((at.folder / "endpoints" / "gemma.json").read_text("utf-8"))["url"].endswith(":8000")
 
 
