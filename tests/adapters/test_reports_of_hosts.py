@@ -51,6 +51,18 @@ def report(worker: int | None, phase: BootPhase, detail: str = "", **facts: Any)
             id="of several that failed, the first has the cause",
         ),
         pytest.param(
+            [report(0, STARTING, change="2"), report(1, FAILED, "no head", change="1", failed_at=60)],
+            BOOTED,
+            "worker 1 of 2: it has not picked up the change yet",
+            id="one that failed before the change that worker 0 works on",
+        ),
+        pytest.param(
+            [report(0, STARTING, change="2"), report(1, FAILED, "no head", change="2", failed_at=60)],
+            FAILED,
+            "worker 1 of 2: no head",
+            id="one that failed in the change that worker 0 works on",
+        ),
+        pytest.param(
             [report(0, STARTING), None, report(None, FAILED, "no rank")],
             FAILED,
             "worker 2 of 3: no rank",

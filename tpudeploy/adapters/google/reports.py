@@ -144,6 +144,8 @@ def _by_worker(reports: Sequence[BootReport | None]) -> tuple[BootReport | None,
 
 def _least_progress(workers: Sequence[BootReport | None]) -> tuple[BootPhase, str]:
     """Return the phase and the detail of the worker that is least far."""
+    head = workers[0]
+    workers = [each if head is None else _without_earlier_failure(each, head.change) for each in workers]
     number, report = min(enumerate(workers), key=lambda pair: (_progress(pair[1]), _failed_at(pair[1]), pair[0]))
     phase, detail = BootPhase.BOOTED, "it has not reported yet"
     if report is not None:
@@ -152,6 +154,16 @@ def _least_progress(workers: Sequence[BootReport | None]) -> tuple[BootPhase, st
     if number == 0:
         return phase, detail
     return phase, f"worker {number} of {len(workers)}: {detail or phase}"
+
+
+def _without_earlier_failure(report: BootReport | None, change: str) -> BootReport | None:
+    """Return a report without the failure of an earlier change than the one that worker 0 works on.
+
+    Each host picks up a change by itself: until a failed one does, its last report is about the start before.
+    """
+    if report is None or report.phase is not BootPhase.FAILED or report.change == change:
+        return report
+    return replace(report, phase=BootPhase.BOOTED, detail="it has not picked up the change yet", failed_at=None)
 
 
 def _cause_of_undone_change(head: BootReport, workers: Sequence[BootReport | None]) -> str:

@@ -127,10 +127,11 @@ class BulkGroups:
         return self._reports.read(ref)
 
     def lines(self, ref: SliceRef) -> tuple[str, ...]:
-        """See `ports.Logs`. The lines of the head come last."""
+        """See `ports.Logs`. The lines of worker 0 come last and as they are, as those of a node of the TPU API."""
         names = worker_names(ref.name, _kind(ref).hosts)
         logs = together(self._threads, lambda name: self._instances.lines(_member(ref, name)), names)
-        return tuple(line for log in reversed(logs) for line in log)
+        others = (f"worker {number}: {line}" for number, log in enumerate(logs) if number for line in log)
+        return (*others, *logs[0])
 
     # Requesting.
 
