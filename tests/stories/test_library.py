@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 import yaml
-from command_line import PROFILE, REAL_BOOT, Open, Result
+from command_line import PROFILE, Open, Result
+from stories.serving_folder import PROFILE_FILE, serving_folder
 
 import tpudeploy as td
 from tpudeploy.cli.main import main
-from tpudeploy.emulator import VirtualClock, running
+from tpudeploy.emulator import VirtualClock
 from tpudeploy.operations import OPERATIONS, operation
 from tpudeploy.operations.declaration import Kind
 
-VLLM_RESULT = (Path(__file__).parent / "data" / "vllm_result.json").read_text(encoding="utf-8")
 RUNS = ("agent-e2b-v6e-1", "agent-e2b-v6e-4")
-G = "gemma.yaml"
+G = PROFILE_FILE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,19 +110,8 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder, clock = tmp_path_factory.mktemp("library"), VirtualClock()
-    scenario = {"nodes": "real", "timings": {"boot": REAL_BOOT}}
-    with running(clock=clock, scenario=scenario) as emulator, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TPU_EMULATOR_HOST", emulator.host)
-        patch.chdir(folder)
-        for name, text in {
-            G: PROFILE,
-            "shorter.yaml": PROFILE.replace("16384", "8192"),
-            "run.json": VLLM_RESULT,
-        }.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        assert main(["apply", "--auto-approve", G], clock=clock) == 0
-        assert main(["bench", "import", "run.json", "--type", "v6e-1"], clock=clock) == 0
+    folder = tmp_path_factory.mktemp("library")
+    with serving_folder(folder, {"shorter.yaml": PROFILE.replace("16384", "8192")}) as clock:
         yield Place(folder, clock)
 
 

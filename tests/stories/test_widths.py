@@ -12,18 +12,17 @@ import termios
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from command_line import PROFILE, REAL_BOOT
+from command_line import PROFILE
+from stories.serving_folder import PROFILE_FILE, serving_folder
 
 from tpudeploy.cli.main import main
-from tpudeploy.emulator import VirtualClock, running
+from tpudeploy.emulator import VirtualClock
 from tpudeploy.operations import OPERATIONS
 from tpudeploy.text.words import width
 
-VLLM_RESULT = (Path(__file__).parent / "data" / "vllm_result.json").read_text(encoding="utf-8")
-G, EITHER = "gemma.yaml", "either.yaml"
+G, EITHER = PROFILE_FILE, "either.yaml"
 RUNS = ("agent-e2b-v6e-1", "agent-e2b-v6e-4", "agent-12b-v6e-1", "agent-12b-v6e-4", "fp8-26b-v6e-4")
 _ORDERS = re.compile(r"\033\[[0-9;?]*[A-Za-z]")
 # A line that cannot be broken: a command to copy, a line of a file above its caret, or a single word.
@@ -107,22 +106,14 @@ def _read_all(terminal: int, pieces: list[bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder, clock = tmp_path_factory.mktemp("widths"), VirtualClock()
-    scenario = {"nodes": "real", "timings": {"boot": REAL_BOOT}}
-    with running(clock=clock, scenario=scenario) as emulator, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TPU_EMULATOR_HOST", emulator.host)
-        patch.chdir(folder)
-        for name, text in {
-            G: PROFILE,
-            EITHER: PROFILE.replace("placement:\n", "placement:\n  backend: auto\n").replace("gemma", "either", 1),
-            "broken.yaml": f"version: 1\nnmae: {'x' * 30}\n",
-            "run.json": VLLM_RESULT,
-            "boot.log": "INFO 08-01 12:00:00 Starting\nValueError: no\n",
-        }.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        assert main(["apply", "--auto-approve", G], clock=clock) == 0
+    folder = tmp_path_factory.mktemp("widths")
+    others = {
+        EITHER: PROFILE.replace("placement:\n", "placement:\n  backend: auto\n").replace("gemma", "either", 1),
+        "broken.yaml": f"version: 1\nnmae: {'x' * 30}\n",
+        "boot.log": "INFO 08-01 12:00:00 Starting\nValueError: no\n",
+    }
+    with serving_folder(folder, others) as clock:
         assert main(["plan", G, "-out", "saved.plan"], clock=clock) == 0
-        assert main(["bench", "import", "run.json", "--type", "v6e-1"], clock=clock) == 0
         (run,) = (folder / ".tpudeploy" / "runs").glob("*.json")
         yield Place(clock, run.stem)
 
