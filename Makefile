@@ -40,6 +40,7 @@ lint: .venv/installed-dev
 	mypy
 	lint-imports
 	python tests/house/words.py
+	python tests/house/measures.py
 	shellcheck $(SCRIPTS)
 	zizmor --quiet --offline action.yml $(GITHUB_WORKFLOWS)
 	hadolint Dockerfile

@@ -1,7 +1,8 @@
 """Print the size and the shape of the package: `python tests/house/measures.py [-list] [FOLDER]`.
 
 CONTRIBUTING has the figures. FOLDER is another tree's package, to compare with. With -list, the places that a figure
-counts follow it. `tests/house/words.py` measures names and sentences.
+counts follow it. The command fails if a function is too complex, or if a conditional expression has another one in it:
+`make lint` runs it. `tests/house/words.py` measures names and sentences.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def nested_conditionals(tree: ast.Module) -> Iterator[int]:
             yield node.lineno
 
 
-def main(package: Path, *, with_places: bool) -> None:
-    """Print each measure, and with `with_places` the places that it counts."""
+def main(package: Path, *, with_places: bool) -> int:
+    """Print each measure, and with `with_places` the places that it counts. Return 1 if one that must be 0 is not."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))}
     trees = {path: ast.parse(text) for path, text in texts.items()}
     sizes = {path: len(lines(text)) for path, text in texts.items()}
@@ -104,9 +105,9 @@ def main(package: Path, *, with_places: bool) -> None:
     importers_of_each = importers({name.removesuffix(".__init__"): tree for name, tree in modules.items()})
     small = {path: size for path, size in sizes.items() if size < SMALL}
 
-    def show(figure: str, places: Iterable[str] = ()) -> None:
+    def show(figure: str, places: Iterable[str] = (), *, is_listed: bool = with_places) -> None:
         print(figure)
-        for place in places if with_places else ():
+        for place in places if is_listed else ():
             print(f"  {place}")
 
     show(f"{total:,} lines in {len(texts)} files: {', '.join(f'{n:,} {kind}' for kind, n in kinds.most_common())}")
@@ -121,14 +122,16 @@ def main(package: Path, *, with_places: bool) -> None:
         for path, tree in trees.items()
         for line, name in complex_functions(tree)
     ]
-    show(f"{len(functions)} functions with a complexity above {COMPLEX}", functions)
+    show(f"{len(functions)} functions with a complexity above {COMPLEX}", functions, is_listed=True)
     show(f"{1000 * comprehensions / total:.1f} comprehensions in 1,000 lines")
     nested = [
         f"{path.relative_to(package)}:{line}" for path, tree in trees.items() for line in nested_conditionals(tree)
     ]
-    show(f"{1000 * conditionals / total:.1f} conditional expressions in 1,000 lines; {len(nested)} in another", nested)
+    figure = f"{1000 * conditionals / total:.1f} conditional expressions in 1,000 lines"
+    show(f"{figure}; {len(nested)} with another one in them", nested, is_listed=True)
+    return 1 if functions or nested else 0
 
 
 if __name__ == "__main__":
     arguments = [word for word in sys.argv[1:] if word != "-list"]
-    main(Path(arguments[0]) if arguments else PACKAGE, with_places="-list" in sys.argv)
+    sys.exit(main(Path(arguments[0]) if arguments else PACKAGE, with_places="-list" in sys.argv))

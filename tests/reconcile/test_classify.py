@@ -81,6 +81,13 @@ def test_a_request_that_never_appeared_was_never_created_and_counts_against_its_
     assert classify(one, context()) == expected
 
 
+def test_a_request_that_never_appeared_is_told_with_the_minutes_that_were_waited() -> None:
+    waited = replace(context(), patience=replace(PATIENCE, grace=2 * HOUR))
+    refusal = classify(requested(seconds_ago=2 * HOUR), waited).refusal
+    assert refusal is not None
+    assert refusal.message == "no slice appeared in the 120 min after the request"
+
+
 INSTANCE = {"placement.backend": "gce-instance"}
 LAPSED = overdue("lapsed", "not granted in the 120 min that the request could wait", holds=PATIENCE.lateness)
 

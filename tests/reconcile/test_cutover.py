@@ -33,6 +33,7 @@ from tpudeploy.reconcile.attempt_status import classify
 from tpudeploy.reconcile.cutover import (
     can_take_clients,
     drain_seconds_left,
+    ends_within_drain,
     failed_cutover,
     is_blue_green_change,
     is_handed_over,
@@ -198,6 +199,22 @@ def test_the_start_that_the_sizing_predicts_is_a_part_of_the_lead() -> None:
 def test_no_successor_is_due_where_the_profile_set_no_limit_whatever_google_shows() -> None:
     one = serving()
     assert not needs_successor(deployment(lifecycle=RENEWED), one, context(slice_of(one, ends_at=NOW)))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [
+        pytest.param(16, True, id="its last requests may just end: fifteen minutes, and one without new ones"),
+        pytest.param(16.01, False, id="they end before it does"),
+        pytest.param(14.5, True, id="the minute without new ones comes first"),
+        pytest.param(-1, True, id="it is over"),
+        pytest.param(None, False, id="its run does not end"),
+    ],
+)
+def test_whether_a_run_ends_before_its_last_requests(minutes: float | None, expected: bool) -> None:
+    one = serving(A)
+    ends_at = None if minutes is None else NOW + minutes * 60
+    assert ends_within_drain(one, context(slice_of(one, ends_at=ends_at))) is expected
 
 
 def state(*attempts: Attempt) -> State:

@@ -46,6 +46,17 @@ def test_the_next_plan_knows_who_deleted_it(cli: Open, later: float) -> None:
     assert "preempted" not in planned.out
 
 
+def test_drift_says_how_to_continue_it_and_that_an_apply_would_buy_another_slice(cli: Open) -> None:
+    at = cli(timings={"deleting": 60})
+    profile = _interrupt(at, 8)
+    at.clock.sleep(3600)
+    found = at.run("drift", profile)
+    assert found.code == 2, found.all
+    assert found.words.count("deleted by a `tpudeploy destroy` that was interrupted") == 2
+    assert "`tpudeploy status` shows the command that continues it" in found.words
+    assert "`tpudeploy apply` creates another one" not in found.words
+
+
 @pytest.mark.parametrize("after", [8, 80], ids=["while it drains", "while it is deleted"])
 def test_of_a_part_the_same_part_is_named(cli: Open, after: float) -> None:
     at = cli(timings={"deleting": 60})

@@ -150,6 +150,9 @@ class Change:
         return {"address": self.address, **fields}
 
 
+DESTROY_INTERRUPTED = "deleted by a `tpudeploy destroy` that was interrupted"  # the detail of a missing slice
+
+
 class DriftKind(StrEnum):
     """What happened to a slice outside tpudeploy."""
 
@@ -186,6 +189,11 @@ class Drift:
     @property
     def address(self) -> str:
         return address(self.deployment, self.replica)
+
+    @property
+    def is_half_destroyed(self) -> bool:
+        """Whether a `destroy` was to delete it, and has not ended."""
+        return self.detail == DESTROY_INTERRUPTED
 
     def to_dict(self) -> dict[str, object]:
         fields = {name: value for name, value in to_json(self).items() if name != "before"}

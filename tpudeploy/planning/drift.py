@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.life import LossRecorded, ServerStopped
-from tpudeploy.domain.plan import Change, Drift, Drifted, DriftKind
+from tpudeploy.domain.plan import DESTROY_INTERRUPTED, Change, Drift, Drifted, DriftKind
 from tpudeploy.domain.slices import Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.domain.verify import ReplicaVerification
@@ -71,7 +71,7 @@ def _missing(state: State, record: Record, context: DecisionContext) -> tuple[st
 
 def _destroyed(state: State, granted: list[Attempt]) -> tuple[str, str] | None:
     if granted and state.goal is not None and state.goal.is_removal:
-        return granted[0].name, "deleted by a `tpudeploy destroy` that was interrupted"
+        return granted[0].name, DESTROY_INTERRUPTED
     # A state without a goal, whose attempts were numbered once, is what a `destroy` leaves.
     if not state.attempts and state.goal is None and state.next_attempt:
         return "", "deleted by `tpudeploy destroy`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from tpudeploy.domain.plan import Drift, Drifted, DriftKind
 from tpudeploy.text import words
@@ -27,6 +27,8 @@ _NOT_IN_EFFECT_HINT = """The state does not record settings that an engine ignor
 setting and its source; if the server was changed by hand, a reboot of its machine starts what was applied."""
 _MISSING_HINT = """The state already records that a slice is missing, so there is nothing to write. `tpudeploy apply`
 creates another one."""
+_HALF_DESTROYED_HINT = """A `tpudeploy destroy` was interrupted. `tpudeploy status` shows the command that continues it;
+`tpudeploy apply` would request another slice instead."""
 _UNHEALTHY_HINT = """A plan does not probe a server that has served. If it does not come back by itself, record the
 drift with `tpudeploy apply -refresh-only`: the next `tpudeploy apply` restarts the server and keeps the
 chips. If its machine is gone for good, `tpudeploy apply -replace '{address}'` requests another slice."""
@@ -46,13 +48,25 @@ def alone(drift: Iterable[Drift], paint: Paint, *, is_partial: bool = False) -> 
     drifts = tuple(drift)
     if not drifts:
         return _NOTHING_ELSE if is_partial else _NOTHING
-    has_own_hint = {DriftKind.NOT_IN_EFFECT, DriftKind.MISSING, DriftKind.UNHEALTHY}
-    unhealthy = next((d.address for d in drifts if d.kind is DriftKind.UNHEALTHY), "")
-    remarks = [_REFRESH_HINT] if any(d.kind not in has_own_hint for d in drifts) else []
-    remarks += [_UNHEALTHY_HINT.format(address=unhealthy)] if unhealthy else []
-    remarks += [_MISSING_HINT] if any(d.kind is DriftKind.MISSING for d in drifts) else []
-    remarks += [_NOT_IN_EFFECT_HINT] if any(d.kind is DriftKind.NOT_IN_EFFECT for d in drifts) else []
-    return "\n".join([_HEAD.format(beside=""), "", _blocks(drifts, paint), "", "\n\n".join(remarks)])
+    return "\n".join([_HEAD.format(beside=""), "", _blocks(drifts, paint), "", "\n\n".join(_remarks(drifts))])
+
+
+def _remarks(drifts: Collection[Drift]) -> Iterator[str]:
+    """Yield what to do about each kind of drift."""
+    first_of_kind: dict[DriftKind, Drift] = {}
+    for drift in drifts:
+        first_of_kind.setdefault(drift.kind, drift)
+    if first_of_kind.keys() - {DriftKind.NOT_IN_EFFECT, DriftKind.MISSING, DriftKind.UNHEALTHY}:
+        yield _REFRESH_HINT
+    if DriftKind.UNHEALTHY in first_of_kind:
+        yield _UNHEALTHY_HINT.format(address=first_of_kind[DriftKind.UNHEALTHY].address)
+    missing = {drift.is_half_destroyed for drift in drifts if drift.kind is DriftKind.MISSING}
+    if True in missing:
+        yield _HALF_DESTROYED_HINT
+    if False in missing:
+        yield _MISSING_HINT
+    if DriftKind.NOT_IN_EFFECT in first_of_kind:
+        yield _NOT_IN_EFFECT_HINT
 
 
 def _blocks(drifts: Iterable[Drift], paint: Paint) -> str:
