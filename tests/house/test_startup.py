@@ -113,6 +113,19 @@ def test_a_state_in_a_folder_needs_no_cloud_storage(work: Path, command: tuple[s
     assert "grpc" not in local
 
 
+def test_a_refused_request_imports_no_client_of_another_service(work: Path) -> None:
+    """Those of Cloud Storage and of the typed API take 0.12 s of CPU, and refusals are what a hunt consists of."""
+    scenario = {
+        "nodes": "simulated",
+        "trouble": [{"fault": "quota-exhausted", "method": "queuedResources.create", "times": 1}],
+    }
+    with running(scenario=scenario) as emulator:
+        apply = ("apply", PROFILE, "-auto-approve", "--wait", "accepted")
+        modules = imported(*apply, cwd=work, environment=emulator.environment)
+        assert len([each for each in emulator.requests if each.method == "POST"]) == 2
+    assert modules.isdisjoint({"requests", "grpc", "google.api_core.exceptions", "google.protobuf"})
+
+
 @pytest.mark.parametrize(
     "command",
     [("zones",), ("doctor", PROFILE), ("gc",), ("import", "gemma4-e2b[0]", "x", PROFILE)],

@@ -133,9 +133,9 @@ def _cache_configs(text: str) -> Iterator[Mapping[str, str]]:
     """Yield the labels of each rank. Only these lines are parsed, of hundreds."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    lines = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(_CACHE))
+    lines = re.findall(rf"^{_CACHE}.*$", text, re.MULTILINE)
     try:
-        for family in text_string_to_metric_families(lines):
+        for family in text_string_to_metric_families("\n".join(lines)):
             yield from (sample.labels for sample in family.samples)
     except ValueError:
         return  # the server is not vLLM

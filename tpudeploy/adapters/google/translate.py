@@ -121,18 +121,19 @@ def without_retry(refusal: Refusal) -> Refusal:
 
 def _translate(action: str, cause: Exception, provisioning: Provisioning | None) -> Exception | None:
     """Return our error for an exception of Google's libraries, or None for any other exception."""
-    # The exception trees are imported late, because most calls raise nothing.
     import googleapiclient.errors
     import httplib2
+
+    # Most errors are replies to the discovery client, and need none of the imports below: they take 0.12 s of CPU.
+    if isinstance(cause, googleapiclient.errors.HttpError):
+        text, code = _read_error_body(int(cause.status_code), str(cause.reason), cause.content)
+        return _error_for(action, text, code, provisioning)
     import requests.exceptions
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
     from google.protobuf import json_format
 
     match cause:
-        case googleapiclient.errors.HttpError():
-            text, code = _read_error_body(int(cause.status_code), str(cause.reason), cause.content)
-            return _error_for(action, text, code, provisioning)
         case api.GoogleAPICallError():
             status = int(cause.code) if cause.code is not None else 500
             content = getattr(cause.response, "content", b"")

@@ -12,12 +12,14 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 
 from tpudeploy.adapters.project import STATES
 from tpudeploy.domain import errors
 
 _OWNERS_FOLDER, _OWNERS_FILE = 0o700, 0o600
+_ANYONES_FOLDER = 0o777  # before the umask
 _OTHERS_BITS = 0o077
 
 
@@ -40,12 +42,10 @@ def make_folder(folder: Path) -> None:
     if ours is None:
         folder.mkdir(parents=True, exist_ok=True)
         return
-    if not folder.is_dir():
-        ours.parent.mkdir(parents=True, exist_ok=True)
-        whole = folder.absolute()
-        for each in reversed((whole, *whole.parents)):
-            if each.is_relative_to(ours):
-                each.mkdir(mode=_OWNERS_FOLDER, exist_ok=True)
+    whole = folder.absolute()
+    missing_folders = list(takewhile(lambda each: not each.is_dir(), (whole, *whole.parents)))
+    for each in reversed(missing_folders):
+        each.mkdir(mode=_OWNERS_FOLDER if each.is_relative_to(ours) else _ANYONES_FOLDER, exist_ok=True)
     _close_to_others(ours)
 
 
@@ -54,13 +54,13 @@ def file_mode(path: Path) -> int:
     return 0o666 if _tpudeploy_folder(path) is None else _OWNERS_FILE
 
 
-def _tpudeploy_folder(path: Path) -> Path | None:
+def _tpudeploy_folder(path: Path) -> str | None:
     """Return the `.tpudeploy` folder that holds `path`, or that it is; None elsewhere.
 
     It is found in the text: this runs several times a step, and the parents of a path take ten times as long.
     """
     before, name, _ = f"{path.absolute()}/".rpartition(f"/{STATES}/")
-    return Path(before, STATES) if name else None
+    return f"{before}/{STATES}" if name else None
 
 
 def append(path: Path, line: bytes, *, keep: int) -> None:
@@ -127,12 +127,12 @@ def writing(path: Path) -> Iterator[None]:
         ) from cause
 
 
-def _close_to_others(ours: Path) -> None:
+def _close_to_others(ours: str) -> None:
     """Remove access by others, once; later files are created with the right modes.
 
     A link or a folder of another user is left as it is.
     """
-    status = ours.lstat()
+    status = os.lstat(ours)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or not status.st_mode & _OTHERS_BITS:
         return
     for folder, _, names in os.walk(ours, topdown=False):
@@ -148,7 +148,8 @@ def _write_beside(path: Path, content: bytes, mode: int) -> None:
 
     The new file has a fixed name, because the writer holds the lock. The next run overwrites the file of a killed run.
     """
-    beside = path.with_name(f".{path.name}.new")
+    folder_name, name = os.path.split(path)
+    beside = f"{folder_name or os.curdir}/.{name}.new"
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     with os.fdopen(handle, "wb") as file:
         if mode == _OWNERS_FILE:  # a file that a killed run of an earlier version left behind may have a wider mode
@@ -156,8 +157,8 @@ def _write_beside(path: Path, content: bytes, mode: int) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    beside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    os.replace(beside, path)  # noqa: PTH105 - each Path costs as much as the call, and a run does this at every step
+    folder = os.open(folder_name or os.curdir, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

@@ -40,6 +40,8 @@ class LocalState:
         self._clock = clock
         self._who = who
         self._handles: dict[str, int] = {}
+        # By deployment: a step uses the path of a state ten times.
+        self._paths: dict[str, Path] = {}
         # By deployment, the state in the bytes that were read or written last: most reads of a run find the same again.
         self._parsed: dict[str, tuple[bytes, State]] = {}
 
@@ -78,8 +80,8 @@ class LocalState:
     def lock(self, name: str, operation: str) -> Lease:
         path = self._path(name).with_suffix(".lock")
         with disk.writing(path):
-            disk.make_folder(path.parent)
-            disk.hide_from_git(path.parent)
+            disk.make_folder(self._states)
+            disk.hide_from_git(self._states)
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, disk.file_mode(path))
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -178,7 +180,10 @@ class LocalState:
             _keep_earlier(self._earlier(name), self._path(name), previous.state)
 
     def _path(self, name: str) -> Path:
-        return self._states / f"{name}.json"
+        path = self._paths.get(name)
+        if path is None:
+            path = self._paths[name] = self._states / f"{name}.json"
+        return path
 
     def _earlier(self, name: str) -> Path:
         return self._states / "earlier" / name
@@ -231,7 +236,7 @@ def _keep_earlier(folder: Path, path: Path, state: State) -> None:
         with suppress(FileExistsError):  # a run that was killed before it replaced the file had kept it already
             _link_or_copy(path, copy)
         # Most deployments never have more, and each file's time would be looked up at every save.
-        if len(list(folder.iterdir())) > _MAX_EARLIER:
+        if len(os.listdir(folder)) > _MAX_EARLIER:  # noqa: PTH208 - they are only counted
             for old in _oldest_first(folder)[:-_MAX_EARLIER]:
                 old.unlink(missing_ok=True)
 
