@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tpudeploy import catalog
@@ -51,7 +52,12 @@ _ELSEWHERE = ("HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "VLLM_USE
 
 def image_of(spec: ProfileSpec) -> Name | None:
     """Return the image, or None if its digest is written."""
-    return None if "@" in spec.serving.image else Name(kind=Kind.IMAGE, text=spec.serving.image)
+    return _image(spec.serving.image)
+
+
+@lru_cache(maxsize=256)  # most profiles of a fleet name the same image and model
+def _image(image: str) -> Name | None:
+    return None if "@" in image else Name(kind=Kind.IMAGE, text=image)
 
 
 def model_of(spec: ProfileSpec) -> Name | None:
@@ -60,9 +66,14 @@ def model_of(spec: ProfileSpec) -> Name | None:
     is_elsewhere = model.id.startswith(("gs://", "/")) or model.mirror is not None
     if is_elsewhere or any(name in spec.serving.env for name in _ELSEWHERE):
         return None
-    if model.revision is None:
-        return Name(kind=Kind.MODEL, text=model.id)
-    return None if _COMMIT.fullmatch(model.revision) else Name(kind=Kind.MODEL, text=f"{model.id}@{model.revision}")
+    return _model(model.id, model.revision)
+
+
+@lru_cache(maxsize=256)
+def _model(model_id: str, revision: str | None) -> Name | None:
+    if revision is None:
+        return Name(kind=Kind.MODEL, text=model_id)
+    return None if _COMMIT.fullmatch(revision) else Name(kind=Kind.MODEL, text=f"{model_id}@{revision}")
 
 
 def machine_image_of(spec: ProfileSpec) -> Name | None:
@@ -70,6 +81,7 @@ def machine_image_of(spec: ProfileSpec) -> Name | None:
     return _machine_image(spec.placement.backend, spec.tpu.type, spec.tpu.runtime_version)
 
 
+@lru_cache(maxsize=256)
 def _machine_image(backend: str, slice_type: str, family: str | None) -> Name | None:
     kind = catalog.accelerator_type(slice_type)
     offer = None if kind is None else catalog.generation(kind.generation).compute_engine
@@ -85,6 +97,8 @@ def names(spec: ProfileSpec) -> tuple[Name, ...]:
 
 def origins(spec: ProfileSpec, pins: Pins) -> Iterator[tuple[str, Location]]:
     """Yield the attribute of each pin, and its line in the lock file."""
+    if not pins.lines:
+        return
     pins_of_names = ((DIGEST, image_of(spec)), (COMMIT, model_of(spec)), (MACHINE_IMAGE, machine_image_of(spec)))
     for path, name in pins_of_names:
         at = None if name is None else pins.lines.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,3 +50,16 @@ def test_a_shipped_profile_is_far_from_the_limit() -> None:
 
 def test_the_templates_stay_below_what_is_taken_for_them() -> None:
     assert sum(len(text.encode()) for text in TEMPLATES.values()) < render.TEMPLATE_BYTES
+
+
+@pytest.mark.parametrize("character", ["x", "'", "é", "\x01"])
+@pytest.mark.parametrize("is_prompt", [True, False])
+def test_a_word_that_linux_does_not_pass_is_refused_without_rendering(character: str, *, is_prompt: bool) -> None:
+    text = character * (1 + render.MAX_WORD_BYTES // len(character.encode()))
+    if is_prompt:
+        text = character * (1 + render.MAX_WORD_BYTES // len(json.dumps(character)[1:-1]))
+        deployment = replace(DEPLOYMENT, health=replace(DEPLOYMENT.health, prompt=text))
+    else:
+        deployment = replace(DEPLOYMENT, container=replace(DEPLOYMENT.container, setup=(text,)))
+    with pytest.raises(errors.ConfigError, match="Linux passes at most"):
+        render.check_size(deployment, dict)

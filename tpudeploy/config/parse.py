@@ -60,7 +60,7 @@ def parse(
     layers.problems.extend(_credentials(layers.sources, tree if may_differ else None))
     if root is None or tree is None:
         raise _invalid(path, without_text(layers.problems, layers.outside))
-    nulls = dict(_nulls(root))
+    nulls = {} if tree is root else dict(_nulls(root))
     spec, problems = _check(tree, nulls)
     if problems and has_withheld(tree, layers.outside):
         _, of_stand_ins = _check(with_stand_ins(tree, layers.outside), nulls)

@@ -85,8 +85,10 @@ def _compile(name: str, texts: tuple[tuple[str, str], ...]) -> Template:
 
 def check_size(deployment: Deployment, templates: Callable[[], Mapping[str, str]]) -> None:
     """Raise as `startup_script` does, but faster: a script that is certainly short enough is not rendered."""
-    _check_words(deployment)
-    if longest(deployment) > MAX_SCRIPT_BYTES:
+    most = longest(deployment)
+    if most > MAX_WORD_BYTES:  # else no word of it can be as long
+        _check_words(deployment)
+    if most > MAX_SCRIPT_BYTES:
         startup_script(deployment, templates(), "")
 
 

@@ -5,11 +5,12 @@ shell.py makes shell text of them. A key that is absent from the profile adds no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from tpudeploy.catalog import flags
 from tpudeploy.config.keys import FLAG_OF_KEY, VARIABLE_OF_KEY
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
+from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.deployment import Container, Deployment, Json
 from tpudeploy.domain.pattern import pattern
 
@@ -117,28 +118,43 @@ def serve(spec: ProfileSpec, *, tensor_parallel_size: int, commit: str | None = 
     request `model.id`.
     """
     words = ["vllm", "serve", spec.model.id if spec.model.mirror is None else MIRROR_FOLDER]
-    defaults = {"tensor_parallel_size": tensor_parallel_size, "revision": commit or spec.model.revision}
-    for name, value in _flags(spec, defaults):
-        # The parser has refused values that the engine of this image does not accept, so they are not checked again. A
-        # flag that is not in the table belongs to an image of another version.
-        flag = flags.find(name) or flags.guess(name, value)
-        words += flags.express(flags.with_any_choice(flag), value)
-    return tuple(words)
+    if spec.model.mirror is None:
+        words += _words("revision", commit or spec.model.revision)
+    words += _words("tensor-parallel-size", tensor_parallel_size)
+    words += _of_keys(spec.serving)
+    if spec.model.mirror is not None and not _names_model(spec.serving):
+        words += _words(_SERVED_NAME, spec.model.id)
+    return (*words, *_of_arguments(spec.serving))
 
 
-def environment_of_keys(serving: ServingSpec) -> dict[str, str]:
+def _words(name: str, value: object) -> tuple[str, ...]:
+    # The parser has refused values that the engine of this image does not accept, so they are not checked again. A
+    # flag that is not in the table belongs to an image of another version.
+    flag = flags.find(name) or flags.guess(name, value)
+    return flags.express(flags.with_any_choice(flag), value)
+
+
+@once_a_section
+def _of_keys(serving: ServingSpec) -> tuple[str, ...]:
+    """Return the flags of the keys of `serving`; the deployment decides that of `tensor_parallel_size`."""
+    keys = [(key, flag) for (section, key), flag in FLAG_OF_KEY.items() if section == "serving"]
+    values = ((flag, getattr(serving, str(key))) for key, flag in keys if key != "tensor_parallel_size")
+    return tuple(word for flag, value in values for word in _words(flag, value))
+
+
+@once_a_section
+def _of_arguments(serving: ServingSpec) -> tuple[str, ...]:
+    return tuple(word for name, value in serving.args.items() for word in _words(name, value))
+
+
+def _names_model(serving: ServingSpec) -> bool:
+    """Return whether the arguments say by which name clients request the model."""
+    arguments = [flags.find(name) for name in serving.args]
+    return any(flag is not None and flag.name == _SERVED_NAME for flag in arguments)
+
+
+@once_a_section
+def environment_of_keys(serving: ServingSpec) -> Mapping[str, str]:
     """Return the environment variables for the keys of `serving`."""
     values = {name: getattr(serving, str(key)) for (_, key), name in VARIABLE_OF_KEY.items()}
     return {name: str(value) for name, value in values.items() if value is not None}
-
-
-def _flags(spec: ProfileSpec, defaults: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    for (section, key), flag in FLAG_OF_KEY.items():
-        if flag == "revision" and spec.model.mirror is not None:
-            continue
-        yield flag, defaults.get(str(key), getattr(getattr(spec, str(section)), str(key)))
-    if spec.model.mirror is not None:
-        arguments = [flags.find(name) for name in spec.serving.args]
-        if not any(flag is not None and flag.name == _SERVED_NAME for flag in arguments):
-            yield _SERVED_NAME, spec.model.id
-    yield from spec.serving.args.items()

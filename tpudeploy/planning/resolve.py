@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from tpudeploy import catalog, pins
@@ -17,7 +17,18 @@ from tpudeploy.catalog import flags
 from tpudeploy.catalog.routers import DEFAULT_MACHINE
 from tpudeploy.config.profile import Joined, Profile
 from tpudeploy.config.scalars import Duration
-from tpudeploy.config.schema import PlacementSpec, ProfileSpec, RouterSpec, ScaleSpec, Section, ServingSpec
+from tpudeploy.config.schema import (
+    HealthSpec,
+    LifecycleSpec,
+    NetworkSpec,
+    PlacementSpec,
+    ProfileSpec,
+    RouterSpec,
+    ScaleSpec,
+    Section,
+    ServingSpec,
+)
+from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
 from tpudeploy.domain.deployment import (
     AUTO,
@@ -113,7 +124,7 @@ def resolve_without_script(
         raise KeyError(spec.tpu.type)  # the parser has refused unknown types
     generation = catalog.generation(kind.generation)
     runtimes = _runtimes(spec, generation, kind)
-    mirror, models = _mirror(spec), tuple(map(Provisioning, spec.placement.provisioning))
+    mirror = _mirror(spec)
     container = _container(spec, kind, lock, mirror)
     max_run_duration = spec.placement.max_run_duration
     other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
@@ -126,35 +137,20 @@ def resolve_without_script(
         accelerator=kind,
         runtimes=runtimes,
         boot_disk_gib=_BOOT_DISK_GIB if spec.tpu.boot_disk_size is None else math.ceil(spec.tpu.boot_disk_size / _GIB),
-        candidates=_candidates(spec.placement, models, generation, tuple(runtimes)),
+        candidates=_candidates(spec.placement, generation.name, tuple(runtimes)),
         on_demand_floor=spec.placement.on_demand_floor or 0,
-        floor_candidates=_candidates(spec.placement, _floor_models(spec.placement), generation, tuple(runtimes)),
+        floor_candidates=_floor_candidates(spec.placement, generation.name, tuple(runtimes)),
         scale=_scale(spec.scale, start=spec.replicas if "replicas" in spec.model_fields_set else None),
         max_parallel_requests=spec.placement.max_parallel_requests,
         reservation=spec.placement.reservation,
         max_run_seconds=None if max_run_duration is None else float(max_run_duration),
         valid_until_seconds=float(spec.placement.valid_until or _VALID_UNTIL),
-        network=Network(
-            network=spec.placement.network.network,
-            subnetwork=spec.placement.network.subnetwork,
-            external_ip=spec.placement.network.external_ip,
-            tags=spec.placement.network.tags,
-        ),
+        network=_network(spec.placement.network),
         service_account=spec.placement.service_account,
         labels=spec.placement.labels,
         container=container,
-        health=HealthGoal(
-            timeout_seconds=float(spec.health.timeout), via=Via(spec.health.via), prompt=spec.health.prompt
-        ),
-        lifecycle=Lifecycle(
-            prevent_destroy=spec.lifecycle.prevent_destroy,
-            create_before_destroy=spec.lifecycle.replace == "create-before-destroy",
-            ignore_changes=spec.lifecycle.ignore_changes,
-            blue_green=spec.lifecycle.update == "blue-green",
-            renew=spec.lifecycle.on_run_end == "renew",
-            max_unavailable=spec.lifecycle.max_unavailable or 1,
-            drain_seconds=None if spec.lifecycle.drain_timeout is None else float(spec.lifecycle.drain_timeout),
-        ),
+        health=_health(spec.health),
+        lifecycle=_lifecycle(spec.lifecycle),
         compile_cache=compile_cache(spec, container, kind),
         mirror=mirror,
         own_files=own_files,
@@ -176,6 +172,34 @@ def _with_router_machine(deployment: Deployment, templates: Mapping[str, str]) -
     from tpudeploy.node.router_machine import router_machine  # imported late: most profiles have none
 
     return replace(deployment, router_machine=router_machine(deployment, deployment.router, templates))
+
+
+@once_a_section
+def _network(network: NetworkSpec) -> Network:
+    return Network(
+        network=network.network,
+        subnetwork=network.subnetwork,
+        external_ip=network.external_ip,
+        tags=network.tags,
+    )
+
+
+@once_a_section
+def _health(health: HealthSpec) -> HealthGoal:
+    return HealthGoal(timeout_seconds=float(health.timeout), via=Via(health.via), prompt=health.prompt)
+
+
+@once_a_section
+def _lifecycle(lifecycle: LifecycleSpec) -> Lifecycle:
+    return Lifecycle(
+        prevent_destroy=lifecycle.prevent_destroy,
+        create_before_destroy=lifecycle.replace == "create-before-destroy",
+        ignore_changes=lifecycle.ignore_changes,
+        blue_green=lifecycle.update == "blue-green",
+        renew=lifecycle.on_run_end == "renew",
+        max_unavailable=lifecycle.max_unavailable or 1,
+        drain_seconds=None if lifecycle.drain_timeout is None else float(lifecycle.drain_timeout),
+    )
 
 
 def _floor_models(placement: PlacementSpec) -> tuple[Provisioning, ...]:
@@ -261,6 +285,7 @@ def _shm_size(serving: ServingSpec, kind: AcceleratorType) -> str | None:
     return _RAY_SHM_SIZE if kind.hosts > 1 else None
 
 
+@once_a_section
 def _volumes(serving: ServingSpec) -> tuple[tuple[str, str], ...]:
     """Return the profile's volumes. The default is a volume for each cache, which would end with the container.
 
@@ -279,10 +304,15 @@ def _is_on_disk(path: str) -> bool:
 
 def _tensor_parallel(serving: ServingSpec, kind: AcceleratorType) -> int:
     """Return the devices of one stage of one copy."""
-    stages = math.prod(
+    copies = (serving.data_parallel_size or 1) * _stages(serving)
+    return serving.tensor_parallel_size or max(1, kind.devices // copies)
+
+
+@once_a_section
+def _stages(serving: ServingSpec) -> int:
+    return math.prod(
         _stage_count(serving, name) for name in ("pipeline-parallel-size", "prefill-context-parallel-size")
     )
-    return serving.tensor_parallel_size or max(1, kind.devices // ((serving.data_parallel_size or 1) * stages))
 
 
 def _stage_count(serving: ServingSpec, flag_name: str) -> int:
@@ -290,9 +320,8 @@ def _stage_count(serving: ServingSpec, flag_name: str) -> int:
     return sizes[0] if sizes and type(sizes[0]) is int else 1
 
 
-def _candidates(
-    placement: PlacementSpec, models: tuple[Provisioning, ...], generation: Generation, backends: tuple[Backend, ...]
-) -> tuple[Candidate, ...]:
+@once_a_section
+def _candidates(placement: PlacementSpec, generation_name: str, backends: tuple[Backend, ...]) -> tuple[Candidate, ...]:
     """Return the places in the order of the search: the first provisioning model in every zone, then the next.
 
     With several APIs each zone comes once, from the APIs in turn, before a zone comes again at its other API. So few
@@ -302,24 +331,31 @@ def _candidates(
     Places above the price limit are left out. An unknown price is at most that of on-demand; if that is unknown too,
     a limit excludes the place.
     """
-    most = placement.max_price_per_chip_hour
-    places = ((model, _zones(placement, generation, model)) for model in models)
-    return tuple(each for model, zones in places for each in _of_model(generation.name, model, zones, backends, most))
+    models = map(Provisioning, placement.provisioning)
+    return tuple(each for model in models for each in _of_model(placement, generation_name, model, backends))
 
 
-@lru_cache(maxsize=256)  # the deployments of a fleet ask in the same places
-def _of_model(
-    generation: str, model: Provisioning, zones: tuple[Zone, ...], backends: tuple[Backend, ...], most: float | None
+@once_a_section
+def _floor_candidates(
+    placement: PlacementSpec, generation_name: str, backends: tuple[Backend, ...]
 ) -> tuple[Candidate, ...]:
-    candidates: list[Candidate] = []
+    """Return the places of the on-demand floor, in the order of the search."""
+    models = _floor_models(placement)
+    return tuple(each for model in models for each in _of_model(placement, generation_name, model, backends))
+
+
+def _of_model(
+    placement: PlacementSpec, generation_name: str, model: Provisioning, backends: tuple[Backend, ...]
+) -> Iterator[Candidate]:
+    most = placement.max_price_per_chip_hour
+    zones = _zones(placement, catalog.generation(generation_name), model)
     for zone, backend in in_turn(zones, backends):
-        price = catalog.usd_per_chip_hour(generation, zone.region, model)
+        price = catalog.usd_per_chip_hour(generation_name, zone.region, model)
         upper_bound = price
         if price is None:
-            upper_bound = catalog.usd_per_chip_hour(generation, zone.region, Provisioning.ON_DEMAND)
+            upper_bound = catalog.usd_per_chip_hour(generation_name, zone.region, Provisioning.ON_DEMAND)
         if most is None or (upper_bound is not None and upper_bound <= most):
-            candidates.append(Candidate(zone=zone, provisioning=model, usd_per_chip_hour=price, backend=backend))
-    return tuple(candidates)
+            yield Candidate(zone=zone, provisioning=model, usd_per_chip_hour=price, backend=backend)
 
 
 def in_turn(zones: tuple[Zone, ...], backends: tuple[Backend, ...]) -> Iterator[tuple[Zone, Backend]]:
@@ -366,7 +402,7 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
         "model.revision": (pins.COMMIT, lock.target_of(pins.model_of(spec))),
         "tpu.runtime_version": (MACHINE_IMAGE, lock.target_of(pins.machine_image_of(spec))),
     }
-    for path, value in {**_flat(spec), **defaults}.items():
+    for path, value in {**_flat_values(spec, ""), **defaults}.items():
         if value is not None and value not in ({}, []):
             yield path, value
         pin, target = pinned.get(path, ("", None))
@@ -388,20 +424,15 @@ def _paths(section: type[Any], prefix: str) -> tuple[tuple[str, str], ...]:
     return tuple((key, f"{prefix}{key}") for key in section.keys if prefix or key not in _NO_ATTRIBUTES)
 
 
-def _flat(section: Section, prefix: str = "") -> Mapping[str, Json]:
+@once_a_section
+def _flat(section: Section, prefix: str) -> Mapping[str, Json]:
     """Return the values of a section by their paths, in the order of the keys."""
-    kind: type = type(section)
-    # Most sections are not written, and have the same values in all profiles.
-    return _flat_values(section, kind, prefix) if section.model_fields_set else _flat_defaults(kind, prefix)
+    return _flat_values(section, prefix)
 
 
-@cache
-def _flat_defaults(kind: type[Any], prefix: str) -> Mapping[str, Json]:
-    return _flat_values(kind({}), kind, prefix)
-
-
-def _flat_values(section: Section, kind: type, prefix: str) -> Mapping[str, Json]:
+def _flat_values(section: Section, prefix: str) -> Mapping[str, Json]:
     flat: dict[str, Json] = {}
+    kind: type = type(section)
     for key, path in _paths(kind, prefix):
         value = getattr(section, key)
         if isinstance(value, Section):

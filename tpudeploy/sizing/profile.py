@@ -11,6 +11,7 @@ from typing import Any
 from tpudeploy import catalog
 from tpudeploy.catalog import families, flags
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
+from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import UTILIZATION, Engine, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
@@ -27,35 +28,40 @@ Settings = Mapping[str, Any]
 
 def size(spec: ProfileSpec, *, config_json: str | None = None) -> HbmBudget | Unsized:
     """Return the budget of a profile. `config_json` is the text of `model.config`, where the profile names one."""
-    kind = catalog.accelerator_type(spec.tpu.type)
+    return _size(spec.serving, spec.model.id, spec.tpu.type, config_json)
+
+
+@once_a_section
+def _size(serving: ServingSpec, model_id: str, type_name: str, config_json: str | None) -> HbmBudget | Unsized:
+    kind = catalog.accelerator_type(type_name)
     if kind is None:
-        raise KeyError(spec.tpu.type)  # the parser has refused unknown types
-    settings = flag_values(spec.serving)
+        raise KeyError(type_name)  # the parser has refused unknown types
+    settings = flag_values(serving)
     partly: tuple[Unknown, ...] = ()
     try:
-        model = language_model(spec, config_json)
+        model = language_model(model_id, config_json)
     except PartlyCovered as refusal:
         effect = Effect.ADDS if refusal.only_adds else Effect.WEIGHTS
         model, partly = refusal.model, (Unknown(name="", effect=effect, why=str(refusal)),)
     except NotCovered as refusal:
-        return Unsized(because=str(refusal), engine=_engine_without_model(spec.serving, settings, kind))
-    of_settings = (*partly, *unknown_effects(settings, spec.serving.env, model))
+        return Unsized(because=str(refusal), engine=_engine_without_model(serving, settings, kind))
+    of_settings = (*partly, *unknown_effects(settings, serving.env, model))
     unknown = (*of_settings, *unknown_memory(kind))
     partial = replace(_without_unknown(unknown, model), lacks_limit_alone=bool(unknown) and not of_settings)
     try:
-        engine = engine_of(spec.serving, settings, kind, model)
+        engine = engine_of(serving, settings, kind, model)
     except (AttributeError, TypeError, ValueError) as cause:
         return replace(partial, because=f"a setting is not of the form that vLLM takes ({cause})")
     because = out_of_range(engine)
     if because:
         return replace(partial, because=because)
-    is_auto = spec.serving.max_model_len == "auto"
+    is_auto = serving.max_model_len == "auto"
     if unknown:
         return _bounds(partial, {each.effect for each in unknown}, engine, kind, is_auto=is_auto)
     if config_json is not None:
         budget = compute_budget(model, kind, engine)
     else:
-        budget = _budget_of_catalogue(spec.model.id, spec.tpu.type, engine)
+        budget = _budget_of_catalogue(model_id, type_name, engine)
     return fit_length(budget) if is_auto else budget
 
 
@@ -107,13 +113,13 @@ def _budget_of_catalogue(model_id: str, type_name: str, engine: Engine) -> HbmBu
     return compute_budget(model, kind, engine)
 
 
-def language_model(spec: ProfileSpec, config_json: str | None) -> LanguageModel:
+def language_model(model_id: str, config_json: str | None) -> LanguageModel:
     """Return the catalogue's model, or the one that `model.config` describes. Raise NotCovered, with the reason."""
     if config_json is not None:
-        return families.from_text(spec.model.id, config_json)
-    model = families.find_model(spec.model.id)
+        return families.from_text(model_id, config_json)
+    model = families.find_model(model_id)
     if model is None:
-        raise NotCovered(f"the catalogue does not know {spec.model.id}, and model.config names no config")
+        raise NotCovered(f"the catalogue does not know {model_id}, and model.config names no config")
     return model
 
 

@@ -10,8 +10,8 @@ Why there is no pydantic here: decision 7 in docs/decisions.md.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError
-from functools import cache
-from typing import Annotated, Any, ClassVar, Final, NoReturn, Self, TypeAlias
+from functools import cache, wraps
+from typing import Annotated, Any, ClassVar, Final, NoReturn, Self, TypeAlias, TypeVar, TypeVarTuple
 
 from tpudeploy.catalog._spelling import count_of
 from tpudeploy.config.nodes import Path
@@ -19,6 +19,9 @@ from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, TOKENS_PATT
 
 Read: TypeAlias = Callable[[Any], Any]
 JsonSchema: TypeAlias = dict[str, Any]
+Args = TypeVarTuple("Args")
+S = TypeVar("S", bound="Section")
+T = TypeVar("T")
 REQUIRED: Final = object()
 _MOST = 2**31 - 1
 
@@ -126,6 +129,7 @@ class Section:
 
     keys: ClassVar[Mapping[str, Key]] = {}
     model_fields_set: frozenset[str]
+    results: dict[Any, Any]  # of functions under `once_a_section`
 
     def __init_subclass__(cls) -> None:
         keys: dict[str, Key] = {}
@@ -145,6 +149,7 @@ class Section:
                 own[name] = key.default if key.default_factory is None else key.default_factory()
         key_set = frozenset(values)
         own["model_fields_set"] = _key_sets.setdefault(key_set, key_set)
+        own["results"] = {}
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
@@ -168,6 +173,24 @@ class Section:
     @classmethod
     def adjust_json_schema(cls, schema: JsonSchema) -> None:
         """Change what editors accept, where a rule between keys decides it."""
+
+
+def once_a_section(compute: Callable[[S, *Args], T]) -> Callable[[S, *Args], T]:
+    """Compute a function of a section, and of words and numbers, once for each section.
+
+    Sections that are written alike are one object (`schema/read.py`), so a fleet asks once for each way of writing. The
+    result is kept as long as the section, is shared, and must not be changed.
+    """
+
+    @wraps(compute)
+    def computed(section: S, *args: *Args) -> T:
+        key = compute, args
+        if key not in section.results:
+            section.results[key] = compute(section, *args)
+        result: T = section.results[key]
+        return result
+
+    return computed
 
 
 def unwritten(section: type[Section]) -> Callable[[], Any]:

@@ -37,6 +37,22 @@ def read_section(section: type[S], tree: Any) -> S:
     return section(values)
 
 
+_sections: dict[tuple[type[Section], str], Section] = {}
+_MOST_SECTIONS = 10_000
+
+
+def _read_once(section: type[S], tree: Any) -> Section:
+    """Return the section. The profiles of a fleet write most sections alike: each of them is read once, and shared."""
+    key = section, repr(tree)
+    same = _sections.get(key)
+    if same is None:
+        same = read_section(section, tree)
+        if len(_sections) >= _MOST_SECTIONS:  # a server reads the profiles of many days
+            _sections.clear()
+        _sections[key] = same
+    return same
+
+
 class _Readers(dict[str, Read]):
     """The readers of a section's keys, each made when the key is first read: a profile sets a third of them."""
 
@@ -78,7 +94,7 @@ def reader_of(annotation: Any) -> Read:
     if origin is dict:
         return _mapping(reader_of(get_args(annotation)[1]))
     if issubclass(annotation, Section):
-        return lambda tree: read_section(annotation, tree)
+        return lambda tree: _read_once(annotation, tree)
     return _any  # a quantity, which is read as its annotation says
 
 
