@@ -11,7 +11,7 @@ from tpudeploy import Profile, Workspace, errors
 
 ARGS = 'serving: {{image: "vllm/vllm-tpu:v0.32.0", args: {{hf_overrides: {{a: {0}}}}}}}'
 # Each row has texts that Python takes for equal, and that a server or a plan does not: 1 and true, 2h and 120m.
-ALIKE = {
+ALIKE: dict[str, list[tuple[str, object]]] = {
     "serving.args.hf_overrides": [
         (ARGS.format(value), {"a": json.loads(value)}) for value in ("1", "true", "1.0", '"1"')
     ],
