@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 import pytest
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import tpu_v2
-from googleapiclient.discovery import build
+from googleapiclient.discovery import build_from_document
+from googleapiclient.discovery_cache import get_static_doc
 from googleapiclient.errors import HttpError
 
 from tpudeploy import emulator
@@ -100,17 +101,25 @@ class World:
             client.close()
 
     def discovery(self, service: str, version: str, path: str = "") -> Any:
-        """Return Google's discovery client of a service, which the emulator serves under `path`."""
-        client = build(
-            service,
-            version,
-            credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth has no types here
-            client_options=ClientOptions(api_endpoint=f"http://{self.emulator.host}{path}"),
-            static_discovery=True,
-            cache_discovery=False,
-        )
+        """Return a client of another service, see `new_client`, which is closed at the end."""
+        client = new_client(self.emulator, service, version, path)
         self._made.append(client)
         return client
+
+
+def new_client(running: Emulator, service: str, version: str, path: str = "") -> Any:
+    """Google's discovery client of a service, which the emulator serves under `path`. Who takes it closes it."""
+    return build_from_document(
+        _document(service, version),
+        credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth has no types here
+        client_options=ClientOptions(api_endpoint=f"http://{running.host}{path}"),
+    )
+
+
+@cache
+def _document(service: str, version: str) -> Any:
+    """A document of Google's, parsed once: that of Compute Engine has five million characters."""
+    return json.loads(get_static_doc(service, version))
 
 
 W = TypeVar("W", bound=World)

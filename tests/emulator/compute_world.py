@@ -61,6 +61,11 @@ class ComputeWorld(World):
     def compute(self) -> Any:
         return self.discovery("compute", "v1", "/compute/v1/")
 
+    @cached_property
+    def instances(self) -> Any:
+        """Their collection, of which the client would make every method and its text anew."""
+        return self.compute.instances()
+
     def insert(self, name: str = "a", zone: str = ZONE, **settings: Any) -> dict[str, Any]:
         """The insert's operation; the settings are those of `body`, and `request_id`."""
         request_id = settings.pop("request_id", None)
@@ -71,13 +76,13 @@ class ComputeWorld(World):
         return self.execute(method, zone, instance=name, **parameters)
 
     def execute(self, method: str, zone: str = ZONE, **parameters: Any) -> dict[str, Any]:
-        call = getattr(self.compute.instances(), method)
+        call = getattr(self.instances, method)
         answer: dict[str, Any] = call(project="p", zone=zone, **parameters).execute(num_retries=0)
         return answer
 
     def listed(self, expression: str | None = None) -> list[str]:
         """The names of the instances of all zones."""
-        items = self.compute.instances().aggregatedList(project="p", filter=expression).execute()["items"]
+        items = self.instances.aggregatedList(project="p", filter=expression).execute()["items"]
         return [one["name"] for scope in items.values() for one in scope.get("instances", ())]
 
     def status(self, name: str = "a", zone: str = ZONE) -> str:

@@ -6,25 +6,12 @@ from base64 import b64decode
 from typing import Any
 
 import pytest
-from emulator.cloud_world import World, refused, world
-from google.api_core.client_options import ClientOptions
-from google.auth.credentials import AnonymousCredentials
-from googleapiclient.discovery import build
+from emulator.cloud_world import World, new_client, refused, world
 
 
 def read(w: World, secret: str) -> str:
-    client = build(
-        "secretmanager",
-        "v1",
-        credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth has no types here
-        client_options=ClientOptions(api_endpoint=f"http://{w.emulator.host}"),
-        static_discovery=True,
-        cache_discovery=False,
-    )
-    try:
+    with new_client(w.emulator, "secretmanager", "v1") as client:
         response = client.projects().secrets().versions().access(name=secret).execute()
-    finally:
-        client.close()
     return b64decode(response["payload"]["data"]).decode()
 
 

@@ -189,7 +189,7 @@ def test_an_instance_can_vanish_without_a_word() -> None:
 
 
 def _everywhere(w: ComputeWorld, *, partial: bool) -> dict[str, Any]:
-    request = w.compute.instances().aggregatedList(project="p")
+    request = w.instances.aggregatedList(project="p")
     if partial:  # the document describes this parameter and does not declare it
         request.uri += "&returnPartialSuccess=true"
     answer: dict[str, Any] = request.execute(num_retries=0)
@@ -228,6 +228,6 @@ def test_a_parameter_or_a_body_that_google_does_not_know_is_refused_in_this_api_
 def test_a_method_that_is_not_served_says_so() -> None:
     with world() as w:
         with pytest.raises(HttpError) as caught:
-            w.compute.instances().suspend(project="p", zone=ZONE, instance="a").execute(num_retries=0)
+            w.instances.suspend(project="p", zone=ZONE, instance="a").execute(num_retries=0)
         assert caught.value.status_code == 501
         assert any("suspend" in what for what in w.emulator.unsupported)

@@ -32,8 +32,8 @@ def test_one_list_over_all_zones_finds_what_bears_a_label_in_pages() -> None:
         assert w.listed('(labels.tpudeploy-owner = "x") AND (name=a)') == ["a"]
         assert w.listed("labels.tpudeploy-owner:*") == ["c", "a", "b"]
         assert w.listed("name eq [ab]") == ["a", "b"]
-        first = w.compute.instances().aggregatedList(project="p", maxResults=2)
-        second = w.compute.instances().aggregatedList_next(first, first.execute())
+        first = w.instances.aggregatedList(project="p", maxResults=2)
+        second = w.instances.aggregatedList_next(first, first.execute())
         assert [scope for scope, rows in second.execute()["items"].items() if "instances" in rows] == [
             "zones/us-east5-b"
         ]

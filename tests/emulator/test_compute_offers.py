@@ -116,7 +116,7 @@ def _replies(w: ComputeWorld) -> dict[str, dict[str, Any]]:
         "Instance": w.call("get"),
         "Instance flex": w.call("get", "f"),
         "InstanceList": w.execute("list"),
-        "InstanceAggregatedList": w.compute.instances().aggregatedList(project="p").execute(),
+        "InstanceAggregatedList": w.instances.aggregatedList(project="p").execute(),
         "GuestAttributes": w.call("getGuestAttributes", "f", queryPath="tpudeploy/"),
         "SerialPortOutput": w.call("getSerialPortOutput"),
         "MachineType": types.get(**at, machineType="ct6e-standard-1t").execute(),
@@ -142,7 +142,7 @@ def test_a_reply_can_be_cut_to_the_fields_that_are_asked_for() -> None:
         w.insert(labels={"k": "v"})
         w.until("RUNNING")
         assert w.call("get", fields="name,status") == {"name": "a", "status": "RUNNING"}
-        listed = w.compute.instances().aggregatedList(project="p", fields="items/*/instances(name,labels)").execute()
+        listed = w.instances.aggregatedList(project="p", fields="items/*/instances(name,labels)").execute()
         assert listed["items"]["zones/us-east5-b"] == {"instances": [{"name": "a", "labels": {"k": "v"}}]}
         with pytest.raises(HttpError, match="fields"):
             w.call("get", fields="nome")

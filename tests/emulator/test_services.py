@@ -13,11 +13,8 @@ from typing import Any
 
 import googleapiclient
 import pytest
-from emulator.cloud_world import World, refused, world
+from emulator.cloud_world import World, new_client, refused, world
 from emulator.test_cloud_any_body import TREES
-from google.api_core.client_options import ClientOptions
-from google.auth.credentials import AnonymousCredentials
-from googleapiclient.discovery import build
 from hypothesis import HealthCheck, given, settings
 from real_time import DEADLINE
 
@@ -49,23 +46,13 @@ class Row:
 
     def call(self, w: World) -> dict[str, Any]:
         name, version = self.document.split(".")
-        base = f"http://{w.emulator.host}/compute/v1/" if name == "compute" else f"http://{w.emulator.host}"
-        resource: Any = build(
-            name,
-            version,
-            credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth has no types here
-            client_options=ClientOptions(api_endpoint=base),
-            static_discovery=True,
-            cache_discovery=False,
-        )
-        client = resource
+        path = "/compute/v1/" if name == "compute" else ""
         *collections, method = self.path.split(".")
-        for collection in collections:
-            resource = getattr(resource, collection)()
-        try:
+        with new_client(w.emulator, name, version, path) as client:
+            resource = client
+            for collection in collections:
+                resource = getattr(resource, collection)()
             answer: dict[str, Any] = getattr(resource, method)(**self.arguments).execute(num_retries=0)
-        finally:
-            client.close()
         return answer
 
 

@@ -10,8 +10,6 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from email.parser import BytesParser
-from email.policy import HTTP
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -228,23 +226,27 @@ def _read_upload(query: Mapping[str, str], body: bytes) -> StoredObject:
 
 
 def _split_parts(body: bytes) -> tuple[Mapping[str, Any], str, bytes]:
-    """Return the resource, and the media with its type. The first line is the boundary, so no header is needed."""
-    boundary = body.partition(b"\r\n")[0].removeprefix(b"--").decode(errors="replace")
-    head = f'Content-Type: multipart/related; boundary="{boundary}"\r\n\r\n'.encode()
-    parts = list(BytesParser(policy=HTTP).parsebytes(head + body).iter_parts())
+    """Return the resource, and the media with its type. The first line is the boundary, so no header is needed.
+
+    Parts are split here, because the standard library reads them as e-mail, which takes ten times as long as all else.
+    """
+    boundary = body.partition(b"\r\n")[0].removeprefix(b"--")
     try:
-        first, second = parts
-        resource = discovery.accept(json.loads(_content(first)), "Object", "storage.v1", at="object")
-        return resource, second.get_content_type(), _content(second)
+        _, first, second, _ = (b"\r\n" + body).split(b"\r\n--" + boundary)
+        resource = discovery.accept(json.loads(_split_part(first)[1]), "Object", "storage.v1", at="object")
+        return resource, *_split_part(second)
     except ValueError as cause:
         raise Refused(400, f"Multipart body is malformed: {cause}") from cause
     except wire.Refusal as refusal:
         raise Refused(refusal.status.http, refusal.status.message) from refusal
 
 
-def _content(part: Any) -> bytes:
-    content = part.get_payload(decode=True)
-    return content if isinstance(content, bytes) else b""
+def _split_part(part: bytes) -> tuple[str, bytes]:
+    """Return the content type of a part, and what follows its headers."""
+    head, _, content = part.partition(b"\r\n\r\n")
+    lines = (line.partition(":") for line in head.decode("iso-8859-1").splitlines())
+    headers = {name.lower(): value for name, _, value in lines}
+    return headers.get("content-type", "text/plain").partition(";")[0].strip().lower(), content
 
 
 # (HTTP method, kind of path, what it names) -> the method's name.
