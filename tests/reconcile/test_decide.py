@@ -164,8 +164,8 @@ def forget(zone: Zone, reason: str, answer: Refusal | None = None) -> Forget:
     return Forget(replica=REPLICA, name=f"slice-{zone}", reason=reason, refusal=answer)
 
 
-def reclaim(zone: Zone) -> Reclaim:
-    return Reclaim(replica=REPLICA, name=f"slice-{zone}")
+def reclaim(zone: Zone, reason: str = "the slice that was to replace it failed") -> Reclaim:
+    return Reclaim(replica=REPLICA, name=f"slice-{zone}", reason=reason)
 
 
 def drain(zone: Zone, *, begins: bool = True) -> Drain:
@@ -1517,6 +1517,26 @@ AFTER_ALL = wait(f"slice-{B} is kept after all", 0.0)
             world(shows(given_up_granted(), Phase.UP, undeleted=FULL), boots(booting(A))), False, id="another one is up"
         ),
         pytest.param(
+            world(answers(given_up_granted(B), undeleted=FULL), boots(booting(A))),
+            True,
+            id="one that serves, and whose deletion failed, is better than one that starts",
+        ),
+        pytest.param(
+            world(answers(given_up_granted(B), undeleted=FULL), answers(booting(A))),
+            False,
+            id="but not than one that serves too",
+        ),
+        pytest.param(
+            world(answers(given_up_granted()), boots(booting(A))),
+            False,
+            id="nor while its deletion may succeed",
+        ),
+        pytest.param(
+            world(answers(given_up_granted(A), undeleted=FULL), boots(booting(B)), refusals=DOUBTFUL),
+            False,
+            id="nor where landings failed before",
+        ),
+        pytest.param(
             world(lands(given_up()), boots(booting(A)), refusals=DOUBTFUL),
             True,
             id="not where landings failed before: it may be gone in minutes",
@@ -1533,7 +1553,14 @@ AFTER_ALL = wait(f"slice-{B} is kept after all", 0.0)
     ],
 )
 def test_a_spare_is_kept_where_nothing_else_is_sure(there: World, is_kept: bool) -> None:
-    assert [step for step in steps(there) if isinstance(step, Reclaim)] == ([reclaim(B)] if is_kept else [])
+    kept = [step.name for step in steps(there) if isinstance(step, Reclaim)]
+    assert kept == ([f"slice-{B}"] if is_kept else [])
+
+
+def test_why_a_spare_is_kept() -> None:
+    assert reclaim(B) in steps(world(answers(given_up_granted()), queues(queued(A, SPOT))))
+    first = world(answers(given_up_granted(), undeleted=FULL), boots(booting(A)))
+    assert steps(first) == (reclaim(B, "it serves already"), AFTER_ALL)
 
 
 def test_a_spare_is_kept_before_anything_else_is_decided() -> None:

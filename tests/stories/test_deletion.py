@@ -36,6 +36,20 @@ def test_what_was_left_for_another_zone_is_cleared_away_once_its_state_moves(cli
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
+def test_of_two_slices_the_one_that_serves_first_is_kept_if_google_did_not_delete_it(cli: Open) -> None:
+    trouble = [{"fault": "delete-refused", "zone": B}, {"fault": "boot", "zone": A, "boot_seconds": 1800}]
+    at = cli(trouble=trouble, boot={"boot_seconds": 120}, jitter=0)
+    began = at.clock.now()
+    profile = at.write(PROFILE.replace("max_parallel_requests: 1", "max_parallel_requests: 2"))
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert f"in {B}: it serves already" in applied.err
+    assert at.clock.now() - began < 1800, "it waited for the slow one"
+    assert at.requested_zones() == [A, B]
+    assert list(at.slices.values()) == ["ACTIVE"]
+    assert B in at.run("status", profile).out
+
+
 @pytest.mark.parametrize("fault", ["unavailable", "iam-denied", "connection-refused", "slow"])
 def test_a_reason_that_cannot_be_looked_up_keeps_nobody_waiting(cli: Open, fault: str) -> None:
     at = cli(trouble=[{"fault": fault, "method": "operations.get"}], timings={"provisioning": 300})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy.config import codes
 from tpudeploy.config.compose import compose
@@ -62,13 +62,21 @@ def parse(
         raise _invalid(path, without_text(layers.problems, layers.outside))
     nulls = {} if tree is root else dict(_nulls(root))
     spec, problems = _check(tree, nulls)
-    if problems and has_withheld(tree, layers.outside):
-        _, of_stand_ins = _check(with_stand_ins(tree, layers.outside), nulls)
-        problems = list(withhold(problems, of_stand_ins, tree))
+    problems = _without_outside(problems, tree, nulls, layers.outside)
     diagnostics = in_order(without_text(_without_echoes(layers.problems, problems, whole=layers.whole), layers.outside))
     if spec is None or errors_in(diagnostics):
         raise _invalid(path, diagnostics)
     return Profile(spec=spec, origins=Written(with_type(tree)), warnings=diagnostics, reader=reader)
+
+
+def _without_outside(
+    problems: list[Diagnostic], tree: MapNode, nulls: Mapping[Path, Location], outside: Collection[str]
+) -> list[Diagnostic]:
+    """Return the problems without those that would tell a value of a file outside the project."""
+    if not problems or not has_withheld(tree, outside):
+        return problems
+    _, of_stand_ins = _check(with_stand_ins(tree, outside), nulls)
+    return list(withhold(problems, of_stand_ins, tree))
 
 
 def _check(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec | None, list[Diagnostic]]:

@@ -148,7 +148,9 @@ class Released(_OfRequest):
 
 @frozen
 class Reclaimed(_OfRequest):
-    """A slice that was released in favour of another one is kept: it still exists, and the other one failed."""
+    """A slice that was released in favour of another one is kept: it still exists, and is needed or better."""
+
+    reason: str
 
 
 @frozen

@@ -32,10 +32,11 @@ class Release:
 
 @frozen
 class Reclaim:
-    """Keep a slice that was released as a spare: it still exists, and the slice that replaced it is lost."""
+    """Keep a slice that was released as a spare: it still exists, and the other slice is lost, or serves later."""
 
     replica: int
     name: str
+    reason: str
 
 
 @frozen

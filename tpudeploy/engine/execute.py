@@ -151,7 +151,7 @@ class StepExecutor:
         """Keep a slice after all. Its deletion is still observed, because Google may carry it out."""
         attempt = self._attempt(action.replica, action.name).after(ReleaseWithdrawn())
         self._save(action.replica, attempt)
-        self._world.emit(events.Reclaimed(**self._about(action.replica, attempt)))
+        self._world.emit(events.Reclaimed(**self._about(action.replica, attempt), reason=action.reason))
 
     def _forget(self, action: step.Forget) -> None:
         attempt = self._attempt(action.replica, action.name)

@@ -105,10 +105,12 @@ def decide(deployment: Deployment, record: Record, context: DecisionContext) -> 
     replica = _compare(deployment, record, context)
     spare = _needed_spare(replica)
     if spare is not None:
-        # Nothing else is sure to land, so what was given up for another slice is kept. The next decision, which
-        # follows at once, counts it among the others.
+        # Nothing else is sure to land, or to serve as soon, so what was given up for another slice is kept. The next
+        # decision, which follows at once, counts it among the others.
         others = [each for each in replica.classifications if each is not spare]
-        reclaim = Reclaim(replica=record.index, name=spare.attempt.name)
+        serves_first = bool(replica.up) and _serves(replica, spare)
+        reason = "it serves already" if serves_first else "the slice that was to replace it failed"
+        reclaim = Reclaim(replica=record.index, name=spare.attempt.name, reason=reason)
         why = f"{spare.attempt.name} is kept after all"
         return (*_clear(record, others, context), reclaim, Wait(replica=record.index, why=why, seconds=0.0))
     # One slice that is up is enough, even if its server does not answer yet. Without one, it has to be requested.
@@ -222,17 +224,26 @@ def _needed_spare(replica: _Replica) -> Classification | None:
     Google accepts a deletion while a slice is PROVISIONING, and its operation fails (cloud_tpu: the delete is refused,
     and must be requested again). So a spare may come up although it was released. Keeping it decides nothing yet: it
     counts among the others, of which one is kept. Where its deletion is not known to have failed, it may still be
-    carried out; then the slice is as doubtful as one in a doubtful place, and is lost like a preempted one.
+    carried out; then the slice is as doubtful as one in a doubtful place, and is lost like a preempted one. A spare
+    that serves, and whose deletion failed, is also kept in place of a slice whose server still starts.
     """
     others = [each for each in replica.fitting if each.attempt.release is None]
-    if any(each.status is AttemptStatus.UP and not _is_unproven(replica, each) for each in others):
-        # Another slice is up, and nothing says that it will be lost soon.
-        return None
     spares = [each for each in replica.fitting if each.attempt.is_spare and _exists(each)]
+    better = [each for each in spares if _is_better(replica, each, others)]
+    return min(better, key=lambda each: preference_key(each.attempt, replica.doubtful), default=None)
+
+
+def _is_better(replica: _Replica, spare: Classification, others: Collection[Classification]) -> bool:
+    """Return whether a released spare is sooner of use than the other slices and requests, and stays."""
+    if any(each.status is AttemptStatus.UP and not _is_unproven(replica, each) for each in others):
+        # Another slice is up, and nothing says that it will be lost soon. One that serves already is better.
+        is_doubtful = spare.attempt.place in replica.doubtful
+        is_serving = _is_up_to_stay(spare) and _serves(replica, spare) and not is_doubtful
+        return is_serving and not any(_serves(replica, each) for each in others)
     if any(_is_sure_to_land(replica, each) for each in others):
         # Another slice is up in minutes. One that is up already, and stays, is better; any other would be a second one.
-        spares = [each for each in spares if _is_up_to_stay(each)]
-    return min(spares, key=lambda each: preference_key(each.attempt, replica.doubtful), default=None)
+        return _is_up_to_stay(spare)
+    return True
 
 
 def _exists(classification: Classification) -> bool:
@@ -244,6 +255,12 @@ def _is_up_to_stay(classification: Classification) -> bool:
     """Return whether a slice that was released is up, and its deletion is known to have failed."""
     current = classification.slice
     return current is not None and current.phase is Phase.UP and current.undeleted is not None
+
+
+def _serves(replica: _Replica, classification: Classification) -> bool:
+    """Return whether the server of a slice was seen to answer."""
+    health = replica.context.observed.health.get(classification.attempt.name)
+    return health is not None and health.serving
 
 
 # A slice that fits is up.

@@ -143,7 +143,7 @@ def _slice_text(event: _SliceEvent, paint: Paint) -> str:
         case events.Released():
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Reclaimed():
-            return f"Keeping {event.name} in {event.zone}: the slice that was to replace it failed"
+            return f"Keeping {event.name} in {event.zone}: {event.reason}"
         case events.Gone():
             return f"Deleted {event.name}" if event.reason == "gone" else f"{event.name} {event.reason}"
         case events.Adopted():
