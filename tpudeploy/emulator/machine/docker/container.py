@@ -48,7 +48,7 @@ class Container:
         start = START.format(program="real_engine" if self.is_real else self.program)
         with self.log_file.open("ab") as log:
             self.process = session.start(
-                [sys.executable, "-I", "-c", start, PARENT],
+                [sys.executable, "-I", "-S", "-c", start, PARENT],  # -S: site-packages would cost a fifth of its start
                 output=log,
                 environment=os.environ if self.is_real else {"LANG": "C.UTF-8"},
                 folder=self.log_file.parent,
