@@ -14,8 +14,8 @@ from tpudeploy.domain.life import DeletionNamed, DrainBegan, DrainEnded, Release
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import Observed, Refusal, Remedy
 from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, Refused, State
-from tpudeploy.engine.about import About, about, not_granted
 from tpudeploy.engine.capacity_history import CapacityHistory
+from tpudeploy.engine.request_events import About, about, not_granted
 from tpudeploy.engine.session import Session
 from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
 from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update

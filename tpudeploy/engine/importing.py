@@ -15,8 +15,8 @@ from tpudeploy.domain.names import Address, Zone
 from tpudeploy.domain.orphans import CloudResource, Mark
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.engine.about import about
 from tpudeploy.engine.observe import observe
+from tpudeploy.engine.request_events import about
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import open_session
 from tpudeploy.orphans.adoption import adopt

@@ -21,7 +21,7 @@ from tpudeploy.domain.report import Outcome, Report
 from tpudeploy.domain.slices import Observed, Slice
 from tpudeploy.domain.state import Record, State
 from tpudeploy.domain.step import Forget, Release, Step, Wait
-from tpudeploy.engine.about import About, about
+from tpudeploy.engine.request_events import About, about
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import Session, open_session
 from tpudeploy.orphans.claims import as_attempt, find_orphans, is_removable

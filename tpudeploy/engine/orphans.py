@@ -15,7 +15,7 @@ from tpudeploy.domain.orphans import CloudResource, Listing
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import State
-from tpudeploy.engine.about import about
+from tpudeploy.engine.request_events import about
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.orphans.adoption import adopt, adoptable
 from tpudeploy.orphans.claims import not_searched

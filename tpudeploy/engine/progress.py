@@ -16,7 +16,7 @@ from tpudeploy.domain.slices import BootPhase, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.status import Stage
 from tpudeploy.domain.step import Step, Wait
-from tpudeploy.engine.about import about
+from tpudeploy.engine.request_events import about
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import DecisionContext, is_being_preempted
 from tpudeploy.reconcile.replicas import at_replica

@@ -15,7 +15,7 @@ from tpudeploy.domain.router import Router, RouterHost, published_router
 from tpudeploy.domain.slices import Health, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Release, Step
-from tpudeploy.engine.about import about
+from tpudeploy.engine.request_events import about
 from tpudeploy.engine.session import Session
 from tpudeploy.node.router_machine import router_on
 from tpudeploy.ports import World

@@ -14,8 +14,8 @@ from tpudeploy.domain.life import DeletionNamed, ReleaseBegan
 from tpudeploy.domain.names import Address
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Record, State
-from tpudeploy.engine.about import about, not_granted
 from tpudeploy.engine.capacity_history import CapacityHistory
+from tpudeploy.engine.request_events import about, not_granted
 from tpudeploy.engine.session import Session, open_session
 from tpudeploy.ports import World
 from tpudeploy.reconcile.failed_landings import HOST_FAULT, hold_seconds

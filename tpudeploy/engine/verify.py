@@ -19,8 +19,8 @@ from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Done
 from tpudeploy.domain.together import together
 from tpudeploy.domain.verify import Details, EngineReport, ReplicaVerification, Verdict
-from tpudeploy.engine.about import about
 from tpudeploy.engine.observe import observe
+from tpudeploy.engine.request_events import about
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import open_session
 from tpudeploy.node.fingerprint import server_print

@@ -14,8 +14,8 @@ from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.approval import all_errors, interruptible
 from tpudeploy.cli.context import Context, LoadedProfiles, all_problems
 from tpudeploy.cli.error_report import report_error
+from tpudeploy.cli.pipeline_run import Run
 from tpudeploy.cli.progress import event_printer
-from tpudeploy.cli.run import Run
 from tpudeploy.domain import errors
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import TpudeployError
