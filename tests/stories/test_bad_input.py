@@ -178,6 +178,16 @@ def test_a_bug_of_ours_says_so_with_a_report_to_paste(cli: Open, monkeypatch: py
     assert text.startswith("tpudeploy ")
 
 
+def test_a_link_to_itself_in_a_folder_stops_no_other_profile(cli: Open) -> None:
+    at = cli()
+    at.write()
+    (at.folder / "loop.yaml").symlink_to("loop.yaml")
+    result = at.run("validate", ".")
+    assert result.code == 1
+    assert "gemma.yaml: valid" in result.out
+    assert "loop.yaml` cannot be read: Too many levels of symbolic links" in result.err
+
+
 def test_a_link_to_nothing_says_where_it_points(cli: Open) -> None:
     at = cli()
     (at.folder / "gemma.yaml").symlink_to("prod/gemma.yaml")
