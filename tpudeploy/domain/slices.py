@@ -262,6 +262,11 @@ class Observed:
     unseen: Mapping[str, str] = field(default_factory=dict)
     loads: Mapping[str, ServerLoad] = field(default_factory=dict)
 
+    def serves(self, name: str) -> bool:
+        """Return whether the server of a slice was probed, and answered."""
+        health = self.health.get(name)
+        return health is not None and health.serving
+
     def requests(self, name: str) -> int | None:
         """Return the requests that a slice still works on or has queued, or None if it does not report them."""
         load = self.loads.get(name)

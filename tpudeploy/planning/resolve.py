@@ -124,7 +124,7 @@ def resolve_without_script(
         raise KeyError(spec.tpu.type)  # the parser has refused unknown types
     generation = catalog.generation(kind.generation)
     runtimes = _runtimes(spec, generation, kind)
-    mirror = _mirror(spec)
+    mirror, models = _mirror(spec), tuple(map(Provisioning, spec.placement.provisioning))
     container = _container(spec, kind, lock, mirror)
     max_run_duration = spec.placement.max_run_duration
     other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
@@ -137,9 +137,9 @@ def resolve_without_script(
         accelerator=kind,
         runtimes=runtimes,
         boot_disk_gib=_BOOT_DISK_GIB if spec.tpu.boot_disk_size is None else math.ceil(spec.tpu.boot_disk_size / _GIB),
-        candidates=_candidates(spec.placement, generation.name, tuple(runtimes)),
+        candidates=_candidates(spec.placement, models, generation.name, tuple(runtimes)),
         on_demand_floor=spec.placement.on_demand_floor or 0,
-        floor_candidates=_floor_candidates(spec.placement, generation.name, tuple(runtimes)),
+        floor_candidates=_candidates(spec.placement, _floor_models(spec.placement), generation.name, tuple(runtimes)),
         scale=_scale(spec.scale, start=spec.replicas if "replicas" in spec.model_fields_set else None),
         max_parallel_requests=spec.placement.max_parallel_requests,
         reservation=spec.placement.reservation,
@@ -321,7 +321,9 @@ def _stage_count(serving: ServingSpec, flag_name: str) -> int:
 
 
 @once_a_section
-def _candidates(placement: PlacementSpec, generation_name: str, backends: tuple[Backend, ...]) -> tuple[Candidate, ...]:
+def _candidates(
+    placement: PlacementSpec, models: tuple[Provisioning, ...], generation_name: str, backends: tuple[Backend, ...]
+) -> tuple[Candidate, ...]:
     """Return the places in the order of the search: the first provisioning model in every zone, then the next.
 
     With several APIs each zone comes once, from the APIs in turn, before a zone comes again at its other API. So few
@@ -331,16 +333,6 @@ def _candidates(placement: PlacementSpec, generation_name: str, backends: tuple[
     Places above the price limit are left out. An unknown price is at most that of on-demand; if that is unknown too,
     a limit excludes the place.
     """
-    models = map(Provisioning, placement.provisioning)
-    return tuple(each for model in models for each in _of_model(placement, generation_name, model, backends))
-
-
-@once_a_section
-def _floor_candidates(
-    placement: PlacementSpec, generation_name: str, backends: tuple[Backend, ...]
-) -> tuple[Candidate, ...]:
-    """Return the places of the on-demand floor, in the order of the search."""
-    models = _floor_models(placement)
     return tuple(each for model in models for each in _of_model(placement, generation_name, model, backends))
 
 

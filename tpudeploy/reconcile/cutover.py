@@ -78,13 +78,8 @@ def _is_idle(attempt: Attempt, context: DecisionContext) -> bool:
 
 def can_take_clients(classification: Classification, context: DecisionContext) -> bool:
     """Return whether clients can be sent there: it is up, was published before, and answers."""
-    health = context.observed.health.get(classification.attempt.name)
-    return (
-        classification.status is AttemptStatus.UP
-        and classification.attempt.is_announced
-        and health is not None
-        and health.serving
-    )
+    attempt = classification.attempt
+    return classification.status is AttemptStatus.UP and attempt.is_announced and context.observed.serves(attempt.name)
 
 
 def run_end(attempt: Attempt, context: DecisionContext) -> float | None:

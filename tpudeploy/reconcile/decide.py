@@ -108,7 +108,7 @@ def decide(deployment: Deployment, record: Record, context: DecisionContext) -> 
         # Nothing else is sure to land, or to serve as soon, so what was given up for another slice is kept. The next
         # decision, which follows at once, counts it among the others.
         others = [each for each in replica.classifications if each is not spare]
-        serves_first = bool(replica.up) and _serves(replica, spare)
+        serves_first = bool(replica.up) and context.observed.serves(spare.attempt.name)
         reason = "it serves already" if serves_first else "the slice that was to replace it failed"
         reclaim = Reclaim(replica=record.index, name=spare.attempt.name, reason=reason)
         why = f"{spare.attempt.name} is kept after all"
@@ -237,9 +237,9 @@ def _is_better(replica: _Replica, spare: Classification, others: Collection[Clas
     """Return whether a released spare is sooner of use than the other slices and requests, and stays."""
     if any(each.status is AttemptStatus.UP and not _is_unproven(replica, each) for each in others):
         # Another slice is up, and nothing says that it will be lost soon. One that serves already is better.
-        is_doubtful = spare.attempt.place in replica.doubtful
-        is_serving = _is_up_to_stay(spare) and _serves(replica, spare) and not is_doubtful
-        return is_serving and not any(_serves(replica, each) for each in others)
+        observed, is_doubtful = replica.context.observed, spare.attempt.place in replica.doubtful
+        is_serving = _is_up_to_stay(spare) and observed.serves(spare.attempt.name) and not is_doubtful
+        return is_serving and not any(observed.serves(each.attempt.name) for each in others)
     if any(_is_sure_to_land(replica, each) for each in others):
         # Another slice is up in minutes. One that is up already, and stays, is better; any other would be a second one.
         return _is_up_to_stay(spare)
@@ -255,12 +255,6 @@ def _is_up_to_stay(classification: Classification) -> bool:
     """Return whether a slice that was released is up, and its deletion is known to have failed."""
     current = classification.slice
     return current is not None and current.phase is Phase.UP and current.undeleted is not None
-
-
-def _serves(replica: _Replica, classification: Classification) -> bool:
-    """Return whether the server of a slice was seen to answer."""
-    health = replica.context.observed.health.get(classification.attempt.name)
-    return health is not None and health.serving
 
 
 # A slice that fits is up.

@@ -114,8 +114,7 @@ def _merge_report(attempt: Attempt, report: BootReport | None, now: float) -> At
 
 def _serves_known_server(attempt: Attempt, observed: Observed) -> bool:
     """Return whether its endpoint answered, and it is known which server answered."""
-    health = observed.health.get(attempt.name)
-    if health is None or not health.serving:
+    if not observed.serves(attempt.name):
         return False
     # A node that was given another server may still run the previous one: the endpoint can answer before its report
     # is read, or although the report was lost.
