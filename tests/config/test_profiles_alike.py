@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from config.sources import SMALL
 
 from tpudeploy import Profile, Workspace, errors
+from tpudeploy.adapters import assets
+from tpudeploy.sizing.checks import check
 
 ARGS = 'serving: {{image: "vllm/vllm-tpu:v0.32.0", args: {{hf_overrides: {{a: {0}}}}}}}'
 # Each row has texts that Python takes for equal, and that a server or a plan does not: 1 and true, 2h and 120m.
@@ -53,6 +56,36 @@ def test_a_section_is_refused_each_time_with_the_line_of_its_own_file() -> None:
             Profile.from_text(comment + SMALL.replace("v6e-4", "v6e-5"))
         lines += [each.location.line for each in refusal.value.diagnostics if each.location is not None]
     assert lines == [4, 5, 6]
+
+
+@pytest.mark.parametrize("shipped", [*sorted(assets.profiles()), ""])
+def test_a_deployment_has_its_own_name_wherever_one_written_alike_has_the_other(shipped: str) -> None:
+    text = assets.profiles()[shipped] if shipped else SMALL + "router: {kind: smg, host: vm}\nreplicas: 2\n"
+    nameless = re.sub(r"(?m)^name:.*$", "name: {0}", text.replace("{", "{{").replace("}", "}}"))
+    for name in ("z-first", "y-second", "x-first"):
+        deployment = Workspace.open().deployment(Profile.from_text(nameless.format(name)), offline=True)
+        everything = repr((deployment, str(deployment.startup_script), deployment.router_machine))
+        assert name in everything
+        assert {"z-first", "y-second", "x-first"} & set(re.findall("[xyz]-(?:first|second)", everything)) == {name}
+
+
+def test_each_of_two_profiles_written_alike_is_warned_of_with_its_own_name_and_line() -> None:
+    too_large = SMALL.replace("gemma-4-E2B-it", "gemma-4-26B-A4B-it").replace("v6e-4", "v6e-1")
+    texts = [too_large.replace("demo", name) for name in ("one", "two")]
+    texts.append("# a comment\n" + texts[0])
+    found = [check([Workspace.open().deployment(Profile.from_text(text), offline=True)]) for text in texts]
+    problems = [{each.code: each for each in diagnostics} for diagnostics in found]
+    assert [each["TPU2001"].message.split()[0] for each in problems] == ["one", "two", "one"]
+    lines = [each["TPU2101"].location for each in problems]
+    assert [at and at.line for at in lines] == [4, 4, 5]
+
+
+@pytest.mark.parametrize("name", ["Demo", "9", "''", "[demo]", "~"])
+def test_a_name_that_is_refused_is_refused_after_a_sound_profile_written_alike(name: str) -> None:
+    Profile.from_text(SMALL)
+    with pytest.raises(errors.ProfileInvalid) as refusal:
+        Profile.from_text(SMALL.replace("demo", name))
+    assert [each.path for each in refusal.value.diagnostics] == ["name"]
 
 
 def profile(line: str) -> Profile:

@@ -25,9 +25,9 @@ from tpudeploy.config.topology import with_type
 from tpudeploy.config.translate import translate, unknown_key
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.config.withhold import has_withheld, with_stand_ins, withhold, without_text
-from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.errors import ProfileInvalid
+from tpudeploy.domain.names import DEPLOYMENT_NAME
 from tpudeploy.domain.pattern import pattern
 
 # Without indentation, only a key of the top mapping can be there. Most profiles are written so.
@@ -79,34 +79,36 @@ def _without_outside(
     return list(withhold(problems, of_stand_ins, tree))
 
 
+# Profiles without a problem, by all that they say but their names.
+_sound: dict[str, ProfileSpec] = {}
+_MOST_SOUND = 10_000
+
+
 def _check(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec | None, list[Diagnostic]]:
+    """Return the profile, or None, and what is wrong with it.
+
+    Whether anything is wrong depends on the values alone, so the profiles of a fleet that differ in their names are
+    examined once: that is a seventh of `validate`. A problem is about the lines of its own file, and is never kept.
+    """
     tree = with_type(tree)
     values = plain_map(tree)
-    problems = _problems(tree, values)
-    problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
-    try:
-        return read_section(ProfileSpec, values), problems
-    except Invalid as invalid:
-        return None, [*problems, *translate(invalid.findings, tree, nulls)]
-
-
-_without_problems: set[str] = set()
-
-
-def _problems(tree: MapNode, values: Mapping[str, Json]) -> list[Diagnostic]:
-    """Return what the rules report, which they see without the name.
-
-    Whether they report anything depends on the values alone, so the profiles of a fleet that differ in their names are
-    examined once: that is a tenth of `validate`. A problem is about the lines of its own file, and is never kept.
-    """
+    name = values.get("name")
     identity = repr({key: value for key, value in values.items() if key != "name"})
-    if identity in _without_problems:
-        return []
+    same = None if nulls else _sound.get(identity)
+    if same is not None and isinstance(name, str) and DEPLOYMENT_NAME.fullmatch(name):
+        return same.named(name), []
     anonymous = MapNode(tree.place, {key: entry for key, entry in tree.entries.items() if key != "name"})
     problems = [diagnostic for rule in RULES for diagnostic in rule(anonymous)]
+    problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
+    try:
+        spec = read_section(ProfileSpec, values)
+    except Invalid as invalid:
+        return None, [*problems, *translate(invalid.findings, tree, nulls)]
     if not problems:
-        _without_problems.add(identity)
-    return problems
+        if len(_sound) >= _MOST_SOUND:  # a server reads the profiles of many days
+            _sound.clear()
+        _sound[identity] = spec
+    return spec, problems
 
 
 def _is_unknown(path: Path) -> bool:

@@ -78,6 +78,7 @@ _RAY_SHM_SIZE = "16gb"
 _HUB = ("/var/lib/tpudeploy/hf", "/root/.cache/huggingface")
 _GRAPHS = ("/var/lib/tpudeploy/xla", GRAPHS)
 _MIRROR = "/var/lib/tpudeploy/weights"
+_CONTAINER_NAME = "serving.container_name"
 _MIRROR_NAME = 12  # hexadecimal digits of a mirror's folder: each has its own, so that two are never mixed
 
 
@@ -119,18 +120,47 @@ def resolve_without_script(
 ) -> Deployment:
     """Return the deployment without its startup script, which is enough to size and check it, and faster."""
     spec = profile.spec
+    unnamed = _unnamed(
+        spec,
+        project,
+        lock.target_of(pins.image_of(spec)),
+        lock.target_of(pins.model_of(spec)),
+        lock.target_of(pins.machine_image_of(spec)),
+    )
+    container = unnamed.container if unnamed.container.name else replace(unnamed.container, name=spec.name)
+    digests = {file.attribute: f"sha256:{hashlib.sha256(file.text.encode()).hexdigest()[:16]}" for file in own_files}
+    other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
+    deployment = replace(
+        unnamed,
+        name=spec.name,
+        container=container,
+        own_files=own_files,
+        attributes={**unnamed.attributes, _CONTAINER_NAME: container.name, **digests},
+        origins=Joined(other_origins, profile.origins) if other_origins else profile.origins,
+        budget=size(spec, config_json=config_json),
+    )
+    return _with_router_machine(deployment, {})
+
+
+@once_a_section
+def _unnamed(
+    spec: ProfileSpec, project: str | None, digest: str | None, commit: str | None, machine_image: str | None
+) -> Deployment:
+    """Return what deployments have in common whose profiles differ in their names alone, as most of a fleet do.
+
+    `digest`, `commit` and `machine_image` are what the image, the model and the machine's image are pinned to.
+    """
     kind = catalog.accelerator_type(spec.tpu.type)
     if kind is None:
         raise KeyError(spec.tpu.type)  # the parser has refused unknown types
     generation = catalog.generation(kind.generation)
     runtimes = _runtimes(spec, generation, kind)
     mirror, models = _mirror(spec), tuple(map(Provisioning, spec.placement.provisioning))
-    container = _container(spec, kind, lock, mirror)
+    container = _container(spec, kind, digest, commit, mirror)
     max_run_duration = spec.placement.max_run_duration
-    other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
     attributes: dict[str, Json] = {}  # of this deployment: they follow from its other fields
     deployment = Deployment(
-        name=spec.name,
+        name="",
         replicas=spec.replicas,
         project=spec.placement.project or project,
         model_id=spec.model.id,
@@ -153,16 +183,13 @@ def resolve_without_script(
         lifecycle=_lifecycle(spec.lifecycle),
         compile_cache=compile_cache(spec, container, kind),
         mirror=mirror,
-        own_files=own_files,
         startup_script=Script(""),
         attributes=attributes,
-        origins=Joined(other_origins, profile.origins) if other_origins else profile.origins,
-        budget=size(spec, config_json=config_json),
     )
     if spec.router is not None:
         deployment = replace(deployment, router=_router(spec.router, served_model(deployment)))
-    attributes.update(_attributes(spec, deployment, lock))
-    return _with_router_machine(deployment, {})
+    attributes.update(_attributes(spec, deployment, digest, commit, machine_image))
+    return deployment
 
 
 def _with_router_machine(deployment: Deployment, templates: Mapping[str, str]) -> Deployment:
@@ -258,14 +285,15 @@ def _mirror(spec: ProfileSpec) -> Mirror | None:
     return Mirror(bucket=bucket, folder=f"{_MIRROR}/{name}")
 
 
-def _container(spec: ProfileSpec, kind: AcceleratorType, lock: Pins, mirror: Mirror | None) -> Container:
+def _container(
+    spec: ProfileSpec, kind: AcceleratorType, digest: str | None, commit: str | None, mirror: Mirror | None
+) -> Container:
     serving = spec.serving
-    digest, commit = lock.target_of(pins.image_of(spec)), lock.target_of(pins.model_of(spec))
     volumes = _volumes(serving)
     if mirror is not None:
         volumes = (*volumes, (mirror.folder, MIRROR_FOLDER))
     return Container(
-        name=serving.container_name or spec.name,
+        name=serving.container_name or "",
         image=serving.image if digest is None else pins.at_digest(serving.image, digest),
         serve=serve(spec, tensor_parallel_size=_tensor_parallel(serving, kind), commit=commit),
         setup=serving.setup,
@@ -369,16 +397,17 @@ def _zones(placement: PlacementSpec, generation: Generation, model: Provisioning
     return tuple(map(Zone.parse, zones))
 
 
-def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterator[tuple[str, Json]]:
-    """Yield the attributes of one replica: the resolved profile, flat, each pin after what it pins, and
-    the fingerprints of the project's own files.
+def _attributes(
+    spec: ProfileSpec, deployment: Deployment, digest: str | None, commit: str | None, machine_image: str | None
+) -> Iterator[tuple[str, Json]]:
+    """Yield the attributes of one replica: the resolved profile, flat, each pin after what it pins.
 
     `replicas`, `version`, `name` and `extends` are not attributes of a replica.
     """
     defaults: dict[str, Any] = {
         "placement.project": deployment.project,
         "placement.valid_until": (spec.placement.valid_until or _VALID_UNTIL).text,
-        "serving.container_name": deployment.container.name,
+        _CONTAINER_NAME: deployment.container.name,
         "serving.tensor_parallel_size": _tensor_parallel(spec.serving, deployment.accelerator),
         "serving.volumes": dict(deployment.container.volumes),
         "tpu.boot_disk_size": f"{deployment.boot_disk_gib}GiB",
@@ -390,9 +419,9 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
         # Google assigns its address.
         defaults |= {"router.address": None, "router.machine": deployment.router.machine}
     pinned = {
-        "serving.image": (pins.DIGEST, lock.target_of(pins.image_of(spec))),
-        "model.revision": (pins.COMMIT, lock.target_of(pins.model_of(spec))),
-        "tpu.runtime_version": (MACHINE_IMAGE, lock.target_of(pins.machine_image_of(spec))),
+        "serving.image": (pins.DIGEST, digest),
+        "model.revision": (pins.COMMIT, commit),
+        "tpu.runtime_version": (MACHINE_IMAGE, machine_image),
     }
     for path, value in {**_flat_values(spec, ""), **defaults}.items():
         if value is not None and value not in ({}, []):
@@ -400,8 +429,6 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, lock: Pins) -> Iterat
         pin, target = pinned.get(path, ("", None))
         if target is not None:
             yield pin, target
-    for file in deployment.own_files:
-        yield file.attribute, f"sha256:{hashlib.sha256(file.text.encode()).hexdigest()[:16]}"
 
 
 _NO_ATTRIBUTES = frozenset({"version", "name", "extends", "replicas"})

@@ -1,6 +1,6 @@
 """The reference of the profile format: one frozen model a section, one description a key."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from tpudeploy.config.schema.base import Field, Form, Section, Text, Version, Words, unwritten
 from tpudeploy.config.schema.lifecycle import BootSpec, HealthSpec, LifecycleSpec
@@ -70,6 +70,12 @@ class ProfileSpec(Section):
         default_factory=unwritten(HealthSpec),
         description="When a deployment counts as serving. Default: the defaults of its keys.",
     )
+
+    def named(self, name: str) -> Self:
+        """Return this profile under another name. Both share what `once_a_section` keeps, which no name may decide."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, name=name)
+        return other
 
 
 __all__ = [

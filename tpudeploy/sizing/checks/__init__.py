@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.sizing.checks import machine, memory, model, placement, requests, unchecked
@@ -49,4 +50,25 @@ def with_verdict(deployment: Deployment, diagnostics: Iterable[Diagnostic]) -> D
 
 def check(deployments: Iterable[Deployment]) -> tuple[Diagnostic, ...]:
     """Return every problem that the checks find."""
-    return tuple(d for deployment in deployments for row in CHECKS for d in row.find(deployment))
+    return tuple(diagnostic for deployment in deployments for diagnostic in _found(deployment))
+
+
+# Deployments without a problem, by their attributes but their names, with the budgets that the checks have read.
+_sound: dict[tuple[str, int], HbmBudget | Unsized] = {}
+_MOST_SOUND = 10_000
+
+
+def _found(deployment: Deployment) -> tuple[Diagnostic, ...]:
+    """Return the problems of one deployment. A fleet's, most of which differ in their names, are checked once."""
+    attributes = deployment.attributes
+    if deployment.container.name == deployment.name:
+        attributes = {**attributes, "serving.container_name": ""}
+    key = f"{deployment.replicas} {attributes!r}", id(deployment.budget)
+    if key in _sound:
+        return ()
+    found = tuple(diagnostic for row in CHECKS for diagnostic in row.find(deployment))
+    if not found:
+        if len(_sound) >= _MOST_SOUND:  # a server checks the profiles of many days
+            _sound.clear()
+        _sound[key] = deployment.budget
+    return found
