@@ -96,7 +96,7 @@ def _check(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec |
     identity = repr({key: value for key, value in values.items() if key != "name"})
     same = None if nulls else _sound.get(identity)
     if same is not None and isinstance(name, str) and DEPLOYMENT_NAME.fullmatch(name):
-        return same.named(name), []
+        return same.with_name(name), []
     anonymous = MapNode(tree.place, {key: entry for key, entry in tree.entries.items() if key != "name"})
     problems = [diagnostic for rule in RULES for diagnostic in rule(anonymous)]
     problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))

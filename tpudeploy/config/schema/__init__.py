@@ -71,7 +71,7 @@ class ProfileSpec(Section):
         description="When a deployment counts as serving. Default: the defaults of its keys.",
     )
 
-    def named(self, name: str) -> Self:
+    def with_name(self, name: str) -> Self:
         """Return this profile under another name. Both share what `once_a_section` keeps, which no name may decide."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, name=name)

@@ -50,7 +50,7 @@ def with_verdict(deployment: Deployment, diagnostics: Iterable[Diagnostic]) -> D
 
 def check(deployments: Iterable[Deployment]) -> tuple[Diagnostic, ...]:
     """Return every problem that the checks find."""
-    return tuple(diagnostic for deployment in deployments for diagnostic in _found(deployment))
+    return tuple(diagnostic for deployment in deployments for diagnostic in _problems_of(deployment))
 
 
 # Deployments without a problem, by their attributes but their names, with the budgets that the checks have read.
@@ -58,7 +58,7 @@ _sound: dict[tuple[str, int], HbmBudget | Unsized] = {}
 _MOST_SOUND = 10_000
 
 
-def _found(deployment: Deployment) -> tuple[Diagnostic, ...]:
+def _problems_of(deployment: Deployment) -> tuple[Diagnostic, ...]:
     """Return the problems of one deployment. A fleet's, most of which differ in their names, are checked once."""
     attributes = deployment.attributes
     if deployment.container.name == deployment.name:
