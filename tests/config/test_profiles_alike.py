@@ -10,6 +10,7 @@ from config.sources import SMALL
 
 from tpudeploy import Profile, Workspace, errors
 from tpudeploy.adapters import assets
+from tpudeploy.domain.deployment import first_place
 from tpudeploy.sizing.checks import check
 
 ARGS = 'serving: {{image: "vllm/vllm-tpu:v0.32.0", args: {{hf_overrides: {{a: {0}}}}}}}'
@@ -67,6 +68,17 @@ def test_a_deployment_has_its_own_name_wherever_one_written_alike_has_the_other(
         everything = repr((deployment, str(deployment.startup_script), deployment.router_machine))
         assert name in everything
         assert {"z-first", "y-second", "x-first"} & set(re.findall("[xyz]-(?:first|second)", everything)) == {name}
+
+
+@pytest.mark.parametrize("shipped", [*sorted(assets.profiles()), ""])
+def test_a_plan_says_of_each_attribute_where_it_or_its_first_entry_is_written(shipped: str) -> None:
+    odd = 'serving: {image: "vllm/vllm-tpu:v0.32.0", args: {hf_overrides: {b: [1], a: {}}}}'
+    lines = [line for line in SMALL.splitlines() if not line.startswith("serving")]
+    text = assets.profiles()[shipped] if shipped else "\n".join([*lines, odd, "placement: {labels: {team: a}}\n"])
+    deployment = Workspace.open().deployment(Profile.from_text(text), offline=True)
+    paths = {*deployment.attributes, *deployment.origins, "serving", "serving.args", "placement.labels", "no.such", ""}
+    everything = dict(deployment.origins)
+    assert {path: deployment.origin(path) for path in paths} == {path: first_place(everything, path) for path in paths}
 
 
 def test_each_of_two_profiles_written_alike_is_warned_of_with_its_own_name_and_line() -> None:

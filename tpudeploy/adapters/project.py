@@ -22,7 +22,7 @@ def folder_of(here: Path, profiles: Iterable[Path]) -> Path:
     another folder finds its existing slices and does not request them twice. A new project is created in `here` if
     the profile is below it, else beside the profile.
     """
-    beside = dict.fromkeys(_absolute(profile).parent for profile in profiles)
+    beside = dict.fromkeys(map(_absolute, dict.fromkeys(profile.parent for profile in profiles)))
     projects = dict.fromkeys(_project(here, folder) for folder in beside)
     if len(projects) > 1:
         names = " and ".join(map(str, projects))

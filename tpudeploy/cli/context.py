@@ -115,17 +115,17 @@ class Context:
         """Return one profile with its overlays and `--set` values. Raise `errors.ConfigError` with every problem."""
         from tpudeploy.loading import Profile
 
-        overlays = [self.folder / overlay for overlay in options.overlays]
+        file, overlays = self.folder / path, [self.folder / overlay for overlay in options.overlays]
         return Profile.load(
-            self.folder / path,
+            file,
             overlays=overlays,
             set=options.sets,
-            untrusted=self.is_untrusted(path),
+            untrusted=self.is_untrusted(file),
             allow_env=self.trust.allowed,
             folder=self.folder,
         )
 
-    def is_untrusted(self, path: str) -> bool:
+    def is_untrusted(self, file: Path) -> bool:
         """Return whether a profile's author is untrusted: by the command, `-untrusted`, or the project's settings.
 
         Settings can only remove trust, because the author of a profile may also write them.
@@ -134,9 +134,9 @@ class Context:
 
         if not self.trust.is_trusted:
             return True
-        folder = (self.folder / path).parent
+        folder = file.parent
         if folder not in self._untrusted:  # the profiles of a fleet share a folder
-            self._untrusted[folder] = self._settings(folder_of(self.folder, [self.folder / path])).untrusted
+            self._untrusted[folder] = self._settings(folder_of(self.folder, [file])).untrusted
         return self._untrusted[folder]
 
     def _settings(self, folder: Path, backend: str = "") -> Settings:

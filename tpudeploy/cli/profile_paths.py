@@ -54,19 +54,25 @@ def _classified(here: Path, folder: str, reader: FileReader) -> Iterator[tuple[s
     from tpudeploy.config.parse import why_not_a_profile
 
     try:
-        files = sorted(path.name for path in (here / folder).iterdir() if path.name.endswith(_ENDINGS))
+        with os.scandir(here / folder) as entries:
+            files = sorted(e.name for e in entries if e.name.endswith(_ENDINGS) and not _is_ignored(e))
     except OSError as cause:
         raise UsageError(f"`{folder}` cannot be read: {cause.strerror or cause}.") from cause
     # The folders as text, because joining paths for each file of a fleet takes longer than looking at it.
     prefix, full_prefix = str(Path(folder) / "_")[:-1], str(here / folder / "_")[:-1]
     for name in files:
         path, file = prefix + name, full_prefix + name
-        if name.startswith(".") or Path(file).is_dir():
-            continue
         try:
             yield path, why_not_a_profile(path, reader.read(file))
         except Unreadable:
             yield path, ""  # reading it as a profile reports the error
+
+
+def _is_ignored(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.name.startswith(".") or entry.is_dir()
+    except OSError:  # a link to itself: reading it reports the error
+        return False
 
 
 def _same(here: Path, path: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from tpudeploy.config import codes, core_scalars
@@ -111,6 +112,15 @@ def _error_position(error: yaml.YAMLError, source: Source) -> tuple[int, int]:
     return line, min(mark.column, last_column)
 
 
+@lru_cache(maxsize=4096)  # the profiles of a fleet have most of their texts in common: each is kept once
+def _text_and_value(text: str, is_plain: bool) -> tuple[str, bool | int | float | str | None]:
+    """Return the text of a scalar and its value. Raise `core_scalars.NotText` or `core_scalars.NotFinite`."""
+    text = sys.intern(text if text.isascii() else _join_surrogates(text))
+    if not core_scalars.is_clean(text):
+        raise core_scalars.NotText(text)
+    return text, core_scalars.resolve(text) if is_plain else text
+
+
 def _join_surrogates(text: str) -> str:
     """Return the text with each pair of surrogates as the one character that it encodes."""
     return _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text)
@@ -209,12 +219,23 @@ class _Builder:
         self._add(node)
 
     def _scalar(self, event: Any) -> None:
+        text, is_plain = event.value, event.implicit[0]
         place = self._place(event, event.anchor)
         self._count(1, place)
-        # The profiles of a fleet have most of their texts in common: each is kept once.
-        text = sys.intern(event.value if event.value.isascii() else _join_surrogates(event.value))
-        is_plain = event.implicit[0]
-        node = ScalarNode(place, self._value(event, text, place, is_plain=is_plain), text, is_plain)
+        if event.tag is not None:
+            self._check_tag(event, place)
+        value: bool | int | float | str | None
+        try:
+            text, value = _text_and_value(text, is_plain)
+        except core_scalars.NotText:
+            message = "A NUL or half a character, written as an escape"
+            self._note(codes.CONTROL_CHARACTER, message, place, "leave it out")
+            value = ""
+        except core_scalars.NotFinite:
+            message = f"{quoted(text)} is not a finite number"
+            self._note(codes.NOT_FINITE, message, place, "write a number, or quote it as text")
+            value = 0
+        node = ScalarNode(place, value, text, is_plain)
         if event.anchor is not None:
             self._anchors[event.anchor] = node, 1
         self._add(node)
@@ -231,22 +252,6 @@ class _Builder:
         node, nodes = self._anchors[event.anchor]
         self._count(nodes, place)
         self._add(node)
-
-    def _value(self, event: Any, text: str, place: Place, *, is_plain: bool) -> bool | int | float | str | None:
-        if event.tag is not None:
-            self._check_tag(event, place)
-        if not core_scalars.is_clean(text):
-            message = "A NUL or half a character, written as an escape"
-            self._note(codes.CONTROL_CHARACTER, message, place, "leave it out")
-            return ""
-        if not is_plain:
-            return text
-        try:
-            return core_scalars.resolve(text)
-        except core_scalars.NotFinite:
-            message = f"{quoted(text)} is not a finite number"
-            self._note(codes.NOT_FINITE, message, place, "write a number, or quote it as text")
-            return 0
 
     def _check_tag(self, event: Any, place: Place) -> None:
         if event.tag not in _TEXT_TAGS:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tpudeploy.domain.pattern import pattern
 
 _WORDS: dict[str, bool | None] = {
@@ -27,11 +25,14 @@ _NOT_FINITE = pattern(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _MOST_DIGITS = 400
 
 
+class NotText(ValueError):
+    """Text with a NUL or half a character, which no argument, variable or file can hold."""
+
+
 class NotFinite(ValueError):
     """NaN, an infinity, or a number too large to be one."""
 
 
-@lru_cache(maxsize=1024)  # keys and values recur in the profiles of a fleet
 def resolve(text: str) -> bool | int | float | str | None:
     """Return the value of a plain scalar. Raise NotFinite for numbers that JSON cannot express."""
     if text in _WORDS:

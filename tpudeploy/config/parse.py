@@ -25,6 +25,7 @@ from tpudeploy.config.topology import with_type
 from tpudeploy.config.translate import translate, unknown_key
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.config.withhold import has_withheld, with_stand_ins, withhold, without_text
+from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.errors import ProfileInvalid
 from tpudeploy.domain.names import DEPLOYMENT_NAME
@@ -97,18 +98,25 @@ def _check(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec |
     same = None if nulls else _sound.get(identity)
     if same is not None and isinstance(name, str) and DEPLOYMENT_NAME.fullmatch(name):
         return same.with_name(name), []
-    anonymous = MapNode(tree.place, {key: entry for key, entry in tree.entries.items() if key != "name"})
-    problems = [diagnostic for rule in RULES for diagnostic in rule(anonymous)]
-    problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
-    try:
-        spec = read_section(ProfileSpec, values)
-    except Invalid as invalid:
-        return None, [*problems, *translate(invalid.findings, tree, nulls)]
-    if not problems:
+    spec, problems = _examine(tree, values, nulls)
+    if spec is not None and not problems:
         if len(_sound) >= _MOST_SOUND:  # a server reads the profiles of many days
             _sound.clear()
         _sound[identity] = spec
     return spec, problems
+
+
+def _examine(
+    tree: MapNode, values: Mapping[str, Json], nulls: Mapping[Path, Location]
+) -> tuple[ProfileSpec | None, list[Diagnostic]]:
+    """Return the profile, or None, and what is wrong with it. The rules see it without its name."""
+    anonymous = MapNode(tree.place, {key: entry for key, entry in tree.entries.items() if key != "name"})
+    problems = [diagnostic for rule in RULES for diagnostic in rule(anonymous)]
+    problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
+    try:
+        return read_section(ProfileSpec, values), problems
+    except Invalid as invalid:
+        return None, [*problems, *translate(invalid.findings, tree, nulls)]
 
 
 def _is_unknown(path: Path) -> bool:

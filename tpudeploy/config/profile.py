@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tpudeploy.config.nodes import MapNode, ScalarNode, dotted, find, walk
-from tpudeploy.domain.deployment import Origins
+from tpudeploy.domain.deployment import Origins, first_place
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.frozen import frozen
 
@@ -27,6 +27,12 @@ class Written(Origins):
         """Return the source text at `path` if a part of its value came from the environment."""
         node = find(self._tree, tuple(path.split(".")))
         return node.reference if isinstance(node, ScalarNode) else None
+
+    def first(self, path: str) -> Location | None:
+        node = find(self._tree, tuple(path.split(".")))
+        if isinstance(node, MapNode) and node.entries:
+            return first_place(self, path)
+        return None if node is None else node.at
 
     @cached_property
     def _places(self) -> dict[str, Location]:
@@ -49,6 +55,11 @@ class Joined(Origins):
     def __init__(self, upper: Mapping[str, Location], lower: Mapping[str, Location]) -> None:
         self._upper = upper
         self._lower = lower
+
+    def first(self, path: str) -> Location | None:
+        if path in self._upper:
+            return self._upper[path]
+        return self._lower.first(path) if isinstance(self._lower, Origins) else first_place(self._lower, path)
 
     def __getitem__(self, path: str) -> Location:
         return self._upper[path] if path in self._upper else self._lower[path]

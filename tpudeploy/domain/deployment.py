@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
-from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from tpudeploy.domain.accelerator import AcceleratorType, Backend
@@ -319,35 +319,21 @@ class Deployment:
 
     def origin(self, path: str) -> Location | None:
         """Return where this attribute or its first entry was written, or None for a default."""
-        own = self.origins.get(path)
-        return own if own is not None else first_entries(self.origins).get(path)
-
-
-def first_entries(origins: Mapping[str, Location]) -> Mapping[str, Location]:
-    """Return the first place of an entry, by each path that has entries: most paths are defaults without any."""
-    if isinstance(origins, Origins):
-        return origins.first_entries
-    return _first_entries(origins)
+        origins = self.origins
+        return origins.first(path) if isinstance(origins, Origins) else first_place(origins, path)
 
 
 class Origins(Mapping[str, Location]):
-    """Origins that are looked up for every attribute of a plan. They list their first entries once."""
+    """Origins that are asked for every attribute of a plan: most of these are defaults, which are not written."""
 
-    @cached_property
-    def first_entries(self) -> Mapping[str, Location]:
-        return _first_entries(self)
-
-
-def _first_entries(origins: Mapping[str, Location]) -> Mapping[str, Location]:
-    first: dict[str, Location] = {}
-    for path, at in origins.items():
-        for end, character in enumerate(path):
-            if character in ".[":
-                other = first.get(path[:end])
-                if other is None or _order(at) < _order(other):
-                    first[path[:end]] = at
-    return first
+    @abstractmethod
+    def first(self, path: str) -> Location | None:
+        """Return what `first_place` does for any mapping."""
 
 
-def _order(at: Location) -> tuple[str, int, int]:
-    return at.file, at.line, at.column
+def first_place(origins: Mapping[str, Location], path: str) -> Location | None:
+    """Return where a path was written or, of a path that only has entries, the first of them; None for neither."""
+    if path in origins:
+        return origins[path]
+    entries = [at for other, at in origins.items() if other.startswith((f"{path}.", f"{path}["))]
+    return min(entries, key=lambda at: (at.file, at.line, at.column), default=None)

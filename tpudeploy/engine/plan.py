@@ -235,8 +235,8 @@ def _joined(diagnostics: Diagnostics) -> Iterator[Diagnostic]:
 
 def _with_errors(goal: Goal, *diagnostics: Diagnostics) -> Goal:
     """Return the goal with the errors that concern only its deployment."""
-    own = [diagnostic for group in diagnostics for diagnostic in group.get(goal.name, ())]
-    return replace(goal, errors=(*goal.errors, *errors_in(own)))
+    errors = errors_in(diagnostic for group in diagnostics for diagnostic in group.get(goal.name, ()))
+    return replace(goal, errors=(*goal.errors, *errors)) if errors else goal
 
 
 def _read_states(world: World, deployments: Sequence[Deployment]) -> tuple[dict[str, State], dict[str, TpudeployError]]:
@@ -463,7 +463,8 @@ def _planned_goal(world: World, history: CapacityHistory, part: _Part, observed:
     if part.deployment is not None:
         part = replace(part, deployment=with_replicas(part.deployment, part.state, observed))
     deployment, targets = part.deployment, part.targets
-    own_fingerprints = {aim_print(deployment, targets), aim_print(deployment, None)}
+    goal = _empty_goal(part)
+    own_fingerprints = {goal.fingerprint, goal.fingerprint if targets is None else aim_print(deployment, None)}
     state = mark_replacements(part.state, part.replaces, own_fingerprints)
     if part.adopts:
         # Otherwise a slice that serves already would seem to be starting.
@@ -487,7 +488,7 @@ def _planned_goal(world: World, history: CapacityHistory, part: _Part, observed:
     # A plan without changes needs no approval, but it ends what an earlier approval began.
     resumes = approval is not None and (approval.fingerprint in own_fingerprints or not has_changes)
     return replace(
-        _empty_goal(part),
+        goal,
         lineage=state.lineage,
         serial=state.serial,
         resumes=resumes,

@@ -16,6 +16,7 @@ from tpudeploy.domain.pattern import pattern
 EMULATED = "On the emulator: no figure here says anything about a TPU."
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
+_JSON = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` makes one for each value of a plan
 _NARROWEST = 40
 _COLOUR = pattern(r"\033\[\d*m")
 _WORD = pattern(r"\s*(?:[^\s`]*`[^`]*`[^\s`]*|\S+)")  # with the spaces before it; a command in backticks is a word
@@ -127,7 +128,7 @@ def number(value: float | None) -> str:
 
 def value(json_value: Json) -> str:
     """Return the value as JSON on one line, truncated to the width of a screen."""
-    text = plain(json.dumps(json_value, ensure_ascii=False))
+    text = plain(_JSON.encode(json_value))
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
 
 

@@ -66,9 +66,9 @@ def _problems_of(deployment: Deployment) -> tuple[Diagnostic, ...]:
     key = f"{deployment.replicas} {attributes!r}", id(deployment.budget)
     if key in _sound:
         return ()
-    found = tuple(diagnostic for row in CHECKS for diagnostic in row.find(deployment))
-    if not found:
+    problems = tuple(diagnostic for row in CHECKS for diagnostic in row.find(deployment))
+    if not problems:
         if len(_sound) >= _MOST_SOUND:  # a server checks the profiles of many days
             _sound.clear()
         _sound[key] = deployment.budget
-    return found
+    return problems
