@@ -5,7 +5,6 @@ Why: decision 39 in docs/decisions.md.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -128,7 +127,7 @@ def resolve_without_script(
         lock.target_of(pins.machine_image_of(spec)),
     )
     container = unnamed.container if unnamed.container.name else replace(unnamed.container, name=spec.name)
-    digests = {file.attribute: f"sha256:{hashlib.sha256(file.text.encode()).hexdigest()[:16]}" for file in own_files}
+    digests = {file.attribute: f"sha256:{_sha256(file.text)[:16]}" for file in own_files}
     other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
     deployment = replace(
         unnamed,
@@ -278,11 +277,15 @@ def _mirror(spec: ProfileSpec) -> Mirror | None:
     """Return the bucket of mirrored weights and their folder on the machine, or None if the profile names no mirror."""
     if spec.model.mirror is None:
         return None
-    import hashlib
-
     bucket = BucketFolder.parse(spec.model.mirror)
-    name = hashlib.sha256(f"{bucket.name}/{bucket.prefix}".encode()).hexdigest()[:_MIRROR_NAME]
+    name = _sha256(f"{bucket.name}/{bucket.prefix}")[:_MIRROR_NAME]
     return Mirror(bucket=bucket, folder=f"{_MIRROR}/{name}")
+
+
+def _sha256(text: str) -> str:
+    import hashlib  # imported late: `validate` starts a twentieth sooner without OpenSSL
+
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _container(
