@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 
 from tpudeploy.boot_log.settings import EngineFacts
 from tpudeploy.domain.frozen import frozen
 
 Remedy = Callable[[re.Match[str], EngineFacts], str]  # computed from the match and the rest of the log
+
+
+@cache  # each line of a log is searched for every row, and `re.search` takes longer to find a pattern than to search
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 @frozen
@@ -33,7 +39,7 @@ class Signature:
     applies: Callable[[re.Match[str], EngineFacts], bool] | None = None
 
     def search(self, text: str) -> re.Match[str] | None:
-        return re.search(self.pattern, text)
+        return _compiled(self.pattern).search(text)
 
     def match(self, text: str, facts: EngineFacts) -> re.Match[str] | None:
         """Return the match in `text`, or None also where the rest of the log contradicts it."""
