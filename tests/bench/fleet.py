@@ -1,10 +1,11 @@
 """Measure a fleet in one run, by whole processes: what each command takes for so many profiles, and how that grows.
 
-A benchmark, not a test: `python tests/bench/fleet.py [new] [DEPLOYMENTS...]`. The emulator stands in this process and
-answers at once, the measured command in a process of its own, at the emulator's virtual time: so the CPU of each is
-known. What `apply` takes each is without the plan that it begins with. With `new` nothing is applied: a minute instead
-of an hour for 10,000. The last rows are how CPU and memory grow with a deployment more, and what the zone history costs
-by its length.
+A benchmark, not a test: `python tests/bench/fleet.py [new] [DEPLOYMENTS...]`. A fleet has fifty kinds of profiles, which
+differ in a label, and the profiles of a kind differ in their names: those are examined once. The emulator stands in
+this process and answers at once, the measured command in a process of its own, at the emulator's virtual time: so the
+CPU of each is known. What `apply` takes each is without the plan that it begins with. With `new` nothing is applied: a
+minute instead of an hour for 10,000. The last rows are how CPU and memory grow with a deployment more, and what the
+zone history costs by its length.
 """
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ tpu: {{type: v6e-1}}
 secrets: {{VLLM_API_KEY: vllm-key}}
 serving: {{image: "vllm/vllm-tpu:v0.32.0", max_model_len: 16384}}
 placement:
+  labels: {{team: team{kind:02}}}
   zones: [us-east5-a, us-east5-b, europe-west4-a]
   provisioning: [flex-start, spot]
   max_run_duration: 12h
 """
+KINDS = 50  # of profiles that differ in their names alone
 SCENARIO = {
     "nodes": "simulated",
     "boot": {"boot_seconds": 0},
@@ -102,7 +105,8 @@ def measure_fleet(deployments: int, *, is_applied: bool) -> dict[str, Use]:
         folder, clock = Path(name), SharedClock(Path(name, "clock"), start=START)
         (folder / "fleet").mkdir()
         for number in range(deployments):
-            (folder / "fleet" / f"d{number:05}.yaml").write_text(PROFILE.format(number=number), encoding="utf-8")
+            text = PROFILE.format(number=number, kind=number % KINDS)
+            (folder / "fleet" / f"d{number:05}.yaml").write_text(text, encoding="utf-8")
         with (
             running(clock=clock, scenario=SCENARIO) as emulator,
             patch.dict("os.environ", {**emulator.environment, "GOOGLE_CLOUD_PROJECT": "emulated"}),
