@@ -95,6 +95,10 @@ def main(counts: Sequence[int], *, is_applied: bool) -> None:
     sys.stdout.write(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
 
 
+def profile(number: int) -> str:
+    return PROFILE.format(number=number, kind=number % KINDS)
+
+
 def growth(before: Use, after: Use, more: int) -> str:
     """Return what one of so many more deployments takes."""
     return f"{1000 * (after.cpu - before.cpu) / more:.2f} ms and {1024 * (after.mib - before.mib) / more:.0f} KiB"
@@ -105,8 +109,7 @@ def measure_fleet(deployments: int, *, is_applied: bool) -> dict[str, Use]:
         folder, clock = Path(name), SharedClock(Path(name, "clock"), start=START)
         (folder / "fleet").mkdir()
         for number in range(deployments):
-            text = PROFILE.format(number=number, kind=number % KINDS)
-            (folder / "fleet" / f"d{number:05}.yaml").write_text(text, encoding="utf-8")
+            (folder / "fleet" / f"d{number:05}.yaml").write_text(profile(number), encoding="utf-8")
         with (
             running(clock=clock, scenario=SCENARIO) as emulator,
             patch.dict("os.environ", {**emulator.environment, "GOOGLE_CLOUD_PROJECT": "emulated"}),

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from bench.fleet import PROFILE as FLEET_PROFILE
+from bench.fleet import profile as fleet_profile
 
 from tpudeploy.emulator import running
 
@@ -65,7 +65,7 @@ def _cases(work: Path, cloud: Mapping[str, str]) -> Iterator[Case]:
         fleet = work / f"fleet-{count}"
         fleet.mkdir()
         for number in range(count):
-            (fleet / f"d{number:04}.yaml").write_text(FLEET_PROFILE.format(number=number), encoding="utf-8")
+            (fleet / f"d{number:04}.yaml").write_text(fleet_profile(number), encoding="utf-8")
         once = _whole([TPUDEPLOY, "validate", fleet.name], work)
         yield Case(name=f"tpudeploy validate, {count} profiles", once=once, most=most)
         once = _whole([TPUDEPLOY, "plan", fleet.name], work, {**cloud, "GOOGLE_CLOUD_PROJECT": "emulated"})
