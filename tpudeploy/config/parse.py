@@ -158,7 +158,7 @@ def _credentials(sources: Iterable[Source], tree: MapNode | None) -> Iterator[Di
     """Yield each credential at its place in a source; one that was escaped or filled in, at its value."""
     marks: set[str] = set()
     for source in sources:
-        for kind, start, end in tokens_in(source.text):
+        for kind, start, end in tokens_in(source.text) if source.is_masked else ():
             marks.add(_mark(source.text[start:end]))
             yield _credential(kind, source.location_of(start, end), ())
     for text, at, path, anywhere in _texts(tree) if tree else ():
