@@ -268,6 +268,16 @@ def test_where_nobody_can_look_the_plan_goes_on_and_says_so(cli: Open, fault: st
     assert "Plan: 1 to add" in result.out
 
 
+def test_of_a_fleet_the_first_few_are_named_where_nobody_can_look(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "iam-denied", "method": "queuedResources.list"}])
+    (at.folder / "fleet").mkdir()
+    for number in range(1, 8):
+        at.write(PROFILE.replace("name: gemma", f"name: gemma{number}"), f"fleet/gemma{number}.yaml")
+    result = at.run("plan", "fleet")
+    assert result.code == 0
+    assert "Warning: gemma1, gemma2, gemma3, gemma4 and 3 more may have slices that no state here tracks" in result.err
+
+
 def test_a_passing_fault_does_not_keep_the_slice_from_being_found(cli: Open) -> None:
     at = cli()
     bereft(at)

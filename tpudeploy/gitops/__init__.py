@@ -21,6 +21,7 @@ from tpudeploy.planning import approval
 from tpudeploy.planning.approval import Marker
 from tpudeploy.planning.deviation import Deviation, deviation
 from tpudeploy.ports import Forge
+from tpudeploy.text import words
 from tpudeploy.workspace import Workspace
 
 P = TypeVar("P", bound=Plan)
@@ -184,9 +185,9 @@ def _about(name: str, message: str) -> str:
 def _why_not(goals: Sequence[Goal], markers: Sequence[Marker], why: str) -> str:
     spent = approval.spent_goals(goals, markers)
     if spent:
-        names = ", ".join(goal.name for goal in spent)
+        names = words.some(goal.name for goal in spent)
         return f"The approval of this plan for {names} is used up: an apply or a destroy has begun since it was made."
-    names = ", ".join(goal.name for goal in goals)
+    names = words.some(goal.name for goal in goals)
     return why or f"The plan for {names} is not the one that was approved by merging."
 
 
@@ -300,7 +301,7 @@ def _why_nothing_is_done(plan: Plan) -> str:
 
 def _merging_applies(plan: Plan) -> str:
     """Return the last line of a plan that merging applies, with what it leaves out."""
-    left_out = ", ".join(goal.name for goal in plan.goals if goal.errors)
+    left_out = words.some(goal.name for goal in plan.goals if goal.errors)
     return f"{_MERGING_APPLIES} Merging leaves out {left_out}: see the errors above." if left_out else _MERGING_APPLIES
 
 

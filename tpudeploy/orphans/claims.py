@@ -16,6 +16,7 @@ from tpudeploy.domain.orphans import Claim, CloudResource, Listing, NotSearched,
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.reconcile import prices
+from tpudeploy.text import words
 
 UNTRACKED = "TPU3010"
 NOT_SEARCHED = "TPU3011"
@@ -146,7 +147,7 @@ def untracked(deployment: Deployment, resources: Sequence[CloudResource], *, des
 def not_searched(names: Iterable[str], because: str) -> Diagnostic:
     return Diagnostic(
         code=NOT_SEARCHED,
-        message=f"{', '.join(names)} may have slices that no state here tracks: {because}",
+        message=f"{words.some(names)} may have slices that no state here tracks: {because}",
         severity=Severity.WARNING,
         hint="`tpudeploy gc` searches again.",
     )

@@ -105,6 +105,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def some(names: Iterable[str], most: int = 4) -> str:
+    """Return `a, b, c, d and 9,996 more`: a fleet has more names than a line."""
+    first = list(names)
+    more = f" and {len(first) - most:,} more" if len(first) > most else ""
+    return ", ".join(first[:most]) + more
+
+
 def hourly(usd: float | None) -> str:
     return "price unknown" if usd is None else f"${usd:.2f}/h"
 

@@ -13,7 +13,6 @@ from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 from tpudeploy.views import drift
 
-_MOST_ZONES = 4
 _NARROW = 80  # columns of a terminal below which the values of attributes do not begin in one column
 _SYMBOLS = {Action.CREATE: "+", Action.UPDATE: "~", Action.RESTART: "↻", Action.DESTROY: "-"}
 _MEANING = {
@@ -287,13 +286,8 @@ def _places(change: Change) -> Iterator[str]:
     for candidate in change.places:
         zones.setdefault(candidate.provisioning, {})[candidate.zone] = None
     backends = " and ".join(dict.fromkeys(candidate.backend for candidate in change.places))
-    models = "; ".join(f"{model} in {_some(list(names))}" for model, names in zones.items())
+    models = "; ".join(f"{model} in {words.some(names)}" for model, names in zones.items())
     yield f"requested from {backends}: {models}"
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_ZONES} more" if len(names) > _MOST_ZONES else ""
-    return ", ".join(names[:_MOST_ZONES]) + more
 
 
 def _billing_ceiling(change: Change) -> Iterator[str]:

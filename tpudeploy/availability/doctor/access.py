@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.availability.diagnosis import Finding
-from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, unknown, warn
+from tpudeploy.availability.doctor.case import Case, fail, ok, unknown, warn
 from tpudeploy.availability.doctor.network import has_tunnel
 from tpudeploy.catalog.access import (
     ADMIN_ROLES,
@@ -21,6 +21,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import SecretRef
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.project_facts import Secret
+from tpudeploy.text import words
 
 _API_KEY = "VLLM_API_KEY"
 _EVERYBODY = {"allUsers", "allAuthenticatedUsers"}
@@ -69,7 +70,7 @@ def roles(case: Case) -> Iterator[Finding]:
         roles += [ADMIN_ROLES[backend]] if rest else []
     command = f"gcloud projects add-iam-policy-binding {case.deployment.project}"
     hint = "\n".join(f"Run: {command} --member={_member(case)} --role={role}" for role in roles)
-    message = f"You may not {enumerate_some(f'{use} ({name})' for name, use in lacking.items())}."
+    message = f"You may not {words.some(f'{use} ({name})' for name, use in lacking.items())}."
     if any(name not in TELLING_PERMISSIONS for name in lacking):
         yield fail("roles", message, hint)
     elif lacking:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from tpudeploy.availability.diagnosis import Finding, Grade
 from tpudeploy.domain.availability import Zones
@@ -14,8 +14,6 @@ from tpudeploy.domain.lock import LockInfo
 from tpudeploy.domain.project_facts import ProjectFacts
 from tpudeploy.domain.slices import BootReport
 from tpudeploy.domain.state import State
-
-_MOST_NAMES = 4
 
 
 @frozen
@@ -52,13 +50,6 @@ def unknown(case: Case, check: str, why: Unknown) -> Finding:
     if why == case.offline:
         return Finding(check=check, grade=Grade.UNKNOWN, message="Google could not be queried; see above.")
     return Finding(check=check, grade=Grade.UNKNOWN, message=why.because, hint=why.hint)
-
-
-def enumerate_some(things: Iterable[str]) -> str:
-    """Return `a, b, c, d and 3 more`."""
-    names = list(things)
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def some_or_all(check: str, lacking: list[str], count: int, message: str, hint: str) -> Finding:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.availability.diagnosis import Finding
-from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, unknown, warn
+from tpudeploy.availability.doctor.case import Case, fail, ok, unknown, warn
 from tpudeploy.domain.diagnostics import Severity, errors_in
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.slices import BootPhase, BootReport
 from tpudeploy.pins import DIGEST
 from tpudeploy.sizing.checks.machine import boot_disk
+from tpudeploy.text import words
 
 
 def image(case: Case) -> Iterator[Finding]:
@@ -75,7 +76,7 @@ def requests(case: Case) -> Iterator[Finding]:
         return
     attempts = state.attempts if state is not None else ()
     waiting = [a for a in attempts if a.granted_at is None]
-    names = enumerate_some(f"{a.name} ({a.zone}, {a.provisioning})" for a in waiting or attempts)
+    names = words.some(f"{a.name} ({a.zone}, {a.provisioning})" for a in waiting or attempts)
     if waiting:
         message = f"Requested and not granted: {names}. Each counts against quota."
         yield warn("requests", message, "`tpudeploy apply` continues it, `tpudeploy destroy` deletes it.")

@@ -8,12 +8,13 @@ from math import inf
 from typing import TypeVar
 
 from tpudeploy.availability.diagnosis import Finding
-from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, some_or_all, unknown, warn
+from tpudeploy.availability.doctor.case import Case, fail, ok, some_or_all, unknown, warn
 from tpudeploy.catalog.access import IAP_RANGE
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.project_facts import Account, Firewall, Network, Subnetwork
 from tpudeploy.sizing.checks.placement import unreachable
+from tpudeploy.text import words
 
 T = TypeVar("T")
 _SSH = 22
@@ -41,7 +42,7 @@ def subnetworks(case: Case) -> Iterator[Finding]:
     absent = sorted(region for region, subnetwork in subnetworks.items() if subnetwork is None)
     if absent:
         name = case.deployment.network.subnetwork or "subnetwork"
-        message = f"No {name} in {enumerate_some(absent)}: requests there are refused."
+        message = f"No {name} in {words.some(absent)}: requests there are refused."
         hint = "Create one, or leave the zones of these regions out of placement.zones."
         yield some_or_all("subnetwork", absent, len(facts), message, hint)
     elif reason:
@@ -49,7 +50,7 @@ def subnetworks(case: Case) -> Iterator[Finding]:
     elif subnetworks:
         yield ok(
             "subnetwork",
-            f"Every region that the profile allows has a subnetwork: {enumerate_some(sorted(subnetworks))}.",
+            f"Every region that the profile allows has a subnetwork: {words.some(sorted(subnetworks))}.",
         )
 
 
@@ -62,10 +63,10 @@ def private_access(case: Case) -> Iterator[Finding]:
     if closed:
         update = "gcloud compute networks subnets update {} --region={} --enable-private-ip-google-access"
         hint = "\n".join(f"Run: {update.format(subnetworks[r].name, r)}" for r in closed)
-        message = f"No Private Google Access in {enumerate_some(closed)}: the machine could not even read its secrets."
+        message = f"No Private Google Access in {words.some(closed)}: the machine could not even read its secrets."
         yield some_or_all("private-access", closed, len(subnetworks), message, hint)
     elif subnetworks:
-        yield ok("private-access", f"Private Google Access is on in {enumerate_some(sorted(subnetworks))}.")
+        yield ok("private-access", f"Private Google Access is on in {words.some(sorted(subnetworks))}.")
 
 
 def nat(case: Case) -> Iterator[Finding]:
@@ -81,12 +82,12 @@ def nat(case: Case) -> Iterator[Finding]:
         router = f"gcloud compute routers create nat --network={name} --region={without[0]}"
         gateway = f"gcloud compute routers nats create nat --router=nat --region={without[0]}"
         ranges = "--auto-allocate-nat-external-ips --nat-all-subnet-ip-ranges"
-        message = f"No Cloud NAT in {enumerate_some(without)}. {' '.join(needs)}"
+        message = f"No Cloud NAT in {words.some(without)}. {' '.join(needs)}"
         yield some_or_all("nat", without, len(wiring.has_nat), message, f"Run: {router}\nRun: {gateway} {ranges}")
     elif reason:
         yield unknown(case, "nat", reason)
     else:
-        yield ok("nat", f"Cloud NAT leads out of {enumerate_some(sorted(regions))}.")
+        yield ok("nat", f"Cloud NAT leads out of {words.some(sorted(regions))}.")
 
 
 def firewall(case: Case) -> Iterator[Finding]:
@@ -102,8 +103,8 @@ def firewall(case: Case) -> Iterator[Finding]:
     account = case.facts.access.account
     openers = _openers(rules, deployment, opening, account.email if isinstance(account, Account) else "")
     if openers:
-        sources = enumerate_some(dict.fromkeys(s for rule in openers for s in rule.sources))
-        names = enumerate_some(rule.name for rule in openers)
+        sources = words.some(dict.fromkeys(s for rule in openers for s in rule.sources))
+        names = words.some(rule.name for rule in openers)
         yield ok("firewall", f"tcp:{port} is open to {source or sources} ({names}).")
         return
     kind = "vllm" if not source else "iap"
@@ -128,7 +129,7 @@ def between_workers(case: Case) -> Iterator[Finding]:
         name = fact.name if isinstance(fact, Network) else "default"
         create = f"gcloud compute firewall-rules create {name}-workers --network={name}"
         message = (
-            f"No rule by addresses lets the workers of a slice reach one another within {enumerate_some(blocks)}: "
+            f"No rule by addresses lets the workers of a slice reach one another within {words.some(blocks)}: "
             "Ray cannot join them."
         )
         yield warn("workers", message, f"Run: {create} --allow=tcp,udp,icmp --source-ranges={','.join(blocks)}")
@@ -204,13 +205,13 @@ def addresses(case: Case) -> Iterator[Finding]:
     needed += case.deployment.router_machine is not None
     short = sorted(region for region, quota in quotas.items() if quota.limit - quota.used < needed)
     if short:
-        message = f"Too few external addresses are available in {enumerate_some(short)}: {needed} needed."
+        message = f"Too few external addresses are available in {words.some(short)}: {needed} needed."
         hint = "Raise the quota IN_USE_ADDRESSES, or set placement.network.external_ip: false."
         yield warn("addresses", message, hint)
     elif reason:
         yield unknown(case, "addresses", reason)
     elif quotas:
-        yield ok("addresses", f"External addresses are available in {enumerate_some(sorted(quotas))}.")
+        yield ok("addresses", f"External addresses are available in {words.some(sorted(quotas))}.")
 
 
 def _split(facts: Mapping[str, T | Unknown]) -> tuple[Unknown | None, dict[str, T]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tpudeploy.availability.diagnosis import Finding
-from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, some_or_all, unknown, warn
+from tpudeploy.availability.doctor.case import Case, fail, ok, some_or_all, unknown, warn
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import Fill, Gate, Pair, Source, Standing
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.names import Zone
+from tpudeploy.text import words
 
 _SEE = "`tpudeploy zones PROFILE` shows each."
 _MORE_QUOTA = {
@@ -55,7 +56,7 @@ def runtime(case: Case) -> Iterator[Finding]:
     lacking = [str(zone) for zone, versions in listed.items() if runtime_version not in versions]
     reason = next((fact for fact in case.facts.runtimes.values() if isinstance(fact, Unknown)), None)
     if lacking:
-        message = f"{enumerate_some(lacking)} {'does' if len(lacking) == 1 else 'do'} not list {runtime_version}."
+        message = f"{words.some(lacking)} {'does' if len(lacking) == 1 else 'do'} not list {runtime_version}."
         hint = "Leave tpu.runtime_version out: each generation has a suitable default."
         yield some_or_all("runtime", lacking, len(listed), message, hint)
     elif listed:

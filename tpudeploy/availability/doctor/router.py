@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.availability.diagnosis import Finding
-from tpudeploy.availability.doctor.case import Case, enumerate_some, ok, some_or_all, unknown, warn
+from tpudeploy.availability.doctor.case import Case, ok, some_or_all, unknown, warn
 from tpudeploy.availability.doctor.network import is_open
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.project_facts import Network
+from tpudeploy.text import words
 
 
 def router(case: Case) -> Iterator[Finding]:
@@ -26,7 +27,7 @@ def _way_out(case: Case) -> Iterator[Finding]:
     without = sorted(region for region, fact in has_nat.items() if fact is False)
     reason = next((fact for fact in has_nat.values() if isinstance(fact, Unknown)), None)
     if without:
-        message = f"No Cloud NAT in {enumerate_some(without)}: the router's VM could not install its router."
+        message = f"No Cloud NAT in {words.some(without)}: the router's VM could not install its router."
         hint = "Add Cloud NAT there, or set placement.network.external_ip: true."
         yield some_or_all("router", without, len(has_nat), message, hint)
     elif reason is not None:
