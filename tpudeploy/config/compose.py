@@ -46,11 +46,15 @@ _HINTS = (
 
 @frozen
 class Composed:
-    """The result of reading a text. `node` is None if the text is empty, or if it is `broken`."""
+    """The result of reading a text. `node` is None if the text is empty, or if it is `broken`.
+
+    `has_null`: a value in it is null.
+    """
 
     node: Node | None
     broken: bool
     problems: tuple[Diagnostic, ...]
+    has_null: bool = False
 
 
 def compose(source: Source, text: str | None = None) -> Composed:
@@ -84,7 +88,12 @@ def _read(source: Source, text: str, loader: Any) -> Composed:
         builder.problems.append(problem(codes.SYNTAX, "Invalid YAML: an escape that is not a character", at))
     except _Stopped:
         broken = True
-    return Composed(node=None if broken else builder.root, broken=broken, problems=tuple(builder.problems))
+    return Composed(
+        node=None if broken else builder.root,
+        broken=broken,
+        problems=tuple(builder.problems),
+        has_null=builder.has_null,
+    )
 
 
 def _explain(error: yaml.YAMLError, source: Source) -> Diagnostic:
@@ -152,6 +161,7 @@ class _Builder:
         self._nodes = 0
         self._documents = 0
         self.root: Node | None = None
+        self.has_null = False
 
     def _note(self, code: str, message: str, place: Place, hint: str, also: Location | None = None) -> None:
         self.problems.append(problem(code, message, place.location, hint=hint, also=also))
@@ -235,6 +245,7 @@ class _Builder:
             message = f"{quoted(text)} is not a finite number"
             self._note(codes.NOT_FINITE, message, place, "write a number, or quote it as text")
             value = 0
+        self.has_null = self.has_null or value is None
         node = ScalarNode(place, value, text, is_plain)
         if event.anchor is not None:
             self._anchors[event.anchor] = node, 1

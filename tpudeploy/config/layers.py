@@ -13,6 +13,7 @@ from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.merge import merge
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Place, ScalarNode, is_null
 from tpudeploy.config.reader import Reader, Unreadable
+from tpudeploy.config.sections import compose_file
 from tpudeploy.config.source import Source, argument, decode
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.diagnostics import Diagnostic, Location
@@ -30,7 +31,7 @@ class Layers:
     """Reads layers. `problems` collects what is wrong; `whole` is False once a layer had to be left out.
 
     `outside` collects the files that no message may quote, because they are outside the project. A trusted person may
-    see the files that they name on the command line.
+    see the files that they name on the command line. `has_null`: a layer has a null, which deletes or defaults.
     """
 
     def __init__(self, reader: Reader, environment: Mapping[str, str], trust: Trust = TRUSTED) -> None:
@@ -41,6 +42,7 @@ class Layers:
         self.problems: list[Diagnostic] = []
         self.sources: list[Source] = []
         self.whole = True
+        self.has_null = False
         self._files = 0
 
     def file(self, path: str) -> MapNode | None:
@@ -83,11 +85,13 @@ class Layers:
         self.whole = False
 
     def _composed(self, source: Source, text: str | None = None) -> Node | None:
-        composed = compose(source, text)
+        composed = compose_file(source) if text is None else compose(source, text)
         self.sources.append(source)
         self.problems.extend(composed.problems)
         self.whole = self.whole and not composed.broken
+        self.has_null = self.has_null or composed.has_null
         if composed.node is None and not composed.broken:
+            self.has_null = True
             return ScalarNode(Place(source, 0, len(text or "")), None, "", plain=True)
         return composed.node
 
@@ -102,7 +106,9 @@ class Layers:
         if root is None:
             return None
         bases = [self._base(node, chain) for node in self._extended(root)]
-        own = MapNode(root.place, {k: v for k, v in root.entries.items() if k != _EXTENDS})
+        own = root
+        if _EXTENDS in root.entries:
+            own = MapNode(root.place, {k: v for k, v in root.entries.items() if k != _EXTENDS})
         return merge_all([*bases, own])
 
     def _mapping(self, node: Node | None) -> MapNode | None:

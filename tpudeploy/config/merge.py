@@ -9,7 +9,6 @@ from tpudeploy.config.nodes import (
     Node,
     Path,
     ScalarNode,
-    has_null,
     is_null,
     with_entries,
     with_items,
@@ -33,8 +32,8 @@ def _merge_entry(lower: Entry, upper: Entry) -> Entry:
 
 
 def without_nulls(root: MapNode) -> MapNode:
-    """Return the tree without nulls, which delete a lower layer's value or select the default. Most trees have none."""
-    return _mapping_without_nulls(root, ()) if has_null(root) else root
+    """Return the tree without nulls, which delete a lower layer's value or select the default."""
+    return _mapping_without_nulls(root, ())
 
 
 def _mapping_without_nulls(root: MapNode, path: Path) -> MapNode:

@@ -6,6 +6,7 @@ the time of a class under `@frozen`. A place becomes a Location when a message o
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -79,22 +80,19 @@ class MapNode(NamedTuple):
         return self.place.location
 
 
+class Shared(Mapping[str, Entry]):
+    """Entries of a mapping that are made when they are looked at, because most are only asked for their values."""
+
+    @abstractmethod
+    def values_as_json(self) -> dict[str, Json]:
+        """Return what `plain_map` does for any entries. What is in it is shared, and must not be changed."""
+
+
 Node: TypeAlias = ScalarNode | ListNode | MapNode
 
 
 def is_null(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.value is None
-
-
-def has_null(node: Node) -> bool:
-    """Return whether the node, or any node below it, is null."""
-    match node:
-        case ScalarNode():
-            return node.value is None
-        case ListNode():
-            return any(map(has_null, node.items))
-        case MapNode():
-            return any(has_null(entry.value) for entry in node.entries.values())
 
 
 def plain(node: Node) -> Json:
@@ -109,6 +107,8 @@ def plain(node: Node) -> Json:
 
 
 def plain_map(node: MapNode) -> dict[str, Json]:
+    if isinstance(node.entries, Shared):
+        return node.entries.values_as_json()
     return {key: plain(entry.value) for key, entry in node.entries.items()}
 
 

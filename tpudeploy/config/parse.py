@@ -53,7 +53,7 @@ def parse(
     stack = [layers.file(name) for name in (path, *overlays)]
     stack += [layers.argument(text, ordinal) for ordinal, text in enumerate(sets, start=1)]
     root = merge_all(stack)
-    tree = without_nulls(root) if root else None
+    tree = without_nulls(root) if root and layers.has_null else root
     # Values that are neither filled in nor escaped are checked for credentials in the text of their source.
     may_differ = any("$" in source.text or "\\" in source.text for source in layers.sources)
     if tree is not None and may_differ:
