@@ -262,7 +262,7 @@ def deployment(
 
 def _own_files(profile: Checked, folder: Path | None) -> tuple[OwnFile, ...]:
     boot = profile.spec.boot
-    if not (boot.before or boot.after) and (folder is None or not Path(f"{folder}/templates/boot").is_dir()):
+    if not (boot.before or boot.after) and (folder is None or not os.path.isdir(f"{folder}/templates/boot")):  # noqa: PTH112 - pathlib takes four times as long
         return ()
     from tpudeploy.adapters.own_files import read_own_files
 

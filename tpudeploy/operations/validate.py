@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -12,6 +13,7 @@ from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
+    from tpudeploy.domain.pins import Pins
     from tpudeploy.loading import OneProfile, Profiles
     from tpudeploy.text.paint import Paint
     from tpudeploy.views.reports import CheckedProfile
@@ -64,10 +66,11 @@ def validate(workspace: Workspace, profiles: Profiles) -> Validation:
     """
     from tpudeploy import loading
 
-    return Validation(profiles=tuple(_checked(workspace, each) for each in loading.each(profiles)))
+    pins = cache(workspace.adapters.pins.read)  # read once, and only if a profile is valid
+    return Validation(profiles=tuple(_checked(workspace, each, pins) for each in loading.each(profiles)))
 
 
-def _checked(workspace: Workspace, one: OneProfile) -> CheckedProfile:
+def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) -> CheckedProfile:
     from tpudeploy import loading
     from tpudeploy.sizing.checks import check
     from tpudeploy.views.reports import CheckedProfile
@@ -75,7 +78,7 @@ def _checked(workspace: Workspace, one: OneProfile) -> CheckedProfile:
     file = loading.name_of(one)
     try:
         profile = loading.profile(one)
-        deployment = workspace.deployment(profile, offline=True, script=False)
+        deployment = workspace.deployment(profile, offline=True, script=False, pins=pins())
         warnings = workspace.warnings(profile)
     except ConfigError as error:
         return CheckedProfile(file=file, diagnostics=tuple(error.diagnostics) or error.problems)

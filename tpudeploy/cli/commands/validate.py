@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from functools import cache, partial
+from itertools import groupby
+from os.path import dirname
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from tpudeploy.cli.operation_command import add_arguments
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.loading import ProfileFile
-from tpudeploy.operations.validate import OPERATION, Validation, validate
+from tpudeploy.operations.validate import OPERATION, Validation
 
 if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
@@ -35,11 +37,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
     elif args.format != "text":
         terminal.verbatim(REPORTS[args.format](result.profiles))
     else:
-        for each in result.profiles:
-            if each.diagnostics:
+        for has_diagnostics, group in groupby(result.profiles, key=lambda each: bool(each.diagnostics)):
+            if not has_diagnostics:
+                terminal.data("\n".join(f"{each.file}: valid" for each in group))
+                continue
+            for each in group:
                 terminal.explain(describe_diagnostics(each.diagnostics, terminal.paint.styled) + "\n")
-            if each.is_valid:
-                terminal.data(f"{each.file}: valid")
+                if each.is_valid:
+                    terminal.data(f"{each.file}: valid")
     return result.exit_code
 
 
@@ -50,9 +55,10 @@ def check_profiles(paths: Sequence[str], args: argparse.Namespace, context: Cont
     def workspace_of(folder: Path) -> Workspace:
         return context.workspace([str(folder / "profile.yaml")])
 
-    # The function itself, because looking up the workspace's method takes longer than some of the checks.
     results = [
-        validate(workspace_of(Path(path).parent), ProfileFile(path=path, read=partial(context.read, path, args)))
-        for path in paths
+        workspace_of(Path(folder)).validate(
+            [ProfileFile(path=path, read=partial(context.read, path, args)) for path in group]
+        )
+        for folder, group in groupby(paths, key=dirname)
     ]
     return Validation(profiles=tuple(profile for result in results for profile in result.profiles))
