@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tpudeploy.config.compose import Composed, compose
-from tpudeploy.config.nodes import Node, ScalarNode, key_location, plain, walk
+from tpudeploy.config.nodes import MapNode, Node, ScalarNode, dotted, key_location, plain, walk
+from tpudeploy.config.profile import Written
 from tpudeploy.config.sections import compose_file
 from tpudeploy.config.source import Source
 
@@ -21,6 +22,7 @@ LINES = (
     ": v", "p: [1,", "q]: 2", "r: {s: 1", "t}: 1", '"u": 1', "V: 1", "w: !!str 1", "word", "y: - 1", "z: |2", "   a",
     "\tb: 1", "a: 2", "cc: |-", "dd : 2", "ee:ff", "? [a,", "b]", '"', "'", "]", "}", "{a: b}", "gg: null", "hh: .inf",
     'ii: "\\0"', 'jj: "x\\', "  : y", "kk: a: b", "  - a", "? |", "ll: *z", "mm: x # y", "é: 1", "- a", "  # d",
+    "nn: {o.p: 1, r: {s: 2}}", "q.r: [1, {s: 1}]", "tt: {}", "uu: [[1, {a: b}]]",
 )  # fmt: skip
 
 
@@ -52,5 +54,6 @@ def described(composed: Composed) -> list[object]:
 def nodes(root: Node) -> Iterator[object]:
     for path, node in walk(root):
         yield path, type(node), node.at, key_location(root, path)
+        yield isinstance(root, MapNode) and Written(root).first(dotted(path))
         if isinstance(node, ScalarNode):
             yield node.text, node.plain

@@ -87,6 +87,10 @@ class Shared(Mapping[str, Entry]):
     def values_as_json(self) -> dict[str, Json]:
         """Return what `plain_map` does for any entries. What is in it is shared, and must not be changed."""
 
+    @abstractmethod
+    def first(self, path: str) -> Location | None:
+        """Return where the value at a dotted path was written, or the first entry of a mapping; None for neither."""
+
 
 Node: TypeAlias = ScalarNode | ListNode | MapNode
 

@@ -7,7 +7,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tpudeploy.config.nodes import MapNode, ScalarNode, dotted, find, walk
+from tpudeploy.config.nodes import MapNode, ScalarNode, Shared, dotted, find, walk
 from tpudeploy.domain.deployment import Origins, first_place
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.frozen import frozen
@@ -29,6 +29,8 @@ class Written(Origins):
         return node.reference if isinstance(node, ScalarNode) else None
 
     def first(self, path: str) -> Location | None:
+        if isinstance(self._tree.entries, Shared):
+            return self._tree.entries.first(path)
         node = find(self._tree, tuple(path.split(".")))
         if isinstance(node, MapNode) and node.entries:
             return first_place(self, path)

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import takewhile
 from typing import Final
 
 from tpudeploy.config.compose import MAX_NODES, Composed, compose
-from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Place, ScalarNode, Shared, plain
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Place, ScalarNode, Shared, plain, walk
 from tpudeploy.config.source import Source
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.pattern import pattern
 
 _BEGINS = pattern(r"^(?=[a-z_])", re.MULTILINE)
@@ -34,13 +35,26 @@ def compose_file(source: Source) -> Composed:
     return _compose_sections(source) or compose(source)
 
 
-@frozen
 class _Section:
-    """A text that begins with a letter, composed as if it were a file. `lines` are what the next section is below."""
+    """A text that begins with a letter, composed as if it were a file. The next section is `lines` below it."""
 
-    entries: Mapping[str, Entry]
-    has_null: bool
-    lines: int
+    def __init__(self, text: str, root: MapNode, *, has_null: bool) -> None:
+        self.entries = root.entries
+        self.has_null = has_null
+        self.lines = text.count("\n")
+        self._root = root
+
+    @cached_property
+    def places(self) -> Mapping[str, Place]:
+        """For each dotted path that `find` knows, where its value is, or the first entry of a mapping."""
+        places: dict[str, Place] = {}
+        for path, node in walk(self._root):
+            if isinstance(node, MapNode) and node.entries:
+                continue
+            parts = list(takewhile(lambda part: "." not in part, map(str, path)))
+            for end in range(1, len(parts) + 1):
+                places.setdefault(".".join(parts[:end]), node.place)
+        return places
 
 
 def _compose_sections(source: Source) -> Composed | None:
@@ -52,7 +66,7 @@ def _compose_sections(source: Source) -> Composed | None:
     head, *texts = _BEGINS.split(text)
     if not texts or not _is_comment(head):
         return None
-    sections: dict[str, tuple[Mapping[str, Entry], int]] = {}
+    sections: dict[str, tuple[_Section, int]] = {}
     has_null = False
     count = 0
     line = first_line = head.count("\n")
@@ -60,7 +74,7 @@ def _compose_sections(source: Source) -> Composed | None:
         section = _section(part)
         if section is None:
             return None
-        sections |= dict.fromkeys(section.entries, (section.entries, line))
+        sections |= dict.fromkeys(section.entries, (section, line))
         count += len(section.entries)
         has_null = has_null or section.has_null
         line += section.lines
@@ -82,24 +96,24 @@ def _section(text: str) -> _Section | None:
     root = composed.node
     if not isinstance(root, MapNode) or composed.problems:
         return None
-    return _Section(entries=root.entries, has_null=composed.has_null, lines=text.count("\n"))
+    return _Section(text, root, has_null=composed.has_null)
 
 
 class _Entries(Shared):
     """The entries of a file, each moved from its section to its source and line when it is first looked at.
 
-    `_sections` has, for each key, the section's entries and the line where the section begins.
+    `_sections` has, for each key, its section and the line where that begins.
     """
 
-    def __init__(self, source: Source, sections: dict[str, tuple[Mapping[str, Entry], int]]) -> None:
+    def __init__(self, source: Source, sections: dict[str, tuple[_Section, int]]) -> None:
         self._source = source
         self._sections = sections
         self._moved: dict[str, Entry] = {}
 
     def __getitem__(self, key: str) -> Entry:
         if key not in self._moved:
-            entries, lines = self._sections[key]
-            self._moved[key] = _moved_entry(entries[key], self._source, lines)
+            section, lines = self._sections[key]
+            self._moved[key] = _moved_entry(section.entries[key], self._source, lines)
         return self._moved[key]
 
     def __contains__(self, key: object) -> bool:
@@ -112,7 +126,12 @@ class _Entries(Shared):
         return len(self._sections)
 
     def values_as_json(self) -> dict[str, Json]:
-        return {key: plain(entries[key].value) for key, (entries, _) in self._sections.items()}
+        return {key: plain(section.entries[key].value) for key, (section, _) in self._sections.items()}
+
+    def first(self, path: str) -> Location | None:
+        section, lines = self._sections.get(path.partition(".")[0], (None, 0))
+        place = None if section is None else section.places.get(path)
+        return place and self._source.location(place.line + lines, place.column, place.width)
 
 
 def _moved(node: Node, source: Source, lines: int) -> Node:
