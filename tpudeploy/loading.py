@@ -106,11 +106,10 @@ class Profile(Checked):
 
         Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`.
         """
-        from dataclasses import replace
-
         from tpudeploy.adapters.files import FileReader
         from tpudeploy.config.parse import parse
         from tpudeploy.config.reader import Remembered
+        from tpudeploy.domain.frozen import replace
 
         reader = Remembered(text, beside="", name="profile.yaml")
         environment = os.environ if environment is None else environment
@@ -289,12 +288,11 @@ def previous_deployment(deployment: Deployment, change: Change) -> Deployment | 
 
 def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deployment | None:
     """Return the deployment that has these attributes, as this version resolves it; None if it cannot."""
-    from dataclasses import replace
-
     from tpudeploy.adapters.files import FileReader
     from tpudeploy.config.parse import parse
     from tpudeploy.config.reader import Remembered
     from tpudeploy.config.trust import looks_secret
+    from tpudeploy.domain.frozen import replace
     from tpudeploy.domain.pins import NONE
     from tpudeploy.pins import in_attributes, with_pins
     from tpudeploy.views.profile import profile as view

@@ -6,7 +6,6 @@ The attributes have a pin beside the name that was written: a plan shows both, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import MACHINE_IMAGE, Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Location, Severity
 from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.pattern import pattern
 from tpudeploy.domain.pins import FILE, Kind, Name, Pin, Pins, is_emulated
 

@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.events import Requested
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 
 PRODUCT = Path(__file__).parents[2] / "tpudeploy"
 
@@ -96,6 +96,15 @@ def test_two_are_equal_if_what_is_compared_is(kind: type[Any]) -> None:
     assert one != kind(at=1.5, name="a", count=2)
     assert one != (1.5, "a")
     assert replace(one, count=2) == kind(at=1.5, name="a", count=2)
+
+
+def test_a_copy_has_what_is_changed_and_all_else(kind: type[Any]) -> None:
+    one = kind(at=1.5, name="a", labels={"team": "search"}, secret="s3")
+    other = replace(one, name="b", at=2)
+    assert asdict(other) == {"at": 2, "name": "b", "count": 1, "labels": {"team": "search"}, "secret": "s3"}
+    assert (one.name, type(other)) == ("a", kind)
+    with pytest.raises(TypeError, match="nmae"):
+        replace(one, nmae="b")
 
 
 def test_classes_of_the_same_fields_are_not_equal() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from tpudeploy.ab_test.experiment import InEffect
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.verify import Verdict, Verification
 from tpudeploy.node.fingerprint import fingerprint, server_print, slice_print

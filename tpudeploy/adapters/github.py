@@ -9,7 +9,6 @@ Why: decision 29 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ import tenacity
 
 from tpudeploy.domain.errors import ForgeError, ForgeFault
 from tpudeploy.domain.forge import Comment, Issue, PullRequest, Status, Verdict
+from tpudeploy.domain.frozen import replace
 from tpudeploy.ports import Clock
 from tpudeploy.version import VERSION
 

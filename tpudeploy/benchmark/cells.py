@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from tpudeploy.benchmark.roofline import Roofline
 from tpudeploy.domain.benchmark import Cell, CellStatus, Evidence, Figures, Spread
 from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.load import Point
 from tpudeploy.sizing.serve import Service, Verdict, can_serve
 

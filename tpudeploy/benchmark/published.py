@@ -7,13 +7,12 @@ the two was copied.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tpudeploy import catalog
 from tpudeploy.benchmark.cells import judge_cell
 from tpudeploy.benchmark.roofline import Roofline, roofline
 from tpudeploy.domain.benchmark import Cell, CellStatus, Driver, Ended, Figures, Run, Spread, Subject, Sweep
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.load import Point
 from tpudeploy.version import VERSION
 

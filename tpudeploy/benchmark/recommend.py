@@ -6,13 +6,13 @@ Why: decision 37 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.budget import Engine, HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.recommendation import HOURS_PER_MONTH, Choice, Recommendation, Workload
 from tpudeploy.sizing.budget import compute_budget
 from tpudeploy.sizing.serve import Service, can_serve

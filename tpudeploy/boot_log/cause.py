@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from tpudeploy.boot_log import phases
 from tpudeploy.boot_log.lines import EXCEPTION, Severity, classify
@@ -15,7 +14,7 @@ from tpudeploy.boot_log.reading import Cause, Line
 from tpudeploy.boot_log.settings import EngineFacts
 from tpudeploy.boot_log.signatures import HARMLESS, SIGNATURES
 from tpudeploy.boot_log.signatures.row import Signature
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 
 UNKNOWN = "unknown"
 DIED = "server-died"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
 
 from tpudeploy.catalog import closest
 from tpudeploy.catalog._spelling import ValueType, spell
 from tpudeploy.catalog._vllm_flags import TABLE, VLLM_VERSION
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.pattern import pattern
 
 __all__ = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
@@ -16,6 +15,7 @@ from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events
 from tpudeploy.domain.errors import ChangeNotAcknowledged, CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.excerpt import describe_diagnostics
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Mode, Plan
 from tpudeploy.domain.report import Outcome, Report
 from tpudeploy.views import jsonl

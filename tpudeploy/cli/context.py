@@ -68,9 +68,8 @@ class Context:
 
     def unstopped(self) -> Context:
         """Return this context with a clock that is not stopped, for work after an interrupt."""
-        from dataclasses import replace
-
         from tpudeploy.adapters.system_clock import SystemClock
+        from tpudeploy.domain.frozen import replace
 
         return replace(self, clock=SystemClock()) if isinstance(self.clock, SystemClock) else self
 
@@ -81,9 +80,8 @@ class Context:
 
         `backend` is where the states are, unless an option sets it.
         """
-        from dataclasses import replace
-
         from tpudeploy.adapters.project import folder_of
+        from tpudeploy.domain.frozen import replace
         from tpudeploy.workspace import Workspace
 
         folder = folder_of(self.folder, [self.folder / p for p in profiles])

@@ -10,12 +10,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events
 from tpudeploy.domain.events import Outlook
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.ports import Clock
 from tpudeploy.text import words
 from tpudeploy.text.words import fitted, width

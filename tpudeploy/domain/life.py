@@ -6,11 +6,11 @@ A combination that cannot happen cannot be built: each state has its own fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from enum import Enum
 from typing import Any, TypeAlias, get_args
 
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 
 # States. Times are in seconds since the epoch.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Self
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import DEFAULT_PORT, Json, Place, Provisioning
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.life import (
     Detached,
     Draining,

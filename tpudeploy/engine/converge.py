@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from math import inf
 
 from tpudeploy.domain import errors, events, report
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.slices import Observed

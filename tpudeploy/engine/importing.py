@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Address, Zone
 from tpudeploy.domain.orphans import CloudResource, Mark
 from tpudeploy.domain.slices import Phase

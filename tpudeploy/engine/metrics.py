@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.metrics import Figures, Grade, Metered, Metrics, Reading, combined
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Slice

@@ -6,14 +6,13 @@ Why: decisions 24, 30 and 57 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import inf
 from typing import TypeVar
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Via
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, ServerLoad, Slice, SliceRef
 from tpudeploy.domain.state import Attempt, State

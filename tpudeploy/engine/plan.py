@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity, errors_in
 from tpudeploy.domain.errors import CloudError, ConfigError, TpudeployError
 from tpudeploy.domain.facts import Facts
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import ROUTER, Address
 from tpudeploy.domain.orphans import CloudResource
 from tpudeploy.domain.plan import Action, Change, Drift, Goal, Mode, Plan, Reason, ScalePlan

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import chain, repeat
 
 from tpudeploy.boot_log.stage import stage
 from tpudeploy.domain import events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Place
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER, Zone, address
 from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.slices import BootPhase, Observed, Phase

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 
 from tpudeploy.domain import errors, events
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.life import ServerAnswered
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.plan import Goal

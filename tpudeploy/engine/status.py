@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, combinations, islice
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import CloudError
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import BootPhase, Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State

@@ -6,12 +6,11 @@ Why: decision 33 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.slices import Health, Observed, Slice

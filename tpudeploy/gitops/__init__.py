@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from tpudeploy import loading
@@ -12,7 +11,7 @@ from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import CheckFailed, ConfigError, TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.forge import Comment, Pipeline, PullRequest, SignedPlan, Status, Verdict
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Action, Goal, Plan, stopped_by
 from tpudeploy.gitops import issue, markdown
 from tpudeploy.gitops.comment import Fitted

@@ -6,7 +6,6 @@ Why: decision 48 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from tpudeploy.ab_test import arms
@@ -33,7 +32,7 @@ from tpudeploy.domain.errors import (
     UsageError,
 )
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.state import Attempt

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,7 +25,7 @@ from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, NothingSaid, Vll
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.errors import Interrupted, QueryFailed, UsageError
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.node.serving import served_model
 from tpudeploy.operations.endpoint import check_declared, no_answer, published_endpoint
 from tpudeploy.workspace import Workspace

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from urllib.parse import urlsplit
 
 from tpudeploy import loading
@@ -21,6 +20,7 @@ from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.benchmark import Bounds, Cell, CellStatus, Driver, Ended, Evidence, Run, Subject, Sweep, Turn
 from tpudeploy.domain.errors import CloudError, Interrupted, QueryFailed, StateError, UsageError
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.load import Counters, Offer, Point
 from tpudeploy.domain.names import address
 from tpudeploy.domain.router import Router

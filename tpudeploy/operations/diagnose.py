@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tpudeploy.domain.frozen import replace
 from tpudeploy.operations.declaration import Argument, Kind, Operation, profile
 from tpudeploy.operations.logs import LogReadings
 

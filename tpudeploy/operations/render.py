@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tpudeploy.domain.frozen import replace
 from tpudeploy.operations.declaration import Access, Argument, Operation, profile
 from tpudeploy.results import Result, result
 

@@ -162,8 +162,7 @@ def remove_listed(
     workspace: Workspace, listed: StateRemoved, *, force: bool, on_event: OnEvent | None = None
 ) -> StateRemoved:
     """Remove exactly the slices that a dry run listed."""
-    from dataclasses import replace
-
+    from tpudeploy.domain.frozen import replace
     from tpudeploy.engine.state_ops import forget
 
     world = workspace.adapters.world(on_event)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from typing import Any
 
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Reason
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Approval, Attempt, Record, State

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from typing import Any
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.errors import PlanTooNew, PlanUnreadable
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Goal, Plan
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.planning.approval import plan_print

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -49,6 +48,7 @@ from tpudeploy.domain.deployment import (
     SecretRef,
     Via,
 )
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import NONE, Pins
 from tpudeploy.domain.router import Router, RouterHost, RouterKind

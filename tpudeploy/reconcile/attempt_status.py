@@ -14,12 +14,12 @@ Why: decisions 20 and 24 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Place
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt

@@ -13,13 +13,12 @@ Why: decisions 4, 13, 14, 18, 42 and 60 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from math import inf
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate, Deployment, Place
 from tpudeploy.domain.errors import Denied, ServingError
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.domain.step import (

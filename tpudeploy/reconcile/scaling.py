@@ -23,11 +23,10 @@ Why: decision 68 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Scale
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.slices import ServerLoad
 
 SUSTAINED = 60.0  # seconds: a queue of one observation may be gone at the next one

@@ -9,12 +9,11 @@ sent: flex-start at both APIs, and spot with `maxRunDuration` and the terminatio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import ceil
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Place, Provisioning
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.rehearsal.facts import Stage
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import HbmBudget, Unsized
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.sizing.budget import compute_budget
 from tpudeploy.sizing.programs import program_room
 from tpudeploy.sizing.stages import can_be_split

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from tpudeploy.config.schema import ProfileSpec, ServingSpec
 from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import UTILIZATION, Engine, HbmBudget, Speculation, Unsized
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
 from tpudeploy.sizing.advice import fit_length
 from tpudeploy.sizing.budget import compute_budget, impossible

@@ -7,8 +7,7 @@ backwards. That tpu_inference's own models divide them alike is unverified.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import LanguageModel
 
 

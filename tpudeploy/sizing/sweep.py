@@ -6,13 +6,12 @@ An option is among the best if no other is at least as good in tokens, length, p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import product
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.sizing.advice import starts
 from tpudeploy.sizing.budget import compute_budget
 

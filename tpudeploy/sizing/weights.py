@@ -8,9 +8,9 @@ equals `nnx.eval_shape` of the real class to the byte: 9,631,988,294 at TP 1, 2,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tpudeploy.domain.budget import Engine
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import Attention, Experts, Implementation, LanguageModel
 from tpudeploy.sizing.numbers import LANES, align, itemsize, padded_head_dim
 

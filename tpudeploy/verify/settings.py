@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import Implementation
 from tpudeploy.domain.verify import EngineReport, ReplicaVerification, Verdict, VerifiedSetting
 from tpudeploy.node.serving import argument, loaded_model, served_model

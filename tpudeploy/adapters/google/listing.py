@@ -7,7 +7,6 @@ wildcard is unverified.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +19,7 @@ from tpudeploy.adapters.google.translate import Absent, Precondition, translate_
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import UNMARKED, CloudResource, Listing, Mark, ResourceRequest, mark_in, mark_of
 from tpudeploy.domain.slices import Phase, Slice, SliceRef

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tpudeploy.adapters.google.body import moment
@@ -11,6 +10,7 @@ from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.states import NODE
 from tpudeploy.adapters.google.translate import Absent, Precondition, translate_read_errors
 from tpudeploy.domain import errors
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.slices import NodeUpdate, Phase, Slice, SliceRef
 from tpudeploy.node.fingerprint import text_print
 from tpudeploy.node.node_facts import SCRIPT_KEY

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from tpudeploy import catalog
@@ -18,6 +17,7 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import POOLS, UNLIMITED, Limit, Pool, Use
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 
 _CONFIG_TYPES = {each.tpu_api.config_type: each.name for each in GENERATIONS if each.tpu_api is not None}

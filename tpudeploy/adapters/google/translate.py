@@ -11,13 +11,13 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import Any
 
 from tpudeploy.adapters.google.codes import CODE_BY_REASON, CODE_BY_STATUS, TRANSIENT, Code
 from tpudeploy.adapters.google.verdicts import classify, hint_for, is_certain_refusal
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.slices import Refusal, Remedy, Scope, SliceRequest
 
 # Google's typed clients put "METHOD URL: " before the text.

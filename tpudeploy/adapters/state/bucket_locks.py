@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 
 from tpudeploy.adapters.google.objects import Moved, Objects, Stored
 from tpudeploy.adapters.state import holder
 from tpudeploy.domain import errors
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.ports import Clock
 

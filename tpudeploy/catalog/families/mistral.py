@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tpudeploy.catalog.families.reading import Config, decoder, depth, whole
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import Experts, LanguageModel
 
 _MIXTRAL = "MixtralForCausalLM"

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
 from tpudeploy.domain.errors import Unapproved
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.plan import Action, Change, Plan
 from tpudeploy.planning.approval import plan_print
 

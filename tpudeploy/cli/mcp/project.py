@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 
 from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.loading import Profile
 from tpudeploy.ports import Clock
 from tpudeploy.workspace import Workspace

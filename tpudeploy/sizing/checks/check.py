@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from tpudeploy.catalog import flags
 from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import LanguageModel
 from tpudeploy.sizing.advice import (
     LENGTH_KEY,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.frozen import replace
 from tpudeploy.sizing.advice import best_copies, best_stages, budget_with, longest
 from tpudeploy.sizing.checks.check import (
     bounded,

@@ -7,13 +7,12 @@ plotly, and a script for any of them, for five charts of lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import ceil, floor, log2, log10
 
 from tpudeploy.benchmark.view import LEGEND, MARKS, load_text, marked_id
 from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.comparison import Measure
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.load import Load
 from tpudeploy.text.words import count, latency, number
 
