@@ -22,6 +22,7 @@ class Written(Origins):
 
     def __init__(self, tree: MapNode) -> None:
         self._tree = tree
+        self._shared = tree.entries if isinstance(tree.entries, Shared) else None
 
     def reference(self, path: str) -> str | None:
         """Return the source text at `path` if a part of its value came from the environment."""
@@ -29,8 +30,8 @@ class Written(Origins):
         return node.reference if isinstance(node, ScalarNode) else None
 
     def first(self, path: str) -> Location | None:
-        if isinstance(self._tree.entries, Shared):
-            return self._tree.entries.first(path)
+        if self._shared is not None:
+            return self._shared.first(path)
         node = find(self._tree, tuple(path.split(".")))
         if isinstance(node, MapNode) and node.entries:
             return first_place(self, path)

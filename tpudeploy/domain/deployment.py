@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from tpudeploy.domain.accelerator import AcceleratorType, Backend
@@ -319,8 +320,12 @@ class Deployment:
 
     def origin(self, path: str) -> Location | None:
         """Return where this attribute or its first entry was written, or None for a default."""
+        return next(self.origins_of((path,)))
+
+    def origins_of(self, paths: Iterable[str]) -> Iterator[Location | None]:
+        """Yield the origin of each attribute."""
         origins = self.origins
-        return origins.first(path) if isinstance(origins, Origins) else first_place(origins, path)
+        return map(origins.first if isinstance(origins, Origins) else partial(first_place, origins), paths)
 
 
 class Origins(Mapping[str, Location]):

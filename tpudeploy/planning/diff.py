@@ -234,8 +234,8 @@ def _create(deployment: Deployment, record: Record, reason: Reason, context: Dec
         action=Action.CREATE,
         reason=reason,
         fields=tuple(
-            FieldChange(path=p, before=None, after=v, effect=effect(p), origin=deployment.origin(p))
-            for p, v in after.items()
+            FieldChange(path=p, before=None, after=v, effect=effect(p), origin=origin)
+            for (p, v), origin in zip(after.items(), deployment.origins_of(after), strict=True)
         ),
         usd_per_hour_after=_first_price(deployment),
         **_acquisition(deployment, context),
