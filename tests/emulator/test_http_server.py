@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -71,3 +73,20 @@ def _send(port: int, data: bytes) -> bytes:
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def test_each_server_takes_one_descriptor() -> None:
+    """Otherwise a fleet's emulator has none left for half of its machines, whose clients wait for ever."""
+    code = """\
+import resource, sys, urllib.request
+from tpudeploy.emulator.http_server import Reply, Server
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+servers = []
+for number in range(70):
+    servers.append(Server(0, lambda request: Reply(http=200, body=str(number))))
+    with urllib.request.urlopen(f"http://127.0.0.1:{servers[0].port}/", timeout=float(sys.argv[1])) as reply:
+        print(reply.read().decode(), flush=True)
+"""
+    words = [sys.executable, "-c", code, str(DEADLINE)]
+    result = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert result.stdout.split() == [str(number) for number in range(70)], result.stderr

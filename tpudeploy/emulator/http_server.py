@@ -72,6 +72,9 @@ class Reply:
         return self.body.encode() if isinstance(self.body, str) else json.dumps(self.body, indent=indent).encode()
 
 
+_HOUR = 3600.0
+
+
 class Server:
     """One thread a connection; `close` ends them all. `sleep` is how a slow reply waits; `now` dates each reply."""
 
@@ -88,6 +91,9 @@ class Server:
         self.sleep = sleep
         self.now = now
         self._listener = socket.create_server((address, port), backlog=128)
+        # Without a timeout, Python waits inside of `accept`, which reserves a descriptor for as long as it waits: one
+        # more for each machine of a fleet.
+        self._listener.settimeout(_HOUR)
         self.port: int = self._listener.getsockname()[1]
         self._connections: dict[threading.Thread, socket.socket] = {}
         self._guard = threading.Lock()
@@ -109,7 +115,10 @@ class Server:
 
     def _accept(self) -> None:
         while True:
-            connection, _ = self._listener.accept()
+            try:
+                connection, _ = self._listener.accept()
+            except TimeoutError:
+                continue
             if self._closing:
                 connection.close()
                 return
