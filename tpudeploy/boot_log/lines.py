@@ -50,7 +50,9 @@ def parse_lines(text: str) -> Iterator[Line]:
     at: float | None = None
     for number, raw in enumerate(text.split("\n"), start=1):
         # A progress bar overwrites itself, so only its last state counts.
-        content = _CARRIER.sub("", _COLOUR.sub("", raw.rstrip("\r").rpartition("\r")[2])[:_LONGEST], count=1)
+        content = raw.rstrip("\r").rpartition("\r")[2]
+        content = (_COLOUR.sub("", content) if "\x1b" in content else content)[:_LONGEST]
+        content = _CARRIER.sub("", content, count=1)
         head = _HEAD.search(content)
         script = _SCRIPT.search(content) if head is None else None
         # The process is at the beginning or behind the logger's head; anywhere else it is part of a quoted log.
@@ -101,7 +103,7 @@ class _Clock:
         """
         try:
             # vLLM writes no year: a leap year has every possible day.
-            moment = datetime.strptime(f"2000-{text}", "%Y-%m-%d %H:%M:%S")  # noqa: DTZ007 - vLLM writes no zone
+            moment = datetime.fromisoformat(f"2000-{text}")
         except ValueError:
             return previous
         self._first = moment if self._first is None else self._first
