@@ -29,12 +29,15 @@ _TEXT_TAGS = ("!", "tag:yaml.org,2002:str")
 # JSON escapes a character beyond U+FFFF as two, "\ud83d\ude80", which libyaml refuses.
 _ESCAPED_PAIR = pattern(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _PAIR = pattern("[\ud800-\udbff][\udc00-\udfff]")
+# libyaml 0.2.6 looks 1,024 characters ahead for a colon, and meets its limit of 1,000 levels before MAX_DEPTH is seen.
+_LIBYAML_TOO_DEEP = "maximum nesting depth"
 
 _TAB = pattern(r"[ ]*\t")
 # A pattern of the line or of the parser's message, and the likely remedy; the first row that matches is used.
 _LINE, _MESSAGE = "line", "message"
 _HINTS = (
-    (_LINE, r"[\[{,][^'\"]*\$\{", 'quote values that contain "${...}" inside { } or [ ]'),
+    # Each stretch between quotes is searched from its beginning alone, for a line may have a million brackets.
+    (_LINE, r"(?:^|['\"])[^'\"\[{,]*[\[{,][^'\"]*\$\{", 'quote values that contain "${...}" inside { } or [ ]'),
     (_MESSAGE, r"mapping values are not allowed", "quote a value that contains `: `, or check the indentation"),
     (_MESSAGE, r"character .*cannot start any token", "quote the value"),
     (_MESSAGE, r"expected <block end>|did not find expected key", "check the indentation and the quotes above"),
@@ -61,10 +64,14 @@ def compose(source: Source, text: str | None = None) -> Composed:
     """Return the value of a source; `text` replaces the source's text if only a part of that is YAML."""
     content = source.text if text is None else text
     composed = _read(source, content, LOADER)
-    # PyYAML's own parser accepts such a pair. It is ten times slower, so it is only the second choice.
-    if composed.broken and LOADER is not yaml.SafeLoader and _ESCAPED_PAIR.search(content):
+    # PyYAML's own parser accepts both. It is ten times slower, so it is only the second choice.
+    if composed.broken and LOADER is not yaml.SafeLoader and _only_libyaml_refuses(content, composed):
         return _read(source, content, yaml.SafeLoader)
     return composed
+
+
+def _only_libyaml_refuses(text: str, composed: Composed) -> bool:
+    return bool(_ESCAPED_PAIR.search(text)) or any(_LIBYAML_TOO_DEEP in found.message for found in composed.problems)
 
 
 def _read(source: Source, text: str, loader: Any) -> Composed:
