@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from threading import Thread, current_thread
+from threading import Event, Thread, current_thread
 
 import pytest
 from answering import answering, http
@@ -107,16 +107,39 @@ def test_the_requests_of_one_block_share_a_connection() -> None:
         with VllmClient(f"http://127.0.0.1:{server.port}") as client:
             assert client.is_healthy()
             assert client.models() == client.models() == ("gemma",)
+            client.wait_up_to(2 * DEADLINE)
+            assert client.models() == ("gemma",)
     finally:
         server.close()
     assert len(connections) == 1
 
 
-def test_a_server_that_closes_each_connection_without_announcing_it_is_read_all_the_same() -> None:
+def test_how_long_a_read_may_last_can_change_on_an_open_connection() -> None:
+    is_over = Event()
+
+    def reply_to(request: Request) -> Reply:
+        if request.target == CHAT:
+            is_over.wait(2 * DEADLINE)
+        return Reply(http=200, body={"data": [{"id": "gemma"}]})
+
+    server = Server(0, reply_to)
+    try:
+        with VllmClient(f"http://127.0.0.1:{server.port}", timeout=2 * DEADLINE) as client:
+            assert client.models() == ("gemma",)
+            client.wait_up_to(0.05)
+            with pytest.raises(NoAnswer, match="timed out"):
+                client.complete("m", "Hi", max_tokens=1, now=lambda: 0.0)
+    finally:
+        is_over.set()
+        server.close()
+
+
+def test_a_server_that_closes_each_connection_without_announcing_it_is_asked_all_the_same() -> None:
     models = b'{"data": [{"id": "gemma"}]}'
     reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(models), models)
-    with answering({MODELS: reply}) as url, VllmClient(url) as client:
+    with answering({MODELS: reply, CHAT: _stream(_piece("a"))}) as url, VllmClient(url) as client:
         assert [client.models(), client.models()] == [("gemma",), ("gemma",)]
+        assert client.complete("m", "Hi", max_tokens=1, now=lambda: 0.0).text == "a"
 
 
 def test_each_piece_is_heard_as_it_comes_and_speed_is_told_with_and_without_the_wait() -> None:

@@ -17,6 +17,7 @@ from tpudeploy.ports import Clock
 
 API_KEY = "VLLM_API_KEY"
 _TOKENS = 16
+_COMPLETION_SECONDS = 60.0  # the first one after a start may compile
 
 
 class HttpProbe:
@@ -83,10 +84,11 @@ class HttpProbe:
             with VllmClient(url, api_key=self.key(deployment), timeout=self._timeout) as client:
                 if not client.is_healthy():
                     return Health(serving=False, detail="not healthy yet")
-                models = client.models()
-            model = deployment.model_id if deployment.model_id in models else next(iter(models), deployment.model_id)
-            patient_client = VllmClient(url, api_key=self.key(deployment), timeout=max(60.0, self._timeout))
-            answer = patient_client.complete(model, deployment.health.prompt, max_tokens=_TOKENS, now=self._clock.now)
+                models, model = client.models(), deployment.model_id
+                if model not in models:
+                    model = next(iter(models), model)
+                client.wait_up_to(max(_COMPLETION_SECONDS, self._timeout))
+                answer = client.complete(model, deployment.health.prompt, max_tokens=_TOKENS, now=self._clock.now)
         except (NoAnswer, BadAnswer, errors.CloudError) as failure:
             return Health(serving=False, detail=str(failure))
         return Health(serving=True, detail="", door=route, url=public_url(deployment, url, route), answer=answer.text)

@@ -98,6 +98,14 @@ class VllmClient:
             self._shared.close()
         self._shared = None
 
+    def wait_up_to(self, seconds: float) -> None:
+        """Let each read from now on last this long, also on the connection that is open."""
+        self._timeout = seconds
+        if self._shared is not None:
+            self._shared.timeout = seconds
+            if self._shared.sock is not None:
+                self._shared.sock.settimeout(seconds)
+
     def is_healthy(self) -> bool:
         """GET /health. Raise `NoAnswer`."""
         try:
@@ -256,8 +264,9 @@ class VllmClient:
             connection.request(method, path, content, headers)
             return connection.getresponse()
         except ConnectionError:
-            # A server may close a connection after any response. Only a read is sent again, on a new connection.
-            if not may_be_closed or method != "GET":
+            # A server may close a connection after any response. Sent again, on a new one, no request changes anything:
+            # at worst a completion is computed twice.
+            if not may_be_closed:
                 raise
             connection.close()
             connection.request(method, path, content, headers)

@@ -39,14 +39,15 @@ def make_folder(folder: Path) -> None:
     Access by others is removed from a `.tpudeploy` folder and its contents, which earlier versions left readable.
     """
     ours = _tpudeploy_folder(folder)
-    if ours is None:
-        folder.mkdir(parents=True, exist_ok=True)
-        return
-    whole = folder.absolute()
-    missing_folders = list(takewhile(lambda each: not each.is_dir(), (whole, *whole.parents)))
-    for each in reversed(missing_folders):
-        each.mkdir(mode=_OWNERS_FOLDER if each.is_relative_to(ours) else _ANYONES_FOLDER, exist_ok=True)
-    _close_to_others(ours)
+    # It mostly exists: this is asked at every save, and paths of the parents take longer than the save's other work.
+    if not folder.is_dir():
+        whole = folder.absolute()
+        missing_folders = list(takewhile(lambda each: not each.is_dir(), (whole, *whole.parents)))
+        for each in reversed(missing_folders):
+            is_ours = ours is not None and each.is_relative_to(ours)
+            each.mkdir(mode=_OWNERS_FOLDER if is_ours else _ANYONES_FOLDER, exist_ok=True)
+    if ours is not None:
+        _close_to_others(ours)
 
 
 def file_mode(path: Path) -> int:
