@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 WORKFLOWS := $(wildcard examples/05-pull-requests/*.yml .github/workflows/*.yml)
 GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
-SCRIPTS := .ci/run .ci/promtool .ci/routers .ci/distributions .ci/release-notes tpudeploy/emulator/machine/shim.sh \
+SCRIPTS := .ci/run .ci/memory .ci/promtool .ci/routers .ci/distributions .ci/release-notes tpudeploy/emulator/machine/shim.sh \
 	tests/real_systemd/enter.sh $(wildcard examples/*.sh examples/*/*.sh)
 
 .PHONY: demo test exhaustive lint docs picture constraints bench hunt mutation clean
@@ -29,7 +29,7 @@ demo: .venv/installed
 	@examples/demo.sh
 
 test: .venv/installed-dev .venv/promtool-tried .venv/routers-tried
-	pytest -n 5 --dist worksteal -m 'not live and not long' --hypothesis-seed=0
+	TMPDIR=$${TMPDIR:-$$(.ci/memory)} pytest -n 5 --dist worksteal -m 'not live and not long' --hypothesis-seed=0
 
 exhaustive: .venv/installed-dev
 	pytest -n 2 -rs -m 'exhaustive or long'

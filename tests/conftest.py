@@ -37,7 +37,8 @@ PIPELINES = (
 settings.register_profile("steady", derandomize=True, deadline=None, database=None)
 settings.load_profile("steady")
 
-# For `calm` stories. Of an apply, half of the processor time goes into observations without news.
+# A story observes at first every five seconds: of an apply at the product's own pace, half of the processor time goes into
+# observations without news.
 CALM = Patience(poll_first=5.0)
 
 
@@ -96,20 +97,25 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture
+def default_patience(request: pytest.FixtureRequest) -> Patience:
+    """The waiting times of `cli`: calm, but the product's own for what is marked `polls_every_second`."""
+    return Patience() if request.node.get_closest_marker("polls_every_second") else CALM
+
+
+@pytest.fixture
 def cli(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     request: pytest.FixtureRequest,
+    default_patience: Patience,
 ) -> Iterator[Open]:
     """`cli(trouble=[…], nodes="simulated")`: a cloud with that scenario, and a user's command line before it.
 
     The cloud is as slow as a real one, and no two of its durations are equal. What a scenario says counts before. A
-    test or a module that needs exact times, and nothing that lasts, is marked `instant` with the reason. One that is
-    marked `calm` observes less often while there is no news.
+    test or a module that needs exact times, and nothing that lasts, is marked `instant` with the reason.
     """
     is_instant = request.node.get_closest_marker("instant")
-    default_patience = CALM if request.node.get_closest_marker("calm") else Patience()
     with ExitStack() as stack:
 
         def open_command_line(*, patience: Patience | None = None, **scenario: Any) -> CommandLine:

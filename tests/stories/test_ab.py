@@ -18,6 +18,8 @@ from tpudeploy.domain.benchmark import Cell, Driver, Run, Side, Sweep
 from tpudeploy.domain.load import Point
 from tpudeploy.operations.ab_test import AbTests, Arms, Listener
 
+pytestmark = pytest.mark.polls_every_second("starts are measured to the second")
+
 # A load client as vLLM's own is called. The engine's own word tells it how fast it is: blocks of 32 tokens make it 20 %
 # faster. All servers drift by half a percent from cell to cell, and scatter by as much.
 CLIENT = """#!{python} -IS

@@ -18,8 +18,6 @@ from tpudeploy.cli.commands import COMMANDS
 from tpudeploy.cli.main import main
 from tpudeploy.operations.explanations import explanations
 
-pytestmark = pytest.mark.calm
-
 SHIPPED = Path(__file__).parents[2] / "profiles"
 
 

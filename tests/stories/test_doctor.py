@@ -13,8 +13,6 @@ from other_process import holding
 from pseudo_terminal import person
 from stories.test_zones import no_credentials
 
-pytestmark = pytest.mark.calm
-
 VLLM = "vllm@emulated.iam.gserviceaccount.com"
 KEYED = PROFILE.replace("  HF_TOKEN: hf-token\n", "  HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key\n")
 READY = KEYED + f"  service_account: {VLLM}\n  network: {{tags: [vllm]}}\n"

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
 
-pytestmark = pytest.mark.calm
-
 AUTO = INSTANCE.replace("gce-instance", "auto").replace("max_parallel_requests: 1", "max_parallel_requests: 2")
 BY_API = {"queued-resource": "queuedResources.create", "gce-instance": "compute.instances.insert"}
 STATES = {"queued-resource": "ACTIVE", "gce-instance": "RUNNING"}

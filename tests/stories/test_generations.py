@@ -12,8 +12,6 @@ from tpudeploy import catalog
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType, Backend
 
-pytestmark = pytest.mark.calm
-
 SINGLE_HOSTS = [each for each in catalog.accelerator_types() if each.hosts == 1]
 PLACED, _, _ = PROFILE.partition("  zones:")
 V5P = f"{PLACED.replace('v6e-1', 'v5p-8')}  provisioning: [on-demand]\n"

@@ -10,6 +10,8 @@ from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.domain.patience import Patience
 
+pytestmark = pytest.mark.polls_every_second("clients ask whenever time passes: they are many")
+
 HOUR, MINUTE = 3600.0, 60.0
 HELD = Patience().held
 BLUE = PROFILE + "lifecycle: {update: blue-green}\n"

@@ -24,8 +24,6 @@ from tpudeploy.cli.parsers import parser_of, verbs_of
 from tpudeploy.domain.errors import ProfileInvalid
 from tpudeploy.loading import Profile
 
-pytestmark = pytest.mark.calm
-
 Sampled = Callable[[Iterable[Payload], int], list[Payload]]
 P = "p.yaml"
 # Every command that reads profiles, with what else it needs.

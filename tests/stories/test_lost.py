@@ -105,6 +105,7 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], int]] = {
 }
 
 
+@pytest.mark.polls_every_second("the deletions that are sent are counted")
 @pytest.mark.parametrize("how", REFUSED)
 def test_a_deletion_that_is_refused_is_asked_for_until_nothing_is_left(cli: Open, how: str) -> None:
     fault, times = REFUSED[how]

@@ -15,8 +15,6 @@ from strict_schema import lines, strict
 
 from tpudeploy.operations.schemas import all_schemas
 
-pytestmark = pytest.mark.calm
-
 APPLY = ("apply", "-auto-approve", "-json", "gemma.yaml")
 # A document of each format, as an earlier version printed it. test_earlier_formats.py has states of format 1.
 OLDER = Path(__file__).parent / "data" / "documents"

@@ -16,8 +16,6 @@ from tpudeploy.adapters.pin_file import PinFile
 from tpudeploy.domain.pins import Kind, Name, Pin, Pins
 from tpudeploy.pins import new, with_pins
 
-pytestmark = pytest.mark.calm
-
 DAY = 86400.0
 MODEL = "google/gemma-4-E2B-it"
 NIGHTLY = PROFILE.replace("v0.32.0", "nightly")

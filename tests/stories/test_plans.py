@@ -206,6 +206,7 @@ def test_destroying_what_is_not_there_is_no_error(cli: Open) -> None:
 
 
 @pytest.mark.instant("the calls that fail are counted")
+@pytest.mark.polls_every_second("the calls that fail are counted")
 def test_a_stopped_removal_is_taken_up_again_without_asking(cli: Open) -> None:
     at = cli()
     profile = _deployed(at)

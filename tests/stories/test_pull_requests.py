@@ -16,8 +16,6 @@ from tpudeploy.domain import errors
 from tpudeploy.gitops import markdown
 from tpudeploy.planning import approval
 
-pytestmark = pytest.mark.calm
-
 HUGE = "".join(f"    variable_{n:04}: '{'x' * 60}'\n" for n in range(2000))
 
 

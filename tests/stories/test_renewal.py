@@ -11,8 +11,6 @@ from command_line import PROFILE, CommandLine, Open
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import VirtualClock
 
-pytestmark = pytest.mark.calm
-
 HOUR, MINUTE = 3600.0, 60.0
 HELD = Patience().held
 RUN = 6 * HOUR

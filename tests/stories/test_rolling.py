@@ -6,10 +6,13 @@ import json
 from collections import Counter
 from typing import Any
 
+import pytest
 from clients import Reader, Router, load, lost_nothing, replica_urls
 from command_line import PROFILE, CommandLine, Open
 
 from tpudeploy.domain.patience import Patience
+
+pytestmark = pytest.mark.polls_every_second("clients ask whenever time passes: they are many")
 
 MINUTE, HOUR = 60.0, 3600.0
 HELD = Patience().held

@@ -167,6 +167,9 @@ def test_the_own_router_of_a_user_replaces_one_on_a_vm_and_is_replaced_by_one(cl
     assert not at.slices
 
 
+@pytest.mark.polls_every_second(
+    "HAProxy finds the second replica in real time, of which fewer observations leave it less"
+)
 def test_bench_measures_all_replicas_through_their_router(cli: Open) -> None:
     if local_routers.find_program("haproxy") is None:
         pytest.skip(f"haproxy is not installed: {ROUTERS[RouterKind.HAPROXY].install}")

@@ -13,8 +13,6 @@ import pytest
 from clients import Client, Reader, complete
 from command_line import PROFILE, CommandLine, Open
 
-pytestmark = pytest.mark.calm
-
 ROUTER = "replicas: 2\nrouter: {kind: KIND, host: vm}\n"
 TWO = PROFILE + ROUTER.replace("KIND", "haproxy")
 

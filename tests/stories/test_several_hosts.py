@@ -11,8 +11,6 @@ import pytest
 from command_line import PROFILE, CommandLine, Open
 from real_time import DEADLINE
 
-pytestmark = pytest.mark.calm
-
 # Two hosts of four chips each: the least that several hosts can be, of a generation whose memory is not recorded.
 TWO = PROFILE.replace("type: v6e-1", "type: v5p-16").replace("[us-east5-a, us-east5-b, europe-west4-a]", "[us-east5-a]")
 _STEP = 20

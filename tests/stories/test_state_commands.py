@@ -12,8 +12,6 @@ from goldens import assert_golden
 
 from tpudeploy import Workspace
 
-pytestmark = pytest.mark.calm
-
 TWO = PROFILE + "replicas: 2\n"
 BUCKET = ("--backend", "gs://states/team")
 

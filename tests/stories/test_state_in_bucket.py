@@ -21,8 +21,6 @@ from tpudeploy.domain.state import State
 from tpudeploy.emulator.http_server import Reply, Request
 from tpudeploy.emulator.storage_objects import Conditions, StoredObject
 
-pytestmark = pytest.mark.calm
-
 PLACE = "gs://states/team"
 BACKEND = ("--backend", PLACE)
 APPLY = ("apply", "-auto-approve", "gemma.yaml")

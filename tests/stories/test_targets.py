@@ -7,8 +7,6 @@ import json
 import pytest
 from command_line import PROFILE, CommandLine, Open
 
-pytestmark = pytest.mark.calm
-
 TWO = PROFILE + "replicas: 2\n"
 DETAILED = "-detailed-exitcode"
 

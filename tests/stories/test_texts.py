@@ -117,6 +117,7 @@ def test_a_cloud_without_quota_reads_well(cli: Open) -> None:
 
 
 @pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
+@pytest.mark.polls_every_second("the screen has ages to the second")
 def test_what_is_left_over_reads_well(cli: Open) -> None:
     at = cli(timings={"provisioning": 300.0})
     profile = at.write()

@@ -20,8 +20,6 @@ from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Remedy
 
-pytestmark = pytest.mark.calm
-
 A, B, C = "us-east5-a", "us-east5-b", "europe-west4-a"
 ANYWHERE = PROFILE.partition("placement:")[0] + (
     "placement: {provisioning: [flex-start, spot], max_run_duration: 12h, max_price_per_chip_hour: 1.38}\n"
