@@ -23,5 +23,6 @@ changed_value() { # changed_value PATH ETAG SECONDS: headers and value, once it 
 }
 
 etag_of() { # etag_of ANSWER
-  printf '%s\n' "$1" | sed -n 's/^[Ee][Tt][Aa][Gg]: *\([^[:space:]]*\).*/\1/p'
+  local header=$'(^|\n)[Ee][Tt][Aa][Gg]: *([^[:space:]]*)'
+  [[ ! $1 =~ $header ]] || printf '%s' "${BASH_REMATCH[2]}"
 }

@@ -7,7 +7,7 @@
 broken_line=
 verdict=
 attributes_refused=
-facts=$root/run/tpudeploy/report # the facts of the report, a file each, and when it was last written
+facts=$root/run/tpudeploy/report # the facts of the report, a file each; .written: when it was last written, and what
 progress_seconds=18
 turn_seconds=10
 reporter=
@@ -20,7 +20,9 @@ now() { # seconds since the epoch
 }
 
 say() { # say TEXT [TIME]: in one write, so that what several parts say does not mix
-  printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' "${2:-$(now)}" "$(redacted "$1")"
+  local clean
+  redact "$1"
+  printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' "${2:-$(now)}" "$clean"
 }
 
 report() { # report PHASE DETAIL: progress, which is written when its time comes
@@ -58,7 +60,9 @@ fail() { # fail CAUSE: the end of the work, or of a part of it that runs beside 
 }
 
 record() { # record KEY VALUE: a fact for the next report
-  put_fact "$1" "$(redacted "$2")" || say "$facts/$1 cannot be written"
+  local clean
+  redact "$2"
+  put_fact "$1" "$clean" || say "$facts/$1 cannot be written"
 }
 
 put_fact() { # put_fact FILE TEXT: by a rename, because the watcher, the work and its reporter read and write side by side
@@ -100,36 +104,47 @@ repeat_report() { # the last word, once more
 }
 
 write_report() { # write_report SECONDS: unless the last was written less than SECONDS ago, or says the same; 0: always
-  local text
-  (($1 == 0)) || (($(seconds_since_report) >= $1)) || return 0
+  local at text written=
+  at=$(now)
+  (($1 == 0)) || (($(seconds_since_report "$at") >= $1)) || return 0
   text=$(report_facts)
-  (($1 == 0)) || [[ $text != "$(cat "$facts/.written" 2>/dev/null)" ]] || return 0
-  { put_fact .written_at "$(now)" && put_fact .written "$text"; } || true
-  printf '{"at":"%s"%s}' "$(now)" "$text" | put_attribute report || note_refusal
+  read_file "$facts/.written" written
+  (($1 == 0)) || [[ $text != "${written#*$'\n'}" ]] || return 0
+  put_fact .written "$at"$'\n'"$text" || true
+  printf '{"at":"%s"%s}' "$at" "$text" | put_attribute report || note_refusal
 }
 
-seconds_since_report() { # many where there was none, or the clock went back
-  local since written_at
-  written_at=$(cat "$facts/.written_at" 2>/dev/null || true)
-  [[ $written_at =~ ^[0-9]+$ ]] || written_at=0 # an error in arithmetic would end the whole script
-  since=$(($(now) - written_at))
+seconds_since_report() { # seconds_since_report [NOW]: many where there was none, or the clock went back
+  local since written=
+  read_file "$facts/.written" written
+  written=${written%%$'\n'*}
+  [[ $written =~ ^[0-9]+$ ]] || written=0 # an error in arithmetic would end the whole script
+  since=$((${1:-$(now)} - written))
   ((since >= 0)) || since=$progress_seconds
   printf '%s' "$since"
 }
 
 report_facts() { # the members of a JSON object, each behind a comma
-  local file text
+  local file text json
   for file in "$facts"/*; do
-    [[ ! -f $file ]] || { text=$(<"$file") && printf ',"%s":"%s"' "${file##*/}" "$(json_text "$text")"; }
+    [[ -f $file ]] || continue
+    read_file "$file" text
+    to_json "${text%"${text##*[!$'\n']}"}" # without newlines at its end
+    printf ',"%s":"%s"' "${file##*/}" "$json"
   done
 }
 
-json_text() { # json_text TEXT: as it stands within quotes; what is neither printed nor a line's end is left out
-  local text=$1 backslash=\\
-  text=${text//"$backslash"/"$backslash$backslash"}
-  text=${text//'"'/"$backslash\""}
-  text=${text//$'\n'/"${backslash}n"}
-  printf '%s' "${text//[[:cntrl:]]/}"
+read_file() { # read_file FILE VARIABLE: its text; empty where it cannot be read. Without a process: reports are many
+  printf -v "$2" ''
+  { IFS= read -r -d '' "$2" <"$1"; } 2>/dev/null || true
+}
+
+to_json() { # to_json TEXT: $json as it stands within quotes; what is neither printed nor a line's end is left out
+  local backslash=\\
+  json=${1//"$backslash"/"$backslash$backslash"}
+  json=${json//'"'/"$backslash\""}
+  json=${json//$'\n'/"${backslash}n"}
+  json=${json//[[:cntrl:]]/}
 }
 
 put_attribute() { # put_attribute KEY: what is on stdin
@@ -142,15 +157,23 @@ note_refusal() {
   attributes_refused=yes
 }
 
-redacted() { # redacted TEXT: no secret leaves in a text of ours, whatever a container printed
-  local text=$1 value
+redact() { # redact TEXT: $clean. No secret leaves in a text of ours, whatever a container printed
+  local value
+  clean=$1
   for value in "${secret_values[@]}"; do
-    text=${text//"$value"/[secret]}
+    clean=${clean//"$value"/[secret]}
   done
-  printf '%s' "$text"
+}
+
+redacted() { # redacted TEXT
+  local clean
+  redact "$1"
+  printf '%s' "$clean"
 }
 
 short() { # short LINE: without vLLM's prefix of process, time and place; plain, and no longer than a reader wants
-  printf '%s' "${1:0:600}" | tr -cd '\40-\176' |
-    sed -E 's/^(\([A-Za-z0-9_]+ pid=[0-9]+\) *)?((INFO|WARNING|ERROR) [0-9-]+ [0-9:]+ \[[^]]*\] *)?//'
+  local text=${1:0:600} prefix='^(\([A-Za-z0-9_]+ pid=[0-9]+\) *)?((INFO|WARNING|ERROR) [0-9-]+ [0-9:]+ \[[^]]*\] *)?'
+  text=${text//[^ -~]/}
+  [[ ! $text =~ $prefix ]] || text=${text:${#BASH_REMATCH[0]}}
+  printf '%s' "$text"
 }

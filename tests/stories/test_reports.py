@@ -168,7 +168,7 @@ def test_a_report_that_another_process_is_just_writing_ends_no_boot(cli: Open) -
     assert at.run("apply", "-auto-approve", "-wait", "granted", at.write()).code == 0
     (report,) = at.emulator._folder.glob("*/*/*/run/tpudeploy/report")
     for _ in range(6):
-        (report / ".written_at").write_text("", encoding="ascii")
+        (report / ".written").write_text("", encoding="ascii")
         at.clock.sleep(10)
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert "syntax error" not in at.run("logs", "gemma.yaml").out
