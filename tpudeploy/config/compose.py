@@ -71,7 +71,7 @@ def compose(source: Source, text: str | None = None) -> Composed:
 
 
 def _only_libyaml_refuses(text: str, composed: Composed) -> bool:
-    return bool(_ESCAPED_PAIR.search(text)) or any(_LIBYAML_TOO_DEEP in found.message for found in composed.problems)
+    return bool(_ESCAPED_PAIR.search(text)) or any(_LIBYAML_TOO_DEEP in each.message for each in composed.problems)
 
 
 def _read(source: Source, text: str, loader: Any) -> Composed:

@@ -109,7 +109,7 @@ class _Schedule:
             while turn is not None:
                 turn = self._next_turn(turn, turn[-1].step())
         except BaseException as failure:  # noqa: BLE001 - raised by `finish`
-            self._failure = failure
+            self._failure, self._is_over = failure, True
         with self._guard:
             self._threads_at_work -= 1
         self._has_news = True
@@ -119,7 +119,7 @@ class _Schedule:
         with self._guard:
             self._put_back(turn, pause)
             # After a failure or an interruption, only the steps that have begun go on.
-            return None if self._is_over or self._failure is not None else self._take_due()
+            return None if self._is_over else self._take_due()
 
     def _put_back(self, turn: _Turn, pause: float | None) -> None:
         # A run without a pause has ended.
