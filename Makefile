@@ -28,8 +28,9 @@ SCRIPTS := .ci/run .ci/memory .ci/promtool .ci/routers .ci/distributions .ci/rel
 demo: .venv/installed
 	@examples/demo.sh
 
+test: export TMPDIR ?= $(shell .ci/memory)
 test: .venv/installed-dev .venv/promtool-tried .venv/routers-tried
-	TMPDIR=$${TMPDIR:-$$(.ci/memory)} pytest -n 5 --dist worksteal -m 'not live and not long' --hypothesis-seed=0
+	pytest -n 5 --dist worksteal -m 'not live and not long' --hypothesis-seed=0
 
 exhaustive: .venv/installed-dev
 	pytest -n 2 -rs -m 'exhaustive or long'

@@ -6,8 +6,9 @@ import gc
 import os
 import shutil
 import signal
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +41,34 @@ settings.load_profile("steady")
 # A story observes at first every five seconds: of an apply at the product's own pace, half of the processor time goes into
 # observations without news.
 CALM = Patience(poll_first=5.0)
+COMPUTING = 2  # workers that have no test that waits to begin with
 
 
 def pytest_configure() -> None:
     """Take Ctrl-C also where a shell started the tests in the background: their children would inherit to ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Begin with the tests that wait, once the order is drawn: at the end of a run they would wait alone."""
+    yield
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > COMPUTING:
+        items[:] = _with_waiting_first(items, workers)
+
+
+def _with_waiting_first(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Return the tests so that of the equal parts, one for each worker, all but the last two begin with those that wait."""
+    waiting = [item for item in items if item.get_closest_marker("waits")]
+    others = (item for item in items if not item.get_closest_marker("waits"))
+    ordered: list[pytest.Item] = []
+    for number in range(workers):
+        size = (len(items) - len(ordered)) // (workers - number)
+        head = waiting[number :: workers - COMPUTING] if number < workers - COMPUTING else []
+        ordered += [*head, *islice(others, max(0, size - len(head)))]
+    return [*ordered, *others]
 
 
 def pytest_collection_finish() -> None:

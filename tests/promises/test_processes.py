@@ -22,6 +22,8 @@ from tpudeploy.cli.interrupts import _FOR_THE_STEP as FOR_THE_STEP
 from tpudeploy.emulator import Emulator, running
 from tpudeploy.emulator.http_server import Reply, Request
 
+pytestmark = pytest.mark.waits
+
 IN_A_BUCKET = ("--backend", "gs://states/team")
 NEVER = 100 * DEADLINE  # seconds to a reply that a run must not wait for
 # How long an interrupted run waits for its step, and then for its lock, is seconds: too few for a busy machine. Here it

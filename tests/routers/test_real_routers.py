@@ -25,6 +25,8 @@ from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.router import Router, RouterHost, RouterKind
 from tpudeploy.node.router_configuration import RETRIED_BYTES
 
+pytestmark = pytest.mark.waits
+
 REPLICA = Path(__file__).with_name("replica.py")
 NAME = "gemma"
 KEY = "a key for tests"

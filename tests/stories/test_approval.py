@@ -11,6 +11,8 @@ from pseudo_terminal import END_OF_INPUT, INTERRUPT, person
 
 from tpudeploy.emulator import Emulator, RealClock, running
 
+pytestmark = pytest.mark.waits
+
 QUICK = dict.fromkeys(
     ("queued", "waiting", "provisioning", "boot", "reset", "deleting", "suspending", "preempted"), 0.1
 )

@@ -71,15 +71,18 @@ class _Schedule:
     def finish(self) -> None:
         """Step every run to its end."""
         try:
-            while self._waiting or self._threads_at_work:
+            while True:
+                is_idle = not self._threads_at_work
+                self._raise_failure()  # after the look: a failure is noted before its thread counts as ended
+                if is_idle and not self._waiting:
+                    return
                 # The last run, or the only one, needs no thread.
-                if len(self._waiting) == 1 and not self._threads_at_work:
+                if is_idle and len(self._waiting) == 1:
                     self._step_in_caller()
                     continue
                 self._has_news = False
                 self._start_threads()
                 self._workers.wait(self._seconds_to_next_start(), lambda: self._has_news)
-                self._raise_failure()
         finally:
             self._is_over = True  # however this ends, no thread begins another step
 
