@@ -118,5 +118,5 @@ def test_after_ctrl_c_no_run_begins_another_step() -> None:
     with pytest.raises(KeyboardInterrupt):
         run_all(clock, runs, threads=4)
     clock.on_advance.remove(interrupt)
-    until(lambda: threading.active_count() == threads_before)
+    until(lambda: threading.active_count() <= threads_before)
     assert all(len(run.began) < 20 for run in runs)
