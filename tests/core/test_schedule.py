@@ -72,7 +72,7 @@ def test_a_step_that_takes_long_delays_no_run_that_becomes_due_meanwhile() -> No
     assert slow.began == [0]
 
 
-def test_a_run_that_pauses_is_due_after_its_pause_while_another_thread_takes_what_is_due_at_once() -> None:
+def test_a_run_is_stepped_again_after_its_pause_while_others_are_due_at_once() -> None:
     clock = VirtualClock()
     pauses = Script(clock, (0.0, 5.0), (0.0, 0.0))
     at_once = Script(clock, (0.0, 0.0), (60.0, 0.0))
@@ -81,7 +81,7 @@ def test_a_run_that_pauses_is_due_after_its_pause_while_another_thread_takes_wha
     assert pauses.began == [0, 5]
 
 
-def test_of_runs_that_are_due_at_the_same_time_the_one_with_fewer_steps_goes_first() -> None:
+def test_runs_that_are_due_at_the_same_time_take_turns() -> None:
     clock = VirtualClock()
     order: list[str] = []
     runs = [Script(clock, *[(0.0, 0.0)] * 3, note=partial(order.append, name)) for name in "abc"]
