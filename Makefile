@@ -4,7 +4,7 @@
 # make lint        format, lint, types, floors, names and sentences, shell, workflows, the image
 # make docs        the documentation site, in build/site; a warning or a broken link is an error
 # make picture     docs/static/apply.svg: the live table of a real apply on the emulator
-# make constraints what a pipeline installs, with hashes, after a change of dependencies; UPGRADE=1 for newer versions
+# make constraints versions for pipelines (with hashes) and for this folder, after a change of dependencies; UPGRADE=1 for newer ones
 # make bench       what commands take to start, validate and plan of 1,000 profiles, as multiples of python -c pass
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do; ten minutes
 # make mutation    what the tables of the pure heart notice of a change to it; MODULES="placement refusals" for some
@@ -18,6 +18,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Where Python may not keep what it compiled, each worker of pytest and each command that a test starts compiles it again.
 export PYTHONDONTWRITEBYTECODE :=
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
+INSTALL := $(PIP) install --constraint constraints/development.txt --editable
 WORKFLOWS := $(wildcard examples/05-pull-requests/*.yml .github/workflows/*.yml)
 GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
 SCRIPTS := .ci/run .ci/memory .ci/promtool .ci/routers .ci/distributions .ci/release-notes tpudeploy/emulator/machine/shim.sh \
@@ -33,7 +34,7 @@ test: .venv/installed-dev .venv/promtool-tried .venv/routers-tried
 	pytest -n 5 --dist worksteal -m 'not live and not long' --hypothesis-seed=0
 
 exhaustive: .venv/installed-dev
-	pytest -n 2 -rs -m 'exhaustive or long'
+	pytest -n 2 -rs -m 'exhaustive or long' --timeout 10800
 
 lint: .venv/installed-dev
 	ruff format --check .
@@ -54,10 +55,12 @@ docs: .venv/installed-docs
 picture: .venv/installed-docs
 	python docs/picture.py
 
-# What a pipeline installs, with hashes, anew from pyproject.toml; as little of it as possible changes, unless UPGRADE=1.
+# Pins what a pipeline installs, with hashes, and what this Makefile installs. As little as possible changes, unless UPGRADE=1.
+COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header --no-annotate \
+	$(if $(UPGRADE),--upgrade)
 constraints: .venv/installed-dev
-	uv pip compile pyproject.toml --quiet --extra gcs --group build --universal --python-version 3.11 \
-		--generate-hashes --no-header --no-annotate $(if $(UPGRADE),--upgrade) --output-file constraints/pipeline.txt
+	$(COMPILE) --extra gcs --group build --generate-hashes --output-file constraints/pipeline.txt
+	$(COMPILE) --extra dev --extra docs --output-file constraints/development.txt
 
 bench: .venv/installed-dev
 	PYTHONPATH=tests python -m bench.startup
@@ -76,16 +79,16 @@ clean:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; PYTHON=/path/to/python make ... names one." >&2; exit 1; }
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 
-.venv/installed: pyproject.toml | .venv/bin/python
-	$(PIP) install --editable .
+.venv/installed: pyproject.toml constraints/development.txt | .venv/bin/python
+	$(INSTALL) .
 	@touch $@
 
-.venv/installed-dev: pyproject.toml | .venv/bin/python
-	$(PIP) install --editable '.[dev]'
+.venv/installed-dev: pyproject.toml constraints/development.txt | .venv/bin/python
+	$(INSTALL) '.[dev]'
 	@touch .venv/installed $@
 
-.venv/installed-docs: pyproject.toml | .venv/bin/python
-	$(PIP) install --editable '.[docs]'
+.venv/installed-docs: pyproject.toml constraints/development.txt | .venv/bin/python
+	$(INSTALL) '.[docs]'
 	@touch .venv/installed $@
 
 # Without it, the tests of alert rules are skipped, and say so.

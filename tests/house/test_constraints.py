@@ -1,4 +1,4 @@
-"""What a pipeline installs: constraints/pipeline.txt has it with versions and hashes, and is what pyproject.toml asks for."""
+"""Pinned versions: constraints/pipeline.txt (with hashes) and constraints/development.txt match pyproject.toml."""
 
 from __future__ import annotations
 
@@ -57,6 +57,21 @@ def test_it_holds_what_that_asks_for_in_turn() -> None:
             if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in (extras or {""})):
                 remaining.append((needed, frozenset(needed.extras)))
     assert len(visited) > len(_requirements())
+
+
+def test_the_makefile_installs_pinned_versions_of_all_extras() -> None:
+    """A release of a dependency must not break a tree that was green yesterday."""
+    text = (ROOT / "constraints" / "development.txt").read_text("utf-8")
+    pins = {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    names = {canonicalize_name(Requirement(r).name) for extra in extras.values() for r in extra} - {"tpudeploy"}
+    assert names - pins == set(), REFRESH
+    assert not re.search(r"://|index|find-links", text)
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    installs = [line for line in makefile.splitlines() if "install --editable" in line or "$(INSTALL)" in line]
+    assert installs
+    assert all("$(INSTALL)" in line for line in installs)
+    assert "INSTALL := $(PIP) install --constraint constraints/development.txt --editable" in makefile
 
 
 def test_each_has_hashes_and_none_says_where_it_comes_from() -> None:
