@@ -26,7 +26,7 @@ nitpicky = True
 smartquotes = False  # `--set` stays two dashes
 myst_heading_anchors = 3
 copybutton_prompt_text = "$ "
-exclude_patterns = ["extensions"]
+exclude_patterns = ["extensions", "maintainers"]  # for people who change tpudeploy, in the repository
 
 # The pages are also read in the repository, where a link may lead to any file of it. The site has the pages alone.
 _REPOSITORY = "https://github.com/tpudeploy/tpudeploy/blob/main/"

@@ -1,6 +1,6 @@
 """Print the size and the shape of the package: `python tests/house/measures.py [-list] [FOLDER]`.
 
-CONTRIBUTING has the figures. FOLDER is another tree's package, to compare with. With -list, the places that a figure
+docs/maintainers/measurements.md has the figures. FOLDER is another tree's package, to compare with. With -list, the places that a figure
 counts follow it. The command fails if a function is too complex, or if a conditional expression has another one in it:
 `make lint` runs it. `tests/house/words.py` measures names and sentences.
 """

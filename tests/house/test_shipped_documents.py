@@ -22,6 +22,8 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "SECURITY.md",
+    "SUPPORT.md",
     "profiles/README.md",
     # docs/reference is written by the build of the site, but for its index.
     *(

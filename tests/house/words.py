@@ -2,7 +2,7 @@
 
 A name says what a thing is (`state`, `changes`), and not what happened to it (`found`, `told`); a function is a verb
 phrase or the noun that it returns. Sentences for people are plain English. The limits only ever go down: a change that
-beats one lowers it in the same commit. CONTRIBUTING says why. Of the tests, only names are measured.
+beats one lowers it in the same commit. docs/maintainers/measurements.md has its history. Of the tests, only names are measured.
 """
 
 from __future__ import annotations
