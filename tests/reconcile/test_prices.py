@@ -42,17 +42,18 @@ def test_after_how_many_hours_a_run_ends() -> None:
 @pytest.mark.parametrize(
     ("costs", "requests", "expected"),
     [
-        pytest.param([1.0, 3.0, 2.0], 2, (2, 40.0), id="the two most expensive of three places"),
-        pytest.param([1.0, 3.0], 9, (2, 32.0), id="not more than there are places"),
-        pytest.param([1.0, None], 1, (1, None), id="unknown, where the price of one place is"),
-        pytest.param([], 2, (0, 0.0), id="nowhere"),
+        pytest.param([1.0, 3.0, 2.0], 2, (2, (40.0, 3, 0)), id="the two most expensive of three places"),
+        pytest.param([1.0, 3.0], 9, (2, (32.0, 2, 0)), id="not more than there are places"),
+        pytest.param([1.0, None, 3.0], 1, (1, (24.0, 3, 1)), id="at least the most expensive, where one is unknown"),
+        pytest.param([], 2, (0, (0.0, 0, 0)), id="nowhere"),
     ],
 )
 def test_what_may_be_billed_at_one_time(
-    costs: Sequence[float | None], requests: int, expected: tuple[int, float | None]
+    costs: Sequence[float | None], requests: int, expected: tuple[int, tuple[float, int, int]]
 ) -> None:
     places = [candidate(zone, SPOT, usd) for zone, usd in zip((A, B, C), costs, strict=False)]
-    assert prices.most_slices_at_once(deployment(places, requests=requests)) == expected
+    count, most = prices.ceiling_of_acquisition(deployment(places, requests=requests))
+    assert (count, (most.usd_per_hour, most.prices, most.unknown_prices)) == expected
 
 
 VM = replace(deployment([candidate(A, ON_DEMAND, 0.5)], chips=1), name="router")
@@ -74,15 +75,18 @@ def test_the_price_of_all_replicas_has_that_of_the_router(
     router = Record(index=ROUTER, attempts=() if spec is None else (attempt(model=ON_DEMAND, spec=spec),))
     one = attempt(model=ON_DEMAND, spec={"tpu.type": "v6e-1"})
     state = State(deployment="gemma", lineage="l", records=(record(one),), router=router)
-    assert prices.most_usd_per_hour(target, 3) == most
+    ceiling = prices.ceiling_of_replicas(target, 3)
+    assert (ceiling.usd_per_hour if ceiling.is_known else None) == most
     expected = None if with_another is None else pytest.approx(with_another)
     assert prices.usd_per_hour_with_another(target, state, (0,)) == expected
 
 
 def test_replicas_of_the_floor_have_the_price_of_its_places() -> None:
     target = deployment([candidate(A, SPOT, 2.0)], on_demand_floor=2, floor_candidates=(candidate(A, ON_DEMAND, 3.0),))
-    assert prices.most_usd_per_hour(target, 3) == 2 * 24.0 + 16.0
-    assert prices.most_usd_per_hour(target, 1) == 24.0, "a floor above the number of replicas costs no more than that"
+    assert prices.ceiling_of_replicas(target, 3).usd_per_hour == 2 * 24.0 + 16.0
+    assert prices.ceiling_of_replicas(target, 1).usd_per_hour == 24.0, (
+        "a floor above the number of replicas costs no more than that"
+    )
 
 
 def test_a_deployment_without_a_state_costs_nothing() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from command_line import Open
-from stories.hunts import CENTRAL, WEST, A, hunt
+from stories.hunts import CENTRAL, CHILE, WEST, A, hunt
+
+import tpudeploy as td
 
 
 @pytest.mark.parametrize(("requests", "ceiling"), [(2, 3.18), (3, 3.73), (8, 3.73)])
@@ -34,3 +37,53 @@ def test_a_status_shows_what_is_billed_if_every_request_that_waits_is_granted(cl
     at.write(hunt(A, WEST, CENTRAL))
     assert at.run("apply", "-auto-approve", "-timeout", "10m", "gemma.yaml").code == 12
     assert "At most $3.73/h may be billed at one time" in at.run("status", "gemma.yaml").words
+
+
+def test_a_place_without_a_known_price_makes_the_ceiling_a_lower_bound(cli: Open) -> None:
+    at = cli()
+    at.write(hunt(A, WEST, CHILE, requests=2))
+    planned = at.run("plan", "gemma.yaml")
+    assert "about $1.40/h (at least $1.78/h; 1 of 3 prices unknown) at list price" in planned.words
+    assert "slices may be billed at one time (at least $3.18/h; 1 of 3 prices unknown)" in planned.words
+
+
+def test_a_first_place_without_a_known_price_is_named(cli: Open) -> None:
+    at = cli()
+    at.write(hunt(CHILE, requests=1))
+    assert "# price unknown (1 of 1 price unknown) once granted" in at.run("plan", "gemma.yaml").words
+
+
+def test_the_ceiling_of_a_plan_is_that_of_all_its_replicas_and_of_what_runs(cli: Open) -> None:
+    at = cli()
+    at.write(hunt(A, WEST, requests=2, top="replicas: 2"))
+    planned = at.run("plan", "gemma.yaml")
+    assert "At most $6.37/h at list price may be billed at one time while this plan is applied." in planned.out
+    assert json.loads(at.run("plan", "-json", "gemma.yaml").out)["ceiling"] == {
+        "usd_per_hour": pytest.approx(6.37, abs=0.01),
+        "prices": 4,
+        "unknown_prices": 0,
+    }
+    with td.Workspace.open(at.folder, clock=at.clock) as workspace:
+        plan = workspace.plan([at.folder / "gemma.yaml"])
+    assert plan.ceiling.is_known
+    assert plan.ceiling.usd_per_hour == pytest.approx(6.37, abs=0.01)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert "may be billed" not in at.run("plan", "gemma.yaml").out
+    assert json.loads(at.run("plan", "-json", "gemma.yaml").out)["ceiling"]["prices"] == 2, "what runs is billed"
+
+
+def test_a_plan_that_scales_has_the_ceiling_of_its_most_replicas(cli: Open) -> None:
+    at = cli()
+    at.write(hunt(A, CHILE, requests=1, top="scale: {min: 1, max: 3, waiting: 8, kv_cache: 0.85}"))
+    planned = at.run("plan", "gemma.yaml")
+    assert "at least $4.21/h; 1 of 2 prices unknown at list price" in planned.words
+
+
+def test_the_first_profile_of_the_readme_costs_what_the_readme_says_and_ends(cli: Open) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    at = cli()
+    at.write(readme.split("```yaml\n", 1)[1].split("```", 1)[0])
+    planned = at.run("plan", "gemma.yaml")
+    assert "about $1.35/h at list price once granted" in planned.out
+    assert "4h 0m after the grant Google deletes the machine" in planned.out
+    assert "Gemma 4 E2B on one v6e chip is about $1.35 an hour with flex-start" in readme

@@ -7,6 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain import errors
+from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Candidate, Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
 from tpudeploy.domain.frozen import frozen
@@ -94,12 +95,13 @@ class Change:
 
     `before` and `after` are all its attributes, of which `fields` are those that differ. `usd_per_hour_before` and
     `_after` are list prices of the whole slice, None where unknown; `_most` is that of the dearest place that may be
-    asked. While a slice is acquired, up to `slices_at_once` may be granted, and billed, at one time: the old one and
-    every request that is out; `usd_per_hour_at_once` is the ceiling of that, and `seconds_at_once` the longest that the
-    others take to be given back. `places` are those that may be requested, the first one first, if they are at several
-    APIs. `max_run_seconds` after the grant Google deletes the machine. `kv_tokens` are what the cache of the whole
-    slice holds, `start_seconds` a cold start; `downtime_seconds` is how long a restart should take, at least (the
-    compile cache still fits) and at most. None where that is not known.
+    asked, of those that are known. `ceiling` is what may be billed at one time: what runs, and while a slice is
+    acquired the old one and every request that is out, `slices_at_once` of them, with `seconds_at_once` as the longest
+    that the others take to be given back. `usd_per_hour_at_once` is the ceiling of an acquisition if it's known.
+    `places` are those that may be requested, the first one first, if they are at several APIs. `max_run_seconds` after
+    the grant Google deletes the machine. `kv_tokens` are what the cache of the slice holds, `start_seconds` a cold
+    start; `downtime_seconds` is how long a restart should take, at least (the compile cache still fits) and at most.
+    None where that is not known.
 
     `hands_over`: what is replaced would fit, and goes only once another one serves in its place; `run_ends_at` where
     that is because its run ends, in seconds since the epoch. `boots_anew` is a slice that is on its way to take over,
@@ -125,6 +127,7 @@ class Change:
     usd_per_hour_most: float | None = None
     slices_at_once: int = 1
     usd_per_hour_at_once: float | None = None
+    ceiling: Ceiling = field(default_factory=Ceiling)
     seconds_at_once: float | None = None
     max_run_seconds: float | None = None
     places: tuple[Candidate, ...] = ()
@@ -224,13 +227,17 @@ class RouterPlan:
 class ScalePlan:
     """The bounds of the number of replicas, which an approval covers, and the number that the plan begins with.
 
-    `usd_per_hour_most` is the list price that no step of scaling goes above, None if it is unknown.
+    `usd_per_hour_most` is the list price that no step of scaling goes above, None if it is unknown; `ceiling` is the
+    same with what is known of it. `ceiling_of_additions` is what may be billed at one time beside the plan's changes
+    while the missing replicas are acquired.
     """
 
     min: int
     max: int
     replicas: int
     usd_per_hour_most: float | None
+    ceiling: Ceiling = field(default_factory=Ceiling)
+    ceiling_of_additions: Ceiling = field(default_factory=Ceiling)
 
 
 @frozen
@@ -342,6 +349,12 @@ class Plan:
         return tuple(d for g in self.goals for d in g.drift)
 
     @property
+    def ceiling(self) -> Ceiling:
+        """The most that may be billed at one time while it is applied, what runs already and scaling included."""
+        additions = (goal.scale.ceiling_of_additions for goal in self.goals if goal.scale is not None)
+        return sum([*(change.ceiling for change in self.changes), *additions], Ceiling())
+
+    @property
     def is_empty(self) -> bool:
         """Whether applying it would do nothing."""
         if self.mode is Mode.REFRESH_ONLY:
@@ -404,6 +417,7 @@ class Plan:
             "applyable": not self.is_forbidden and not self.is_empty,
             "complete": self.is_complete,
             "errored": self.is_forbidden,
+            "ceiling": to_json(self.ceiling),
             "resource_changes": [policy.resource_change(change) for change in self.changes],
             "resource_drift": [policy.resource_drift(drift) for drift in self.drift],
             "checks": policy.checks(self.diagnostics),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity, errors_in
 from tpudeploy.domain.errors import CloudError, ConfigError, TpudeployError
@@ -519,11 +520,21 @@ def _scale_plan(deployment: Deployment | None) -> ScalePlan | None:
     if deployment is None or scale is None:
         return None
     least = max(scale.min, deployment.on_demand_floor)
-    usd, usd_least = prices.most_usd_per_hour(deployment, scale.max), prices.most_usd_per_hour(deployment, least)
-    if scale.max_usd_per_hour is not None and usd_least is not None:
+    most = prices.ceiling_of_replicas(deployment, scale.max)
+    most_of_least = prices.ceiling_of_replicas(deployment, least)
+    if scale.max_usd_per_hour is not None and most_of_least.is_known:
         # The ceiling lets no replica be added; the least number is there in any case.
-        usd = max(usd_least, min(usd or scale.max_usd_per_hour, scale.max_usd_per_hour))
-    return ScalePlan(min=least, max=scale.max, replicas=len(deployment.replica_indexes), usd_per_hour_most=usd)
+        limit = min(most.usd_per_hour, scale.max_usd_per_hour) if most.is_known else scale.max_usd_per_hour
+        most = Ceiling(usd_per_hour=max(most_of_least.usd_per_hour, limit), prices=most.prices)
+    replicas = len(deployment.replica_indexes)
+    return ScalePlan(
+        min=least,
+        max=scale.max,
+        replicas=replicas,
+        usd_per_hour_most=most.usd_per_hour if most.is_known else None,
+        ceiling=most,
+        ceiling_of_additions=prices.ceiling_of_acquisition(deployment)[1] * max(0, scale.max - replicas),
+    )
 
 
 def _complete(change: Change, part: _Part, outside_changes: Sequence[Drift], world: World) -> Change:

@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.errors import TpudeployError
@@ -88,17 +89,19 @@ def _money(changes: Iterable[Change]) -> str:
     after = sum(c.usd_per_hour_after or 0.0 for c in priced)
     has_unknown = any(c.usd_per_hour_after is None and c.action is not Action.DESTROY for c in priced)
     unknown = " and what has no known price" if has_unknown else ""
-    return f" · {words.hourly(before)} → **{words.hourly(after)}**{unknown}{_ceiling(priced, after)}"
+    return f" · {words.hourly(before)} → **{words.hourly(after)}**{unknown}{_ceiling(priced)}"
 
 
-def _ceiling(changes: Sequence[Change], after: float) -> str:
+def _ceiling(changes: Sequence[Change]) -> str:
     """Return what may be billed at one time during acquisition: more requests may be granted than are kept."""
     together = [c for c in changes if c.slices_at_once > 1]
-    if any(c.usd_per_hour_at_once is None for c in together):
-        return "; more at one time while slices are acquired, at prices that are not all known"
-    most = after + sum((c.usd_per_hour_at_once or 0.0) - (c.usd_per_hour_after or 0.0) for c in together)
-    seconds = max((c.seconds_at_once or 0.0 for c in together), default=0.0)
-    return f", at most **{words.hourly(most)}** at one time, for up to {words.duration(seconds)}" if together else ""
+    if not together:
+        return ""
+    most = sum((c.ceiling for c in changes if c.action is not Action.DESTROY), Ceiling())
+    seconds = max(c.seconds_at_once or 0.0 for c in together)
+    usd = f"**{words.hourly(most.usd_per_hour)}**"
+    cost = words.ceiling(most).replace(words.hourly(most.usd_per_hour), usd)
+    return f", {cost} at one time, for up to {words.duration(seconds)}"
 
 
 def _warning(changes: Iterable[Change], sides: Mapping[str, Revision]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Reason
@@ -119,6 +120,7 @@ def _replica_change(deployment: Deployment, record: Record, context: DecisionCon
         run_ends_at=run_end(attempt, context) if hands_over and attempt.is_ending else None,
         usd_per_hour_before=price,
         usd_per_hour_after=price,
+        ceiling=_ceiling(deployment, action, [j.attempt for j in alive]),
         before=attempt.spec,
         after=desired_attributes(deployment, attempt),
     )
@@ -256,8 +258,18 @@ def _destroy(name: str, record: Record, context: DecisionContext, reason: Reason
         slice_name=attempt.name,
         zone=attempt.zone,
         usd_per_hour_before=None if attempt.granted_at is None else prices.usd_per_hour(attempt),
+        ceiling=prices.ceiling_of_attempts(record.attempts),
         before=attempt.spec,
     )
+
+
+def _ceiling(deployment: Deployment, action: Action, alive: list[Attempt]) -> Ceiling:
+    """Return what may be billed at one time of a replica that has slices or requests and is not replaced."""
+    ceiling = prices.ceiling_of_attempts(alive)
+    if action is not Action.CREATE:
+        return ceiling
+    # Its requests count among those that may be granted together. An earlier profile may have had dearer places.
+    return max(ceiling, prices.ceiling_of_acquisition(deployment)[1], key=lambda each: each.usd_per_hour)
 
 
 def _first_price(deployment: Deployment) -> float | None:
@@ -270,14 +282,18 @@ def _acquisition(deployment: Deployment, context: DecisionContext, *, old: Attem
     `old` is the slice that it replaces. It is billed at the same time, if it goes only once the new one serves.
     """
     costs = [prices.usd_per_hour_at(deployment, candidate) for candidate in deployment.candidates]
-    count, usd = prices.most_slices_at_once(deployment)
-    if old is not None and (deployment.lifecycle.create_before_destroy or is_handed_over(deployment, old)):
-        price = prices.usd_per_hour(old)
-        count, usd = count + 1, None if usd is None or price is None else usd + price
+    count, ceiling = prices.ceiling_of_acquisition(deployment)
+    if old is not None:
+        of_old = prices.ceiling_of_attempts([old])
+        if deployment.lifecycle.create_before_destroy or is_handed_over(deployment, old):
+            count, ceiling = count + 1, ceiling + of_old
+        else:
+            ceiling = max(ceiling, of_old, key=lambda each: each.usd_per_hour)
     return {
         "usd_per_hour_most": max((usd for usd in costs if usd is not None), default=None),
         "slices_at_once": count,
-        "usd_per_hour_at_once": usd,
+        "usd_per_hour_at_once": ceiling.usd_per_hour if ceiling.is_known else None,
+        "ceiling": ceiling,
         "seconds_at_once": context.patience.poll_most + context.patience.deletion,
         "max_run_seconds": deployment.max_run_seconds,
         "places": deployment.candidates if len(deployment.backends) > 1 else (),

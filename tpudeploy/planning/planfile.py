@@ -25,6 +25,8 @@ _BEGINNING = 200
 # Keys that a later version added to the same format, so a file of an earlier version may lack them.
 _ADDED_LATER = frozenset(
     {
+        "ceiling",
+        "ceiling_of_additions",
         "drain_seconds_most",
         "fingerprint",
         "pipeline_parallel_size",
@@ -79,7 +81,7 @@ def _checked_plan(document: dict[str, Any], source: str) -> Plan:
     if digest != _digest(saved):
         raise _unreadable(source, "it was changed after it was saved")
     try:
-        plan = read(Plan, _with_runtimes(saved))
+        plan = read(Plan, _migrated(saved))
     except (ValueError, KeyError, TypeError) as cause:
         raise _unreadable(source, f"{type(cause).__name__}: {cause}") from cause
     if not _is_equal(document, json.loads(json.dumps(_printed(plan)))):
@@ -87,9 +89,18 @@ def _checked_plan(document: dict[str, Any], source: str) -> Plan:
     return replace(plan, source=source)
 
 
-def _with_runtimes(saved: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a plan file whose places name their API. Earlier versions had one for all of them."""
+def _migrated(saved: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a plan file whose places name their API, and whose changes have a ceiling.
+
+    Earlier versions had one API for all places, and a price at once that was null if one was unknown.
+    """
     for goal in saved["goals"]:
+        for change in goal["changes"]:
+            if "ceiling" not in change:
+                keys = ("usd_per_hour_at_once", "usd_per_hour_after", "usd_per_hour_before")
+                usd = next((change[key] for key in keys if change.get(key) is not None), 0.0)
+                is_unknown = change.get("usd_per_hour_at_once") is None and change["action"] in {"create", "replace"}
+                change["ceiling"] = {"usd_per_hour": usd, "prices": 1, "unknown_prices": int(is_unknown)}
         deployment = goal["deployment"]
         if deployment is not None and "runtime_version" in deployment:
             backend = deployment.pop("backend", Backend.QUEUED_RESOURCE.value)

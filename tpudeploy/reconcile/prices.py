@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from tpudeploy import catalog
 from tpudeploy.catalog import routers
 from tpudeploy.config.scalars import Duration
+from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Candidate, Deployment
 from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.state import Attempt, State
@@ -57,13 +58,33 @@ def usd_per_hour_of(state: State | None, indexes: Collection[int]) -> float | No
     return _sum([usd_per_hour(attempt) for attempt in attempts])
 
 
-def most_usd_per_hour(deployment: Deployment, replicas: int) -> float | None:
+def ceiling_of_replicas(deployment: Deployment, replicas: int) -> Ceiling:
     """Return the price of this number of replicas and of the VM, each in the dearest place that may be requested."""
     floor = min(deployment.on_demand_floor, replicas)
-    prices = [router_usd_per_hour(deployment)]
-    prices += floor * [dearest_usd_per_hour(deployment, deployment.floor_candidates)]
-    prices += (replicas - floor) * [dearest_usd_per_hour(deployment, deployment.candidates)]
-    return _sum(prices)
+    machine = deployment.router_machine
+    ceiling = Ceiling() if machine is None else _dearest(machine, machine.candidates)
+    if floor:
+        ceiling += _dearest(deployment, deployment.floor_candidates) * floor
+    if replicas > floor:
+        ceiling += _dearest(deployment, deployment.candidates) * (replicas - floor)
+    return ceiling
+
+
+def ceiling_of_attempts(attempts: Iterable[Attempt]) -> Ceiling:
+    """Return the price of these slices and requests together."""
+    costs = [usd_per_hour(attempt) for attempt in attempts]
+    return Ceiling.of(costs, len(costs))
+
+
+def ceiling_of_acquisition(deployment: Deployment) -> tuple[int, Ceiling]:
+    """Return how many slices of one replica may be billed at one time while it is acquired, and their price per hour.
+
+    Every request of `max_parallel_requests` may be granted in the same minute, in the most expensive places. All but
+    one are then released.
+    """
+    costs = [usd_per_hour_at(deployment, candidate) for candidate in deployment.candidates]
+    count = min(deployment.max_parallel_requests, len(costs))
+    return count, Ceiling.of(costs, count)
 
 
 def router_usd_per_hour(deployment: Deployment) -> float | None:
@@ -80,18 +101,9 @@ def _sum(prices: Collection[float | None]) -> float | None:
 
 def dearest_usd_per_hour(deployment: Deployment, candidates: Iterable[Candidate]) -> float | None:
     """Return the highest price of these places, or None if that of one is unknown."""
-    costs = [usd_per_hour_at(deployment, candidate) for candidate in candidates]
-    known_costs = [usd for usd in costs if usd is not None]
-    return max(known_costs) if known_costs and len(known_costs) == len(costs) else None
+    ceiling = _dearest(deployment, candidates)
+    return ceiling.usd_per_hour if ceiling.prices and ceiling.is_known else None
 
 
-def most_slices_at_once(deployment: Deployment) -> tuple[int, float | None]:
-    """Return how many slices of one replica may be billed at one time while it is acquired, and their price per hour.
-
-    Every request of `max_parallel_requests` may be granted in the same minute, in the most expensive places. All but
-    one are then released. The price is None where that of one place is unknown.
-    """
-    costs = [usd_per_hour_at(deployment, candidate) for candidate in deployment.candidates]
-    count = min(deployment.max_parallel_requests, len(costs))
-    known_costs = sorted((usd for usd in costs if usd is not None), reverse=True)
-    return count, sum(known_costs[:count]) if len(known_costs) == len(costs) else None
+def _dearest(deployment: Deployment, candidates: Iterable[Candidate]) -> Ceiling:
+    return Ceiling.of(usd_per_hour_at(deployment, candidate) for candidate in candidates)

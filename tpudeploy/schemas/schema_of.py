@@ -12,10 +12,11 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 from tpudeploy.domain.accuracy import Verdict
 from tpudeploy.domain.availability import Pair, Zones
 from tpudeploy.domain.benchmark import Evidence, Subject
+from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.orphans import Orphan, Orphans
-from tpudeploy.domain.plan import Change, Drift, Goal, Plan, RouterPlan
+from tpudeploy.domain.plan import Change, Drift, Goal, Plan, RouterPlan, ScalePlan
 from tpudeploy.domain.report import Report, Summary
 from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.state import State
@@ -110,6 +111,7 @@ PRINTED_AS: Mapping[type, As] = {
         "plan",
         *("made_at", "backend", "source"),
         fingerprint=TEXT,
+        ceiling=Ceiling,
         **dict.fromkeys(("is_empty", "applyable", "complete", "errored"), TRUTH),
         resource_changes=_rows(*_RESOURCE, "action_reason", "change"),
         resource_drift=_rows(*_RESOURCE, "kind", "detail", "change"),
@@ -136,8 +138,10 @@ PRINTED_AS: Mapping[type, As] = {
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Evidence: frozenset({"answers"}),
     Subject: frozenset({"replicas"}),
-    Change: frozenset({"places", "replicas_serving", "drain_seconds_most", "waits"}),
+    Change: frozenset({"ceiling", "places", "replicas_serving", "drain_seconds_most", "waits"}),
     Goal: frozenset({"router", "scale"}),
+    Plan: frozenset({"ceiling"}),
+    ScalePlan: frozenset({"ceiling", "ceiling_of_additions"}),
     Orphans: frozenset({"not_searched"}),
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),

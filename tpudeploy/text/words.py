@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from unicodedata import category, east_asian_width
 
+from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.excerpt import plain as plain  # noqa: PLC0414 - one of the words of the views
 from tpudeploy.domain.pattern import pattern
@@ -114,6 +115,14 @@ def some(names: Iterable[str], most: int = 4) -> str:
 
 def hourly(usd: float | None) -> str:
     return "price unknown" if usd is None else f"${usd:.2f}/h"
+
+
+def ceiling(most: Ceiling) -> str:
+    """Return `at most $5.40/h`; with unknown prices, `at least $3.61/h; 1 of 4 prices unknown`."""
+    if most.is_known:
+        return f"at most {hourly(most.usd_per_hour)}"
+    unknown = f"{most.unknown_prices} of {plural(most.prices, 'price')} unknown"
+    return f"at least {hourly(most.usd_per_hour)}; {unknown}" if most.usd_per_hour else unknown
 
 
 def count(size: int | None) -> str:

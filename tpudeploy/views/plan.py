@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import errors_in
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Mode, Plan, Reason, RouterPlan
 from tpudeploy.domain.router import RouterHost
 from tpudeploy.pins import FOLLOWS
@@ -50,7 +51,7 @@ def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
     is_named = len(plan.goals) > 1
     lines = (line(goal, is_named=is_named) for goal in plan.goals for line in (_router, _scale))
     routers = filter(None, lines)
-    return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(changes)), *routers])
+    return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(changes)), *_total(plan), *routers])
 
 
 def _no_changes(plan: Plan) -> str:
@@ -101,8 +102,7 @@ def _scale(goal: Goal, *, is_named: bool) -> str:
     if scale is None or goal.errors or all(change.action is Action.NO_OP for change in goal.changes):
         return ""
     label = f"Scale of {goal.name}" if is_named else "Scale"
-    usd = scale.usd_per_hour_most
-    cost = "at prices that are not all known" if usd is None else f"at most {words.hourly(usd)} at list price"
+    cost = f"{words.ceiling(scale.ceiling)} at list price"
     number = "to begin with" if _start_before_scaling(goal) is None else "now by their load"
     return (
         f"{label}: {scale.min} to {scale.max} replicas, {scale.replicas} {number}, {cost}. `apply -watch` adds "
@@ -259,11 +259,13 @@ def _why(field: FieldChange, change: Change, paint: Paint) -> str:
 
 def _cost(change: Change, paint: Paint) -> Iterator[str]:
     before, after = change.usd_per_hour_before, change.usd_per_hour_after
-    most = "" if change.usd_per_hour_most in {None, after} else f" (at most {words.hourly(change.usd_per_hour_most)})"
+    most = _most(change)
     if change.action is Action.CREATE and after is not None:
         yield paint.dim(
             f"        # about {words.hourly(after)}{most} at list price once granted; nothing while it waits"
         )
+    elif change.action is Action.CREATE and change.ceiling.prices:
+        yield paint.dim(f"        # price unknown{most} once granted; nothing while it waits")
     elif change.action is Action.REPLACE and before is not None and after is not None:
         yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)}{most} at list price")
     elif change.action is Action.DESTROY and before is not None:
@@ -276,6 +278,24 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
         yield paint.dim(
             f"        # {words.duration(change.max_run_seconds)} after the grant Google deletes the machine"
         )
+
+
+def _most(change: Change) -> str:
+    """Return the price of the dearest place in parentheses, and how many places have no known price; "" for one."""
+    if change.ceiling.unknown_prices:
+        dearest = replace(change.ceiling, usd_per_hour=change.usd_per_hour_most or 0.0)
+        return f" ({words.ceiling(dearest)})"
+    is_same = change.usd_per_hour_most in {None, change.usd_per_hour_after}
+    return "" if is_same else f" (at most {words.hourly(change.usd_per_hour_most)})"
+
+
+def _total(plan: Plan) -> list[str]:
+    """Return the line about what the whole plan may cost at one time, unless its only change says the same."""
+    is_said = len(plan.changes) == 1 and not any(goal.scale for goal in plan.goals)
+    if is_said or plan.mode is not Mode.NORMAL or not plan.ceiling.prices:
+        return []
+    most = words.ceiling(plan.ceiling)
+    return [f"{most[0].upper()}{most[1:]} at list price may be billed at one time while this plan is applied."]
 
 
 def _places(change: Change) -> Iterator[str]:
@@ -294,8 +314,7 @@ def _billing_ceiling(change: Change) -> Iterator[str]:
     """Return the maximum that may be billed at one time, and for how long."""
     if change.slices_at_once <= 1 or change.seconds_at_once is None:
         return
-    usd = change.usd_per_hour_at_once
-    cost = "at prices that are not all known" if usd is None else f"at most {words.hourly(usd)}"
+    cost = words.ceiling(change.ceiling)
     yield f"up to {change.slices_at_once} slices may be billed at one time ({cost}): requests may be granted together;"
     seconds = words.duration(change.seconds_at_once)
     yield f"those that are not needed are deleted within {seconds}"
