@@ -27,6 +27,7 @@ from tpudeploy.domain.orphans import Listing
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.pins import Name, Pins
 from tpudeploy.domain.project_facts import ProjectFacts
+from tpudeploy.domain.router import Router
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, ServerLoad, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import PARALLELISM
@@ -321,10 +322,10 @@ class Routers(Protocol):
         """
         ...
 
-    def turns(self, name: str) -> Iterator[str]:
-        """Yield as often as its clients may be asked whether it answers, for about a minute of real time.
+    def turns(self, name: str, router: Router) -> Iterator[str | None]:
+        """Yield as often as it may be asked whether it answers, for about a minute of real time.
 
-        Each value is what is wrong with it at that moment, or "".
+        Each value is None while the program that clients reach is `router`, else why it is not.
         """
         ...
 

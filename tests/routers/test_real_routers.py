@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -10,10 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from ports import free_port
@@ -85,6 +86,11 @@ class Place:
         assert children
         for child in children:
             os.killpg(int(child), signal.SIGKILL)
+
+    def status(self) -> dict[str, Any]:
+        """Return what the router's process says of itself."""
+        status: dict[str, Any] = json.loads((self.routers.folder(NAME) / "status.json").read_text())
+        return status
 
     def log(self) -> str:
         return (self.routers.folder(NAME) / "router.log").read_text(errors="replace")
@@ -283,6 +289,50 @@ def test_a_router_of_another_kind_takes_over_the_port(place: Place) -> None:
     until(lambda: place.read().ended == "done", "it answers", log=place.log)
     assert "another process listens" not in place.log()
     assert place.routers.keep(NAME) == ""
+
+
+def test_a_router_whose_next_program_cannot_start_keeps_serving(place: Place, tmp_path: Path) -> None:
+    kinds = tuple(RouterKind)
+    kind = kinds[(kinds.index(place.router.kind) + 1) % len(kinds)]
+    broken = tmp_path / "bin" / ROUTERS[kind].program
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{broken.parent}{os.pathsep}{os.environ['PATH']}")
+        first, second = place.start_replica(), place.start_replica()
+        place.serve(first)
+    load, before = Load(port=place.port, model="gemma", key=KEY), place.router
+    with running(load, clients=CLIENTS):
+        place.router = replace(place.router, kind=kind)
+        place.publish(first, second)
+        until(lambda: "program ended with exit code 3" in place.log(), "the next program has failed", log=place.log)
+        until(lambda: served_by(load, second), "the previous one has the list of now", log=place.log)
+        status = place.status()
+        assert status["router"] == before.to_dict()
+        assert f"{kind} does not take over from {place.router.url} yet" in status["problem"]
+        place.router = before
+        place.publish(second)
+        until(lambda: place.status()["router"] == before.to_dict(), "it is the router again", log=place.log)
+    assert not load.failures, (load.failures, place.log())
+
+
+def test_no_one_changes_the_servers_of_smg_and_no_key_is_in_its_command_line(tmp_path: Path) -> None:
+    facts = ROUTERS[RouterKind.SMG]
+    if find_program(facts.program) is None:
+        pytest.skip(f"{facts.program} is not installed: {facts.install}")
+    with ExitStack() as at_exit:
+        place = Place(tmp_path, RouterKind.SMG, at_exit)
+        place.serve(place.start_replica())
+        process = json.loads((place.routers.folder(NAME) / "program.json").read_text())["pid"]
+        words = Path(f"/proc/{process}/cmdline").read_text().split("\0")
+        assert not [word for word in words if "key" in word], words
+        for key in ("", KEY, *words):
+            connection = http.client.HTTPConnection("127.0.0.1", place.port, timeout=DEADLINE)
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+            connection.request("POST", "/workers", '{"url": "http://127.0.0.1:1"}', headers)
+            with closing(connection), connection.getresponse() as response:
+                assert response.status == 401, key
 
 
 def test_a_router_does_not_share_its_port_with_another_process(place: Place) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
 import socket
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 from clients import Client, Reader
 from command_line import PROFILE, CommandLine, Open
 from ports import free_port
+from real_time import DEADLINE
 from strict_schema import strict
 
 from tpudeploy.adapters import local_routers
@@ -116,6 +120,43 @@ def test_an_apply_ends_once_a_completion_came_back_through_its_router(cli: Open)
         socket.create_connection(("127.0.0.1", port)).close()
     finally:
         at.run("destroy", "-auto-approve", profile)
+
+
+def test_a_router_whose_next_program_cannot_start_is_an_error_and_the_previous_one_serves(
+    cli: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if local_routers.find_program("smg") is None:
+        pytest.skip(f"smg is not installed: {ROUTERS[RouterKind.SMG].install}")
+    broken = tmp_path / "bin" / "haproxy"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{broken.parent}{os.pathsep}{os.environ['PATH']}")
+    at = cli(boot={"boot_seconds": 5})
+    port, other = free_port(), free_port()
+    profile = at.write(TWO + f"router: {{kind: smg, port: {port}}}\n")
+    first = at.run("apply", "-auto-approve", profile)
+    assert first.code == 0, first.all
+    try:
+        monkeypatch.setattr(local_routers, "ANSWERS_WITHIN", 5.0)
+        for change in ((), ("-set", f"router.port={other}")):
+            changed = at.run("apply", "-auto-approve", profile, "-set", "router.kind=haproxy", *change)
+            assert changed.code == 13, changed.all
+            assert "haproxy does not take over from" in changed.words
+            assert "its program ended with exit code 1" in changed.words
+            assert completes(port), changed.all
+            assert document(at)["url"] == f"http://127.0.0.1:{port}", "clients keep the address that answers"
+    finally:
+        at.run("destroy", "-auto-approve", profile)
+
+
+def completes(port: int) -> bool:
+    """Return whether a completion comes back at this port of this machine."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+    body = json.dumps({"model": "google/gemma-4-E2B-it", "prompt": "Hello", "max_tokens": 1})
+    connection.request("POST", "/v1/completions", body, {"Content-Type": "application/json"})
+    with closing(connection), connection.getresponse() as response:
+        return response.status == 200
 
 
 def test_a_router_that_comes_moves_or_goes_loses_no_request(cli: Open) -> None:

@@ -60,12 +60,14 @@ class LocalRouters:
         previous, self._restarts[name] = self._restarts.get(name, restarts), restarts
         return str(status.get("problem", "")) if restarts > previous else ""
 
-    def turns(self, name: str) -> Iterator[str]:
+    def turns(self, name: str, router: Router) -> Iterator[str | None]:
         # A router is a process that knows no other time. smg looks at a late replica after 30 s.
         deadline = time.monotonic() + ANSWERS_WITHIN
         while time.monotonic() < deadline:
             self.keep(name)
-            yield str(read_tree(self.folder(name) / STATUS).get("problem", ""))
+            status = read_tree(self.folder(name) / STATUS)
+            runs = status.get("router") == router.to_dict()
+            yield None if runs else str(status.get("problem") or f"{router.kind} has not started yet")
             time.sleep(_TURN)
 
     def _start(self, name: str) -> None:

@@ -15,7 +15,7 @@ from tpudeploy.domain.slices import Health, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Release, Step
 from tpudeploy.engine.request_events import about
-from tpudeploy.engine.session import Session
+from tpudeploy.engine.session import Session, open_session
 from tpudeploy.node.router_machine import router_on
 from tpudeploy.ports import World
 from tpudeploy.reconcile.readiness import ready_slices, takes_requests
@@ -47,7 +47,7 @@ class EndpointPublisher:
         self._is_endpoint_current = False
         self._urls: dict[str, str] = {}  # of each slice on the list; a probe may reach the same slice by another route
         self._router_on_vm: Router | None = None  # once a completion came through it
-        self._was_router_asked = False  # the one on this machine
+        self._has_router_answered = False  # the one on this machine
         self._announced_machines: set[str] = set()  # VMs of the router that were reported
 
     @property
@@ -83,10 +83,12 @@ class EndpointPublisher:
         self._write(session, target, replicas)
         if self._file:
             keep_router(self._world, self._goal)
-        if self._file and self._awaits_router(self._router()):
-            # It has its list now. Clients get its address once it answers; one that does not is an error of the run.
-            ask_router(self._world, self._goal)
-            self._was_router_asked = True
+        router = _router_here(self._goal)
+        if router is None or not self._file or not self._awaits_router(router):
+            return
+        # It has its list now. Clients get its address once it answers, at the latest when the run ends.
+        self._has_router_answered = not _why_silent(self._world, self._goal, router, once=True)
+        if self._has_router_answered:
             self._write(session, target, replicas)
 
     def _record_steps(self, session: Session, steps: Iterable[Step]) -> tuple[set[str], set[str], set[str]]:
@@ -249,7 +251,7 @@ class EndpointPublisher:
     def _url_for_clients(self, target: _Target, router: Router | None) -> str:
         """Return the address that clients use: that of the router, or of the slice; "" if it is not known."""
         if self._awaits_router(router):
-            return str(self._contents()["url"])
+            return str(self._contents().get("url") or target.url)
         if router is not None:
             return router.url
         if not target.url and "router" in self._contents():
@@ -259,9 +261,9 @@ class EndpointPublisher:
 
     def _awaits_router(self, router: Router | None) -> bool:
         """Return whether clients have another address while the router of this machine starts."""
-        url = self._contents().get("url")
-        is_local = router is not None and router.host is RouterHost.LOCAL and self._goal.deployment is not None
-        return is_local and router is not None and url not in {None, router.url} and not self._was_router_asked
+        if router is None or router.host is not RouterHost.LOCAL or self._goal.deployment is None:
+            return False
+        return self._contents().get("url") != router.url and not self._has_router_answered
 
     def _router(self) -> Router | None:
         """Return the router that clients are sent to. While the deployment is deleted, it is the one of the file."""
@@ -308,8 +310,7 @@ def keep_router(world: World, goal: Goal) -> None:
 
     Raise `errors.StateError` if the folder of its files cannot be written.
     """
-    router = None if goal.deployment is None else goal.deployment.router
-    if router is None or router.host is not RouterHost.LOCAL:
+    if _router_here(goal) is None:
         return
     problem = world.routers.keep(goal.name)
     if problem:
@@ -318,23 +319,63 @@ def keep_router(world: World, goal: Goal) -> None:
 
 
 def ask_router(world: World, goal: Goal) -> errors.NotInEffect | None:
-    """Return why no completion comes back through the router of this machine. Return None without such a router."""
-    deployment = goal.deployment
-    router = None if deployment is None else deployment.router
-    if deployment is None or router is None or router.host is not RouterHost.LOCAL:
+    """Return why no completion comes back through the router of this machine. Return None without such a router.
+
+    Clients get the address of one that answers if they do not have it yet. Raise `errors.StateError` or `errors.Fault`.
+    """
+    router = _router_here(goal)
+    if router is None:
         return None
-    cause = "it was not asked"
-    for problem in world.routers.turns(goal.name):
-        world.clock.sleep(0.0)  # raises in an interrupted run
-        health = world.probe.health_at(deployment, router.url)
-        if health.serving:
-            return None
-        cause = problem or health.detail
+    cause = _why_silent(world, goal, router)
+    if not cause:
+        _send_clients_to(world, goal, router)
+        return None
     return errors.NotInEffect(
         f"The replicas of {goal.name} serve, but no completion comes back through its router at {router.url}: {cause}",
         hint=f"See .tpudeploy/routers/{goal.name}/router.log, and run `tpudeploy apply` again. Until it answers, "
         f"clients can use the replicas' own addresses: `tpudeploy output {goal.name}`.",
     )
+
+
+def _router_here(goal: Goal) -> Router | None:
+    """Return the router of this machine that the profile has, or None."""
+    router = None if goal.deployment is None else goal.deployment.router
+    return None if router is None or router.host is not RouterHost.LOCAL else router
+
+
+def _why_silent(world: World, goal: Goal, router: Router, *, once: bool = False) -> str:
+    """Return why no completion comes back through a router of this machine, or "". Wait for one, or ask `once`."""
+    deployment, cause = goal.deployment, "it was not asked"
+    if deployment is None:
+        return cause
+    for problem in world.routers.turns(goal.name, router):
+        world.clock.sleep(0.0)  # raises in an interrupted run
+        if problem is None:
+            health = world.probe.health_at(deployment, router.url)
+            cause = health.detail
+            if health.serving:
+                return ""
+        else:
+            # What answers at its address is another program, for example the one that it is to replace.
+            cause = problem
+        if once:
+            break
+    return cause
+
+
+def _send_clients_to(world: World, goal: Goal, router: Router) -> None:
+    """Publish the address of a router that answers, unless the endpoint document has it."""
+    document = world.state.published(goal.name)
+    if not document or document.get("url") == router.url:
+        return
+    with open_session(world, goal.name, "apply") as session:
+        # It may have been withdrawn, or be that of another run's router, by now.
+        document = world.state.published(goal.name)
+        if document and document.get("router") == router.to_dict():
+            generation = _next_generation(session.state, document)
+            session.save(replace(session.state, generation=generation))
+            changed = {"url": router.url, "generation": generation, "since": world.clock.now()}
+            world.state.publish(goal.name, {**document, **changed})
 
 
 def _is_usable(attempt: Attempt, observed: Observed, *, has_failed: bool) -> bool:

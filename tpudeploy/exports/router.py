@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.router import RoutedReplica, Router
-from tpudeploy.node.router_configuration import NEW_KEY, configuration
+from tpudeploy.node.router_configuration import configuration
 
 
 def rendered(
@@ -28,8 +28,7 @@ def _lines(
     yield f"# {name}: {router.kind} at {router.url}, with {len(replicas)} replicas that take requests now."
     yield f"# Install it: {facts.install}"
     yield f"# `tpudeploy router {name}{option}` writes these files, keeps their list of replicas current, and runs it:"
-    command = shlex.join(new.command).replace(NEW_KEY, '"$(openssl rand -hex 16)"')
-    yield f"# {command}"
+    yield f"# {shlex.join(new.command)}"
     for path, text in new.files.items():
         yield f"\n# ---- {path} ----"
         yield text.removesuffix("\n")

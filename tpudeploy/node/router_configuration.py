@@ -20,8 +20,10 @@ _LONGEST_RESPONSE = 3600
 RETRIED_BYTES = 524288
 # The port of smg's own metrics is this far from its port, so that the routers of one machine never share one.
 _METRICS_DISTANCE = 20000
-# The place of a key in a command, for an access that no one needs.
-NEW_KEY = "NEW_KEY"
+# Without an authentication, anyone who reaches smg could add a server to its workers. This one names an issuer that
+# does not exist, at a port that only root could open, so that no token is valid and there is no key that `ps` could
+# show. Run on 2026-11-28 with smg 1.13.0: /workers answers 401 to each request, and /v1 passes the clients' keys on.
+_NO_ISSUER = "https://127.0.0.1:1/"
 _WORKERS = "workers.json"
 _HAPROXY = "haproxy.cfg"
 _BOOTSTRAP = "envoy.json"
@@ -35,7 +37,7 @@ class Configuration:
 
     `files` are texts by their path below the router's folder. The router reads the one that is `watched` again by
     itself, and the one that is `reloaded` at a signal: that one has the list of replicas. Any other is read only at its
-    start. `command` runs it in the foreground, in that folder. NEW_KEY in it is another random text at each start.
+    start. `command` runs it in the foreground, in that folder.
     """
 
     files: Mapping[str, str]
@@ -75,8 +77,7 @@ def _smg(router: Router, replicas: tuple[RoutedReplica, ...], name: str) -> Conf
             *("--disable-tokenizer-autoload", "--request-timeout-secs", str(_LONGEST_RESPONSE)),
             *("--health-check-interval-secs", "5", "--prometheus-host", "127.0.0.1"),
             *("--prometheus-port", str(metrics_port), "--log-level", "warn"),
-            # Without a key, anyone who reaches the router could add a server to its workers.
-            *("--control-plane-api-keys", f"tpudeploy:tpudeploy:admin:{NEW_KEY}"),
+            *("--jwt-issuer", _NO_ISSUER, "--jwt-audience", "tpudeploy", "--jwt-jwks-uri", _NO_ISSUER),
         ),
         watched=_WORKERS,
     )
