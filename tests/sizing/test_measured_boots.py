@@ -120,6 +120,6 @@ def test_splitting_experts_pads_less_than_splitting_their_width() -> None:
 
 
 def test_checkpoint_of_e2b_is_the_size_that_the_log_names() -> None:
-    from tpudeploy.sizing.starts import checkpoint_bytes
+    from tpudeploy.sizing.weights import checkpoint_bytes
 
     assert checkpoint_bytes(sized("E2B", "v6e-1").model) / GIB == pytest.approx(9.54, abs=0.005)

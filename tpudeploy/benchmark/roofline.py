@@ -45,7 +45,8 @@ class Roofline:
         """Return the share of a rank's memory bandwidth: each piece of a stream is a step that reads all weights."""
         if figures.itl_seconds is None or figures.itl_seconds.mean <= 0:
             return None
-        weights = (active_parameters(self.model) + head_parameters(self.model)) * itemsize(self.dtype)
+        linear = itemsize(self.model.linear_dtype or self.dtype)
+        weights = active_parameters(self.model) * linear + head_parameters(self.model) * itemsize(self.dtype)
         bandwidth = catalog.generation(self.accelerator.generation).hbm_gbytes_per_second * _GIGA * self._chips
         return weights / bandwidth / figures.itl_seconds.mean
 

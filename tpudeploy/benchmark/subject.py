@@ -94,7 +94,7 @@ def of_address(
     return Subject(
         model=model,
         url=url,
-        model_id=model if families.find_model(model) is not None else root or model,
+        model_id=model if families.known_model(model) is not None else root or model,
         engine=engine,
         accelerator_type="" if kind is None else kind.name,
         chips=None if kind is None else kind.chips,

@@ -184,7 +184,11 @@ class HbmBudget:
             "max_concurrency": self.max_concurrency,
             "fits": self.fits,
             "would_not_start": list(self.fatal),
-            "precision": {"weights": engine.dtype, "kv": engine.cache_dtype, "compute": engine.dtype},
+            "precision": {
+                "weights": self.model.linear_dtype or engine.dtype,
+                "kv": engine.cache_dtype,
+                "compute": engine.dtype,
+            },
             "token_buckets": list(self.compilation.token_buckets),
             "request_buckets": list(self.compilation.request_buckets),
             "graphs": {"total": self.compilation.total, "by_category": dict(self.compilation.graphs)},

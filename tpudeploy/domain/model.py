@@ -84,7 +84,8 @@ class LanguageModel:
     `pads_kv_weights`: with more chips than KV heads, K and V weights are copied as the cache is; else split further.
     `norms` counts what is whole on every chip: norms, scales. `unloaded` is in the checkpoint but never on a chip.
     `item_tokens` is the largest item of each modality in tokens; empty for text alone. `is_prefix_lm`: an image is
-    attended to as a whole, so vLLM raises its default step to the largest item. `unverified` says what is not certain.
+    attended to as a whole, so vLLM raises its default step to the largest item. `linear_dtype` is the type of the
+    linear layers of a quantized checkpoint, or "". `unverified` says what is not certain.
     """
 
     name: str
@@ -105,6 +106,7 @@ class LanguageModel:
     pads_kv_weights: bool = False
     is_prefix_lm: bool = False
     item_tokens: Mapping[str, int] = field(default_factory=dict)
+    linear_dtype: str = ""
     source: str = ""
     unverified: tuple[str, ...] = ()
 

@@ -223,6 +223,13 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU2118": _layer("model: {id: google/gemma-4-12B-it}\ntpu: {type: v6e-4}", _SIZE),
     "TPU2119": _layer("placement: {network: {external_ip: false}}", _DOCTOR),
     "TPU2120": _layer("serving: {args: {enable_lora: true}}", _SIZE),
+    "TPU2122": _layer("model: {id: Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4}"),
+    "TPU2123": _layer("model: {id: google/gemma-4-e2b-it}"),
+    "TPU2124": _layer(
+        "serving: {args: {kv_transfer_config: {kv_connector: TPUConnector, kv_role: kv_producer, "
+        "kv_connector_module_path: tpu_inference.distributed.tpu_connector}}}"
+    ),
+    "TPU2125": _layer("serving: {args: {tool_call_parser: hermes}}"),
     "TPU2121": _layer("serving: {args: {enable_expert_parallel: true}}"),
     # Checks of a plan.
     "TPU3010": _session(f"{_APPLY}\nrm -r .tpudeploy\n{_PLAN}", "tpudeploy apply prod.yaml -adopt"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tpudeploy.domain.compilation import CompilePlan, Group, Start
 from tpudeploy.domain.model import LanguageModel
-from tpudeploy.sizing.weights import parameters
+from tpudeploy.sizing.weights import checkpoint_bytes
 
 _GIB = 1024**3
 # Seconds of one graph: the log's duration of a group by its number of graphs; in the log's order.
@@ -49,8 +49,3 @@ def predict_start(model: LanguageModel, plan: CompilePlan) -> Start:
         groups=groups,
         ready_seconds=_READY_SECONDS,
     )
-
-
-def checkpoint_bytes(model: LanguageModel) -> int:
-    """Return the size of the files: two bytes a parameter, with what no chip loads. E2B: 9.54 GiB, as logged."""
-    return 2 * parameters(model)

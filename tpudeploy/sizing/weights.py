@@ -14,10 +14,15 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import Attention, Experts, Implementation, LanguageModel
 from tpudeploy.sizing.numbers import LANES, align, itemsize, padded_head_dim
 
+_CHECKPOINT_BYTES = 2  # of a parameter that is not quantized
+# The groups that a quantized checkpoint has in fewer bits.
+_LINEAR = ("attention", "feed_forward", "experts")
+
 
 def weights_bytes_per_chip(model: LanguageModel, engine: Engine) -> Mapping[str, int]:
     """Return the bytes of each parameter group on one chip, without the groups that the model does not have."""
     size, chips = itemsize(engine.dtype), engine.tensor_parallel
+    linear = itemsize(model.linear_dtype or engine.dtype)
     experts = model.experts
     elements = {
         "embeddings": _embeddings(model, chips),
@@ -31,7 +36,17 @@ def weights_bytes_per_chip(model: LanguageModel, engine: Engine) -> Mapping[str,
         "norms": model.norms,
         "vision": _vision(model, engine),
     }
-    return {group: count * size for group, count in elements.items() if count}
+    return {group: count * (linear if group in _LINEAR else size) for group, count in elements.items() if count}
+
+
+def checkpoint_bytes(model: LanguageModel) -> int:
+    """Return the size of the files: two bytes a parameter, with what no chip loads. E2B: 9.54 GiB, as logged."""
+    experts = model.experts
+    linear = sum(_attention(model, kind, 1) for kind in model.attention)
+    linear += sum(3 * model.hidden * part.width * part.layers for part in model.feed_forward)
+    linear += 0 if experts is None else experts.layers * experts.count * model.hidden * 3 * experts.width
+    saved = _CHECKPOINT_BYTES - itemsize(model.linear_dtype) if model.linear_dtype else 0
+    return _CHECKPOINT_BYTES * parameters(model) - saved * linear
 
 
 def parameters(model: LanguageModel) -> int:

@@ -152,7 +152,7 @@ def _chip(budget: HbmBudget, paint: Paint, bound: _Bound) -> Iterator[str]:
     yield f"  {device}: {_gib(budget.hbm_bytes_per_chip)}, {utilization:g} of it for weights and KV cache"
     yield "  " + "".join(colours[part](_SHADES[part] * count) for part, count in columns.items())
     notes = {
-        "weights": budget.engine.dtype,
+        "weights": budget.model.linear_dtype or budget.engine.dtype,
         "KV cache": f"{budget.engine.cache_dtype}, {budget.kv_bytes_per_token_per_chip:,} bytes a token"
         f"{_window_note(budget)}",
         "programs": f"for {budget.engine.max_num_seqs} requests; nothing reserves it",

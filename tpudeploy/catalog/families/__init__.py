@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 
 from tpudeploy.catalog.families import gemma3, gemma4, llama, mistral, qwen
-from tpudeploy.catalog.families.reading import Config, refuse_foreign, refuse_part
-from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.model import LanguageModel, NotCovered
+from tpudeploy.catalog.families.reading import Config, quantized, refuse_foreign, refuse_part
+from tpudeploy.catalog.families.variants import variant_of
+from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
 
 
 @frozen
@@ -33,9 +35,55 @@ FAMILIES = (
 
 @cache
 def find_model(model_id: str) -> LanguageModel | None:
-    """Return the model of a hub id, or None if no family lists it."""
-    config = next((family.models[model_id] for family in FAMILIES if model_id in family.models), None)
-    return None if config is None else from_config(model_id, config)
+    """Return the model of a hub id, or None if no family lists it or its base.
+
+    Raise PartlyCovered for a checkpoint whose quantization has an unknown size.
+    """
+    config = _config_of(model_id)
+    if config is not None:
+        return from_config(model_id, config)
+    variant = variant_of(model_id, _ids_by_name())
+    base = None if variant is None else _config_of(variant.base)
+    if variant is None or base is None:
+        return None
+    caveat = f"weights and layers: those of {variant.base}, by the id alone; `model.config` settles it"
+    try:
+        model = from_config(model_id, {**base, **variant.fields})
+    except PartlyCovered as refusal:
+        model = replace(refusal.model, unverified=(*refusal.model.unverified, caveat))
+        raise PartlyCovered(str(refusal), model, only_adds=refusal.only_adds) from refusal
+    return replace(model, unverified=(*model.unverified, caveat))
+
+
+def known_model(model_id: str) -> LanguageModel | None:
+    """Return the model of a hub id as far as it is covered, or None: for its family, never for its bytes."""
+    try:
+        return find_model(model_id)
+    except PartlyCovered as refusal:
+        return refusal.model
+
+
+def quantization_of(model_id: str, config_json: str | None = None) -> str:
+    """Return the method by which a checkpoint is quantized, by its config or its id, or "" if neither says so."""
+    config: Config = {}
+    if config_json is not None:
+        with suppress(ValueError, RecursionError):
+            tree = json.loads(config_json)
+            config = tree if isinstance(tree, dict) else {}
+    elif (variant := variant_of(model_id, _ids_by_name())) is not None:
+        config = variant.fields
+    section = config.get("quantization_config") or config.get("compression_config")
+    return str(section.get("quant_method", "")) if isinstance(section, Mapping) else ""
+
+
+def _config_of(model_id: str) -> Config | None:
+    return next((family.models[model_id] for family in FAMILIES if model_id in family.models), None)
+
+
+@cache
+def _ids_by_name() -> Mapping[str, str]:
+    """Return the listed ids by their names, without the organization and in lower case."""
+    return {each.rpartition("/")[2].lower(): each for family in FAMILIES for each in family.models}
 
 
 def closest_model(model_id: str) -> str | None:
@@ -75,7 +123,7 @@ def from_config(name: str, config: Config) -> LanguageModel:
 def _read(family: Family, name: str, architecture: str, config: Config) -> LanguageModel:
     """Return the model. Raise NotCovered for values of a wrong type, which are the config's fault and not ours."""
     try:
-        return family.read(name, architecture, config)
+        return quantized(config, family.read(name, architecture, config))
     except NotCovered:
         raise
     except (AttributeError, TypeError, ValueError) as cause:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import (
     Attention,
     Experts,
@@ -36,6 +37,33 @@ _QUANTIZED = {
 _ADDED = {"num_nextn_predict_layers": "it carries layers for multi-token prediction"}
 
 
+# Modules that no checkpoint quantizes, or whose elements are counted apart: tables, norms, routers.
+_APART = ("lm_head", "embed", "norm", "gate")
+_FP8 = "weights: linear layers of an fp8 checkpoint take a byte an element; their scales, below 0.1 %, are left out"
+
+
+def quantized(config: Config, model: LanguageModel) -> LanguageModel:
+    """Return the model with eight-bit linear layers, if the config says so of all of them.
+
+    tpu_inference 0.32.0 keeps both kinds as eight bits on a chip (envs.py, REQUANTIZE_WEIGHT_DTYPE;
+    layers/vllm/quantization/compressed_tensors).
+    """
+    section = config.get("quantization_config")
+    if not isinstance(section, Mapping):
+        return model
+    bits = {group.get("weights", {}).get("num_bits") for group in (section.get("config_groups") or {}).values()}
+    has_eight = section.get("quant_method") == "fp8" or (
+        section.get("quant_method") == "compressed-tensors" and bits == {8}
+    )
+    exceptions = (*(section.get("modules_to_not_convert") or ()), *(section.get("ignore") or ()))
+    # A gated feed-forward's `gate_proj` is no router.
+    is_whole = all(any(part in str(name).rpartition(".")[2] for part in _APART) for name in exceptions)
+    is_whole = is_whole and not any("gate_" in str(name) for name in exceptions)
+    if not has_eight or not is_whole:
+        return model
+    return replace(model, linear_dtype="fp8", unverified=(*model.unverified, _FP8))
+
+
 def refuse_foreign(config: Config) -> None:
     """Raise NotCovered for fields that no family covers, in the config or its text part."""
     because = _reason(config, _FOREIGN)
@@ -45,9 +73,10 @@ def refuse_foreign(config: Config) -> None:
 
 def refuse_part(config: Config, model: LanguageModel) -> None:
     """Raise PartlyCovered if the config describes more than `model`, which was read from it."""
-    quantized, added = _reason(config, _QUANTIZED), _reason(config, _ADDED)
-    if quantized or added:
-        raise PartlyCovered(quantized or added, model, only_adds=not quantized)
+    of_weights = "" if model.linear_dtype else _reason(config, _QUANTIZED)
+    added = _reason(config, _ADDED)
+    if of_weights or added:
+        raise PartlyCovered(of_weights or added, model, only_adds=not of_weights)
 
 
 def _reason(config: Config, table: Mapping[str, str]) -> str:

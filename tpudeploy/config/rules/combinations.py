@@ -233,7 +233,7 @@ def sliding_window(root: MapNode) -> Iterator[Diagnostic]:
         return
     from tpudeploy.catalog import families  # only for the few profiles with this flag
 
-    model = families.find_model(look.value(root, ("model", "id"), str) or "")
+    model = families.known_model(look.value(root, ("model", "id"), str) or "")
     if model is not None and model.architecture.startswith("Gemma4"):
         yield _together(root, flag, "--disable-sliding-window cannot be combined with Gemma 4", "leave it out")
 
@@ -358,7 +358,7 @@ def _draft_layers(root: MapNode, fields: Mapping[str, Json]) -> Iterator[tuple[s
         return
     from tpudeploy.catalog import families  # only for the few profiles with this method
 
-    model = families.find_model(look.value(root, ("model", "id"), str) or "")
+    model = families.known_model(look.value(root, ("model", "id"), str) or "")
     if model is None:
         return
     has_assistant = model.architecture.startswith("Gemma4") and model.name.endswith("-it")

@@ -8,7 +8,7 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.frozen import replace
-from tpudeploy.sizing.checks import machine, memory, model, placement, requests, unchecked
+from tpudeploy.sizing.checks import family, machine, memory, model, placement, requests, unchecked
 
 # In the order in which they are reported.
 CHECKS = (
@@ -21,6 +21,10 @@ CHECKS = (
     memory.program_room,
     model.heads,
     model.other_models,
+    family.refused_quantization,
+    family.other_case,
+    family.half_a_pair,
+    family.other_family,
     memory.copied_cache,
     memory.idle_fp8,
     requests.item_beyond_step,

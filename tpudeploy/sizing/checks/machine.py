@@ -9,7 +9,7 @@ from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.node.compile_cache import inside
 from tpudeploy.node.mounts import SHARED_MEMORY, host_path, hub_home, is_emptied, is_memory
 from tpudeploy.sizing.checks.check import check_for, error, gib, model_of, warning
-from tpudeploy.sizing.starts import checkpoint_bytes
+from tpudeploy.sizing.weights import checkpoint_bytes
 
 _GIB = 1024**3
 # The system and its docker, a vllm-tpu image unpacked, compiled graphs (170 to 200 MB measured). Estimates, rounded up.

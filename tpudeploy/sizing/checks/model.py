@@ -113,8 +113,9 @@ def fast_prefill(deployment: Deployment) -> Iterator[Diagnostic]:
 )
 def fp8_quantization(deployment: Deployment) -> Iterator[Diagnostic]:
     path, value = argument(deployment, "quantization")
-    model = families.find_model(deployment.model_id)
-    is_ours = model is not None and model.implementation is Implementation.JAX
+    model = families.known_model(deployment.model_id)
+    is_ours = model is not None and model.implementation is Implementation.JAX and not model.linear_dtype
+    is_ours = is_ours and not families.quantization_of(deployment.model_id)
     if is_ours and _implementation(deployment) in ("auto", "flax_nnx") and str(value).startswith("fp8"):
         message = f"{deployment.model_id} is a bfloat16 checkpoint: --quantization {value} would fail to load it."
         generation = catalog.generation(deployment.accelerator.generation)

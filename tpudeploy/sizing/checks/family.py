@@ -1,0 +1,181 @@
+"""Checks of a model's id, its quantization, and settings that are for models of other families."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from tpudeploy.catalog import families
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.pattern import pattern
+from tpudeploy.sizing.checks.check import argument, check_for, error, model_of, warning
+
+# Methods that vLLM knows and that the TPU platform leaves out of its list (tpu_inference 0.32.0
+# platforms/tpu_platform.py, supported_quantization). A config that names one of them ends the start.
+_REFUSED = pattern(r"(auto_)?gptq\w*|bitsandbytes|gguf|marlin|moe_wna16|quark|torchao|auto-round|inc|hqq")
+_TAKEN = "fp8, awq and compressed-tensors (int8, fp8, int4)"
+
+
+@check_for(
+    "TPU2122",
+    "A quantization that the TPU platform refuses",
+    "vLLM's platform for TPU lists the quantizations that it runs: awq, fp8, compressed-tensors and some FP4 formats. "
+    'For others, such as gptq and bitsandbytes, the start ends with "quantization is currently not supported". The '
+    "method comes from the checkpoint's config, from its name, or from args.quantization.",
+    "model: {id: Qwen/Qwen3-8B-AWQ}",
+)
+def refused_quantization(deployment: Deployment) -> Iterator[Diagnostic]:
+    path, value = argument(deployment, "quantization")
+    method = str(value) if value else families.quantization_of(deployment.model_id)
+    if not _REFUSED.fullmatch(method):
+        return
+    subject = f"--quantization {value}" if value else f"{deployment.model_id} is quantized with {method}, which"
+    message = f"{subject} does not run on TPU: the server would not start."
+    yield error(
+        deployment, message, path=path or "model.id", hint=f"Name a checkpoint in bfloat16, or in one of {_TAKEN}."
+    )
+
+
+@check_for(
+    "TPU2123",
+    "A model id that differs from a known one in letter case alone",
+    "The hub's ids are case-sensitive for some clients and mirrors, and a name in other letters is cached a second "
+    "time. The model is sized as the known one.",
+    "model: {id: google/gemma-4-E2B-it}",
+)
+def other_case(deployment: Deployment) -> Iterator[Diagnostic]:
+    closest = families.closest_model(deployment.model_id)
+    if model_of(deployment) is not None and closest not in (None, deployment.model_id):
+        hint = f"Did you mean `{closest}`? The hub's ids are case-sensitive."
+        message = f"{deployment.model_id} is written otherwise than on the hub."
+        yield warning(deployment, message, path="model.id", hint=hint)
+
+
+_ROLES: Mapping[str, str] = {"kv_producer": "prefill", "kv_consumer": "decode"}
+
+
+@check_for(
+    "TPU2124",
+    "One half of a prefill/decode pair",
+    "With kv_role kv_producer or kv_consumer, a server is one half of a pair: a proxy sends each request to prefill "
+    "first and then to decode. A profile describes one kind of server, and its router sends each request to one "
+    "replica, so tpudeploy cannot deploy the pair. Each half can be a deployment of its own, behind a proxy that you "
+    "run.",
+    "serving: {args: {kv_transfer_config: null}}",
+)
+def half_a_pair(deployment: Deployment) -> Iterator[Diagnostic]:
+    path, value = argument(deployment, "kv-transfer-config")
+    role = str(value.get("kv_role", "")) if isinstance(value, dict) else ""
+    half = _ROLES.get(role)
+    if half is not None:
+        message = (
+            f"kv_role {role} makes this server the {half} half of a pair. tpudeploy cannot express the pair: it "
+            "deploys this half as a server of its own, without the other half and without the proxy between them."
+        )
+        hint = "Deploy each half from its own profile and run a prefill/decode proxy in front, or leave it out."
+        yield warning(deployment, message, path=path, hint=hint)
+
+
+@frozen
+class Parsers:
+    """The parsers and the word in chat templates of one family, by the beginning of its architectures."""
+
+    tools: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    templates: tuple[str, ...] = ()
+
+
+# vLLM 0.32.0 docs/features/tool_calling.md and reasoning_outputs.md, by the models that each parser is for.
+FAMILY_PARSERS: Mapping[str, Parsers] = {
+    "Gemma4": Parsers(tools=("gemma4",), reasoning=("gemma4",), templates=("gemma4",)),
+    "Gemma3": Parsers(tools=("pythonic", "functiongemma"), templates=("gemma3", "functiongemma")),
+    "Llama": Parsers(tools=("llama3_json", "pythonic"), templates=("llama3",)),
+    "Mistral": Parsers(tools=("mistral",), reasoning=("mistral",), templates=("mistral",)),
+    "Mixtral": Parsers(tools=("mistral",), reasoning=("mistral",), templates=("mistral",)),
+    "Qwen2": Parsers(tools=("hermes",), templates=("hermes",)),
+    "Qwen3": Parsers(
+        tools=("hermes", "qwen3_coder", "qwen3_xml", "qwen3_json"),
+        reasoning=("qwen3",),
+        templates=("hermes", "qwen3coder"),
+    ),
+}
+# Fine-tunes keep the architecture of their base, and bring the formats of their own training.
+_OF_FINE_TUNES: Mapping[str, Parsers] = {
+    "hermes": Parsers(tools=("hermes",), templates=("hermes",)),
+    "deepseek": Parsers(reasoning=("deepseek_r1",)),
+    "qwq": Parsers(reasoning=("qwen3", "deepseek_r1")),
+    "xlam": Parsers(tools=("xlam",), templates=("xlam",)),
+}
+
+
+def parsers_of(model_id: str, architecture: str) -> Parsers | None:
+    """Return the parsers of a model, or None where its family is not known."""
+    rows = [row for start, row in FAMILY_PARSERS.items() if architecture.startswith(start)]
+    if not rows:
+        return None
+    return _together([*rows, *(row for word, row in _OF_FINE_TUNES.items() if word in model_id.lower())])
+
+
+def _together(rows: Iterable[Parsers]) -> Parsers:
+    each = tuple(rows)
+    return Parsers(
+        tools=tuple(name for row in each for name in row.tools),
+        reasoning=tuple(name for row in each for name in row.reasoning),
+        templates=tuple(word for row in each for word in row.templates),
+    )
+
+
+_ALL = _together((*FAMILY_PARSERS.values(), *_OF_FINE_TUNES.values()))
+
+
+_OF_A_FAMILY = ("tool-call-parser", "reasoning-parser", "chat-template", "limit-mm-per-prompt")
+_TEMPLATE = "tool_chat_template_"
+
+
+@check_for(
+    "TPU2125",
+    "A setting of another model family",
+    "A tool or reasoning parser reads the format of the models that it was written for, and a chat template writes "
+    "it. With a model of another family the server starts, and tool calls or thoughts come back as plain text. Limits "
+    "of images and videos do nothing for a model of text alone.",
+    "serving: {args: {tool_call_parser: gemma4, reasoning_parser: gemma4}}",
+)
+def other_family(deployment: Deployment) -> Iterator[Diagnostic]:
+    """Yield settings that are known to be for other families; nothing for a model or a parser that is not known."""
+    model = model_of(deployment) or families.known_model(deployment.model_id)
+    own = None if model is None else parsers_of(deployment.model_id, model.architecture)
+    if model is None or own is None:
+        return
+    yield from _parser_of_others(deployment, "tool-call-parser", own.tools, _ALL.tools)
+    yield from _parser_of_others(deployment, "reasoning-parser", own.reasoning, _ALL.reasoning)
+    yield from _template_of_others(deployment, own)
+    path, value = argument(deployment, "limit-mm-per-prompt")
+    if value and not model.is_multimodal:
+        message = f"--limit-mm-per-prompt has no effect: {deployment.model_id} takes text alone."
+        yield warning(deployment, message, path=path, hint="Leave it out.")
+
+
+def _parser_of_others(
+    deployment: Deployment, flag_name: str, own_names: tuple[str, ...], all_names: tuple[str, ...]
+) -> Iterator[Diagnostic]:
+    path, value = argument(deployment, flag_name)
+    if isinstance(value, str) and value in all_names and value not in own_names:
+        hint = f"Write {flag_name.replace('-', '_')}: {own_names[0]}." if own_names else "Leave it out."
+        message = f"--{flag_name} {value} is for models of another family than {deployment.model_id}."
+        yield warning(deployment, message, path=path, hint=hint)
+
+
+def _template_of_others(deployment: Deployment, own: Parsers) -> Iterator[Diagnostic]:
+    path, value = argument(deployment, "chat-template")
+    _, is_template, word = str(value).rpartition(_TEMPLATE)
+    if is_template and word.startswith(_ALL.templates) and not word.startswith(own.templates):
+        message = f"The chat template {value} is for models of another family than {deployment.model_id}."
+        yield warning(deployment, message, path=path, hint="Leave it out: the checkpoint has its own template.")
+
+
+def has_setting_of_a_family(deployment: Deployment) -> bool:
+    """Return whether a setting is written that is for some families alone, and the model's family is not known."""
+    if families.known_model(deployment.model_id) is not None:
+        return False
+    return any(argument(deployment, name)[1] is not None for name in _OF_A_FAMILY)
