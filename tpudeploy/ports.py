@@ -96,6 +96,10 @@ class TpuCloud(Protocol):
         """Reboot the slice's machines; disks stay, the startup script runs again."""
         ...
 
+    def remedy(self, kind: str, message: str) -> str:
+        """Return what a person can do about a refusal, or "" for a kind that is not Google's."""
+        ...
+
     def report_host(self, ref: SliceRef, fault: HostFault) -> str | None:
         """Report the host of a slice as faulty, and return the name of the operation: Google stops the machine.
 

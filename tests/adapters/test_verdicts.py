@@ -26,6 +26,26 @@ FACTS = {
     "runtime": "v2-alpha-tpuv6e",
 }
 
+# Causes of the emulator that have the name of their row.
+SELF_NAMED = (
+    "act-as",
+    "billing-off",
+    "external-ip-forbidden",
+    "key-permission",
+    "network-address",
+    "network-missing",
+    "organization-policy",
+    "perimeter",
+    "project-missing",
+    "project-suspended",
+    "quota-global",
+    "quota-project",
+    "reservation-required",
+    "reservation-used",
+    "scopes",
+    "service-account-missing",
+    "shared-network",
+)
 # The emulator's text → the row it must fall to.
 KINDS: Mapping[str, str] = {
     "stockout": "stockout",
@@ -59,6 +79,8 @@ KINDS: Mapping[str, str] = {
     "backend-error": "internal",
     "delete-refused": "delete-refused",
     "state-refused": "wrong-state",
+    "subnetwork-missing": "policy",
+    **{kind: kind for kind in SELF_NAMED},
 }
 NEVER_HERE = {"delete-needs-force"}  # we always force
 

@@ -907,9 +907,9 @@ def test_a_replacement_that_no_place_takes_ends_the_run_and_keeps_the_slice(
     assert step.error.message == "All allowed zones refused the request, and retrying will not help."
     first, _, rest = step.error.hint.partition("\n")
     assert first == f"{A}, spot: {A} is full."
-    assert rest == (
-        f"{advice}Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again."
-    )
+    # A region that a policy or a missing subnetwork closes is no matter of quota.
+    wider = "Request more quota, or widen" if refusals[0].scope is not Scope.REGION else "Or widen"
+    assert rest == f"{advice}{wider} placement.zones. The next `tpudeploy apply` then tries every zone again."
 
 
 def test_a_replacement_that_no_place_takes_waits_for_a_request_of_ours_that_leaves() -> None:

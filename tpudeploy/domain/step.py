@@ -9,6 +9,7 @@ from tpudeploy.domain.deployment import Candidate
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import Health, Refusal
+from tpudeploy.domain.state import Refused
 
 
 @frozen
@@ -130,12 +131,14 @@ class GiveUp:
     """Stop with an error. `name` is the slice whose server failed, or "".
 
     `serves`: the change of its server failed, and the previous server serves again.
+    `refusals` are Google's answers that end a hunt, each of a cause with a remedy of its own.
     """
 
     replica: int
     error: TpudeployError
     name: str = ""
     serves: bool = False
+    refusals: tuple[Refused, ...] = ()
 
 
 Step: TypeAlias = (

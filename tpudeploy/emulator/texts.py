@@ -108,6 +108,76 @@ CAUSES: Mapping[str, Cause] = {
     "org-policy": Cause(  # UNVERIFIED
         "L1", 9, "Constraint constraints/gcp.resourceLocations violated for projects/{project} in {zone}."
     ),
+    # googlecodelabs/feedback issue 695
+    "external-ip-forbidden": Cause(
+        "L1",
+        9,
+        "Constraint constraints/compute.vmExternalIpAccess violated for project {project}. Add instance"
+        " projects/{project}/zones/{zone}/instances/x to the constraint to use external IP with it.",
+    ),
+    "organization-policy": Cause(  # UNVERIFIED
+        "L1", 9, "Constraint constraints/compute.requireOsLogin violated for project {project}."
+    ),
+    "subnetwork-missing": Cause(
+        "L1", 5, "The resource 'projects/{project}/regions/{region}/subnetworks/default' was not found"
+    ),
+    "network-missing": Cause("L1", 5, "The resource 'projects/{project}/global/networks/default' was not found"),
+    "network-address": Cause(
+        "L2",
+        8,
+        "IP_SPACE_EXHAUSTED: IP space of 'projects/{project}/regions/{region}/subnetworks/default' is exhausted.",
+    ),
+    "perimeter": Cause(
+        "L1", 7, "Request is prohibited by organization's policy. vpcServiceControlsUniqueIdentifier: 1A2B3C4D5E6F"
+    ),
+    "scopes": Cause("L1", 7, "Request had insufficient authentication scopes."),
+    "quota-project": Cause(
+        "L1",
+        7,
+        "Caller does not have required permission to use project {project}. Grant the caller the"
+        " roles/serviceusage.serviceUsageConsumer role, or a custom role with the serviceusage.services.use permission",
+    ),
+    "billing-off": Cause(
+        "L1",
+        7,
+        "This API method requires billing to be enabled. Please enable billing on project #{project} by visiting"
+        " https://console.developers.google.com/billing/enable?project={project} then retry.",
+    ),
+    "project-suspended": Cause("L1", 7, "Permission denied: Consumer 'project:{project}' has been suspended."),
+    "project-missing": Cause("L1", 7, "Permission denied on resource project {project}."),
+    # hashicorp/terraform-provider-google issue 4961
+    "shared-network": Cause(
+        "L1",
+        7,
+        "Required 'compute.subnetworks.use' permission for 'projects/host/regions/{region}/subnetworks/default'",
+    ),
+    "act-as": Cause(
+        "L1",
+        7,
+        "The user does not have access to service account 'vm@{project}.iam.gserviceaccount.com'.  User:"
+        " 'you@example.com'.  Ask a project owner to grant you the iam.serviceAccountUser role on the service account.",
+    ),
+    "service-account-missing": Cause(  # UNVERIFIED
+        "L1", 3, "The resource 'vm@{project}.iam.gserviceaccount.com' of type 'serviceAccount' was not found."
+    ),
+    "key-permission": Cause(  # UNVERIFIED
+        "L2",
+        7,
+        "Permission 'cloudkms.cryptoKeyVersions.useToEncrypt' denied on resource"
+        " 'projects/{project}/locations/{region}/keyRings/r/cryptoKeys/k' (or it may not exist).",
+    ),
+    # hashicorp/terraform-provider-google issue 24153
+    "reservation-required": Cause(
+        "L1",
+        3,
+        "Cloud TPU received an invalid argument. A target reservation must be specified when the host project has at"
+        " least one reservation.",
+        eid=True,
+    ),
+    "reservation-used": Cause(  # UNVERIFIED
+        "L2", 8, "Specified reservation 'mine' does not have available resources for the request."
+    ),
+    "quota-global": Cause("L2", 8, "Quota 'CPUS_ALL_REGIONS' exceeded. Limit: 32.0 globally.", detail=_QUOTA_FAILURE),
     "not-found": Cause("L1", 5, "Resource '{name}' was not found", strikes=""),
     "already-exists": Cause("L1", 6, "Resource '{name}' already exists", strikes=""),  # UNVERIFIED
     "runtime-unknown": Cause(  # UNVERIFIED

@@ -210,12 +210,21 @@ class Convergence:
             self._warn_of_failures(failures)
             return
         self._report_outstanding([a for a in tick.state.attempts if a.granted_at is None], _CONTINUE)
-        raise failures[0].error
+        raise self._error_of(failures[0])
+
+    def _error_of(self, failure: GiveUp) -> errors.TpudeployError:
+        """Return the error of a failure, with the remedy of each of Google's answers that caused it."""
+        error = failure.error
+        remedies = [self._world.cloud.remedy(refused.kind, refused.message) for refused in failure.refusals]
+        if not any(remedies) or not isinstance(error, errors.Denied):
+            return error
+        hint = "\n".join(dict.fromkeys([*filter(None, remedies), error.hint]))
+        return errors.Denied(error.message, hint=hint, refusal=error.refusal)
 
     def _warn_of_failures(self, failures: Iterable[GiveUp]) -> None:
         """Report each failure once, while the run continues for the other replicas."""
         for failure in failures:
-            error, where = failure.error, address(self._goal.name, failure.replica)
+            error, where = self._error_of(failure), address(self._goal.name, failure.replica)
             if (failure.replica, error.message) not in self._failures_shown:
                 self._failures_shown.add((failure.replica, error.message))
                 now = self._world.clock.now()
@@ -237,7 +246,7 @@ class Convergence:
         """Raise the error that ends a run whose time is up."""
         if self._deadline is not None and self._world.clock.now() >= self._deadline:
             # A failure that could still recover explains the timeout better than the time that has passed.
-            raise tick.failures[0].error if tick.failures else _timeout(self._goal, tick)
+            raise self._error_of(tick.failures[0]) if tick.failures else _timeout(self._goal, tick)
         if self._has_waited_too_long_for_deletions(tick):
             # Everything serves, and Google takes too long to delete the rest: a later run finishes that.
             raise _timeout(self._goal, tick)

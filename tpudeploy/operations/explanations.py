@@ -192,7 +192,7 @@ def _refusal_page(row: Verdict, text: str = "", scope: Scope | None = None) -> s
         f"{_heading(row, text)}\n{_quote(row, text)}",
         f"It surfaces as\n{surfaces}",
         f"tpudeploy {_reaction(row, scope or row.scope)}.",
-        f"What clears it: {row.hint}",
+        f"What clears it: {row.hint_for(text)}",
     )
     return "\n\n".join(paragraphs)
 

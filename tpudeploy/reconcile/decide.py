@@ -19,7 +19,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate, Deployment, Place
 from tpudeploy.domain.errors import Denied, ServingError
 from tpudeploy.domain.frozen import frozen, replace
-from tpudeploy.domain.slices import Phase
+from tpudeploy.domain.slices import Phase, Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.domain.step import (
     Done,
@@ -464,11 +464,11 @@ def _hunt(replica: _Replica, *, beside: tuple[Attempt, ...] = ()) -> Iterator[St
     yield from (_release_spare(replica.record, each, "more requests wait than the profile allows") for each in surplus)
     kept = [each for each in replica.waiting if each in kept]
     yield from (_wait_for(replica.record, each, replica.context) for each in kept)
-    denied = _denied(replica)
-    yield from _request_places(replica, kept, beside, most) if denied is None else _end_hunt(replica, denied)
+    end = _end_of_hunt(replica)
+    yield from _request_places(replica, kept, beside, most) if end is None else _end_hunt(replica, end)
 
 
-def _end_hunt(replica: _Replica, denied: Denied) -> Iterator[Step]:
+def _end_hunt(replica: _Replica, end: GiveUp) -> Iterator[Step]:
     """Yield the steps of a hunt that cannot find a place: give up, once nothing of it is left at Google."""
     # A run ends only once Google can neither grant nor bill anything of it. What was to be replaced is kept: it is
     # waited for only where its run ends soon, because that makes room.
@@ -476,7 +476,7 @@ def _end_hunt(replica: _Replica, denied: Denied) -> Iterator[Step]:
     if unsettled:
         yield _wait_for(replica.record, unsettled[0], replica.context)
     else:
-        yield GiveUp(replica=replica.index, error=denied)
+        yield end
 
 
 def _brings_refusal(classification: Classification) -> bool:
@@ -498,29 +498,37 @@ def _place_in_queue(classification: Classification) -> tuple[bool, float]:
     return (classification.attempt.provisioning not in QUEUED, classification.attempt.asked_at)
 
 
-def _denied(replica: _Replica) -> Denied | None:
-    """Return the error for a hunt that cannot end by waiting, or None."""
+def _end_of_hunt(replica: _Replica) -> GiveUp | None:
+    """Return the end of a hunt that cannot end by waiting, or None."""
     places, now, patience = replica.deployment.candidates, replica.context.now, replica.context.patience
     if not places:
         hint = "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour."
-        return Denied("The profile allows no zone and provisioning model to try.", hint=hint)
+        error = Denied("The profile allows no zone and provisioning model to try.", hint=hint)
+        return GiveUp(replica=replica.index, error=error)
     backends = {place.backend for place in places}
     standing = standing_refusals(places, replica.record, now, patience)
     refusals = [refusal for refusal in standing if refusal.backend in backends]
     open_places = places_not_stopped(places, refusals)
     if not open_places:
         # Only a person can lift a stop, for example by enabling the API. Every API of the profile has given one.
-        stops = {refusal.backend: refusal for refusal in refusals if refusal.stops}.values()
+        stops = tuple({refusal.backend: refusal for refusal in refusals if refusal.stops}.values())
         hints = (f"`tpudeploy explain {kind}` says what to do." for kind in dict.fromkeys(s.kind for s in stops))
-        return Denied("\n".join(dict.fromkeys(stop.message for stop in stops)), hint="\n".join(hints))
-    if is_closed(open_places, refusals, now, patience):
-        answers = "\n".join(f"{refusal.place}: {refusal.message}" for refusal in refusals)
-        next_step = (
-            "Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again."
-        )
-        hint = f"{answers}\n{_room_after_deletion(replica, refusals)}{next_step}"
-        return Denied("All allowed zones refused the request, and retrying will not help.", hint=hint)
-    return None
+        error = Denied("\n".join(dict.fromkeys(stop.message for stop in stops)), hint="\n".join(hints))
+        return GiveUp(replica=replica.index, error=error, refusals=stops)
+    return _closed_end(replica, refusals) if is_closed(open_places, refusals, now, patience) else None
+
+
+def _closed_end(replica: _Replica, refusals: Collection[Refused]) -> GiveUp:
+    """Return the end of a hunt in places that all stay closed."""
+    answers = "\n".join(f"{refusal.place}: {refusal.message}" for refusal in refusals)
+    # Whole regions that a policy or a missing subnetwork closes are no matter of quota.
+    of_regions = tuple(refusal for refusal in refusals if refusal.scope is Scope.REGION)
+    is_quota = len(of_regions) < len(refusals)
+    wider = "Request more quota, or widen placement.zones." if is_quota else "Or widen placement.zones."
+    next_step = f"{wider} The next `tpudeploy apply` then tries every zone again."
+    hint = f"{answers}\n{_room_after_deletion(replica, refusals)}{next_step}"
+    error = Denied("All allowed zones refused the request, and retrying will not help.", hint=hint)
+    return GiveUp(replica=replica.index, error=error, refusals=of_regions)
 
 
 def _room_after_deletion(replica: _Replica, refusals: Iterable[Refused]) -> str:

@@ -15,6 +15,7 @@ from tpudeploy.adapters.google import transport
 from tpudeploy.adapters.google.cloud_logging import CloudLogging
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
 from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.verdicts import hint_for
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.names import Zone
@@ -77,6 +78,9 @@ class Backends:
 
     def restart(self, ref: SliceRef) -> None:
         self._adapter_of(ref).restart(ref)
+
+    def remedy(self, kind: str, message: str) -> str:
+        return hint_for(kind, message)
 
     def report_host(self, ref: SliceRef, fault: HostFault) -> str | None:
         # The Cloud TPU API has no call for this: none of its discovery documents names one. Of a group, the fault does

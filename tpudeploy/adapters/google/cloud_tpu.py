@@ -23,9 +23,8 @@ from tpudeploy.adapters.google.translate import (
     send_request,
     send_reset,
     translate_read_errors,
-    without_retry,
 )
-from tpudeploy.adapters.google.verdicts import classify
+from tpudeploy.adapters.google.verdicts import classify_request, error_text
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import replace
@@ -204,4 +203,4 @@ def _refusal(state: Mapping[str, Any], provisioning: Provisioning | None) -> Ref
 
 def _parse_status(error: dict[str, Any], provisioning: Provisioning | None) -> Refusal:
     """Return the refusal in a google.rpc.Status, from an operation or a FAILED resource."""
-    return without_retry(classify(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)), provisioning))
+    return classify_request(error_text(error), int(error.get("code", Code.UNKNOWN)), provisioning)

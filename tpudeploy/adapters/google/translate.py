@@ -14,11 +14,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tpudeploy.adapters.google.codes import CODE_BY_REASON, CODE_BY_STATUS, TRANSIENT, Code
-from tpudeploy.adapters.google.verdicts import classify, hint_for, is_certain_refusal
+from tpudeploy.adapters.google.verdicts import classify, classify_request, error_text, hint_for, is_certain_refusal
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.frozen import replace
-from tpudeploy.domain.slices import Refusal, Remedy, Scope, SliceRequest
+from tpudeploy.domain.slices import Refusal, Remedy, SliceRequest
 
 # Google's typed clients put "METHOD URL: " before the text.
 _PREFIX = re.compile(r"^[A-Z]+ https?://\S+: ")
@@ -78,8 +77,9 @@ def send_request(call: Any, request: SliceRequest) -> str | None:
     except Exists:
         return None
     except (Absent, Precondition) as cause:
-        refusal = without_retry(classify(str(cause), Code.UNKNOWN, request.provisioning))
-        raise errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal) from cause
+        code = Code.NOT_FOUND if isinstance(cause, Absent) else Code.FAILED_PRECONDITION
+        refusal = classify_request(str(cause), code, request.provisioning)
+        raise _refusal_error(f"ask for {request.name}", refusal) from cause
     except errors.Fault as fault:
         if fault.refusal is None:
             raise
@@ -109,14 +109,6 @@ def send_reset(call: Any, name: str) -> None:
     """
     with suppress(Absent, Precondition), translate_read_errors(f"restart {name}"):
         call.execute(num_retries=0)
-
-
-def without_retry(refusal: Refusal) -> Refusal:
-    """Return the refusal with a scope, so that another place is tried.
-
-    A passing error is waited out where the call can be repeated. Here the call is over and has failed.
-    """
-    return replace(refusal, scope=Scope.PAIR) if refusal.remedy is Remedy.LOOK_AGAIN else refusal
 
 
 def _translate(action: str, cause: Exception, provisioning: Provisioning | None) -> Exception | None:
@@ -159,7 +151,7 @@ def _read_error_body(status: int, text: str, content: bytes) -> tuple[str, Code]
     status_code = code = CODE_BY_STATUS.get(status, Code.UNKNOWN)
     try:
         body = json.loads(content)["error"]
-        text = str(body["message"])
+        text = error_text(body) or text
         code = Code.__members__.get(body.get("status", ""), code)
         if code is Code.UNKNOWN:
             code = status_code  # UNKNOWN in the body must not hide that a 500 may have had its effect
@@ -183,10 +175,14 @@ def _error_for(action: str, text: str, code: Code, provisioning: Provisioning | 
         return errors.Fault(
             f"Could not {action}: {refusal.message}", refusal=refusal, retry_after=refusal.holds_seconds
         )
+    return _refusal_error(action, refusal)
+
+
+def _refusal_error(action: str, refusal: Refusal) -> errors.Denied | errors.Refused:
+    hint = hint_for(refusal.kind, refusal.message)
     if refusal.remedy is Remedy.STOP:
-        hint = hint_for(refusal.kind, refusal.message)
         return errors.Denied(f"Could not {action}: {refusal.message}", hint=hint, refusal=refusal)
-    return errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal)
+    return errors.Refused(refusal.message, hint=hint, refusal=refusal)
 
 
 def _first_line(cause: BaseException) -> str:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from tpudeploy.adapters.google.codes import TRANSIENT
+from tpudeploy.adapters.google.codes import TRANSIENT, Code
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
 from tpudeploy.adapters.google.refusals.row import Verdict
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.names import ZONE, Zone
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
 
 _EID = re.compile(r"\s*\[EID: 0x[0-9a-f]+\]", re.IGNORECASE)
-_API = re.compile(r"apis/api/([a-z.-]+)/overview")
+_API = re.compile(r"apis/api/([a-z.-]+)/overview|\b((?!console\b|www\b)[a-z]+\.googleapis\.com)\b")
+# Compute Engine's localized text of a full zone: `Consider trying your request in the Z, Y zone(s), which currently …`.
+_HAS_CAPACITY = re.compile(r"trying your request in the (?P<zones>[a-z0-9, -]{1,400}?) zone\(s\)")
+_ABSENT, _API_OFF = "not-found", "api-off"
 _BY_CODE: Mapping[int, Verdict] = {row.code: row for row in VERDICTS if row.by_code and row.code is not None}
 
 # `Limit: 0 in region R.`, `Limit 16 in zone Z`, and both at once: `Limit: 0,64 in region R,zone Z.`
@@ -43,7 +49,32 @@ def classify(text: str, code: int, provisioning: Provisioning | None = None) -> 
         holds_seconds=row.holds,
         limit=limit,
         is_known=row is not UNKNOWN,
+        zones_available=tuple(_zones_with_capacity(message)),
     )
+
+
+def classify_request(text: str, code: int, provisioning: Provisioning | None = None) -> Refusal:
+    """Return the meaning of a refusal that ended a request for a slice, so that another place is tried.
+
+    A passing error is waited out where the call can be repeated. Here the call is over and has failed. What does not
+    exist is then something that the request names, because the slice itself is new: if no row knows it, waiting helps
+    no more than after an unknown text.
+    """
+    refusal = classify(text, code, provisioning)
+    if refusal.remedy is not Remedy.LOOK_AGAIN:
+        return refusal
+    return replace(refusal, scope=Scope.PAIR, is_known=refusal.is_known and refusal.kind != _ABSENT)
+
+
+def error_text(error: Mapping[str, Any]) -> str:
+    """Return the text of an error, with the localized one of its details if that says something else."""
+    text = str(error.get("message") or "")
+    for detail in (*error.get("details", ()), *error.get("errorDetails", ())):
+        is_text = "localizedMessage" in detail or str(detail.get("@type", "")).endswith("LocalizedMessage")
+        translation = str(detail.get("localizedMessage", detail).get("message") or "") if is_text else ""
+        if translation and translation not in text:
+            text = f"{text} {translation}".strip()
+    return text
 
 
 def matching_row(text: str, code: int, provisioning: Provisioning | None = None) -> Verdict:
@@ -55,28 +86,32 @@ def matching_row(text: str, code: int, provisioning: Provisioning | None = None)
 
 
 def is_certain_refusal(text: str, code: int, provisioning: Provisioning | None = None) -> bool:
-    """Return whether a text refuses the request in its place, whatever the status of the reply.
+    """Return whether a text refuses the request, in its place or everywhere, whatever the status of the reply.
 
     A status such as 503 alone leaves open whether the request was carried out.
     """
     row = matching_row(text, code, provisioning)
-    refuses_place = row.remedy in {Remedy.NEXT_ZONE, Remedy.DROP_ZONE}
-    return refuses_place and row is not UNKNOWN and row.code not in TRANSIENT
+    is_refusal = row.remedy is not Remedy.LOOK_AGAIN
+    return is_refusal and row is not UNKNOWN and row.code not in TRANSIENT
 
 
 def hint_for(kind: str, message: str = "") -> str:
     """Return the remedy for a person. If `message` names a disabled API, the remedy names it too."""
-    hint = next((row.hint for row in (*VERDICTS, UNKNOWN) if row.kind == kind), "")
+    hint = next((row.hint_for(message) for row in (*VERDICTS, UNKNOWN) if row.kind == kind), "")
     api = disabled_api(message)
-    if "'compute.instances." in message:
-        hint = hint.replace("roles/tpu.admin", "roles/compute.instanceAdmin.v1")
     return hint.replace("tpu.googleapis.com", api) if api else hint
 
 
 def disabled_api(message: str) -> str:
     """Return the API that the message says is disabled, or ""."""
-    match = _API.search(message)
-    return "" if match is None else match[1]
+    match = _API.search(message) if matching_row(message, Code.UNKNOWN).kind == _API_OFF else None
+    return "" if match is None else match[1] or match[2]
+
+
+def _zones_with_capacity(message: str) -> Iterator[Zone]:
+    match = _HAS_CAPACITY.search(message)
+    names = match["zones"].split(",") if match is not None else ()
+    yield from (Zone(name) for name in map(str.strip, names) if ZONE.fullmatch(name))
 
 
 def _quota_pool(message: str) -> tuple[Scope, int | None]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tpudeploy.emulator import texts as tpu_texts
 from tpudeploy.emulator.wire import CODES, Refusal, Status
 
 _CODES = {400: 3, 401: 16, 403: 7, 404: 5, 409: 6, 412: 9, 500: 13, 503: 14}  # HTTP -> google.rpc.Code
@@ -42,6 +43,14 @@ _FULL = (
     " Try a different zone, or try again later. (state:STOCKOUT)"  # the second sentence is UNVERIFIED
 )
 _CONDITION = (412, "conditionNotMet", "CONDITION_NOT_MET")
+
+_FORBIDDEN = (403, "forbidden", "PERMISSION_DENIED")
+
+
+def _of_tpu_api(cause: str) -> str:
+    """Return the text of the same cause at the TPU API."""
+    return tpu_texts.CAUSES[cause].text
+
 
 CAUSES: Mapping[str, Cause] = {
     "stockout": Cause("L2", *_STOCKOUT, _FULL),
@@ -84,6 +93,30 @@ CAUSES: Mapping[str, Cause] = {
         "L1", 503, "backendError", "SERVICE_UNAVAILABLE", "The service is currently unavailable."
     ),
     "backend-error": Cause("L1", 500, "backendError", "INTERNAL_ERROR", "Internal error encountered."),  # UNVERIFIED
+    # Both APIs answer these in the words of whatever refuses: a policy, IAM, the network.
+    "external-ip-forbidden": Cause("L1", *_CONDITION, _of_tpu_api("external-ip-forbidden")),
+    "organization-policy": Cause("L1", *_CONDITION, _of_tpu_api("organization-policy")),
+    "subnetwork-missing": Cause("L1", 404, "notFound", "RESOURCE_NOT_FOUND", _of_tpu_api("subnetwork-missing")),
+    "network-missing": Cause(
+        "L1",
+        *_INVALID,
+        "Invalid value for field 'resource.networkInterfaces[0].network': 'projects/{project}/global/networks/default'."
+        " The referenced network resource cannot be found.",
+    ),
+    "network-address": Cause("L2", 403, "quotaExceeded", "IP_SPACE_EXHAUSTED", _of_tpu_api("network-address")),
+    "perimeter": Cause("L1", *_FORBIDDEN, _of_tpu_api("perimeter")),
+    "scopes": Cause("L1", *_FORBIDDEN, _of_tpu_api("scopes")),
+    "quota-project": Cause("L1", *_FORBIDDEN, _of_tpu_api("quota-project")),
+    "billing-off": Cause("L1", *_FORBIDDEN, _of_tpu_api("billing-off")),
+    "project-suspended": Cause("L1", *_FORBIDDEN, _of_tpu_api("project-suspended")),
+    "project-missing": Cause("L1", *_FORBIDDEN, _of_tpu_api("project-missing")),
+    "shared-network": Cause("L1", *_FORBIDDEN, _of_tpu_api("shared-network")),
+    "act-as": Cause("L1", *_INVALID, _of_tpu_api("act-as")),
+    "service-account-missing": Cause("L1", *_INVALID, _of_tpu_api("service-account-missing")),
+    "key-permission": Cause("L2", *_FORBIDDEN, _of_tpu_api("key-permission")),
+    "reservation-required": Cause("L1", *_INVALID, _of_tpu_api("reservation-required")),
+    "reservation-used": Cause("L2", *_INVALID, _of_tpu_api("reservation-used")),
+    "quota-global": Cause("L2", *_QUOTA, _of_tpu_api("quota-global")),
     # No scenario scripts the ones below.
     "not-found": Cause("L1", 404, "notFound", "RESOURCE_NOT_FOUND", "The resource '{name}' was not found"),
     "already-exists": Cause(
@@ -141,14 +174,18 @@ class ComputeStatus(Status):
 def status(
     cause: str, facts: Mapping[str, Any], *, message: str = "", code: object = None, zones_available: str = ""
 ) -> ComputeStatus:
-    """Return the cause's status, its text filled from `facts`. `message` and `code` (a text) override the row."""
+    """Return the cause's status, its text filled from `facts`. `message` and `code` override the row.
+
+    `code` is the code of an operation's error, or a google.rpc.Code, whose HTTP status then counts.
+    """
     row = CAUSES[cause]
+    http = next((http for http, number in _CODES.items() if number == code), row.http)
     details = {"stockout": _stockout, "quota-zero": _quota, "quota-exhausted": _quota}.get(cause)
     return ComputeStatus(
-        code=_CODES[row.http],
+        code=_CODES[http],
         message=message or row.text.format_map(facts),
         details=() if details is None else details({**facts, "zones_available": zones_available}),
-        http_code=row.http,
+        http_code=http,
         reason=row.reason,
         error=code if isinstance(code, str) else row.code,
     )

@@ -36,9 +36,8 @@ from tpudeploy.adapters.google.translate import (
     send_reset,
     translate_errors,
     translate_read_errors,
-    without_retry,
 )
-from tpudeploy.adapters.google.verdicts import classify
+from tpudeploy.adapters.google.verdicts import classify_request, error_text
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
@@ -434,9 +433,10 @@ def refusal_of(failures: Collection[Mapping[str, Any]], provisioning: Provisioni
     """
     if not failures:
         return None
-    text = "; ".join(": ".join(filter(None, (each.get("code"), each.get("message")))) for each in failures)
-    refusal = without_retry(classify(text, Code.UNKNOWN, provisioning))
-    return replace(refusal, zones_available=tuple(_zones_available(failures)))
+    text = "; ".join(": ".join(filter(None, (each.get("code"), error_text(each)))) for each in failures)
+    refusal = classify_request(text, Code.UNKNOWN, provisioning)
+    zones = dict.fromkeys((*_zones_available(failures), *refusal.zones_available))
+    return replace(refusal, zones_available=tuple(zones))
 
 
 def _zones_available(failures: Iterable[Mapping[str, Any]]) -> Iterator[Zone]:

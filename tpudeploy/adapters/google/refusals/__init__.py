@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.adapters.google.refusals import capacity, offers, passing, people, quota
+from tpudeploy.adapters.google.refusals import access, capacity, offers, passing, people, policies, quota
 from tpudeploy.adapters.google.refusals.row import SECONDS, Verdict
 from tpudeploy.domain.slices import Remedy, Scope
 
 # The first row whose pattern matches the text counts. For a text without a match, the row of its code counts, else
 # UNKNOWN.
 GROUPS: Mapping[str, tuple[Verdict, ...]] = {
+    "organization policies": policies.ROWS,
     "capacity": capacity.ROWS,
     "quota": quota.ROWS,
+    "who may": access.ROWS,
     "what is offered where": offers.ROWS,
     "what only a user can fix": people.ROWS,
     "what passes": passing.ROWS,

@@ -24,6 +24,25 @@ ROWS: tuple[Verdict, ...] = (
         ),
     ),
     Verdict(
+        kind="reservation-used",
+        what="The reservation has no room for this request, or does not match it",
+        pattern=(
+            r"reservations? .{0,120}(?:does not have (?:available|enough|sufficient) resources"
+            r"|is (?:in use|full|expired)|have (?:available|enough) resources|no available resources"
+            r"|cannot be (?:consumed|used)"
+            r"|does not match|incompatible)|no matching reservation"
+        ),
+        code=Code.RESOURCE_EXHAUSTED,
+        layers=(Layer.CREATE, Layer.FAILED),
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.PAIR,
+        holds=24 * HOURS,
+        hint="It is in use, has not begun, has ended, or is for another type. Check placement.reservation, or use "
+        "another model in placement.provisioning.",
+        examples=("Specified reservation 'mine' does not have available resources for the request.",),
+        is_recorded=False,
+    ),
+    Verdict(
         kind="stockout-reserved",
         what="No capacity, in the words for a reservation that was not requested",
         pattern=r"insufficient reserved capacity",
@@ -41,8 +60,11 @@ ROWS: tuple[Verdict, ...] = (
         kind="stockout",
         what="No capacity in the zone",
         pattern=(
-            r"no more capacity in the zone|insufficient capacity|ZONE_RESOURCE_POOL_EXHAUSTED"
-            r"|does not have enough resources available to fulfill the request"
+            r"no more capacity in the zone|insufficient capacity|RESOURCE_POOL_EXHAUSTED"
+            r"|not (?:have )?enough (?:resources|capacity)(?: available)?\b|out of (?:resources|capacity)\b"
+            r"|is currently unavailable in the \S+ (?:zone|region)"
+            r"|no (?:available )?capacity (?:is )?(?:available )?(?:in|for)\b|capacity is not available"
+            r"|\(state:STOCKOUT\)"
         ),
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.CREATE, Layer.FAILED),
@@ -60,6 +82,11 @@ ROWS: tuple[Verdict, ...] = (
             (
                 "ZONE_RESOURCE_POOL_EXHAUSTED: The zone 'projects/p/zones/us-east5-a' does not have enough resources "
                 "available to fulfill the request."
+            ),
+            # its localizedMessage (GoogleCloudPlatform/ai-on-gke issue 849)
+            (
+                "A ct6e-standard-4t VM instance is currently unavailable in the us-central1-b zone. Consider trying "
+                "your request in the us-central1-a zone(s), which currently has capacity to accommodate your request."
             ),
         ),
     ),

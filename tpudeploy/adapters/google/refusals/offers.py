@@ -10,7 +10,10 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="zone-unsupported",
         what="The zone has no TPUs",
-        pattern=r"""the requested zone "[^"]*" is not supported|field 'zone': '[^']*'\. unknown zone""",
+        pattern=(
+            r"""the requested zone "[^"]*" is not supported|field 'zone': '[^']*'\. unknown zone"""
+            r"|projects/[^/'\s]+/(?:zones|locations)/[\w-]+'? was not found|unknown zone\b"
+        ),
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
         remedy=Remedy.DROP_ZONE,
@@ -26,7 +29,9 @@ ROWS: tuple[Verdict, ...] = (
         what="The zone does not have this type",
         pattern=(
             r"could not be found in the zonal accelerator configurations|invalid AcceleratorType"
-            r"|must provide existing machine type|machineTypes/[\w-]+'? was not found"
+            r"|must provide existing machine type|(?:machineTypes|acceleratorTypes)/[\w-]+'? was not found"
+            r"|(?:accelerator|machine|TPU)(?: type)? (?:with name )?['\"\[]?[\w-]+['\"\]]? "
+            r"(?:was not found|not found|is not (?:available|supported|offered|found)|does not exist) in\b"
         ),
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
@@ -44,6 +49,8 @@ ROWS: tuple[Verdict, ...] = (
                 "Invalid value for field 'resource.machineType': 'zones/us-east1-d/machineTypes/ct6e-standard-1t'. The "
                 "request must provide existing machine type"
             ),
+            "the accelerator v6e-1 was not found in zone us-central2-b",
+            "Machine type with name 'ct6e-standard-1t' does not exist in zone 'us-central1-f'.",
             'CloudTpu received an invalid AcceleratorType, "v3-8" for zone "us-central1-c". Valid values are "v2-8, ".',
         ),
     ),
@@ -116,6 +123,25 @@ ROWS: tuple[Verdict, ...] = (
         ),
     ),
     Verdict(
+        kind="reservation-required",
+        what="The project has a reservation there, so a request must name one",
+        pattern=r"target reservation must be specified|reservation (?:name )?(?:must be|is required)",
+        code=Code.INVALID_ARGUMENT,
+        layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Set placement.reservation to projects/P/locations/ZONE/reservations/NAME, and placement.provisioning to "
+        "[reserved].",
+        # hashicorp/terraform-provider-google issue 24153
+        examples=(
+            (
+                "Cloud TPU received an invalid argument. A target reservation must be specified when the host project "
+                "has at least one reservation. [EID: 0x1a2b]"
+            ),
+        ),
+    ),
+    Verdict(
         kind="reservation-queue",
         what="The reservation has no queue",
         pattern=r"reservation for request queue",
@@ -131,13 +157,20 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="reservation-missing",
         what="The zone serves reservations only, or not this one",
-        pattern=r"reservation not found",
+        pattern=(
+            r"reservation not found|/reservations/[^/'\"\s]+['\"]? (?:was not found|does not exist|not found)"
+            r"|reservations? [\['\"]?[\w./-]*[\]'\"]? ?(?:was not found|do(?:es)? not exist|is not shared)"
+        ),
         remedy=Remedy.DROP_ZONE,
         scope=Scope.PAIR,
         holds=24 * HOURS,
         hint="Use another model in placement.provisioning, or other zones. With a reservation: check "
         "placement.reservation.",
-        examples=("Reservation not found",),
+        examples=(
+            "Reservation not found",
+            "The resource 'projects/p/zones/us-east5-a/reservations/mine' was not found",
+            "Specified reservation [mine] does not exist.",
+        ),
     ),
     Verdict(
         kind="location-denied",
@@ -150,21 +183,5 @@ ROWS: tuple[Verdict, ...] = (
         holds=24 * HOURS,
         hint="Leave the zone out of placement.zones.",
         examples=("Location us-east1-d is not found or access is unauthorized.",),
-    ),
-    Verdict(
-        kind="policy",
-        what="An organisation policy, or a missing subnetwork, closes the region",
-        pattern=(
-            r"constraints/gcp\.resourceLocations|no default subnetwork was found|does not have a subnetwork"
-            r"|violates constraint"
-        ),
-        remedy=Remedy.DROP_ZONE,
-        scope=Scope.REGION,
-        holds=24 * HOURS,
-        hint="Name a network with a subnetwork there in placement.network, or choose zones that the policy allows.",
-        examples=(
-            "No default subnetwork was found",
-            "Constraint constraints/gcp.resourceLocations violated for projects/p attempting to create a resource",
-        ),
     ),
 )

@@ -10,7 +10,7 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="internal",
         what="An internal error of Google, usually because the capacity was withdrawn",
-        pattern=r"internal error",
+        pattern=r"internal (?:server )?error|^INTERNAL(?:_ERROR)?\b",
         code=Code.INTERNAL,
         layers=(Layer.CREATE, Layer.FAILED),
         remedy=Remedy.NEXT_ZONE,
@@ -84,8 +84,8 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.LOOK_AGAIN,
         scope=Scope.PAIR,
         holds=30 * SECONDS,
-        hint="A slice was deleted, or is not visible yet. For anything else that a request names, such as a network, "
-        "check its name in the profile.",
+        hint="A slice was deleted, or is not visible yet. If a request is refused this way, something that it names "
+        "does not exist: `tpudeploy render PROFILE request` prints the request.",
         examples=("Resource 'projects/p/locations/us-east5-a/nodes/x' was not found",),
     ),
     Verdict(

@@ -3,81 +3,12 @@
 from __future__ import annotations
 
 from tpudeploy.adapters.google.codes import Code
+from tpudeploy.adapters.google.refusals.access import PERMISSION
 from tpudeploy.adapters.google.refusals.row import MINUTES, Layer, Verdict
 from tpudeploy.domain.slices import Remedy, Scope
 
 ROWS: tuple[Verdict, ...] = (
-    Verdict(
-        kind="api-off",
-        what="The Cloud TPU API is not enabled in the project",
-        pattern=r"api has not been used in project|it is disabled",
-        code=Code.PERMISSION_DENIED,
-        layers=(Layer.REPLY,),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
-        hint="Run: gcloud services enable tpu.googleapis.com",
-        examples=(
-            (
-                "Cloud TPU API has not been used in project 1 before or it is disabled. Enable it by visiting "
-                "https://console.developers.google.com/apis/api/tpu.googleapis.com/overview?project=1 then retry. If "
-                "you enabled this API recently, wait a few minutes for the action to propagate to our systems and "
-                "retry."
-            ),
-        ),
-    ),
-    Verdict(
-        kind="credentials",
-        what="The credentials are no longer valid",
-        pattern=r"reauthentication failed|invalid_grant|refreshing your current auth|invalid authentication credential",
-        code=Code.UNAUTHENTICATED,
-        by_code=True,
-        layers=(Layer.REPLY,),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
-        hint="Run: gcloud auth application-default login",
-        examples=(
-            "Reauthentication failed",
-            "invalid_grant",
-            "There was a problem refreshing your current auth tokens",
-        ),
-    ),
-    Verdict(
-        kind="bucket-permission",
-        what="The caller cannot read or write the bucket of the states",
-        pattern=r"permission 'storage\.[^']*' denied on resource",
-        code=Code.PERMISSION_DENIED,
-        layers=(Layer.REPLY,),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
-        hint="Run: gcloud storage buckets add-iam-policy-binding gs://BUCKET --member=user:YOU "
-        "--role=roles/storage.objectUser",
-        examples=(
-            (
-                "you@example.com does not have storage.objects.list access to the Google Cloud Storage bucket. "
-                "Permission 'storage.objects.list' denied on resource (or it may not exist)."
-            ),
-        ),
-    ),
-    Verdict(
-        kind="permission",
-        what="The caller lacks a role",
-        pattern=r"permission '[^']*' denied on resource|required '?[^ ]+'? permission|\bPERMISSION_DENIED\b",
-        code=Code.PERMISSION_DENIED,
-        by_code=True,
-        layers=(Layer.REPLY,),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
-        hint="Run: gcloud projects add-iam-policy-binding PROJECT --member=user:YOU --role=roles/tpu.admin",
-        examples=(
-            "Permission 'tpu.nodes.create' denied on resource '//tpu.googleapis.com/projects/p' (or it may not exist).",
-            "Required 'tpu.nodes.create' permission for 'projects/p'",
-        ),
-        is_recorded=False,
-    ),
+    PERMISSION,
     Verdict(
         kind="machine-refused",
         what="Compute Engine creates no instances of this machine type for users",
@@ -109,7 +40,10 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="machine-image",
         what="The image that the machine boots from does not exist any more",
-        pattern=r"referenced image resource cannot be found|global/images/[\w-]+'? was not found",
+        pattern=(
+            r"referenced image resource cannot be found|global/images/(?:family/)?[\w-]+'? was not found"
+            r"|could not fetch (?:resource|image)\b.*image"
+        ),
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
         remedy=Remedy.STOP,
@@ -122,7 +56,7 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="runtime",
         what="The runtime version is unknown",
-        pattern=r"runtime.?version",
+        pattern=r"runtime.?version|software version .{0,60}(?:not (?:valid|found|supported)|does not exist)",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
         remedy=Remedy.STOP,
@@ -131,6 +65,44 @@ ROWS: tuple[Verdict, ...] = (
         hint="Leave tpu.runtime_version out: each generation has a suitable default.",
         examples=('Cloud TPU received a bad request. The runtime version "v2-alpha" is not valid. [EID: 0x1a2b]',),
         is_recorded=False,
+    ),
+    Verdict(
+        kind="network-missing",
+        what="The network does not exist, or is not visible to the project",
+        pattern=(
+            r"referenced network resource cannot be found|/networks/[^/'\"\s]+['\"]? (?:was not found|is not found"
+            r"|does not exist)|network '?[\w./-]+'? (?:was not found|not found|does not exist)"
+        ),
+        code=Code.NOT_FOUND,
+        layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Correct placement.network.network: `gcloud compute networks list` prints those of the project, which "
+        "may have no network called default. One of a host project is written in full: "
+        "projects/HOST/global/networks/N.",
+        # Compute Engine's words, HTTP 400, and those of a 404
+        examples=(
+            (
+                "Invalid value for field 'resource.networkInterfaces[0].network': 'projects/p/global/networks/default'."
+                " The referenced network resource cannot be found."
+            ),
+            "The resource 'projects/p/global/networks/default' was not found",
+        ),
+    ),
+    Verdict(
+        kind="network-address",
+        what="The network or the subnetwork has no address left",
+        pattern=r"IP_SPACE_EXHAUSTED|ip space of .{0,120}exhausted|no (?:free|available) (?:internal )?ip address",
+        code=Code.RESOURCE_EXHAUSTED,
+        layers=(Layer.CREATE, Layer.FAILED),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Expand the subnetwork's range (gcloud compute networks subnets expand-ip-range), or set "
+        "placement.network.subnetwork to another one.",
+        # cloud.google.com/compute/docs/troubleshooting/troubleshooting-vm-creation
+        examples=("IP_SPACE_EXHAUSTED: IP space of 'projects/p/regions/us-east5/subnetworks/default-1' is exhausted.",),
     ),
     Verdict(
         kind="invalid",

@@ -10,7 +10,10 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="rate-limit",
         what="Too many requests per minute",
-        pattern=r"(requests|queries) per minute|\brate limit exceeded\b",
+        pattern=(
+            r"(requests|queries)['\w ]* per (minute|second|day|100 seconds)|\brate limit exceeded\b|rateLimitExceeded"
+            r"|RATE_LIMIT_EXCEEDED|\btoo many (?:concurrent )?requests\b|\brate exceeded\b"
+        ),
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.REPLY,),
         remedy=Remedy.LOOK_AGAIN,
@@ -45,7 +48,7 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="disk-quota",
         what="The quota of disks in the region is used up",
-        pattern=r"quota '(HDB|SSD|DISKS)_[A-Z_]*' exceeded",
+        pattern=r"quota '?(HDB|SSD|DISKS|HYPERDISK)_[A-Z_]*'? exceeded",
         code=Code.PERMISSION_DENIED,
         layers=(Layer.REPLY, Layer.CREATE),
         remedy=Remedy.DROP_ZONE,
@@ -56,9 +59,26 @@ ROWS: tuple[Verdict, ...] = (
         is_recorded=False,
     ),
     Verdict(
+        kind="quota-global",
+        what="A quota of the whole project is used up, or is 0",
+        pattern=r"quota '?[\w-]+'? exceeded\. limit:? [\d.,]+ globally|quota '?[\w-]*ALL_REGIONS'? exceeded",
+        code=Code.RESOURCE_EXHAUSTED,
+        layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="It counts in every zone, so no other place helps: request more of the quota that the text names, or "
+        "delete what uses it.",
+        # cloud.google.com/compute/quotas-limits
+        examples=("Quota 'CPUS_ALL_REGIONS' exceeded. Limit: 32.0 globally.",),
+    ),
+    Verdict(
         kind="quota-none",
         what="No quota there",
-        pattern=r"quota (limit )?'[^']*' (has been exceeded|exhausted|exceeded)\. limit:? (\d+,)*0(\.0+)?(?!\.?\d)",
+        pattern=(
+            r"quota (limit )?('[^']*'|[\w-]+) (has been exceeded|exhausted|exceeded)\. limit:? (\d+,)*0(\.0+)?(?!\.?\d)"
+            r"(?! globally)"
+        ),
         code=Code.RESOURCE_EXHAUSTED,
         remedy=Remedy.DROP_ZONE,
         scope=None,
@@ -77,7 +97,11 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="quota",
         what="The quota there is used up",
-        pattern=r"quota limit '[^']*' has been exceeded|quota '[^']*' (exhausted|exceeded)|exceeded quota",
+        pattern=(
+            r"quota limit '[^']*' has been exceeded|quota '?[\w-]+'? (exhausted|exceeded)|exceeded (?:your |the )?quota"
+            r"|quota exceeded|QUOTA_EXCEEDED|quotaExceeded|insufficient (?:\S+ )?quota|not enough quota"
+            r"|quota is (?:exceeded|exhausted|not sufficient)|you have reached \S+ limit|exceeds (?:the |your )?quota"
+        ),
         code=Code.RESOURCE_EXHAUSTED,
         remedy=Remedy.NEXT_ZONE,
         scope=None,
@@ -88,6 +112,10 @@ ROWS: tuple[Verdict, ...] = (
             (
                 "Quota limit 'TPUV6EPreemptiblePerProjectPerZoneForTPUAPI' has been exceeded. Limit: 64 in zone "
                 "us-east5-a."
+            ),
+            (
+                "Quota exceeded for quota metric 'TPU v6e cores' and limit 'TPUV6EPerProjectPerZoneForTPUAPI' of "
+                "service 'tpu.googleapis.com' for consumer 'project_number:7'."
             ),
         ),
     ),

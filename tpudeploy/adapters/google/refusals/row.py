@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.adapters.google.codes import Code
@@ -35,6 +37,7 @@ class Verdict:
     `scope` None: the text of a quota names it (`in region R`, `in zone Z`). `holds` is in seconds.
     `code` is the usual code; with `by_code`, the code alone is enough to classify an unknown text.
     `only`: the row applies only to requests with this provisioning model.
+    `hints`: remedies that are more exact than `hint`, by a pattern that the text matches; the first one counts.
     `examples` are verbatim, unless `is_recorded` is False: then the text is not published, and these are guesses.
     """
 
@@ -49,8 +52,14 @@ class Verdict:
     scope: Scope | None
     holds: float
     hint: str
+    hints: Mapping[str, str] = field(default_factory=dict)
     examples: tuple[str, ...] = ()
     is_recorded: bool = True
 
     def says(self, text: str) -> bool:
         return self.pattern is not None and re.search(self.pattern, text, re.IGNORECASE) is not None
+
+    def hint_for(self, text: str) -> str:
+        """Return the remedy for this text."""
+        exact = (hint for pattern, hint in self.hints.items() if re.search(pattern, text, re.IGNORECASE))
+        return next(exact, self.hint)
