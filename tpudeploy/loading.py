@@ -322,18 +322,16 @@ def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deplo
 def accelerator_type(name: str) -> AcceleratorType:
     """Return a slice type. Raise `errors.UsageError` for an unknown one, with the closest."""
     from tpudeploy import catalog
+    from tpudeploy.catalog import type_names
     from tpudeploy.domain.errors import UsageError
 
     slice_type = catalog.accelerator_type(name)
     if slice_type is None:
-        generation = catalog.unsupported_generation(name)
-        if generation is not None:
-            lacking = catalog.UNSUPPORTED_GENERATIONS[generation]
-            raise UsageError(f"`{name}` is not supported yet.", hint=f"tpudeploy does not know {lacking}.")
+        wrong = type_names.problem_of(name, shown=f"`{name}`")
         names = [each.name for each in catalog.accelerator_types()]
-        closest = catalog.closest_type(name, is_accepted=lambda _: True)
-        hint = f"Did you mean `{closest}`?" if closest else f"There are {', '.join(names)}."
-        raise UsageError(f"There is no slice type `{name}`.", hint=hint)
+        hint = f"{wrong.hint[0].upper()}{wrong.hint[1:]}" if wrong.hint else f"Available: {', '.join(names)}."
+        message = wrong.message.replace("accelerator type", "slice type")
+        raise UsageError(f"{message}.", hint=hint.replace('"', "`"))
     return slice_type
 
 

@@ -65,8 +65,8 @@ def test_figures_that_change_have_a_date(generation: Generation) -> None:
         assert max(prices.values()) == prices["on-demand"], region
 
 
-def test_a_name_counts_cores_for_v4_and_v5p_alone() -> None:
-    assert {each.generation for each in TYPES if catalog.counts_cores(each)} == {"v4", "v5p"}
+def test_a_name_counts_cores_for_v5p_alone() -> None:
+    assert {each.generation for each in TYPES if catalog.counts_cores(each)} == {"v5p"}
     assert catalog.accelerator_type("v5p-4") is None
 
 

@@ -121,9 +121,17 @@ def test_what_is_suggested_for_a_profile_is_accepted(what: str, data: st.DataObj
         ("V6E-4", "v6e-4"),
         ("v5p-4", "v5p-8"),
         ("v5p-6", "v5p-8"),
-        ("v4-16", "v4-8"),
         ("ct5p-hightpu-8t", "v5p-16"),
-        ("ironwood-1", "tpu7x-4"),
+        ("v5p:4", "v5p-8"),
+        ("tpu-v6e-4", "v6e-4"),
+        ("TPU-V6E-4", "v6e-4"),
+        ("v6e-4:1", "v6e-4"),
+        ("tpu_v6e:8", "v6e-8"),
+        ("tpu-v5litepod-4", "v5litepod-4"),
+        ("v5lite-4", "v5litepod-4"),
+        ("ironwood-1", "tpu7x-1"),
+        ("tpu7x-3", "tpu7x-4"),
+        ("tpu7x-standard-8t", "tpu7x-2x2x2"),
     ],
 )
 def test_a_type_that_there_is_not_has_the_nearest_size_of_its_generation(spelling: str, nearest: str) -> None:
@@ -136,6 +144,8 @@ def test_a_type_that_there_is_not_has_the_nearest_size_of_its_generation(spellin
     [
         ("a100", codes.UNKNOWN_TYPE),
         ("v3-8", codes.NOT_SUPPORTED),
+        ("v4-8", codes.NOT_SUPPORTED),
+        ("ct4p-hightpu-4t", codes.NOT_SUPPORTED),
         ("v8i-4", codes.NOT_SUPPORTED),
     ],
 )

@@ -52,7 +52,12 @@ BAD: dict[str, tuple[str | bytes, str, str, str]] = {
         "serving.max_model_len already sets --max-model-len",
     ),
     "unknown flag": (_serving("args: {enable_prefix_cachin: true}"), "TPU1310", ":9:10", "`enable_prefix_caching`?"),
-    "not supported yet": (PROFILE.replace("type: v6e-1", "type: v2-8"), "TPU1207", ":6:9", "not supported yet"),
+    "not supported yet": (
+        PROFILE.replace("type: v6e-1", "type: v2-8"),
+        "TPU1207",
+        ":6:9",
+        "not supported: tpudeploy does not know",
+    ),
     "extends itself": ("extends: gemma.yaml\n" + PROFILE, "TPU1102", ":1:10", "gemma.yaml"),
 }
 

@@ -148,6 +148,7 @@ def test_the_other_spellings_of_a_type_change_nothing(cli: Open) -> None:
         ("{generation: v6e, topology: 3x3}", 'The catalogue has no topology "3x3" of v6e [TPU1305]'),
         ("{generation: tpu7x, topology: 2x2x2}", "queued-resource does not serve tpu7x"),
         ("{generation: v9, topology: 2x2}", 'There is no TPU generation "v9"'),
+        ("{generation: v4, topology: 2x2x1}", "Unsupported tpu_version=4"),
         ("{type: v6e-4, generation: v6e, topology: 2x4}", 'tpu.type is "v6e-4", and v6e with topology 2x4 is v6e-8'),
         ("{topology: 2x2x1, generation: 7}", "TPU1203"),
         ("{}", 'Missing key "tpu.type"'),
@@ -172,7 +173,7 @@ def test_a_layer_names_another_slice_by_its_topology(cli: Open) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (of_type(SINGLE_HOSTS[-1]).replace("queued-resource", "gce-instance"), "gce-instance does not serve v4"),
+        (V5P.replace("v5p-8", "v5e-4") + "  backend: gce-instance\n", "gce-instance does not serve v5e"),
         (TPU7X.replace("gce-instance", "queued-resource"), "queued-resource does not serve tpu7x"),
         (V5P.replace("v5p-8", "ct5p-hightpu-1t-tpu"), "queued-resource does not serve ct5p-hightpu-1t-tpu"),
     ],
@@ -289,3 +290,76 @@ def test_the_emulator_offers_a_type_where_the_catalogue_has_it_alone(cli: Open, 
     assert result.code == 1
     assert elsewhere in result.all
     assert not at.slices
+
+
+@pytest.mark.parametrize("name", ["tpu7x-8", "v7x-8", "7x-8", "tpu-v7x-8", "TPU7x-8", "ironwood-8", "tpu7x:8", "v7-8"])
+def test_a_name_that_counts_cores_in_some_tools_is_refused_with_both_meanings_and_their_prices(
+    cli: Open, name: str
+) -> None:
+    at = cli()
+    result = at.run("validate", at.write(TPU7X.replace("tpu7x-4", name)))
+    assert result.code == 1
+    assert f'"{name}" has two meanings' in result.words
+    assert "count TensorCores, which makes it 4 chips on one machine, from $48.00/h on demand" in result.words
+    assert "counted in chips, it is 8 chips on 2 machines, from $96.00/h on demand [TPU1308]" in result.words
+    assert 'write "tpu7x-4" for 4 chips, or "tpu7x-2x2x2" for 8' in result.words
+    assert result.all.count("Error: ") == 1, result.all
+    zones = at.run("zones", "-type", name)
+    assert zones.code == 1
+    assert "has two meanings" in zones.words
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("tpu7x-16", "8 chips on 2 machines, from $96.00/h on demand; counted in chips, it is 16 chips on 4 machines"),
+        ("tpu7x-2", 'counted in TensorCores, it is 1 chip on one machine, from $12.00/h on demand: write "tpu7x-1"'),
+        (
+            "tpu7x-32",
+            'counted in TensorCores, it is 16 chips on 4 machines, from $192.00/h on demand: write "tpu7x-2x2x4"',
+        ),
+        ("tpu7x-128", "counted in TensorCores, it is 64 chips on 16 machines"),
+    ],
+)
+def test_other_sizes_of_tpu7x_are_read_in_both_ways(cli: Open, name: str, words: str) -> None:
+    at = cli()
+    result = at.run("validate", at.write(TPU7X.replace("tpu7x-4", name)))
+    assert result.code == 1
+    assert words in result.words
+
+
+@pytest.mark.parametrize("name", ["v4-8", "ct4p-hightpu-4t", "tpu-v4-8"])
+def test_v4_is_refused_because_the_engine_refuses_it(cli: Open, name: str) -> None:
+    at = cli()
+    result = at.run("validate", at.write(PROFILE.replace("v6e-1", name)))
+    assert result.code == 1
+    assert "attention kernel for TPUs refuses it (Unsupported tpu_version=4)" in result.words
+    assert "Unsupported tpu_version=4" in at.run("zones", "-type", name).words
+
+
+def test_one_chip_of_tpu7x_has_two_devices_and_serves(cli: Open) -> None:
+    at = cli(nodes="real")
+    profile = at.write(f"{TPU7X.replace('tpu7x-4', 'tpu7x-1')}  max_parallel_requests: 1\n")
+    words = arguments(at, profile)
+    assert words[words.index("--tensor-parallel-size") + 1] == "2"
+    body = json.loads(at.run("render", profile, "request").out)
+    assert body["machineType"].endswith("machineTypes/tpu7x-standard-1t")
+    assert "about $12.00/h at list price" in at.run("plan", profile).words
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert at.run("destroy", "-auto-approve", profile).code == 0
+    assert not at.slices
+
+
+def test_a_state_with_a_former_name_of_a_type_changes_nothing(cli: Open) -> None:
+    at = cli()
+    text = TPU7X.replace("tpu7x-4", "tpu7x-2x2x2").replace("v0.32.0", "v0.32.0\n  args: {pipeline_parallel_size: 2}")
+    profile = at.write(f"{text}  max_parallel_requests: 1\n")
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    (state,) = (at.folder / ".tpudeploy" / "state").glob("*.json")
+    state.write_text(state.read_text().replace('"tpu.type": "tpu7x-2x2x2"', '"tpu.type": "tpu7x-8"'))
+    assert '"tpu7x-8"' in state.read_text()
+    planned = at.run("plan", "-detailed-exitcode", profile)
+    assert planned.code == 0, planned.all
+    assert "$96.00/h" in at.run("status", profile).words

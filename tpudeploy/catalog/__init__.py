@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 
-from tpudeploy.catalog.generations import GENERATIONS, UNSUPPORTED_GENERATIONS
+from tpudeploy.catalog.generations import FORMER_NAMES, GENERATIONS, UNSUPPORTED_GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
 from tpudeploy.domain.pattern import pattern
 
@@ -17,10 +17,12 @@ _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     "v5e": ("v5", "v5lite", "v5litepod", "ct5lp"),
     "v4": ("ct4p",),
     "v5p": ("ct5p",),
-    "tpu7x": ("7x", "v7x", "ironwood"),
+    "tpu7x": ("7x", "v7x", "v7", "ironwood"),
 }
+# Of other tools too: tpu-v6e-4, TPU-V6E-4, v6e-4:1 (SkyPilot's number of slices), tpu_v5e:8.
 _TYPE_NAME = pattern(
-    r"^(?:tpu[-_ ]?)?(?P<generation>v\d+[a-z]*|ct\d[a-z]+|trillium|ironwood|7x)(?:\D+(?P<size>\d{1,5})[\w-]*)?$"
+    r"^(?:tpu[-_ ]?)?(?P<generation>v\d+[a-z]*|ct\d[a-z]+|trillium|ironwood|7x)"
+    r"(?:\D+(?P<size>\d{1,5})(?P<unit>[\w-]*)(?::1)?)?$"
 )
 
 
@@ -35,16 +37,39 @@ def accelerator_type(name: str) -> AcceleratorType | None:
     return next((t for t in accelerator_types() if name in names_of(t)), None)
 
 
+def current_name(name: str) -> str:
+    """Return the name of a type in plans and states for one that an earlier version wrote."""
+    return FORMER_NAMES.get(name, name)
+
+
 def names_of(slice_type: AcceleratorType) -> tuple[str, ...]:
     """Return every name of a type that a profile may use, the one of plans and states first.
 
-    A generation whose names at the TPU API count cores has no names that count chips: `v5p-8` would be two types.
+    A generation whose numbers count cores, in Google's names or those of other tools, has no names that count chips:
+    `v5p-8` would be two types. A topology means one type everywhere.
     """
-    is_ambiguous = any(map(counts_cores, generation(slice_type.generation).types))
+    is_ambiguous = any(counts_cores(t) or t.devices_per_chip > 1 for t in generation(slice_type.generation).types)
     plain = () if is_ambiguous else (f"{slice_type.generation}-{slice_type.chips}",)
     # Slices of several hosts are made of the machines of a single-host type.
     machine = (slice_type.machine_type,) if slice_type.hosts == 1 else ()
-    return tuple(dict.fromkeys((slice_type.name, *plain, *machine, *slice_type.also_called)))
+    topology = f"{slice_type.generation}-{slice_type.topology}"
+    return tuple(dict.fromkeys((slice_type.name, *plain, *machine, *slice_type.also_called, topology)))
+
+
+def counts_of(name: str) -> tuple[int, int] | None:
+    """Return the chips that a name means if its number counts TensorCores, and if it counts chips.
+
+    None for a name that is read in one way: in those of TPU7x alone, Google, xpk and tpu-inference's CI count
+    TensorCores, of which a chip has two, and node pools and recipes count chips.
+    """
+    parts = _TYPE_NAME.search(name.strip().lower())
+    if parts is None or parts["size"] is None or parts["unit"] == "t":  # a machine: tpu7x-standard-4t
+        return None
+    types = types_of(parts["generation"])
+    if not types or types[0].devices_per_chip == 1:
+        return None
+    size, cores = int(parts["size"]), types[0].devices_per_chip
+    return None if size % cores else (size // cores, size)
 
 
 def counts_cores(slice_type: AcceleratorType) -> bool:
@@ -66,9 +91,14 @@ def types_of(generation_name: str) -> tuple[AcceleratorType, ...]:
 
 def unsupported_generation(type_name: str) -> str | None:
     """Return the generation in the name of a type, if Google has it and tpudeploy does not support it, else None."""
-    parts = _TYPE_NAME.search(type_name.strip().lower())
-    name = None if parts is None else _generation_of(parts["generation"])
+    name = generation_in(type_name)
     return name if name in UNSUPPORTED_GENERATIONS else None
+
+
+def generation_in(type_name: str) -> str | None:
+    """Return the generation in the name of a type, by any of its names, or None for one that nobody knows."""
+    parts = _TYPE_NAME.search(type_name.strip().lower())
+    return None if parts is None else _generation_of(parts["generation"])
 
 
 def _generation_of(word: str) -> str | None:

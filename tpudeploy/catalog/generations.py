@@ -58,15 +58,17 @@ def _v5p(name: str, chips: int, topology: str, machine: str, **facts: Any) -> Ac
     )
 
 
-def _tpu7x(chips: int, topology: str) -> AcceleratorType:
+def _tpu7x(chips: int, topology: str, *, machine: str = "tpu7x-standard-4t", ram: int | None = 894) -> AcceleratorType:
+    hosts = max(1, chips // 4)
     return AcceleratorType(
-        name=f"tpu7x-{chips}",
+        # A number that is more than one machine's chips means TensorCores elsewhere: xpk names those by topology too.
+        name=f"tpu7x-{chips if hosts == 1 else topology}",
         generation="tpu7x",
         topology=topology,
         chips=chips,
-        hosts=chips // 4,
-        host_ram_gib=894,
-        machine_type="tpu7x-standard-4t",
+        hosts=hosts,
+        host_ram_gib=ram,
+        machine_type=machine,
         backends=_COMPUTE_ENGINE,
         devices_per_chip=2,
     )
@@ -263,7 +265,8 @@ V5P = Generation(
 )
 
 # TPU7x (Ironwood): a chip has two devices of 96 GB, and tensor parallelism counts devices. The TPU API has none.
-# Topologies and host counts: node pools that others run (2026-09); 960 GB of RAM is unverified.
+# Topologies and host counts: node pools that others run (2026-09); 960 GB of RAM is unverified. The machine of one chip
+# is from tpu-recipes (tpu7x-standard-1t, 1x1x1, tensor parallel 2); its RAM and its zones apart are not known.
 # bytes_limit: not recorded. XLA's messages name 94.75 GiB a device. Peaks: Google's page; 7,380 GB/s is unverified.
 # Zones: Google's page (2026). Flex-start: sources disagree (vLLM's page says no, Google's names an allowlist, SkyPilot
 # asks in us-central1-c), so neither is recorded.
@@ -277,7 +280,13 @@ TPU7X = Generation(
     hbm_gbytes_per_second=7380,
     computes_fp8=True,
     support=Support.RECOMMENDED,
-    types=(_tpu7x(4, "2x2x1"), _tpu7x(8, "2x2x2"), _tpu7x(16, "2x2x4"), _tpu7x(64, "4x4x4")),
+    types=(
+        _tpu7x(1, "1x1x1", machine="tpu7x-standard-1t", ram=None),
+        _tpu7x(4, "2x2x1"),
+        _tpu7x(8, "2x2x2"),
+        _tpu7x(16, "2x2x4"),
+        _tpu7x(64, "4x4x4"),
+    ),
     zones=("us-central1-c", "us-central1-ai1a"),
     zones_as_of="2026",
     flex_start_zones={},
@@ -294,47 +303,16 @@ TPU7X = Generation(
     gke_accelerator="tpu7x",
 )
 
-# v4: names at the TPU API count TensorCores, as for v5p. Its RAM and its quota are not known, and its machine's name is
-# unverified. bytes_limit: not recorded; a log of vLLM on 32 chips sums up to 30.75 GiB a chip. Peaks: Google's page;
-# 1,228 GB/s is unverified. Zone: Google's page (2026). Prices: SkyPilot catalogue v8, in a version of unknown date.
-V4 = Generation(
-    name="v4",
-    hbm_gib=32,
-    bytes_limit=None,
-    peak_bf16_tflops=275,
-    hbm_gbytes_per_second=1228,
-    computes_fp8=False,
-    support=Support.EXPERIMENTAL,
-    types=(
-        AcceleratorType(
-            name="v4-8",
-            generation="v4",
-            topology="2x2x1",
-            chips=4,
-            hosts=1,
-            host_ram_gib=None,
-            machine_type="ct4p-hightpu-4t",
-            backends=_TPU_API,
-        ),
-    ),
-    zones=("us-central2-b",),
-    zones_as_of="2026",
-    flex_start_zones={},
-    flex_start_refused={},
-    prices={"us-central2": {"on-demand": 3.22}},
-    prices_as_of="2026",
-    skus={},
-    tpu_api=TpuApi(runtime_version="tpu-ubuntu2204-base", config_type="V4"),
-    compute_engine=None,
-    gke_accelerator="tpu-v4-podslice",
-)
+GENERATIONS = (V6E, V5E, V5P, TPU7X)
 
-GENERATIONS = (V6E, V5E, V5P, TPU7X, V4)
-
-# Generations that Google has and tpudeploy refuses, with what is not known of them. A guess would be worse: a wrong
-# memory limit is found when the engine dies on a slice that was waited for.
+# Generations that Google has and tpudeploy refuses, and why. A guess would be worse: a wrong memory limit is found when
+# the engine dies on a slice that was waited for. v4: tpu-inference pull request 2955; its kernel of 2026-08 raises.
 UNSUPPORTED_GENERATIONS: Mapping[str, str] = {
-    "v2": "a vLLM that runs on it",
-    "v3": "a vLLM that runs on it",
-    "v8i": "its sizes, its machines and its zones",
+    "v2": "tpudeploy does not know a vLLM that runs on it",
+    "v3": "tpudeploy does not know a vLLM that runs on it",
+    "v4": "vLLM's attention kernel for TPUs refuses it (Unsupported tpu_version=4)",
+    "v8i": "tpudeploy does not know its sizes, its machines and its zones",
 }
+
+# What earlier versions called a type, in states and in the metadata of groups. Other tools count TensorCores in it.
+FORMER_NAMES: Mapping[str, str] = {"tpu7x-8": "tpu7x-2x2x2", "tpu7x-16": "tpu7x-2x2x4", "tpu7x-64": "tpu7x-4x4x4"}

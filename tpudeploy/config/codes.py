@@ -249,6 +249,13 @@ UNTESTED_OVER_HOSTS = _code(
     "host and pipeline stages across the hosts pass; tensor parallelism across hosts is not among them.",
     "tpu: {type: v6e-16}\nserving: {tensor_parallel_size: 4, args: {pipeline_parallel_size: 4}}",
 )
+AMBIGUOUS_TYPE = _code(
+    "TPU1308",
+    "Name of a slice type with two meanings",
+    "A TPU7x chip has two TensorCores. gcloud, xpk and vLLM's CI count these in the name, others count chips, so that "
+    "`tpu7x-8` is four chips or eight, at twice the price. The topology means the same everywhere.",
+    "tpu: {type: tpu7x-2x2x1}\nplacement: {backend: gce-instance, zones: [us-central1-c]}",
+)
 UNKNOWN_FLAG = _code(
     "TPU1310",
     "Unknown vLLM flag",
@@ -340,7 +347,7 @@ ZONE_UNKNOWN = _code(
 BACKEND_UNSERVED = _code(
     "TPU1326",
     "Backend that does not serve the slice type",
-    "Google serves each TPU generation through some of its APIs: v4 and v5e through the TPU API alone, TPU7x through "
+    "Google serves each TPU generation through some of its APIs: v5e through the TPU API alone, TPU7x through "
     "Compute Engine alone, v6e and v5p through both. Slices of one or two chips of v5p exist at Compute Engine alone.",
     "placement: {backend: queued-resource}",
 )

@@ -158,6 +158,7 @@ EXAMPLES: Mapping[str, Example] = {
     codes.EXPERIMENTAL_GENERATION: _layer(
         "tpu: {type: v5p-8}\nplacement: {zones: [us-east5-a]}", "tpudeploy size prod.yaml"
     ),
+    codes.AMBIGUOUS_TYPE: _layer("tpu: {type: tpu7x-8}"),
     codes.UNTESTED_OVER_HOSTS: _layer("tpu: {type: v6e-16}", "tpudeploy size prod.yaml"),
     codes.UNKNOWN_FLAG: _layer("serving: {args: {sed: 1}}"),
     codes.FLAG_VALUE: _layer("serving: {args: {enable_prefix_caching: 3}}"),

@@ -431,7 +431,7 @@ FACTS: tuple[Fact, ...] = (
     _fact(
         Stage.ELSEWHERE,
         "other-generations",
-        "What the catalogue marks as unverified of v5p, TPU7x and v4: machines, disks, quotas, models and prices.",
+        "What the catalogue marks as unverified of v5p and TPU7x: machines, disks, quotas, models and prices.",
         "catalog/generations.py",
         "looks at v6e alone.",
     ),

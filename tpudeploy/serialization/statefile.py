@@ -9,8 +9,9 @@ from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from tpudeploy.catalog.generations import FORMER_NAMES
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.life import STATES, Life
 from tpudeploy.domain.names import Zone
@@ -144,7 +145,14 @@ def _attempt(tree: Mapping[str, Any]) -> Attempt:
         "update": None if update is None else _checked(MetadataUpdate(**update)),
         "change": None if change is None else _checked(NodeChange(**change)),
     }
-    return _checked(Attempt(**_placed(tree) | parts))
+    return _checked(Attempt(**_placed(tree) | parts | {"spec": _with_current_type(tree["spec"])}))
+
+
+def _with_current_type(spec: dict[str, Json]) -> dict[str, Json]:
+    """Return the attributes of a slice, whose type an earlier version may have called otherwise."""
+    name = spec.get("tpu.type")
+    current = FORMER_NAMES.get(name) if isinstance(name, str) else None
+    return spec if current is None else {**spec, "tpu.type": current}
 
 
 def _attempt_of_format_1(tree: Mapping[str, Any]) -> Attempt:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from tpudeploy import catalog
+from tpudeploy.catalog import type_names
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted, warning
@@ -25,34 +26,20 @@ _DP: Path = ("serving", "data_parallel_size")
 _BACKEND: Path = ("placement", "backend")
 # The generations on which vLLM's matrix has several hosts pass, in pipeline stages.
 _TESTED_OVER_HOSTS = ("v6e", "tpu7x")
+_CODES = {
+    type_names.Fault.UNKNOWN: codes.UNKNOWN_TYPE,
+    type_names.Fault.UNSUPPORTED: codes.NOT_SUPPORTED,
+    type_names.Fault.AMBIGUOUS: codes.AMBIGUOUS_TYPE,
+}
 
 
 def known_type(root: MapNode) -> Iterator[Diagnostic]:
     name = look.value(root, _TYPE, str)
     if not name or catalog.accelerator_type(name) is not None:
         return
-    names = _choices(root)
-    generation = catalog.unsupported_generation(name)
-    if generation is not None:
-        lacking = catalog.UNSUPPORTED_GENERATIONS[generation]
-        message = f"{quoted(name)} is not supported yet: tpudeploy does not know {lacking}"
-        hint = f"choose one of {names}"
-        yield problem(codes.NOT_SUPPORTED, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
-    else:
-        closest = catalog.closest_type(name, is_accepted=lambda t: _is_created(t, root))
-        # Another rule names the backend for a generation that this one does not serve.
-        closest = closest or catalog.closest_type(name)
-        hint = f'did you mean "{closest}"?{_count_of_chips(closest)}' if closest else f"choose one of {names}"
-        message = f"There is no accelerator type {quoted(name)}"
-        yield problem(codes.UNKNOWN_TYPE, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
-
-
-def _count_of_chips(type_name: str) -> str:
-    """Return the chips of a type in whose name Google counts cores, as text; "" for other types."""
-    slice_type = catalog.accelerator_type(type_name)
-    if slice_type is None or not catalog.counts_cores(slice_type):
-        return ""
-    return f" Its name counts cores: it has {slice_type.chips} chips"
+    wrong = type_names.problem_of(name, shown=quoted(name), is_accepted=lambda t: _is_created(t, root))
+    hint = wrong.hint or f"choose one of {_choices(root)}"
+    yield problem(_CODES[wrong.fault], wrong.message, look.at(root, _TYPE), path=_TYPE, hint=hint)
 
 
 def one_slice(root: MapNode) -> Iterator[Diagnostic]:
@@ -72,7 +59,9 @@ def one_slice(root: MapNode) -> Iterator[Diagnostic]:
     slice_type = catalog.type_of_topology(generation, topology)
     if not types:
         names = ", ".join(each.name for each in GENERATIONS)
-        message, hint = f"There is no TPU generation {quoted(generation)} in the catalogue", f"choose one of {names}"
+        reason = catalog.UNSUPPORTED_GENERATIONS.get(catalog.unsupported_generation(generation) or "")
+        message = f"There is no TPU generation {quoted(generation)} in the catalogue"
+        message, hint = f"{message}: {reason}" if reason else message, f"choose one of {names}"
         yield problem(codes.TOPOLOGY, message, look.at(root, _GENERATION), path=_GENERATION, hint=hint)
     elif slice_type is None:
         hint = f"choose one of {', '.join(t.topology for t in types)}"

@@ -12,15 +12,16 @@ class TpuSpec(Section):
     # A plain string: the catalogue knows the names, so that a new generation is one row there and nothing here.
     type: Text = Field(
         description="Accelerator type, by any of Google's names: that of the TPU API (v6e-1, -4, -8; v5litepod-1, -4, "
-        "-8; v5p-8 and v4-8, which count cores and have 4 chips), that of Compute Engine's machine (ct6e-standard-4t, "
-        "ct5p-hightpu-1t-tpu, tpu7x-standard-4t), or generation and chips (v5e-4, tpu7x-4). Slices of several hosts "
-        "(v6e-16 and larger) run one server over Ray. Required, unless generation and topology "
-        "name the slice. Source: Cloud TPU's `acceleratorType`.",
+        "-8; v5p-8, which counts cores and has 4 chips), that of Compute Engine's machine (ct6e-standard-4t, "
+        "ct5p-hightpu-1t-tpu, tpu7x-standard-4t), generation and chips (v5e-4), or generation and topology (v6e-2x4, "
+        "tpu7x-2x2x2). A name that counts TensorCores in some tools and chips in others is refused with both "
+        "meanings (tpu7x-8). Slices of several hosts (v6e-16 and larger) run one server over Ray. Required, unless "
+        "generation and topology name the slice. Source: Cloud TPU's `acceleratorType`.",
         examples=["v6e-4"],
     )
     generation: Text | None = Field(
         None,
-        description="TPU generation, v4, v5e, v5p, v6e or tpu7x: with topology, it names the slice instead of type. "
+        description="TPU generation, v5e, v5p, v6e or tpu7x: with topology, it names the slice instead of type. "
         "Default: none.",
         examples=["v6e"],
     )
@@ -102,7 +103,7 @@ class PlacementSpec(Section):
         "queued-resource",
         description="The API of Google through which a slice is requested: queued-resource (the TPU API), "
         "gce-instance (Compute Engine), which has a quota of its own, or auto: all of them that serve the type, at the "
-        "same time. v4 and v5e are at the TPU API alone, tpu7x at Compute Engine alone. Default: queued-resource.",
+        "same time. v5e is at the TPU API alone, tpu7x at Compute Engine alone. Default: queued-resource.",
         examples=["gce-instance", "auto"],
     )
     zones: Zones = Field(

@@ -33,6 +33,7 @@ _CPUS: Mapping[str, int] = {
     "ct5lp-hightpu-8t": 224,
     "ct5p-hightpu-1t-tpu": 52,
     "ct5p-hightpu-4t": 208,  # UNVERIFIED
+    "tpu7x-standard-1t": 56,  # UNVERIFIED
     "tpu7x-standard-4t": 224,
 }
 _LINK = re.compile(r"(?:https://\S+/compute/v1/)?projects/(?P<project>[^/]+)/global/images/(?P<rest>.+)")

@@ -64,7 +64,7 @@ SUBJECTS = (
     "catalogue does not know, or settings whose effect on memory is not known, these checks cannot run, and the "
     "message names them. Where a setting only adds to the memory (LoRA adapters, a draft model), the rest is checked "
     "as a lower bound: what does not fit without it does not fit with it. For a generation whose HBM limit is not "
-    "recorded (v4, v5p, TPU7x), the nominal HBM is the bound: what does not fit in it does not fit. A config.json in "
+    "recorded (v5p, TPU7x), the nominal HBM is the bound: what does not fit in it does not fit. A config.json in "
     "model.config describes a model that the catalogue does not know.",
     "serving: {args: {enable_lora: null}}",
 )

@@ -103,7 +103,7 @@ def parse_description(resource: Mapping[str, Any]) -> tuple[dict[str, str], Zone
     if not {_ZONE, _TYPE} <= words.keys():
         return None
     labels = {key: value for key, value in words.items() if is_label_of_ours(key)}
-    return labels, Zone(words[_ZONE]), words[_TYPE]
+    return labels, Zone(words[_ZONE]), catalog.current_name(words[_TYPE])
 
 
 def _stem(name: str) -> str:
