@@ -6,6 +6,7 @@ The file beside each recipe names its source and says what is right. A row that 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,20 @@ ROWS = {
         flags="--tensor-parallel-size 4 --max-model-len 4096",
         variables=("TPU_KV_TRANSFER_PORT=9100",),
     ),
+    "r11-qwen3-32b-tpu7x1": Row(
+        settings=(GCE,),
+        never=("did you mean",),
+        unsized=("USE_BATCHED_RPA_KERNEL", "quantization"),
+        flags="--tensor-parallel-size 2 --max-model-len 9216 --max-num-seqs 135 --block-size 256 --download-dir /data",
+        variables=("LAYOUT_Q_PROJ_AS_NDH=1",),
+    ),
+    "r22-sky-name": Row(code=1, says=('did you mean "v6e-4"?',)),
+    "r23-xpk-tpu7x-8": Row(
+        code=1,
+        says=("4 chips on one machine, from $48.00/h", "8 chips on 2 machines, from $96.00/h", "[TPU1308]"),
+        never=("TPU1302",),
+    ),
+    "m4-v4": Row(code=1, says=("Unsupported tpu_version=4",), never=("is valid",)),
 }
 
 
@@ -151,3 +166,16 @@ def is_within(flags: list[str], words: list[str]) -> bool:
         else:
             pairs[-1].append(word)
     return all(f" {' '.join(pair)} " in text for pair in pairs)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_text_json_and_exit_code_give_one_verdict(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / f"{name}.yaml").write_bytes((FOLDER / f"{name}.yaml").read_bytes())
+    words = [f"{name}.yaml", *(word for setting in ROWS[name].settings for word in ("-set", setting))]
+    validated = command(tmp_path, capsys, "validate", *words)
+    sized, document = (command(tmp_path, capsys, "size", *words, *more) for more in ((), ("-json",)))
+    assert sized.code == document.code == validated.code, sized.all
+    is_said_to_fit = bool(re.search(r"  fits$", sized.out, re.MULTILINE))
+    assert is_said_to_fit is (json.loads(document.out).get("fits") is True), sized.out
