@@ -73,9 +73,20 @@ class Adapters:
     def stop(self) -> None:
         """End every wait and every load, present and future, from any thread."""
         self._is_stopped = True
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """End every wait and every load under way, from any thread. After `resume`, others may follow."""
         self.clock.stop()
         for driver in tuple(self._load_drivers):
             driver.stop()
+
+    def resume(self) -> None:
+        """Let new waits and loads follow those that `interrupt`, or an exception in one of several runs, has ended."""
+        self._load_drivers.clear()
+        # A clock from outside is its owner's to start again.
+        if not self._is_stopped and isinstance(self.clock, SystemClock):
+            self.clock.resume()
 
     def close(self) -> None:
         """Release the locks of an interrupted run, and close the connections to Google, if any were made."""

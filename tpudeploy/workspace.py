@@ -7,8 +7,10 @@ needs.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from tpudeploy import loading
@@ -51,6 +53,8 @@ class Workspace(Methods):
         Raise `errors.ConfigError` for an invalid backend, `errors.UsageError` for a parallelism below 1.
         """
         self.adapters = self.adapters_class(Path(folder), **options)
+        self._lock = Lock()
+        self._calls = 0
 
     @classmethod
     def open(cls, folder: str | Path = ".", **options: Unpack[Options]) -> Self:
@@ -68,8 +72,23 @@ class Workspace(Methods):
         self.adapters.close()
 
     def stop(self) -> None:
-        """End the runs and benchmarks of this workspace, from any thread. Work in progress is saved."""
-        self.adapters.stop()
+        """End the calls of this workspace that are under way, from any thread; later calls run. Progress is saved."""
+        with self._lock:
+            if self._calls:
+                self.adapters.interrupt()
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Count a call of an operation, which may make others: `stop` ends them all, and is over with the last one."""
+        with self._lock:
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._calls -= 1
+                if not self._calls:
+                    self.adapters.resume()
 
     def deployment(
         self, profile: config.Profile, *, offline: bool = False, script: bool = True, pins: Pins | None = None

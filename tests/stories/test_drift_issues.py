@@ -55,9 +55,12 @@ def test_where_all_is_well_nothing_is_said(pipeline: Both) -> None:
     assert not issues
 
 
-def test_what_was_never_deployed_has_not_drifted(pipeline: Both) -> None:
+def test_what_was_never_deployed_has_not_drifted_and_matches_nothing(pipeline: Both) -> None:
     at, here = pipeline
-    assert at.run(*DRIFT, "-detailed-exitcode").code == 0
+    looked = at.run(*DRIFT, "-detailed-exitcode")
+    assert looked.code == 0
+    assert "gemma was never applied" in looked.out
+    assert "verything matches" not in looked.out
     assert not here.api.issues
 
 

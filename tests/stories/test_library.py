@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
@@ -206,6 +208,74 @@ def test_a_run_prints_its_summary_as_apply_and_destroy_do(cli: Open) -> None:
     assert repr(report) == f"<Report: {summary}>"
     assert summary in report._repr_html_()
     assert str(destroyed) == "Done! Resources: 0 added, 0 changed, 1 destroyed."
+
+
+@pytest.mark.parametrize("name", [*ROWS, "a profile"])
+def test_what_the_library_returns_is_pickled_and_copied(name: str, place: Place) -> None:
+    with place.workspace() as workspace:
+        profile = td.Profile.load(place.folder / "gemma.yaml")
+        row = ROWS.get(name, Row(words=()))
+        state = str(workspace.state_pull("gemma"))
+        ids = {"RUN": workspace.benchmark_runs().runs[0].id, "STATE": state}
+        args = [ids.get(each, each) for each in row.args]
+        result = getattr(workspace, name)(*args, **row.options) if name in ROWS else profile
+    for again in (pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result)):
+        assert type(again) is type(result)
+        assert str(again) == str(result)
+
+
+def test_a_second_run_reports_the_endpoints_of_deployments_without_a_change(cli: Open) -> None:
+    at = cli()
+    at.write()
+    at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    profiles = [td.Profile.load(at.folder / each) for each in ("gemma.yaml", "other.yaml")]
+    with td.Workspace.open(at.folder, clock=at.clock) as workspace:
+        first = workspace.apply(workspace.plan(profiles), timeout="1h")
+        again = workspace.apply(workspace.plan(profiles))
+        alone = workspace.apply(workspace.plan(profiles[:1]))
+    assert [each.url for each in again.endpoints] == [each.url for each in first.endpoints]
+    assert [each.address for each in again.endpoints] == ["gemma[0]", "other[0]"]
+    assert [each.slice_name for each in alone.endpoints] == [first.endpoints[0].slice_name]
+    text = at.run("apply", "-auto-approve", "gemma.yaml", "other.yaml")
+    assert f'other[0] endpoint = "{first.endpoints[1].url}"' in text.out
+    *_, report = at.run("apply", "-auto-approve", "-json", "gemma.yaml", "other.yaml").out.splitlines()
+    assert [each["url"] for each in json.loads(report)["endpoints"]] == [each.url for each in first.endpoints]
+
+
+@pytest.mark.parametrize(
+    ("plan", "timeout", "sentence"),
+    [
+        ("a profile", None, "`apply` takes a plan, and got a Profile."),
+        ("a list", None, "`apply` takes a plan, and got a list."),
+        ("a plan", "5 minutes", "timeout: `5 minutes` is not a duration."),
+    ],
+)
+def test_a_wrong_argument_of_apply_is_a_sentence(plan: str, timeout: str | None, sentence: str, place: Place) -> None:
+    profile = td.Profile.load(place.folder / "gemma.yaml")
+    with place.workspace() as workspace:
+        wrong: Any = {"a profile": profile, "a list": [profile], "a plan": workspace.plan([profile])}[plan]
+        with pytest.raises(td.errors.UsageError) as caught:
+            workspace.apply(wrong, timeout=timeout)
+    assert caught.value.message == sentence
+
+
+def test_a_workspace_that_was_stopped_runs_its_next_calls(cli: Open) -> None:
+    """The real clock, for virtual time never waits."""
+    at = cli(timings={"waiting": 7200.0})
+    at.write()
+    profile = td.Profile.load(at.folder / "gemma.yaml")
+    with td.Workspace.open(at.folder) as workspace:
+        workspace.stop()  # nothing runs
+        plan = workspace.plan([profile])
+
+        def hear(event: td.events.Event) -> None:
+            if isinstance(event, td.events.Requested):
+                workspace.stop()
+
+        with pytest.raises(td.errors.Interrupted):
+            workspace.apply(plan, on_event=hear)
+        report = workspace.apply(workspace.plan([profile]), wait=td.Wait.ACCEPTED)
+    assert report.error is None, report.error
 
 
 def test_an_error_prints_as_the_command_prints_it(place: Place, capfd: pytest.CaptureFixture[str]) -> None:

@@ -36,6 +36,11 @@ class SystemClock:
             self._is_stopped = True
             self._changed.notify_all()
 
+    def resume(self) -> None:
+        """Let new sleeps last again."""
+        with self._changed:
+            self._is_stopped = False
+
     @contextmanager
     def workers(self) -> Iterator[_Workers]:
         """See `ports.Clock`."""

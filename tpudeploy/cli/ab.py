@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     _approve(args, context, proposed)
     command = _Command(args, context, tests, proposed.arms)
     try:
-        with stopping_gracefully(workspace.stop, command.rows.talk, message=_STOPPED, is_last=False):
+        with stopping_gracefully(workspace.adapters.stop, command.rows.talk, message=_STOPPED, is_last=False):
             experiment = command.run(proposal, bounds)
     except (Exception, KeyboardInterrupt) as error:
         command.bring_back()
@@ -166,7 +166,7 @@ class _Command:
             self._event(event)
 
         try:
-            with stopping_gracefully(workspace.stop, self.rows.talk):
+            with stopping_gracefully(workspace.adapters.stop, self.rows.talk):
                 AbTests(workspace).bring_back(self._arms, reset=args.auto_approve, on_event=show)
         except (KeyboardInterrupt, TpudeployError) as error:
             self.rows.clear()

@@ -106,7 +106,7 @@ def interruptible(context: Context, workspace: Workspace, *, as_json: bool) -> I
         event_printing(
             context.terminal, context.clock, as_json=as_json, is_emulated=workspace.adapters.is_emulated
         ) as emit,
-        stopping_gracefully(workspace.stop, lambda message: emit(_interrupted(context, message))),
+        stopping_gracefully(workspace.adapters.stop, lambda message: emit(_interrupted(context, message))),
     ):
         yield emit
 
@@ -128,14 +128,14 @@ def approve(context: Context, question: str, *, otherwise: str) -> None:
 
 
 def _print_summary(context: Context, plan: Plan, report: Report) -> int:
-    if plan.is_empty and not report.outcomes:
-        return exits.SUCCESS
     terminal = context.terminal
-    terminal.data(terminal.paint.green(f"\n{report.summary}"))
-    underway = [o.address for o in report.outcomes if o.underway]
-    if underway:
-        terminal.data(f"In progress: {', '.join(underway)}. The next `tpudeploy apply` continues.")
-    _list_deployments(context, report)
+    if not plan.is_empty or report.outcomes:
+        paint = terminal.paint.green if report.error is None else terminal.paint.red
+        terminal.data(paint(f"\n{report.summary}"))
+        underway = [o.address for o in report.outcomes if o.underway]
+        if underway:
+            terminal.data(f"In progress: {', '.join(underway)}. The next `tpudeploy apply` continues.")
+        _list_deployments(context, report)
     if report.endpoints:
         terminal.data("\nOutputs:\n")
         for endpoint in report.endpoints:
@@ -174,7 +174,8 @@ def _ask_for_resets(terminal: Terminal, plan: Plan, report: Report, apply_part: 
     names = {_deployment(o) for o in unacknowledged}
     retry = apply_part(replace(plan, goals=tuple(goal for goal in plan.goals if goal.name in names)))
     others = (o for o in report.outcomes if _deployment(o) not in names)
-    return replace(report, outcomes=(*others, *retry.outcomes), endpoints=(*report.endpoints, *retry.endpoints))
+    kept = (each for each in report.endpoints if each.address.partition("[")[0] not in names)
+    return replace(report, outcomes=(*others, *retry.outcomes), endpoints=(*kept, *retry.endpoints))
 
 
 def _deployment(outcome: Outcome) -> str:

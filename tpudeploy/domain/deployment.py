@@ -244,6 +244,10 @@ class Script:
     def __hash__(self) -> int:
         return hash(str(self))
 
+    def __reduce__(self) -> tuple[type[Script], tuple[str]]:
+        """Return the text, for `copy` and `pickle`: the function that renders it is of this process."""
+        return Script, (str(self),)
+
 
 @frozen
 class Deployment:

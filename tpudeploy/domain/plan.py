@@ -362,6 +362,11 @@ class Plan:
         return all(c.action is Action.NO_OP for c in self.changes)
 
     @property
+    def never_applied(self) -> tuple[str, ...]:
+        """The deployments that have no state yet, so that nothing of them can have drifted."""
+        return tuple(goal.name for goal in self.goals if goal.deployment is not None and not goal.lineage)
+
+    @property
     def has_work(self) -> bool:
         """Whether applying it would do anything, including another verification of an engine."""
         return not self.is_empty or any(goal.to_verify for goal in self.goals)

@@ -60,7 +60,7 @@ class Summary:
 
 @frozen
 class Report:
-    """The result of a run. `unchanged` are the deployments without changes.
+    """The result of a run. `unchanged` are the deployments without changes; `endpoints` has theirs, too.
 
     `not_in_effect` has an error for each replica that serves with other settings than declared, and for each router of
     this machine that does not answer; that ends no outcome.
@@ -103,7 +103,9 @@ class Report:
         restarts = self.count(Action.RESTART)
         restarts_text = f", {restarts} restarted" if restarts else ""
         changes = f"{self.count(Action.UPDATE)} changed{restarts_text}"
-        return f"Done! Resources: {additions} added, {changes}, {removals} destroyed."
+        # What serves with other settings, or behind a router that does not answer, is not what was asked for.
+        verdict = "Done!" if self.error is None else "Not done."
+        return f"{verdict} Resources: {additions} added, {changes}, {removals} destroyed."
 
     def to_dict(self) -> dict[str, object]:
         """Return the last line that `apply --json` or `destroy --json` prints."""

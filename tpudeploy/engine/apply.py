@@ -10,11 +10,12 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan, stopped_by
 from tpudeploy.domain.report import Endpoint, Outcome, Report, Wait
 from tpudeploy.domain.state import Approval, Attempt, State
+from tpudeploy.domain.together import together
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.converge import Convergence, without_approval
 from tpudeploy.engine.orphans import report_adopted, with_adopted
 from tpudeploy.engine.plan import plan_deployment
-from tpudeploy.engine.publish import EndpointPublisher, ask_router, keep_router
+from tpudeploy.engine.publish import EndpointPublisher, ask_router, keep_router, published_endpoints
 from tpudeploy.engine.schedule import run_all
 from tpudeploy.engine.session import open_session
 from tpudeploy.engine.verify import Verifier
@@ -95,7 +96,8 @@ def apply(
         keep_router(world, goal)
     # A run that is kept alive ends when it is stopped, and reports what its router does until then.
     silent = [] if keep else _silent_routers(world, [*unchanged, *_goals_with_endpoints(parts)])
-    return _report(parts, verifications, unchanged, silent)
+    endpoints = _endpoints(world, plan.goals, parts)
+    return _report(parts, verifications, unchanged, silent, endpoints)
 
 
 def _split(goals: Iterable[Goal], *, keep: bool) -> tuple[list[Goal], list[Goal]]:
@@ -124,6 +126,21 @@ def _silent_routers(world: World, goals: Iterable[Goal]) -> list[errors.NotInEff
     return [error for error in answers if error is not None]
 
 
+def _endpoints(world: World, goals: Iterable[Goal], parts: Iterable[_Part]) -> list[Endpoint]:
+    """Return the endpoints of all deployments of the plan, of those without a change or with an error as published.
+
+    A run knows the replicas that it brought to serve, and how it reached them.
+    """
+    goals = [goal for goal in goals if goal.deployment is not None]
+    reported = {part.goal.name: part.run.endpoints for part in parts if part.run is not None}
+    published = together(world.threads, lambda goal: published_endpoints(world, goal), goals)
+    endpoints: list[Endpoint] = []
+    for goal, others in zip(goals, published, strict=True):
+        by_address = {each.address: each for each in (*others, *reported.get(goal.name, ()))}
+        endpoints += sorted(by_address.values(), key=lambda each: (len(each.address), each.address))
+    return endpoints
+
+
 def _run_to_the_end(world: World, parts: Sequence[_Part], verifications: Sequence[_Verification]) -> None:
     """Run all of them side by side. However that ends, each run that has begun is settled."""
     try:
@@ -142,12 +159,13 @@ def _report(
     verifications: Sequence[_Verification],
     unchanged: Iterable[Goal],
     silent_routers: Iterable[errors.NotInEffect],
+    endpoints: Sequence[Endpoint],
 ) -> Report:
     runs = _begun_runs(parts)
     verifiers = [*(each.verifier for each in verifications), *(run.verifier for run in runs)]
     return Report(
         outcomes=(*(o for part in parts for o in part.outcomes), *(o for each in verifications for o in each.outcomes)),
-        endpoints=tuple(endpoint for run in runs for endpoint in run.endpoints),
+        endpoints=tuple(endpoints),
         unchanged=tuple(goal.name for goal in unchanged),
         not_in_effect=(*(error for each in verifiers for error in each.not_in_effect), *silent_routers),
     )

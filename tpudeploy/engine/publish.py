@@ -337,6 +337,33 @@ def ask_router(world: World, goal: Goal) -> errors.NotInEffect | None:
     )
 
 
+def published_endpoints(world: World, goal: Goal) -> tuple[Endpoint, ...]:
+    """Return the endpoints that clients of a deployment have: that of its router, then those of its replicas."""
+    try:
+        document = world.state.published(goal.name) or {}
+        state = world.state.read(goal.name).state if document else None
+        router = published_router(document)
+    except (errors.StateUnreadable, ValueError):
+        # Whoever needs the document or the state reports that it cannot be read.
+        return ()
+    urls = _replica_urls(document)
+    rows = [
+        Endpoint(
+            address=address(goal.name, replica),
+            url=urls[attempt.name],
+            reached_from=str(attempt.spec.get("health.via", "")),
+            zone=attempt.zone,
+            slice_name=attempt.name,
+        )
+        for replica, attempt in (() if state is None else state.indexed_slice_attempts)
+        if attempt.name in urls
+    ]
+    if router is not None and document.get("url") == router.url:
+        own = Endpoint(address=goal.name, url=router.url, reached_from="router", zone="", slice_name="")
+        return (own, *rows)
+    return tuple(rows)
+
+
 def _router_here(goal: Goal) -> Router | None:
     """Return the router of this machine that the profile has, or None."""
     router = None if goal.deployment is None else goal.deployment.router

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -130,9 +131,18 @@ class Method:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __get__(self, workspace: object | None, owner: type) -> Any:
+    def __get__(self, workspace: Any, owner: type) -> Any:
         run = operation(self._name).method
-        return run if workspace is None else run.__get__(workspace, owner)
+        if workspace is None:
+            return run
+        method = run.__get__(workspace, owner)
+
+        @wraps(method)
+        def call(*args: Any, **options: Any) -> Any:
+            with workspace.under_way():
+                return method(*args, **options)
+
+        return call
 
 
 class Methods:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.report import Wait
 from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
 from tpudeploy.operations.plan import ADOPT, REFRESH_ONLY, REPLACE, TARGET
@@ -27,12 +28,12 @@ def apply(
     *,
     on_event: Callable[[Event], None] | None = None,
     wait: Wait | str = Wait.SERVING,
-    timeout: float | None = None,
+    timeout: float | str | None = None,
     watch: bool = False,
     reset: bool = False,
     max_requests: int | None = None,
 ) -> Report:
-    """Apply a plan; `timeout` is in seconds. Failures of single deployments are in the report.
+    """Apply a plan; `timeout` is in seconds, or "90m". Failures of single deployments are in the report.
 
     With `reset`, a running node that does not pick up a change within three minutes is rebooted; without, it keeps its
     server, and `errors.ChangeNotAcknowledged` is the outcome.
@@ -49,11 +50,17 @@ def apply(
     and the slices that it was made for.
     """
     from tpudeploy.domain.plan import Mode
+    from tpudeploy.domain.plan import Plan as Planned
     from tpudeploy.engine import apply as engine
     from tpudeploy.engine.pins import hold
     from tpudeploy.engine.refresh import record
     from tpudeploy.pins import in_attributes
 
+    if not isinstance(plan, Planned):
+        raise UsageError(
+            f"`apply` takes a plan, and got {_kind(plan)}.",
+            hint="Make one, and look at it: plan = workspace.plan([profile]); then workspace.apply(plan).",
+        )
     if plan.worst_error is not None and plan.stopping_errors:
         raise plan.worst_error
     adapters = workspace.adapters
@@ -67,13 +74,29 @@ def apply(
         plan,
         sources=adapters.verify_sources,
         until=Wait(wait),
-        timeout=timeout,
+        timeout=_seconds(timeout),
         keep=watch,
         may_reset=reset,
         max_requests=max_requests,
         on_begun=lambda: hold(world, adapters.pins, pins),
     )
     return Report.from_domain(report)
+
+
+def _kind(thing: object) -> str:
+    return f"a {type(thing).__name__}" if not isinstance(thing, list | tuple) else "a list"
+
+
+def _seconds(timeout: float | str | None) -> float | None:
+    """Return a time in seconds. Raise `errors.UsageError` for a text that is not a duration."""
+    from tpudeploy.config.scalars import Duration
+
+    if not isinstance(timeout, str):
+        return timeout
+    try:
+        return float(Duration.parse(timeout))
+    except ValueError as cause:
+        raise UsageError(f"timeout: {cause}.", hint="Write seconds, or 90s, 15m, 2h or 7d.") from cause
 
 
 OPERATION = Operation(

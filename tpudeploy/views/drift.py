@@ -43,12 +43,32 @@ def section(drift: Iterable[Drift], paint: Paint) -> str:
     )
 
 
-def alone(drift: Iterable[Drift], paint: Paint, *, is_partial: bool = False) -> str:
-    """Return the text of a refresh-only plan; `is_partial` if errors say what could not be observed."""
+def alone(
+    drift: Iterable[Drift], paint: Paint, *, is_partial: bool = False, unapplied: Collection[str] = (), of: int = 0
+) -> str:
+    """Return the text of a refresh-only plan of so many deployments, of which some are `unapplied`.
+
+    `is_partial`: errors say what could not be observed.
+    """
     drifts = tuple(drift)
+    missing = never_applied(unapplied)
+    if not drifts and unapplied and len(unapplied) == of:
+        return missing
+    if missing:
+        return f"{alone(drifts, paint, is_partial=is_partial)}\n{missing}"
     if not drifts:
         return _NOTHING_ELSE if is_partial else _NOTHING
     return "\n".join([_HEAD.format(beside=""), "", _blocks(drifts, paint), "", "\n\n".join(_remarks(drifts))])
+
+
+def never_applied(names: Collection[str]) -> str:
+    """Return the sentence about deployments without a state, or ""."""
+    if not names:
+        return ""
+    verb = "was" if len(names) == 1 else "were"
+    return (
+        f"{words.some(names)} {verb} never applied, so nothing runs that could have drifted. Next: `tpudeploy apply`."
+    )
 
 
 def _remarks(drifts: Collection[Drift]) -> Iterator[str]:

@@ -36,7 +36,8 @@ _VERBS = {
 def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
     """Return the whole plan, ending with Terraform's summary line. `width`: the columns of the terminal, if any."""
     if plan.mode is Mode.REFRESH_ONLY:
-        return drift.alone(plan.drift, paint, is_partial=plan.is_forbidden)
+        unapplied = () if errors_in(plan.diagnostics) else plan.never_applied
+        return drift.alone(plan.drift, paint, is_partial=plan.is_forbidden, unapplied=unapplied, of=len(plan.goals))
     changes = [c for c in plan.changes if c.action is not Action.NO_OP]
     if not changes:
         return "\n".join([_no_changes(plan), *_unfinished_runs(plan.goals), *_scaled_numbers(plan.goals)])

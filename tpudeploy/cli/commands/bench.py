@@ -123,7 +123,7 @@ def _run(
     if args.resume is not None:
         values = options.without_environment(_ROW.arguments, values)
     rows = CellRows(context.terminal)
-    with stopping_gracefully(workspace.stop, rows.talk):
+    with stopping_gracefully(workspace.adapters.stop, rows.talk):
         return workspace.bench(
             profile, **values, api_key=os.environ.get(_KEY), on_point=rows.begin_cell, on_cell=rows.end_cell
         )

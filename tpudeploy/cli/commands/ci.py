@@ -25,6 +25,7 @@ from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.gitops import issue, markdown
 from tpudeploy.views import plan as view
+from tpudeploy.views.drift import never_applied
 
 P = TypeVar("P", bound=Plan)
 # Errors after which a later run continues by itself.
@@ -146,11 +147,15 @@ def drift(args: argparse.Namespace, context: Context, run: Run) -> int:
     tell_event = event_printer(context.terminal, as_json=False)
     deviations, unknown = gitops.deviations(run.workspace, loaded.valid, invalid=loaded.invalid, on_event=tell_event)
     lines = [f"{d.name}: {d.kind}" for d in deviations]
-    context.terminal.data("\n".join([*lines, *(f"{name}: unknown" for name in unknown)]) or _AS_WRITTEN)
+    known = run.workspace.adapters.states.names()
+    names = [profile.spec.name for profile in loaded.valid]
+    unapplied = never_applied([name for name in names if name not in {*known, *unknown}])
+    texts = [*lines, *(f"{name}: unknown" for name in unknown), *([unapplied] if unapplied else [])]
+    context.terminal.data("\n".join(texts) or _AS_WRITTEN)
     context.reply.set(documents.pipeline("drift", deviations=deviations, unknown=unknown))
     sections = [f"### {issue.title(d)}\n\n{issue.body(d)}" for d in deviations]
     sections += [f"### {issue.unknown_title(name)}\n\n{issue.unknown_body(error)}" for name, error in unknown.items()]
-    adapter.summarize("\n\n".join(sections) or "No drift.")
+    adapter.summarize("\n\n".join([*sections, *([unapplied] if unapplied else [])]) or "No drift.")
     adapter.outputs({"drift": ", ".join(lines)})
     if run.forge is not None:
         gitops.report(run.forge, loaded.valid, deviations, unknown)

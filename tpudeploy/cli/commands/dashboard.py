@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError(f"Port {args.port} cannot be used: {cause.strerror or cause}.", hint=hint) from cause
 
     def end() -> None:
-        workspace.stop()
+        workspace.adapters.stop()
         server.stop()
 
     with stopping_gracefully(end, context.terminal.talk, message=_ENDS):

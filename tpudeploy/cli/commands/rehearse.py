@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         approve(context, "Do you want to start this rehearsal?", otherwise="Review the steps, then pass -auto-approve.")
     emit = event_printer(terminal)
     try:
-        with stopping_gracefully(workspace.stop, terminal.talk, message=_INTERRUPTED, is_last=False):
+        with stopping_gracefully(workspace.adapters.stop, terminal.talk, message=_INTERRUPTED, is_last=False):
             result = workspace.rehearse(**{**values, "dry_run": False, "on_event": emit})
     except (KeyboardInterrupt, Interrupted) as cause:
         # The interrupt has stopped the workspace, so another one deletes what was requested.

@@ -73,7 +73,7 @@ def _measure_in_background(call: ToolCall) -> Document:
             tell({"v": 1, "type": "cell", "run": run.id, "line": row(run, cell, Paint()), **to_json(cell)})
 
         with session.project.workspace([path], backend="", clock=clock) as workspace:
-            stops.append(workspace.stop)
+            stops.append(workspace.adapters.stop)
             result = workspace.bench(**call.values, on_cell=hear)
         return Outcome(document=result.to_dict())
 

@@ -220,7 +220,7 @@ def _run_trial(
     clock = server_session.project.clock()
     with server_session.project.workspace([trial.path], backend="", clock=clock) as workspace:
         ab_tests = AbTests(workspace)
-        stops.append(workspace.stop)
+        stops.append(workspace.adapters.stop)
         experiment = trial.proposal.experiment
         finished = ab_tests.run(
             experiment,

@@ -154,6 +154,10 @@ class Section:
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the keys, for `copy` and `pickle`. What was computed of them is computed again."""
+        return {**self.__dict__, "results": {}}
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
             return NotImplemented
