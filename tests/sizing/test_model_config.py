@@ -114,7 +114,7 @@ def test_a_config_of_gemma_3_without_layer_types_is_read_by_its_pattern() -> Non
 def test_a_mixture_of_experts_is_sized_from_its_config() -> None:
     sized = budget({"model.id": "mistralai/Mixtral-8x7B-v0.1", "tpu.type": "v6e-8", ARGS: {}}, MIXTRAL)
     assert parameters(sized.model) == 46_702_792_704
-    assert sized.fits
+    assert sized.holds_a_request
     assert any("torchax" in text for text in sized.estimates)
 
 

@@ -113,10 +113,10 @@ def test_the_longest_length_fits_and_serves_one_user(case: Asked) -> None:
     length = longest(budget)
     if length:
         best = sized(case, max_model_len=length)
-        assert best.fits
+        assert best.holds_a_request
         assert can_serve(best, users=1, context=length - 1, output=1).service is Service.FITS
     else:
-        assert not sized(case, max_model_len=16).fits
+        assert not sized(case, max_model_len=16).holds_a_request
 
 
 @STEADY
@@ -143,4 +143,4 @@ def test_the_checks_of_fit_and_the_sizing_agree(
         }
     )
     passes = not OF_FIT & {diagnostic.code for diagnostic in check([budget])}
-    assert passes is (isinstance(budget.budget, HbmBudget) and budget.budget.fits)
+    assert passes is (isinstance(budget.budget, HbmBudget) and budget.budget.fits is not False)

@@ -117,4 +117,4 @@ def test_no_slice_holds_it_is_said_only_where_none_does(at: CommandLine) -> None
     (at.folder / "big.json").write_text(json.dumps(big), "utf-8")
     at.write(PROFILE.replace("id: google/gemma-4-E2B-it", "id: acme/big\n  config: big.json"))
     diagnostic = problem(at, "tpu.type=v6e-8")
-    assert "No slice fits it: on tpu7x-64 the weights alone take" in diagnostic["hint"]
+    assert "No slice fits it: on tpu7x-4x4x4 the weights alone take" in diagnostic["hint"]

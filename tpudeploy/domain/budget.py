@@ -85,7 +85,7 @@ class Unsized:
     @property
     def fits(self) -> bool | None:
         """Whether it boots: False where it certainly does not, None where that is not known."""
-        is_too_large = self.at_least is not None and not self.at_least.fits
+        is_too_large = self.at_least is not None and self.at_least.fits is False
         return False if self.is_impossible or self.fatal or is_too_large else None
 
     def to_dict(self) -> dict[str, object]:
@@ -157,9 +157,15 @@ class HbmBudget:
         return self.num_blocks >= self.blocks_per_request + 1
 
     @property
-    def fits(self) -> bool:
-        """Whether it holds a request, and no check knows that the server would not start."""
-        return self.holds_a_request and not self.fatal
+    def fits(self) -> bool | None:
+        """The verdict of every command: whether the server starts with this memory.
+
+        False where it certainly does not: one request does not fit, or a check says so. None where compiled programs
+        are estimated to need more than is left, with which boots have failed and succeeded.
+        """
+        if not self.holds_a_request or self.fatal:
+            return False
+        return None if self.free_bytes_per_chip < 0 else True
 
     def to_dict(self) -> dict[str, object]:
         """What `tpudeploy size --json` prints, but for its diagnostics."""

@@ -47,7 +47,7 @@ from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors, with_drain
 from tpudeploy.reconcile.merge_observation import cached_observation, merge_observation
 from tpudeploy.reconcile.replicas import with_replicas
-from tpudeploy.sizing.checks import check
+from tpudeploy.sizing.checks import check, with_verdict
 
 _MOST_OTHER_STATES = 20  # that are read to find one that was renamed
 
@@ -138,7 +138,10 @@ def plan(
     if scope.mode is Mode.NORMAL and not invalid:
         renames = tuple(_rename_warnings(world, selection.new_deployments, {d.name for d in everything}))
     return Plan(
-        goals=(*(_with_errors(goal, rules, orphan_diagnostics, checks, headroom) for goal in goals), *failed_goals),
+        goals=(
+            *(_with_errors(_judged(goal, checks), rules, orphan_diagnostics, checks, headroom) for goal in goals),
+            *failed_goals,
+        ),
         diagnostics=(
             *(error for goal in (*failed_goals, *goals) for error in goal.errors),
             *_joined(rules),
@@ -231,6 +234,14 @@ def _goals(world: World, scope: Scope, parts: Sequence[_Part], sources: VerifySo
 
 def _joined(diagnostics: Diagnostics) -> Iterator[Diagnostic]:
     return (diagnostic for group in diagnostics.values() for diagnostic in group)
+
+
+def _judged(goal: Goal, checks: Diagnostics) -> Goal:
+    """Return the goal with the verdict of the checks on the memory of its deployment, as `size` gives it."""
+    if goal.deployment is None:
+        return goal
+    deployment = with_verdict(goal.deployment, checks.get(goal.name, ()))
+    return goal if deployment is goal.deployment else replace(goal, deployment=deployment)
 
 
 def _with_errors(goal: Goal, *diagnostics: Diagnostics) -> Goal:

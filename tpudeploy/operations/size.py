@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.errors import CheckFailed
 from tpudeploy.operations.declaration import Access, Operation, flag, profile
 from tpudeploy.results import Result, document, part, result
 
@@ -30,6 +31,11 @@ class Size(Result):
     warnings: tuple[Diagnostic, ...]
     sweep: Sweep | None
 
+    @property
+    def exit_code(self) -> int:
+        """Return 13 for a server that would not start, as `fits: false` and the text say."""
+        return CheckFailed.exit_code if self.budget.fits is False else 0
+
     def values(self) -> dict[str, Any]:
         keys: dict[str, Any] = {"name": self.name, **self.budget.to_dict()}
         keys["diagnostics"] = [asdict(diagnostic) for diagnostic in self.diagnostics]
@@ -46,7 +52,11 @@ class Size(Result):
         budget = _budget_schema()
         keys = {
             "name": str,
-            "fits": {"type": ["boolean", "null"], "description": "null if unknown; `cannot_size_because` says why"},
+            "fits": {
+                "type": ["boolean", "null"],
+                "description": "whether the server starts with this memory; null if unknown: `cannot_size_because` "
+                "says why, or `free_bytes_per_chip` is negative and compiled programs may run out of memory",
+            },
             "would_not_start": tuple[str, ...],
             "diagnostics": tuple[Diagnostic, ...],
             **budget,

@@ -32,6 +32,7 @@ class _Bound(Enum):
         return {**rest, "weights": "at least "} if self is _Bound.USED_AND_REST else rest
 
 
+_DOUBT = "may run out of memory while it compiles"
 _MOST_FAILURES = 12
 _COLUMNS = ("slice", "TP x DP", "KV", "util", "length", "KV tokens", "at once", "from", "cold start")
 _NUMBER_COLUMNS = range(3, len(_COLUMNS))
@@ -86,13 +87,14 @@ def summary(name: str, budget: HbmBudget | Unsized) -> str:
             f"{name}: a {bound.accelerator.device_noun} holds {least}{_gib(bound.weights_bytes_per_chip)} of weights "
             f"and at most {bound.kv_cache_tokens:,} tokens of KV cache. {unsized(budget)}"
         )
-    if not budget.holds_a_request:
-        return f"{name}: {_misfit(budget)}"
+    if budget.fits is False:
+        return f"{name}: {_refusal(budget)}"
+    doubt = f" It {_DOUBT}." if budget.fits is None else ""
     return (
         f"{name}: a {budget.accelerator.device_noun} holds {_gib(budget.weights_bytes_per_chip)} of weights and "
         f"{_gib(budget.kv_bytes_per_chip)} of KV cache: {budget.kv_cache_tokens:,} tokens, "
         f"{budget.max_concurrency:.1f} requests of {budget.engine.max_model_len:,} at once. "
-        f"Cold start about {words.minutes(budget.start.cold_seconds)}."
+        f"Cold start about {words.minutes(budget.start.cold_seconds)}.{doubt}"
     )
 
 
@@ -116,15 +118,20 @@ def sweep(options: Sweep, paint: Paint, *, width: int | None = None) -> str:
 
 
 def _verdict(budget: HbmBudget, paint: Paint) -> str:
-    if not budget.holds_a_request:
-        return paint.red(_misfit(budget))
-    return paint.red(_would_not_start(budget.fatal)) if budget.fatal else paint.green("fits")
+    if budget.fits is None:
+        return paint.yellow(_DOUBT)
+    return paint.green("fits") if budget.fits else paint.red(_refusal(budget))
 
 
 def _bound_verdict(bound: HbmBudget, fatal: Sequence[str], paint: Paint) -> str:
     if not bound.holds_a_request:
-        return paint.red(_misfit(bound))
+        return paint.red(_refusal(bound))
     return paint.red(_would_not_start(fatal)) if fatal else paint.yellow("may fit: these figures are bounds")
+
+
+def _refusal(budget: HbmBudget) -> str:
+    """Return why a server with this budget does not start."""
+    return _would_not_start(budget.fatal) if budget.holds_a_request else _misfit(budget)
 
 
 def _would_not_start(codes: Sequence[str]) -> str:
@@ -175,7 +182,9 @@ def _window_note(budget: HbmBudget) -> str:
 def _shortage_note(budget: HbmBudget) -> str:
     if budget.free_bytes_per_chip >= 0:
         return ""
-    return "short: compiling would run out of memory" if budget.holds_a_request else "short"
+    if not budget.holds_a_request:
+        return "short"
+    return f"short: compiling {'may' if budget.fits is None else 'would'} run out of memory"
 
 
 def _bar_columns(sizes: dict[str, int], chip_bytes: int) -> dict[str, int]:

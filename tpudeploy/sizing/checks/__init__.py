@@ -49,6 +49,8 @@ def with_verdict(deployment: Deployment, diagnostics: Iterable[Diagnostic]) -> D
     TPU20xx are about places and clients: such a server has no place, or no client reaches it, and its memory suffices.
     """
     codes = dict.fromkeys(each.code for each in errors_in(diagnostics) if each.code.startswith("TPU21"))
+    if not codes:
+        return deployment
     return replace(deployment, budget=replace(deployment.budget, fatal=tuple(codes)))
 
 
