@@ -94,10 +94,10 @@ _APPEND = """
 import sys
 from itertools import count
 from pathlib import Path
-from tpudeploy.adapters.state import disk
+from tpudeploy.adapters.state.disk import Folder
 path, writer, keep = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for number in count():
-    disk.append(path, f"{writer} {number:09}\\n".encode(), keep=keep)
+    Folder(path.parent).append(path.name, f"{writer} {number:09}\\n".encode(), keep=keep)
     if number % 100 == 0:
         print(number, flush=True)
 """

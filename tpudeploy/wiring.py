@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.http_probe import HttpProbe
     from tpudeploy.adapters.local_routers import LocalRouters
     from tpudeploy.adapters.runs import LocalRuns
+    from tpudeploy.adapters.state.disk import Folder
     from tpudeploy.domain import events
     from tpudeploy.domain.accelerator import Backend
     from tpudeploy.domain.benchmark import Driver
@@ -177,15 +178,14 @@ class Adapters:
         if self._bucket is None:
             from tpudeploy.adapters.state.local import LocalState
 
-            return LocalState(self._local_folder, self.clock, who=who())
+            return LocalState(self._local_folder, self.clock, who=who(), root=self.folder)
         from tpudeploy.adapters.google.objects import Objects
         from tpudeploy.adapters.state.aside import Aside
         from tpudeploy.adapters.state.bucket import BucketState
 
         objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
-        aside = Aside(
-            self._local_folder / "errored", backend=f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/")
-        )
+        backend = f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/")
+        aside = Aside(self._own_folder("errored"), backend=backend)
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
 
     @cached_property
@@ -220,13 +220,19 @@ class Adapters:
         """Return the benchmark runs, which are files of this machine."""
         from tpudeploy.adapters.runs import LocalRuns
 
-        return LocalRuns(self._local_folder / "runs")
+        return LocalRuns(self._own_folder("runs"))
 
     @cached_property
     def survey(self) -> Survey:
         from tpudeploy.adapters.google.survey import GoogleSurvey
 
-        return GoogleSurvey(self.connection, self.clock, self._local_folder / "facts")
+        return GoogleSurvey(self.connection, self.clock, self._own_folder("facts"))
+
+    def _own_folder(self, name: str) -> Folder:
+        """Return a folder for files of this machine, which no link in the project leads out of."""
+        from tpudeploy.adapters.state.disk import Folder
+
+        return Folder(self._local_folder / name, root=self.folder)
 
     def world(self, on_event: Callable[[events.Event], None] | None = None) -> World:
         import uuid

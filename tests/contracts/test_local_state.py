@@ -48,10 +48,10 @@ def test_a_lock_of_another_machine_on_a_shared_disk_says_where_its_process_is(
 
 
 def test_a_disk_without_second_names_keeps_earlier_states_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    monkeypatch.setattr("os.link", refuse)
     backend, version = opened(tmp_path), ""
     for serial in range(3):
         version = backend.write("gemma", replace(EMPTY, serial=serial), over=version)

@@ -22,7 +22,9 @@ from workflow import Both
 from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.parsers import parser_of, verbs_of
 from tpudeploy.domain.errors import ProfileInvalid
+from tpudeploy.domain.pins import NONE
 from tpudeploy.loading import Profile
+from tpudeploy.serialization import pinfile
 
 Sampled = Callable[[Iterable[Payload], int], list[Payload]]
 P = "p.yaml"
@@ -510,6 +512,95 @@ def test_a_pull_request_carries_no_file_of_the_runner_into_its_comment(
         assert result.code == 1
         assert not _is_carried_out(result.all + here.summary + here.comment())
         assert "TPU1106" in here.comment()
+
+
+# What a repository contains besides profiles: git checks out links as their author made them.
+
+RC = "alias ls=ls\n"
+# Where a link, a FIFO or a folder is planted, and whether it leads to the home's file or to the home.
+PLANTS = {
+    "endpoints/.gemma.json.new": "file",
+    "endpoints/gemma.json": "file",
+    "endpoints": "home",
+    ".tpudeploy": "home",
+    ".tpudeploy/state": "home",
+    ".tpudeploy/state/gemma.lock": "file",
+    ".tpudeploy/state/gemma.json": "file",
+    ".tpudeploy/state/.gemma.json.new": "file",
+    ".tpudeploy/state/earlier": "home",
+    ".tpudeploy/zones.jsonl": "file",
+    ".tpudeploy/pins.lock": "file",
+    ".tpudeploy/facts": "home",
+    ".tpudeploy/.gitignore": "file",
+    "tpudeploy.lock.json": "inside",
+}
+
+
+def _plant(place: Path, leads_to: str, outside: Path) -> Path:
+    """Plant a link, and return the file that it must not change."""
+    victim = outside / "rc"
+    victim.write_text(RC, encoding="utf-8")
+    (outside / "state").mkdir(exist_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if leads_to == "inside":  # reading through a link within the project is allowed
+        victim = place.with_name("rc")
+        victim.write_text(pinfile.dumps(NONE), encoding="utf-8")
+    place.symlink_to({"file": victim, "home": outside, "inside": victim}[leads_to])
+    return victim
+
+
+@pytest.mark.parametrize("place", PLANTS)
+def test_a_link_in_a_repository_changes_nothing_outside_of_it_and_refuses_before_anything_is_requested(
+    cli: Open, outside: Path, place: str
+) -> None:
+    at = cli()
+    victim = _plant(at.folder / place, PLANTS[place], outside)
+    before = victim.read_text(encoding="utf-8")
+    files = sorted(outside.rglob("*"))
+    first = at.run("apply", "-untrusted", "-auto-approve", at.write())
+    at.run("destroy", "-untrusted", "-auto-approve", "gemma.yaml")
+    assert victim.read_text(encoding="utf-8") == before
+    assert sorted(outside.rglob("*")) == files
+    if first.code:
+        assert "is a link" in first.err, first.all
+        assert not at.requested_zones()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan", "gemma.yaml", "-out", "{}"),
+        ("alerts", "gemma.yaml", "-out", "{}"),
+        ("status", "gemma.yaml", "-html", "{}"),
+        ("init", "{}"),
+        ("ci", "plan", "gemma.yaml", "-artifacts", "{}"),
+    ],
+    ids=lambda words: words[0],
+)
+@pytest.mark.parametrize("link", ["out", "folder/out"])
+def test_an_output_that_the_operator_names_follows_no_link_of_the_repository(
+    cli: Open, outside: Path, words: tuple[str, ...], link: str
+) -> None:
+    at = cli()
+    at.write()
+    victim = _plant(at.folder / link.partition("/")[0], "home" if "/" in link else "file", outside)
+    (outside / "out").write_text(RC, encoding="utf-8")
+    files = sorted(outside.rglob("*"))
+    refused = at.run(*(word.format(link) for word in words))
+    assert refused.code in {1, 2}, refused.all
+    assert victim.read_text(encoding="utf-8") == (outside / "out").read_text(encoding="utf-8") == RC
+    assert sorted(outside.rglob("*")) == files
+
+
+def test_an_untrusted_project_keeps_its_states_at_home(cli: Open, outside: Path) -> None:
+    at = cli()
+    at.write()
+    (at.folder / "tpudeploy.toml").write_text(f'backend = "../{outside.name}"\n', encoding="utf-8")
+    refused = at.run("apply", "-untrusted", "-auto-approve", "gemma.yaml")
+    assert refused.code == 1
+    assert "lies outside the project" in refused.err
+    assert not list(outside.iterdir())
+    assert not at.requested_zones()
 
 
 # Others on the same machine.

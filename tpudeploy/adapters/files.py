@@ -5,12 +5,14 @@ Why: decision 54 in docs/decisions.md.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tpudeploy.adapters.state.disk import read_handle
 from tpudeploy.config.reader import MAX_BYTES, Unreadable
 from tpudeploy.domain.errors import UsageError
 
@@ -21,6 +23,49 @@ _OUTSIDE_HINT = (
     "keep a copy inside the project; `ci` and `mcp` open no other file, and other commands do for an author that you "
     "trust: without -untrusted, and without `untrusted` in tpudeploy.toml"
 )
+
+
+def read_file(path: str | Path, most: int) -> bytes:
+    """Return the content of a regular file of at most `most` bytes that the operator names; links are followed.
+
+    Raise OSError for anything else, e.g. a FIFO, which would never end, and ValueError for what is no path.
+    """
+    handle = _open_regular(path)
+    try:
+        return read_handle(handle, most, Path(path).name)
+    finally:
+        os.close(handle)
+
+
+def read_beginning(path: str | Path, most: int) -> bytes:
+    """Return the first `most` bytes of a regular file. Raise as `read_file` does."""
+    handle = _open_regular(path)
+    try:
+        return os.read(handle, most)
+    finally:
+        os.close(handle)
+
+
+def read_end(path: str | Path, most: int) -> bytes:
+    """Return the last `most` bytes of a regular file. Raise as `read_file` does."""
+    handle = _open_regular(path)
+    try:
+        skipped = max(0, os.fstat(handle).st_size - most)
+        os.lseek(handle, skipped, os.SEEK_SET)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(handle)
+
+
+def _open_regular(path: str | Path) -> int:
+    handle = os.open(path, _READ)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        is_folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+        os.close(handle)
+        number = errno.EISDIR if is_folder else errno.EINVAL
+        raise OSError(number, "it is a folder" if is_folder else "it is not a regular file")
+    return handle
 
 
 class FileReader:
@@ -151,9 +196,6 @@ def read_log(path: str) -> str:
     try:
         if path == "-":
             return sys.stdin.buffer.read()[-_MOST_BYTES:].decode("utf-8", "replace")
-        with Path(path).open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - _MOST_BYTES))
-            return file.read().decode("utf-8", "replace")
+        return read_end(path, _MOST_BYTES).decode("utf-8", "replace")
     except OSError as cause:
         raise UsageError(f"`{path}` cannot be read: {cause.strerror or cause}.") from cause

@@ -54,7 +54,7 @@ class LocalRouters:
                 self._restarts[name] = 0
                 self._start(name)
             return ""
-        status = read_tree(self.folder(name) / STATUS)
+        status = read_tree(self._files(name), STATUS)
         restarts = int(status.get("restarts", 0))
         # What happened before this run was reported by the run that saw it.
         previous, self._restarts[name] = self._restarts.get(name, restarts), restarts
@@ -65,29 +65,37 @@ class LocalRouters:
         deadline = time.monotonic() + ANSWERS_WITHIN
         while time.monotonic() < deadline:
             self.keep(name)
-            status = read_tree(self.folder(name) / STATUS)
+            status = read_tree(self._files(name), STATUS)
             runs = status.get("router") == router.to_dict()
             yield None if runs else str(status.get("problem") or f"{router.kind} has not started yet")
             time.sleep(_TURN)
 
+    def _files(self, name: str) -> disk.Folder:
+        return disk.Folder(self.folder(name))
+
     def _start(self, name: str) -> None:
-        folder = self.folder(name)
-        disk.make_folder(folder)
-        disk.hide_from_git(self._root)
+        root = disk.Folder(self._root)
+        with root.writing():
+            root.hide_from_git()
+        files = self._files(name)
+        with files.writing(LOG):
+            log = files.open_in_place(LOG, flags=os.O_APPEND)
         command = [*self._command, "--chdir", str(self._folder.absolute()), name]
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        self._started[name] = os.posix_spawn(
-            command[0],
-            command,
-            os.environ,
-            # A session of its own: Ctrl-C in the terminal of this run is not meant for the router.
-            setsid=True,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, str(folder / LOG), flags, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-            ],
-        )
+        try:
+            self._started[name] = os.posix_spawn(
+                command[0],
+                command,
+                os.environ,
+                # A session of its own: Ctrl-C in the terminal of this run is not meant for the router.
+                setsid=True,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, log, 1),
+                    (os.POSIX_SPAWN_DUP2, log, 2),
+                ],
+            )
+        finally:
+            os.close(log)
 
     def _is_starting(self, name: str) -> bool:
         """Return whether the process that this run started for a router is still alive."""
@@ -109,7 +117,7 @@ def find_program(name: str) -> str | None:
 def holder(folder: Path) -> int | None:
     """Return the id of the process that runs the router of this folder, or None."""
     try:
-        handle = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        handle = disk.Folder(folder).open_to_read(LOCK)
     except FileNotFoundError:
         return None
     try:
@@ -123,10 +131,10 @@ def holder(folder: Path) -> int | None:
     return None
 
 
-def read_tree(file: Path) -> Mapping[str, Any]:
+def read_tree(folder: disk.Folder, name: str) -> Mapping[str, Any]:
     """Return what the process of a router last wrote about itself or about its program, or nothing."""
     try:
-        tree = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        tree = json.loads(folder.read(name))
+    except (OSError, ValueError, RecursionError):
         return {}
     return tree if isinstance(tree, dict) else {}

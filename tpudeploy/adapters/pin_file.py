@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tpudeploy.adapters.files import is_inside
+from tpudeploy.adapters.files import is_inside, read_file
 from tpudeploy.adapters.state import disk
 from tpudeploy.domain.errors import PinsUnreadable, StateError
 from tpudeploy.domain.pins import FILE, NONE, Pins
@@ -24,8 +24,9 @@ class PinFile:
     """
 
     def __init__(self, folder: Path, aside: Path, *, emulated: bool) -> None:
+        self._folder = disk.Folder(folder)
         self._path = folder / FILE
-        self._aside = aside
+        self._aside = disk.Folder(aside, root=folder)
         self._is_emulated = emulated
         self._last: tuple[bytes, Pins] | None = None
 
@@ -35,7 +36,7 @@ class PinFile:
             hint = "Replace the link with the file itself."
             raise PinsUnreadable(f"{FILE} is a link that leads out of the project.", hint=hint)
         try:
-            content = self._path.read_bytes()
+            content = read_file(self._path, disk.MAX_BYTES)
             if self._last is None or self._last[0] != content:  # a fleet reads the same content many times
                 self._last = (content, self._parse(content.decode("utf-8")))
         except FileNotFoundError:
@@ -54,17 +55,15 @@ class PinFile:
             pins = self.read()
             new_pins = change(pins)
             if new_pins != pins:
-                disk.replace(self._path, pinfile.dumps(new_pins))
+                self._folder.replace(FILE, pinfile.dumps(new_pins))
             return pins
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
         """Hold the file's lock. The kernel releases it when the process ends."""
         try:
-            disk.make_folder(self._aside)
-            disk.hide_from_git(self._aside)
-            lock = self._aside / "pins.lock"
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, disk.file_mode(lock))
+            self._aside.hide_from_git()
+            handle = self._aside.open_in_place("pins.lock")
         except OSError as cause:
             raise StateError(f"{FILE} cannot be written: {cause.strerror}.") from cause
         try:

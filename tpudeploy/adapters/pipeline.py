@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tpudeploy.adapters.state import disk
 from tpudeploy.adapters.state.holder import run_url
-from tpudeploy.domain.errors import OutputFailed, UsageError
+from tpudeploy.domain.errors import OutputFailed, StateError, UsageError
 from tpudeploy.domain.forge import Host, Pipeline, SignedPlan
 from tpudeploy.planning.approval import MIN_KEY_LENGTH
 
@@ -103,10 +104,12 @@ def outputs(values: Mapping[str, str]) -> None:
 
 def keep(folder: Path, texts: Mapping[str, str]) -> None:
     """Write files for later jobs, by name. Raise `errors.OutputFailed`."""
-    with _output_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        files = disk.Folder.of(folder / "plan.json")
         for name, text in texts.items():
-            (folder / name).write_text(f"{text}\n", encoding="utf-8")
+            files.replace(name, f"{text}\n")
+    except StateError as cause:
+        raise OutputFailed(cause.message) from cause
 
 
 def signed_plan(folder: Path) -> SignedPlan:

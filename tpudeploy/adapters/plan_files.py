@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
+from tpudeploy.adapters.files import read_beginning, read_file
 from tpudeploy.adapters.state import disk
 from tpudeploy.domain.errors import PlanUnreadable, StateError, UsageError
 
@@ -13,8 +13,8 @@ _MOST_BYTES = 256 * 1024 * 1024
 _BEGINNING = 400
 
 
-def write(path: Path, text: str, *, is_ours: Callable[[str], bool]) -> None:
-    """Write a plan.
+def write(path: Path, text: str, *, is_ours: Callable[[str], bool], here: Path | None = None) -> None:
+    """Write a plan for an operator who works in `here` (default: the working directory).
 
     Raise `errors.UsageError` where it cannot be written, or would overwrite a file for which `is_ours` is False.
     """
@@ -25,7 +25,7 @@ def write(path: Path, text: str, *, is_ours: Callable[[str], bool]) -> None:
             f"{path} is not a saved plan, so it was not overwritten.", hint="Specify another file for the plan."
         )
     try:
-        disk.replace(path, text, is_private=True)
+        disk.replace(path, text, here=here, is_private=True)
     except StateError as cause:
         raise UsageError(cause.message, hint="Specify another file for the plan.") from cause
 
@@ -33,9 +33,7 @@ def write(path: Path, text: str, *, is_ours: Callable[[str], bool]) -> None:
 def read(path: Path) -> str:
     """Return the text of a saved plan. Raise `errors.PlanUnreadable`."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise PlanUnreadable(f"{path} is too large to be a saved plan.")
-        return path.read_text(encoding="utf-8")
+        return read_file(path, _MOST_BYTES).decode("utf-8")
     except (OSError, ValueError) as cause:
         why = getattr(cause, "strerror", None) or "it is not text"
         raise PlanUnreadable(
@@ -45,14 +43,7 @@ def read(path: Path) -> str:
 
 def beginning(path: Path) -> str:
     """Return the first bytes of a file as text, or "" where it cannot be read."""
-    # Without O_NONBLOCK, opening a FIFO would wait for a writer.
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        return read_beginning(path, _BEGINNING).decode("utf-8", "replace")
     except (OSError, ValueError):
         return ""
-    try:
-        return os.read(handle, _BEGINNING).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(handle)

@@ -13,7 +13,7 @@ class RouterFiles:
     """The files below `folder`. One that this process has not written is that of a program which another one left."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder = disk.Folder(folder)
         self._texts: dict[str, str] = {}
 
     def fit(self, configuration: Configuration) -> bool:
@@ -27,12 +27,19 @@ class RouterFiles:
         differing = [path for path, text in configuration.files.items() if self._text(path) != text]
         for path in sorted(differing):
             if path == configuration.list_path or not but_fixed:
-                disk.replace(self._folder / path, configuration.files[path], is_private=True)
+                folder, name = self._place(path)
+                folder.replace(name, configuration.files[path], is_private=True)
                 self._texts[path] = configuration.files[path]
         return configuration.list_path in differing
 
     def _text(self, path: str) -> str | None:
         if path not in self._texts:
             with suppress(OSError, ValueError):
-                self._texts[path] = (self._folder / path).read_text(encoding="utf-8")
+                folder, name = self._place(path)
+                self._texts[path] = folder.read(name).decode("utf-8")
         return self._texts.get(path)
+
+    def _place(self, path: str) -> tuple[disk.Folder, str]:
+        """Return the folder and the name of a file."""
+        *above, name = path.split("/")
+        return self._folder.sub(*above), name

@@ -82,7 +82,7 @@ class RouterProcess:
 
     def run(self) -> None:
         """Run the router. Raise `errors.UsageError` if another process does, `errors.ConfigError` without program."""
-        disk.make_folder(self._folder)
+        disk.Folder(self._folder).make()
         with self._locked():
             Trial.end_leftover(self._folder)
             self._program = Program.find(self._folder)
@@ -261,12 +261,14 @@ class RouterProcess:
         while self._retired:
             self._retired = [program for program in self._retired if not program.has_ended()]
             time.sleep(_TURN)
-        (self._folder / PROGRAM).unlink(missing_ok=True)
+        disk.Folder(self._folder).remove(PROGRAM)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the folder's lock, which the kernel releases when this process ends."""
-        handle = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        folder = disk.Folder(self._folder)
+        with folder.writing(LOCK):
+            handle = folder.open_in_place(LOCK)
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -284,4 +286,4 @@ class RouterProcess:
         """Write what goes wrong, and which router the program that clients have is: null while none runs."""
         runs = None if self._program is None or self._current is None else self._current.to_dict()
         status = {"restarts": self.restarts, "problem": problem, "router": runs}
-        disk.replace(self._folder / STATUS, json.dumps(status) + "\n", is_private=True)
+        disk.Folder(self._folder).replace(STATUS, json.dumps(status) + "\n", is_private=True)

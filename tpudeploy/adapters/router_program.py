@@ -71,13 +71,13 @@ class Program:
         facts: dict[str, Any]
         facts = {"pid": process.pid, "started_at": _start_of(process.pid), "kind": router.kind.value, "url": router.url}
         facts |= {"command": list(configuration.command), "router": router.to_dict()}
-        disk.replace(folder / PROGRAM, json.dumps(facts) + "\n", is_private=True)
+        disk.Folder(folder).replace(PROGRAM, json.dumps(facts) + "\n", is_private=True)
         return cls(process, facts)
 
     @classmethod
     def find(cls, folder: Path) -> Self | None:
         """Return the program that an earlier process left running, or None. End one that does not say what it is."""
-        facts = read_tree(folder / PROGRAM)
+        facts = read_tree(disk.Folder(folder), PROGRAM)
         if not facts.keys() >= {"pid", "started_at", "kind", "url", "command"} or not facts["started_at"]:
             return None
         # Another process may have its id by now.

@@ -88,7 +88,7 @@ class Trial:
     def _start(self, replicas: tuple[RoutedReplica, ...]) -> str | None:
         try:
             self._at = replace(self.router, port=_free_port(self.router.address))
-            disk.make_folder(self._folder)
+            disk.Folder(self._folder).make()
             new = configuration(self._at, replicas, self._name)
             self._files.write(new)
             self._program = Program.start(self._at, new, self._folder)

@@ -191,7 +191,8 @@ def all_problems(invalid: Mapping[str, ProfileInvalid]) -> ProfileInvalid:
 
 def _settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Settings:
     """Return the settings of a folder. Raise `errors.ConfigError` for a tpudeploy.toml or variable that is invalid."""
-    from tpudeploy.adapters.files import is_inside
+    from tpudeploy.adapters.files import is_inside, read_file
+    from tpudeploy.config.reader import MAX_BYTES
     from tpudeploy.config.settings import FILE, settings
     from tpudeploy.domain.errors import ConfigError
 
@@ -200,7 +201,26 @@ def _settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Setting
             f"`{FILE}` is a link that leads out of the project.", hint="Replace the link with the file itself."
         )
     try:
-        file = (folder / FILE).read_bytes()
+        file = read_file(folder / FILE, MAX_BYTES)
     except FileNotFoundError:
         file = b""
-    return settings({"backend": backend}, os.environ, file)
+    except OSError as cause:
+        raise ConfigError(f"`{FILE}` cannot be read: {cause.strerror or cause}.") from cause
+    own = settings({"backend": backend}, os.environ, file)
+    is_from_file = own.origins.get("backend", "").startswith(f"{FILE}:")
+    if is_from_file and own.backend is not None and not (is_trusted and not own.untrusted):
+        _check_inside(folder, own.backend)
+    return own
+
+
+def _check_inside(folder: Path, backend: str) -> None:
+    """Raise `errors.ConfigError` if the settings of an untrusted project name a folder outside of it."""
+    from tpudeploy.adapters.files import is_inside
+    from tpudeploy.config.settings import FILE
+    from tpudeploy.domain.errors import ConfigError
+
+    if not backend.startswith("gs://") and not is_inside(folder, str(folder / backend)):
+        raise ConfigError(
+            f"The backend in `{FILE}` lies outside the project, which is untrusted.",
+            hint="Name it yourself: --backend DIR, or TPUDEPLOY_BACKEND.",
+        )

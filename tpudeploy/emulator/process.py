@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -93,9 +94,7 @@ def _check_engine(scenario: Scenario, speed: float) -> None:
 @contextmanager
 def _only_one() -> Iterator[IO[str]]:
     """Hold the record file's lock: the system releases it also after a crash."""
-    file = record_file()
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with file.open("a+", encoding="utf-8") as record:
+    with _opened_record() as record:
         try:
             fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -105,6 +104,20 @@ def _only_one() -> Iterator[IO[str]]:
             yield record
         finally:
             record.truncate(0)
+
+
+def _opened_record() -> IO[str]:
+    """Open the record file. Raise UsageError if another user may have put a folder or a link in its place."""
+    file = record_file()
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = file.parent.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & stat.S_IWOTH:
+        raise UsageError(f"{file.parent} is not a folder of yours.", hint="Remove it, or set XDG_RUNTIME_DIR.")
+    try:
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as cause:
+        raise UsageError(f"{file} cannot be written: {cause.strerror}.", hint="Remove it.") from cause
+    return os.fdopen(handle, "a+", encoding="utf-8")
 
 
 def _running(record: IO[str]) -> EmulatorRunning:

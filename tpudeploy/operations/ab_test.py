@@ -15,7 +15,7 @@ from tpudeploy.ab_test.starts import deciding_measure
 from tpudeploy.ab_test.turns import Proposal, order, start_seconds
 from tpudeploy.accuracy.verdict import verdict
 from tpudeploy.adapters import runs
-from tpudeploy.adapters.runs import PREFIX, LocalExperiments
+from tpudeploy.adapters.runs import PREFIX
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.accuracy import Judgement, Verdict
 from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Side, Sweep, Turn
@@ -94,7 +94,7 @@ class AbTests:
         self._workspace = workspace
         self._benchmarks = Benchmarks(workspace)
         self.accuracy = AccuracyTests(workspace)
-        self.experiments = LocalExperiments(workspace.adapters.runs.folder / "ab")
+        self.experiments = workspace.adapters.runs.experiments()
 
     def experiment(
         self,

@@ -20,7 +20,6 @@ from tpudeploy.accuracy.questions import (
 )
 from tpudeploy.accuracy.sheet import Answer, Sheet, Terms
 from tpudeploy.adapters import lm_eval, runs
-from tpudeploy.adapters.runs import LocalSheets
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, NothingSaid, VllmClient
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.budget import HbmBudget
@@ -74,7 +73,7 @@ class AccuracyTests:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self.sheets = LocalSheets(workspace.adapters.runs.folder / "accuracy")
+        self.sheets = workspace.adapters.runs.sheets()
 
     def deployment(self, profile: Profile) -> Server:
         """Return the published endpoint of a deployment.

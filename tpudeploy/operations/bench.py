@@ -190,10 +190,11 @@ def bench_report(
     runs = [workspace.find_run(each) for each in run_ids]
     run, loaded, path = runs[0], None if profile is None else loading.profile(profile), Path(out)
     comparison = compare(runs) if len(runs) > 1 else None
+    here = workspace.adapters.folder
     if path.suffix == ".md":
-        return write_files({path: to_markdown(runs, comparison)})
+        return write_files({path: to_markdown(runs, comparison)}, here=here)
     if path.suffix == ".csv":
-        return write_files({path: to_csv(runs)})
+        return write_files({path: to_csv(runs)}, here=here)
     report = Report(
         run=run,
         digest=digest(run),
@@ -203,19 +204,21 @@ def bench_report(
         timelines=() if loaded is None else workspace.timelines(loaded.spec.name),
     )
     return write_files(
-        {path: page(report), path.with_suffix(".csv"): to_csv(runs), path.with_suffix(".vl.json"): to_vega_lite(runs)}
+        {path: page(report), path.with_suffix(".csv"): to_csv(runs), path.with_suffix(".vl.json"): to_vega_lite(runs)},
+        here=here,
     )
 
 
-def write_files(contents: Mapping[Path, str]) -> WrittenFiles:
-    """Write these files. Raise `errors.UsageError` for one that cannot be written."""
-    from tpudeploy.domain.errors import UsageError
+def write_files(contents: Mapping[Path, str], *, here: Path) -> WrittenFiles:
+    """Write files for an operator who works in `here`. Raise `errors.UsageError` for one that cannot be written."""
+    from tpudeploy.adapters.state import disk
+    from tpudeploy.domain.errors import StateError, UsageError
 
     for path, content in contents.items():
         try:
-            path.write_text(content, encoding="utf-8")
-        except OSError as cause:
-            raise UsageError(f"{path} cannot be written: {cause.strerror or cause}.") from cause
+            disk.replace(path, content, here=here)
+        except StateError as cause:
+            raise UsageError(cause.message) from cause
     return WrittenFiles(files=tuple(contents))
 
 

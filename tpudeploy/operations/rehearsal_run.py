@@ -100,10 +100,10 @@ class RehearsalRun:
     ) -> None:
         self._workspace = workspace
         self._project = project
-        self._folder = folder
+        self._folder = disk.Folder(folder, root=workspace.adapters.folder)
         self._ceiling = ceiling
         self._on_event = on_event
-        self._journal = workspace.adapters.folder / STATES / "rehearsal" / f"{_JOURNAL}.json"
+        self._journals = disk.Folder(workspace.adapters.folder / STATES / "rehearsal")
         self._clock = workspace.adapters.clock
         self._lease: Lease | None = None
         self._active: Step | None = None
@@ -136,7 +136,7 @@ class RehearsalRun:
                 self._read()
             else:
                 self._request(step)
-        disk.replace(self._journal, json.dumps({"format": _FORMAT, "done": True}))
+        self._journals.replace(f"{_JOURNAL}.json", json.dumps({"format": _FORMAT, "done": True}))
 
     def clean_up(self) -> None:
         """Take over what an earlier run saved, and delete what it requested. Raise as `go` does."""
@@ -157,8 +157,9 @@ class RehearsalRun:
         """Write the report as a document and as text. Raise `errors.StateError` if it cannot be written."""
         text = view.report(self.findings, usd=self.usd, ceiling=self._ceiling, paint=Paint())
         clean = self._redaction.text
-        disk.replace(self._folder / "report.json", clean(json.dumps(document, indent=1, ensure_ascii=False)) + "\n")
-        disk.replace(self._folder / "report.txt", clean(text) + "\n")
+        document_text = json.dumps(document, indent=1, ensure_ascii=False)
+        self._folder.replace("report.json", clean(document_text) + "\n")
+        self._folder.replace("report.txt", clean(text) + "\n")
 
     def _lock(self) -> None:
         """Take the lock of the journal, which the kernel releases when this process ends."""
@@ -173,7 +174,7 @@ class RehearsalRun:
 
     def _read(self) -> None:
         connection = self._workspace.adapters.connection
-        Recorder(connection, self._folder / "exchanges", self._redaction)
+        Recorder(connection, self._folder.sub("exchanges"), self._redaction)
         try:
             for fact in facts_of(Stage.READ):
                 if not self._has_seen(fact.id):
@@ -304,7 +305,7 @@ class RehearsalRun:
         return None
 
     def _record(self) -> Recorder:
-        return Recorder(self._own_workspace.adapters.connection, self._folder / "exchanges", self._redaction)
+        return Recorder(self._own_workspace.adapters.connection, self._folder.sub("exchanges"), self._redaction)
 
     def _hear(self, event: Event) -> None:
         """Note the grant, from which a slice is billed, and its loss; pass the event on."""
@@ -361,7 +362,7 @@ class RehearsalRun:
         """The workspace of the rehearsal's own deployment, whose states are in a folder of their own."""
         adapters = self._workspace.adapters
         return type(self._workspace)(
-            self._journal.parent, project=self._project, clock=adapters.clock, patience=adapters.patience
+            self._journals.path, project=self._project, clock=adapters.clock, patience=adapters.patience
         )
 
     def _has_seen(self, fact: str) -> bool:
@@ -385,12 +386,12 @@ class RehearsalRun:
             "granted_at": self._granted_at,
             "requested_at": self._requested_at,
         }
-        disk.replace(self._journal, json.dumps(journal))
+        self._journals.replace(f"{_JOURNAL}.json", json.dumps(journal))
 
     def _resume(self) -> None:
         """Take over the findings and the costs of a run of this project that did not end."""
         try:
-            journal = json.loads(self._journal.read_text(encoding="utf-8"))
+            journal = json.loads(self._journals.read(f"{_JOURNAL}.json"))
         except FileNotFoundError:
             return
         except ValueError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from pathlib import Path
 from typing import Any
 
 from tpudeploy.adapters.google.connect import Connection
@@ -18,11 +17,11 @@ _MOST_LETTERS = 60
 class Recorder:
     """Writes each exchange of a connection into `folder`, redacted, and keeps the last few as they were."""
 
-    def __init__(self, connection: Connection, folder: Path, redaction: Redaction) -> None:
+    def __init__(self, connection: Connection, folder: disk.Folder, redaction: Redaction) -> None:
         self._folder = folder
         self._redaction = redaction
         self._lock = threading.Lock()
-        self._count = len(list(folder.glob("*.json"))) if folder.is_dir() else 0
+        self._count = len(folder.files(".json"))
         self._creates: dict[str, Exchange] = {}
         connection.on_exchange = self._record
 
@@ -40,7 +39,7 @@ class Recorder:
             safe_path = self._redaction.text(path).translate(_UNSAFE)[-_MOST_LETTERS:].strip("-")
             name = f"{self._count:04d}-{method}-{safe_path}.json"
         text = json.dumps(self._redaction.redact(exchange), indent=1, ensure_ascii=False)
-        disk.replace(self._folder / name, f"{text}\n")
+        self._folder.replace(name, f"{text}\n")
 
 
 def _parse(body: Any) -> Any:

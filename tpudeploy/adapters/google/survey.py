@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 from tpudeploy.adapters.google import access, billing, network, quotas
@@ -40,7 +39,7 @@ R = TypeVar("R", Offers, Prices)
 class GoogleSurvey:
     """See `ports.Survey`. Hardware and prices are cached in `folder` for a day; quota and its use are always read."""
 
-    def __init__(self, connection: Connection, clock: Clock, folder: Path) -> None:
+    def __init__(self, connection: Connection, clock: Clock, folder: disk.Folder) -> None:
         self._connection = connection
         self._clock = clock
         self._cache = Cache(folder, source=connection.emulator_host or _REAL)
@@ -207,24 +206,24 @@ T = TypeVar("T")
 class Cache:
     """Caches values in one folder. `source` is where they come from; values of another source are ignored."""
 
-    def __init__(self, folder: Path, *, source: str) -> None:
+    def __init__(self, folder: disk.Folder, *, source: str) -> None:
         self._folder = folder
         self._source = source
 
     def get(self, name: str, load: Callable[[Mapping[str, Any]], T]) -> T | None:
         """Return the cached value of this name, or None where it is absent or cannot be parsed."""
         try:
-            tree = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))
+            tree = json.loads(self._folder.read(f"{name}.json"))
             return load(tree["reading"]) if tree["source"] == self._source else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None  # the value is read again from its source, and the file is overwritten
 
     def store(self, name: str, value: Mapping[str, Any]) -> None:
         """Store a value, best effort: if it cannot be stored, the next run reads it again from its source."""
         text = json.dumps({"source": self._source, "reading": value}, ensure_ascii=False)
         with suppress(OSError, StateError):
-            disk.replace(self._folder / f"{name}.json", text)
-            disk.hide_from_git(self._folder)
+            self._folder.replace(f"{name}.json", text)
+            self._folder.hide_from_git()
 
 
 def is_fresh(read_at: float, now: float, *, most: float) -> bool:

@@ -15,16 +15,16 @@ class Aside:
     `backend` is the backend that they belong to.
     """
 
-    def __init__(self, folder: Path, *, backend: str) -> None:
+    def __init__(self, folder: disk.Folder, *, backend: str) -> None:
         self._folder = folder
         self._backend = backend
         self._hints: dict[str, str] = {}
 
     def keep(self, name: str, text: str) -> None:
         try:
-            disk.replace(self._path(name), text)
-            with disk.writing(self._folder):
-                disk.hide_from_git(self._folder)
+            self._folder.replace(f"{name}.json", text)
+            with self._folder.writing():
+                self._folder.hide_from_git()
         except errors.StateError as failure:
             self._hints[name] = f"The state could not be saved on this machine either: {failure.message}"
         else:
@@ -35,7 +35,7 @@ class Aside:
     def drop(self, name: str) -> None:
         """Delete the copy, because a later write succeeded and includes it."""
         if self._hints.pop(name, ""):
-            self._path(name).unlink(missing_ok=True)
+            self._folder.remove(f"{name}.json")
 
     def add_to_hint(self, hint: str, name: str) -> str:
         """Return the hint of a failure with the location of the copy, because only the last failure is displayed."""
@@ -43,4 +43,4 @@ class Aside:
         return hint if location in hint else "\n".join(filter(None, (hint, location)))
 
     def _path(self, name: str) -> Path:
-        return self._folder / f"{name}.json"
+        return self._folder.path / f"{name}.json"

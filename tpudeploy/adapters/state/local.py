@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -23,7 +22,7 @@ from tpudeploy.ports import Clock, Snapshot
 from tpudeploy.serialization import capacity_history, statefile
 
 # What is read and kept of the zone history: its last 1,500 to 3,000 entries, which take 20 ms of CPU once a run.
-_HISTORY_BYTES = 512 * 1024
+_HISTORY, _HISTORY_BYTES = "zones.jsonl", 512 * 1024
 _MAX_EARLIER = 10  # earlier states of a deployment: a hunt writes 10 in a few minutes, a user's command writes one
 
 
@@ -33,63 +32,65 @@ class LocalState:
     See `ports.StateBackend`.
     """
 
-    def __init__(self, folder: Path, clock: Clock, *, who: str) -> None:
-        self._states = folder / "state"
-        self._history = folder / "zones.jsonl"
-        self._endpoints = folder.parent / "endpoints"
+    def __init__(self, folder: Path, clock: Clock, *, who: str, root: Path | None = None) -> None:
+        """No link is followed below `root`, which is the parent of `folder` by default."""
+        root = root or folder.parent
+        self._folder = disk.Folder(folder, root=root)
+        self._states = disk.Folder(folder / "state", root=root)
+        self._endpoints = disk.Folder(folder.parent / "endpoints", root=root)
         self._clock = clock
         self._who = who
         self._handles: dict[str, int] = {}
-        # By deployment: a step uses the path of a state ten times.
-        self._paths: dict[str, Path] = {}
+        self._checked: set[str] = set()
+        # By deployment: each save looks there.
+        self._earlier_folders: dict[str, disk.Folder] = {}
         # By deployment, the state in the bytes that were read or written last: most reads of a run find the same again.
         self._parsed: dict[str, tuple[bytes, State]] = {}
 
     def read(self, name: str) -> Snapshot:
-        path = self._path(name)
         try:
-            content = path.read_bytes()
+            content = self._states.read(f"{name}.json")
         except FileNotFoundError:
             return Snapshot(state=None, version="")
         except OSError as cause:
-            raise errors.StateUnreadable(f"{path} cannot be read: {cause}.") from cause
+            raise _unreadable(self._path(name), cause) from cause
         digest = _digest(content)
         last_digest, state = self._parsed.get(name, (b"", None))
         if state is None or digest != last_digest:
-            state = stored.load_state(content, name, source=str(path))
+            state = stored.load_state(content, name, source=str(self._path(name)))
             self._parsed[name] = (digest, state)
         return Snapshot(state=state, version=_version(state))
 
     def write(self, name: str, state: State, *, over: str) -> str:
         self._keep_previous(name, over)
         text = statefile.dumps(state)
-        disk.replace(self._path(name), text)
+        self._states.replace(f"{name}.json", text)
         self._parsed[name] = (_digest(text.encode()), state)
         return _version(state)
 
     def delete(self, name: str, *, over: str) -> None:
         self._keep_previous(name, over)
-        with disk.writing(self._path(name)):
-            self._path(name).unlink(missing_ok=True)
+        with self._states.writing(f"{name}.json"):
+            self._states.remove(f"{name}.json")
 
     def earlier(self, name: str) -> tuple[State, ...]:
         current = self.read(name).state
-        states = _read_earlier(self._earlier(name), name)
+        states = self._read_earlier(name)
         return tuple(state for state in states if current is None or _version(state) != _version(current))
 
     def lock(self, name: str, operation: str) -> Lease:
-        path = self._path(name).with_suffix(".lock")
-        with disk.writing(path):
-            disk.make_folder(self._states)
-            disk.hide_from_git(self._states)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, disk.file_mode(path))
+        file = f"{name}.lock"
+        self._check_files(name)
+        with self._states.writing(file):
+            self._states.hide_from_git()
+            handle = self._states.open_in_place(file)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as cause:
             os.close(handle)
-            raise _locked_error(name, _read_holder(path)) from cause
+            raise _locked_error(name, self._read_holder(file)) from cause
         info = holder.this_run(self._who, operation, self._clock.now())
-        with disk.writing(path):
+        with self._states.writing(file):
             os.ftruncate(handle, 0)
             os.pwrite(handle, holder.dumps(info).encode(), 0)
         self._handles[info.id] = handle
@@ -108,15 +109,15 @@ class LocalState:
 
         The lock of a killed process is free already, and its file only names the former holder.
         """
-        for path in sorted(self._states.glob("*.lock")):
-            info = _read_holder(path)
+        for file in sorted(self._states.files(".lock")):
+            info, name = self._read_holder(file), file.removesuffix(".lock")
             if info is None or info.id != lock_id:
                 continue
-            if not _is_locked(path):
-                return path.stem
+            if not self._is_locked(file):
+                return name
             place = "" if info.host in {"", socket.gethostname()} else f", on {info.host}"
             raise errors.StateError(
-                f"The lock of {path.stem} is held by {holder.describe(info)}, which still runs.",
+                f"The lock of {name} is held by {holder.describe(info)}, which still runs.",
                 hint=f"End that process{place}, and the lock ends with it: kill {info.pid}",
             )
         raise errors.StateError(
@@ -125,48 +126,47 @@ class LocalState:
         )
 
     def holder(self, name: str) -> LockInfo | None:
-        path = self._path(name).with_suffix(".lock")
-        info = _read_holder(path)
+        info = self._read_holder(f"{name}.lock")
         # The lock is tested only if its file names a holder, so that a run taking a free lock finds it free.
-        return info if info is not None and _is_locked(path) else None
+        return info if info is not None and self._is_locked(f"{name}.lock") else None
 
     def left_locks(self, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:  # noqa: ARG002 - the port's
         """Return none, because the kernel releases the lock of a run that was killed."""
         return {}
 
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted(p.stem for p in self._states.glob("*.json")))
+        return tuple(sorted(file.removesuffix(".json") for file in self._states.files(".json")))
 
     def publish(self, name: str, body: Mapping[str, object] | None) -> None:
-        path = self._endpoints / f"{name}.json"
+        file = f"{name}.json"
         if body is None:
-            path.unlink(missing_ok=True)
+            with self._endpoints.writing(file):
+                self._endpoints.remove(file)
         else:
-            disk.replace(path, stored.dump_endpoint(body))
+            self._endpoints.replace(file, stored.dump_endpoint(body))
 
     def published(self, name: str) -> Mapping[str, object] | None:
-        path = self._endpoints / f"{name}.json"
+        path = self._endpoints.path / f"{name}.json"
         try:
-            return stored.load_endpoint(path.read_bytes(), source=str(path))
+            return stored.load_endpoint(self._endpoints.read(path.name), source=str(path))
         except FileNotFoundError:
             return None
         except OSError as cause:
-            raise errors.StateUnreadable(f"{path} cannot be read: {cause.strerror or cause}.") from cause
+            raise _unreadable(path, cause) from cause
 
     def history(self) -> tuple[HistoryEntry, ...]:
         try:
-            lines = disk.last_lines(self._history, _HISTORY_BYTES)
+            lines = self._folder.last_lines(_HISTORY, _HISTORY_BYTES)
         except FileNotFoundError:
             return ()
         except OSError as cause:
-            raise errors.StateUnreadable(f"{self._history} cannot be read: {cause.strerror or cause}.") from cause
+            raise _unreadable(self._folder.path / _HISTORY, cause) from cause
         return capacity_history.parse_entries(lines.decode(errors="replace"))
 
     def record(self, tried: HistoryEntry) -> None:
-        with disk.writing(self._history):
-            disk.make_folder(self._history.parent)
-            disk.hide_from_git(self._history.parent, f"{self._history.name}\n.gitignore")
-            disk.append(self._history, capacity_history.format_entry(tried).encode(), keep=_HISTORY_BYTES)
+        with self._folder.writing(_HISTORY):
+            self._folder.hide_from_git(f"{_HISTORY}\n.gitignore")
+            self._folder.append(_HISTORY, capacity_history.format_entry(tried).encode(), keep=_HISTORY_BYTES)
 
     def close(self) -> None:
         """Do nothing, because the kernel releases the locks."""
@@ -177,16 +177,67 @@ class LocalState:
         if previous.version != over:
             raise stored.conflict(name, previous.version)
         if previous.state is not None:
-            _keep_earlier(self._earlier(name), self._path(name), previous.state)
+            self._keep_earlier(name, previous.state)
+
+    def _check_files(self, name: str) -> None:
+        """Raise `errors.StateError` where a file of a deployment cannot be written, once and before any request."""
+        if name in self._checked:
+            return
+        self._folder.check(_HISTORY)
+        self._earlier(name).check("state")
+        self._endpoints.check(f"{name}.json")
+        self._checked.add(name)
+
+    def _keep_earlier(self, name: str, state: State) -> None:
+        """Keep the file of a deployment, which holds `state`, as an earlier one. Raise `errors.StateError`."""
+        folder, copy = self._earlier(name), f"{state.lineage[:8]}-{state.serial}.json"
+        with folder.writing(copy):
+            count = folder.keep_link(copy, self._states, f"{name}.json")
+            # Most deployments never have more, and each file's time would be looked up at every save.
+            if count > _MAX_EARLIER:
+                for old in _oldest_first(folder)[:-_MAX_EARLIER]:
+                    folder.remove(old)
+
+    def _read_earlier(self, name: str) -> Iterator[State]:
+        """Yield the earlier states, newest first. Raise `errors.StateUnreadable` if the folder cannot be read."""
+        folder, contents = self._earlier(name), list[bytes]()
+        try:
+            for file in reversed(_oldest_first(folder)):
+                with suppress(FileNotFoundError):  # another run has deleted it in the meantime
+                    contents.append(folder.read(file))
+        except OSError as cause:
+            raise _unreadable(folder.path, cause) from cause
+        return stored.readable_states(contents, name)
+
+    def _read_holder(self, file: str) -> LockInfo | None:
+        """Return the holder in a lock file, or None where it is absent or not written yet."""
+        try:
+            return holder.loads(self._states.read(file))
+        except OSError:
+            return None
+
+    def _is_locked(self, file: str) -> bool:
+        """Return whether the process that holds the lock file is alive. Raise OSError."""
+        try:
+            handle = self._states.open_to_read(file)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(handle)
+        return False
 
     def _path(self, name: str) -> Path:
-        path = self._paths.get(name)
-        if path is None:
-            path = self._paths[name] = self._states / f"{name}.json"
-        return path
+        return self._states.path / f"{name}.json"
 
-    def _earlier(self, name: str) -> Path:
-        return self._states / "earlier" / name
+    def _earlier(self, name: str) -> disk.Folder:
+        folder = self._earlier_folders.get(name)
+        if folder is None:
+            folder = self._earlier_folders[name] = self._states.sub("earlier", name)
+        return folder
 
 
 def _digest(content: bytes) -> bytes:
@@ -197,29 +248,6 @@ def _version(state: State) -> str:
     return f"{state.lineage}/{state.serial}"
 
 
-def _read_holder(path: Path) -> LockInfo | None:
-    """Return the holder in a lock file, or None where it is absent or not written yet."""
-    try:
-        return holder.loads(path.read_bytes())
-    except OSError:
-        return None
-
-
-def _is_locked(path: Path) -> bool:
-    """Return whether the process that holds the lock file is alive."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
-
 def _locked_error(name: str, by: LockInfo | None) -> errors.StateLocked:
     return errors.StateLocked(
         f"The state of {name} is locked by {holder.describe(by)}.",
@@ -228,49 +256,16 @@ def _locked_error(name: str, by: LockInfo | None) -> errors.StateLocked:
     )
 
 
-def _keep_earlier(folder: Path, path: Path, state: State) -> None:
-    """Keep the file at `path`, which holds `state`, in `folder`. Raise `errors.StateError`."""
-    copy = folder / f"{state.lineage[:8]}-{state.serial}.json"
-    with disk.writing(copy):
-        disk.make_folder(folder)
-        with suppress(FileExistsError):  # a run that was killed before it replaced the file had kept it already
-            _link_or_copy(path, copy)
-        # Most deployments never have more, and each file's time would be looked up at every save.
-        if len(os.listdir(folder)) > _MAX_EARLIER:  # noqa: PTH208 - they are only counted
-            for old in _oldest_first(folder)[:-_MAX_EARLIER]:
-                old.unlink(missing_ok=True)
+def _unreadable(path: Path, cause: OSError) -> errors.StateUnreadable:
+    hint = disk.NotOurs.HINT if isinstance(cause, disk.NotOurs) else ""
+    return errors.StateUnreadable(f"{path} cannot be read: {cause.strerror or cause}.", hint=hint)
 
 
-def _read_earlier(folder: Path, name: str) -> Iterator[State]:
-    """Yield the earlier states, newest first. Raise `errors.StateUnreadable` where the folder cannot be read."""
-    contents: list[bytes] = []
-    try:
-        for path in reversed(_oldest_first(folder)):
-            with suppress(FileNotFoundError):  # another run has deleted it in the meantime
-                contents.append(path.read_bytes())
-    except OSError as cause:
-        raise errors.StateUnreadable(f"{folder} cannot be read: {cause.strerror or cause}.") from cause
-    return stored.readable_states(contents, name)
+def _oldest_first(folder: disk.Folder) -> list[str]:
+    files = folder.files(".json")
+    return sorted(files, key=lambda name: (files[name].st_mtime_ns, _serial(name), name))
 
 
-def _link_or_copy(path: Path, copy: Path) -> None:
-    """Link or copy a state file. A link is safe, because state files are replaced and never modified."""
-    try:
-        copy.hardlink_to(path)
-    except FileExistsError:
-        raise
-    except OSError:  # the file system has no hard links
-        shutil.copy2(path, copy)
-
-
-def _oldest_first(folder: Path) -> list[Path]:
-    files: list[tuple[int, int, Path]] = []
-    for path in folder.glob("*-*.json"):
-        with suppress(FileNotFoundError):
-            files.append((path.stat().st_mtime_ns, _serial(path), path))
-    return [path for _, _, path in sorted(files)]
-
-
-def _serial(path: Path) -> int:
-    serial = path.stem.rpartition("-")[2]
+def _serial(name: str) -> int:
+    serial = name.removesuffix(".json").rpartition("-")[2]
     return int(serial) if serial.isdecimal() else 0

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if result.origin:
         terminal.explain(result.origin)
     if args.out is not None:
-        _write(context.folder / args.out, result.text)
+        _write(context.folder / args.out, result.text, here=context.folder)
         terminal.talk(f"Wrote {args.out}.")
     if args.json:
         context.reply.set(result.to_dict())
@@ -34,12 +34,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return exits.SUCCESS
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, *, here: Path) -> None:
     """Write a file completely or not at all. Raise `errors.UsageError`."""
     from tpudeploy.adapters.state import disk
     from tpudeploy.domain.errors import StateError, UsageError
 
     try:
-        disk.replace(path, text)
+        disk.replace(path, text, here=here)
     except StateError as cause:
         raise UsageError(cause.message, hint="Name another file.") from cause

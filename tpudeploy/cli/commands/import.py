@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.generate:
         resource = find_slice(workspace, args.id)
         check_import(workspace, where, resource, foreign=args.foreign)
-        _write(context.folder / args.profile, resource, where, args)
+        _write(context.folder / args.profile, resource, where, args, context)
     result = workspace.import_slice(
         args.address,
         args.id,
@@ -75,8 +75,9 @@ def _profile(where: Address, args: argparse.Namespace, context: Context) -> Prof
     return profile
 
 
-def _write(path: Path, resource: CloudResource, where: Address, args: argparse.Namespace) -> None:
+def _write(path: Path, resource: CloudResource, where: Address, args: argparse.Namespace, context: Context) -> None:
     """Write the profile of a slice. Raise `errors.UsageError` if the file exists or the model is unknown."""
+    from tpudeploy.adapters.state.disk import Folder
     from tpudeploy.planning.readback import write_profile
 
     text = write_profile(resource, where, model=args.model)
@@ -86,9 +87,8 @@ def _write(path: Path, resource: CloudResource, where: Address, args: argparse.N
             hint="Name the model: -model google/gemma-4-E2B-it",
         )
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as cause:
-        raise UsageError(f"{path} exists.", hint="Leave out -generate, or name another file.") from cause
+        is_new = Folder.of(path, here=context.folder).create(path.name, text)
     except OSError as cause:
         raise UsageError(f"{path} cannot be written: {cause.strerror}.") from cause
+    if not is_new:
+        raise UsageError(f"{path} exists.", hint="Leave out -generate, or name another file.")

@@ -54,10 +54,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
         source = ask_source(context.terminal, shipped, source)
         text = with_answers(shipped[source], ask_answers(context.terminal, shipped[source]))
     path = context.folder / (args.path or f"{source}.yaml")
-    if not _write(path, text):
+    if not _write(path, text, context):
         raise _exists(path)
     # The profile's first line refers editors to the schema; an existing file of that name is kept.
-    _write(path.with_name(SCHEMA), f"{schema_text()}\n")
+    _write(path.with_name(SCHEMA), f"{schema_text()}\n", context)
     if args.json:
         context.reply.set(WrittenFiles(files=(path, path.with_name(SCHEMA))).to_dict())
     elif asks:
@@ -78,18 +78,11 @@ def _exists(path: Path) -> UsageError:
     return UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.")
 
 
-def _write(path: Path, text: str) -> bool:
-    """Write a new file, and return False if the file exists. A file that cannot be written completely is removed."""
+def _write(path: Path, text: str, context: Context) -> bool:
+    """Write a new file, and return False if the file exists. Raise `errors.UsageError` where it cannot be written."""
+    from tpudeploy.adapters.state.disk import Folder
+
     try:
-        with path.open("x", encoding="utf-8") as file:
-            try:
-                file.write(text)
-                file.flush()
-            except OSError:
-                path.unlink()
-                raise
-    except FileExistsError:
-        return False
+        return Folder.of(path, here=context.folder).create(path.name, text)
     except OSError as cause:
         raise UsageError(f"{path} cannot be written: {cause.strerror}.") from cause
-    return True

@@ -33,7 +33,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
     plan = call.opened.plan(**call.values)
     show(plan, context)
     if args.out is not None:
-        plan.save(context.folder / args.out)
+        from tpudeploy.adapters import plan_files
+        from tpudeploy.planning import planfile
+
+        plan_files.write(context.folder / args.out, planfile.dumps(plan), is_ours=planfile.is_plan, here=context.folder)
         terminal.talk(f"\n{_saved_message(args.out, plan)}")
     if plan.worst_error is not None:
         return plan.worst_error.exit_code

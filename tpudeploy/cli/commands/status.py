@@ -47,7 +47,7 @@ def _write_page(result: Status, args: argparse.Namespace, context: Context) -> N
     from tpudeploy.views.report import fleet
 
     page = fleet(result.deployments, at=context.clock.now(), emulated=result.emulated)
-    written_files = write_files({context.folder / args.html: page})
+    written_files = write_files({context.folder / args.html: page}, here=context.folder)
     context.terminal.talk(str(written_files))
     if args.json and not args.watch:
         context.reply.set(written_files.to_dict())
