@@ -6,10 +6,14 @@ Why: decision 17 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+
+from tpudeploy.adapters.files import read_file
+from tpudeploy.config.reader import MAX_BYTES
 
 _OWN = "templates/boot"
 _YAML = ".yaml"
@@ -34,13 +38,15 @@ def profiles(project: Path | None = None) -> Mapping[str, str]:
 
     The project's are in its folder `profiles`. One of the same name replaces the shipped one.
     """
-    folders = [_folder("profiles")] + ([] if project is None else [project / "profiles"])
-    texts: dict[str, str] = {}
-    for folder in folders:
-        for path, file in _walk(folder) if folder.is_dir() else ():
-            if path.endswith(_YAML):
-                texts[path.removesuffix(_YAML)] = file.read_text(encoding="utf-8")
-    return texts
+    texts = {path: file.read_text(encoding="utf-8") for path, file in _walk(_folder("profiles"))}
+    own_folder = None if project is None else project / "profiles"
+    if own_folder is not None and own_folder.is_dir():
+        for path, file in _walk(own_folder):
+            # One that cannot be read, e.g. a FIFO, is none to start from.
+            if path.endswith(_YAML) and isinstance(file, Path):
+                with suppress(OSError, ValueError):
+                    texts[path] = read_file(file, MAX_BYTES).decode("utf-8")
+    return {path.removesuffix(_YAML): text for path, text in texts.items() if path.endswith(_YAML)}
 
 
 def _folder(name: str) -> Traversable:

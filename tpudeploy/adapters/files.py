@@ -195,7 +195,10 @@ def read_log(path: str) -> str:
     """Return the end of a log; `-` means stdin. Raise `errors.UsageError` where it cannot be read."""
     try:
         if path == "-":
-            return sys.stdin.buffer.read()[-_MOST_BYTES:].decode("utf-8", "replace")
+            end = b""
+            while part := sys.stdin.buffer.read(_MOST_BYTES):
+                end = (end + part)[-_MOST_BYTES:]
+            return end.decode("utf-8", "replace")
         return read_end(path, _MOST_BYTES).decode("utf-8", "replace")
     except OSError as cause:
         raise UsageError(f"`{path}` cannot be read: {cause.strerror or cause}.") from cause

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tpudeploy.adapters.files import read_file
 from tpudeploy.adapters.state import disk
 from tpudeploy.adapters.state.holder import run_url
 from tpudeploy.domain.errors import OutputFailed, StateError, UsageError
@@ -21,6 +22,7 @@ from tpudeploy.planning.approval import MIN_KEY_LENGTH
 
 KEY = "TPUDEPLOY_APPROVAL_KEY"
 _BRANCH = "refs/heads/"
+_MOST_BYTES = 64 * 2**20  # of an event, and of a plan as Markdown
 
 
 def pipeline(environment: Mapping[str, str]) -> Pipeline:
@@ -118,13 +120,17 @@ def signed_plan(folder: Path) -> SignedPlan:
     Raise `errors.UsageError` where they cannot be read. A plan without a signature has an empty one.
     """
     try:
-        summary = (folder / "plan.md").read_text(encoding="utf-8")
+        summary = _text(folder / "plan.md")
         signed = folder / "approval"
-        return SignedPlan(signed=signed.read_text(encoding="utf-8") if signed.exists() else "", summary=summary)
+        return SignedPlan(signed=_text(signed) if signed.exists() else "", summary=summary)
     except (OSError, ValueError) as cause:
         raise UsageError(
             f"The plan in {folder} cannot be read: {cause}.", hint="Pass the folder that `ci plan -artifacts` wrote."
         ) from cause
+
+
+def _text(path: Path) -> str:
+    return read_file(path, _MOST_BYTES).decode("utf-8")
 
 
 def _append(variable: str, text: str) -> None:
@@ -146,7 +152,7 @@ def _event(path: str) -> Mapping[str, Any]:
     if not path:
         return {}
     try:
-        tree = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as cause:
+        tree = json.loads(_text(Path(path)))
+    except (OSError, ValueError, RecursionError) as cause:
         raise UsageError(f"GITHUB_EVENT_PATH cannot be read: {cause}.") from cause
     return tree if isinstance(tree, Mapping) else {}

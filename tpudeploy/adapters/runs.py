@@ -13,6 +13,7 @@ from pathlib import Path
 from tpudeploy.ab_test.experiment import Experiment
 from tpudeploy.accuracy import sheet
 from tpudeploy.accuracy.sheet import Sheet
+from tpudeploy.adapters.files import read_file
 from tpudeploy.adapters.state import disk
 from tpudeploy.benchmark import runfile
 from tpudeploy.domain import errors
@@ -127,9 +128,7 @@ class LocalSheets:
 def read_text(path: Path) -> str:
     """Return the text of a file of questions or answers. Raise `errors.UsageError`."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise errors.UsageError(f"{path} is too large to be questions or answers.")
-        return path.read_text(encoding="utf-8")
+        return read_file(path, _MOST_BYTES).decode("utf-8")
     except (OSError, ValueError) as cause:
         why = getattr(cause, "strerror", None) or "it is not text"
         raise errors.UsageError(f"{path} cannot be read: {why}.") from cause

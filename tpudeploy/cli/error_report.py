@@ -52,7 +52,7 @@ def run_guarded(options: argparse.Namespace, *, clock: Clock | None, patience: P
     except KeyboardInterrupt:
         return _report_stop(terminal, interrupted(), streams=streams)
     except Exception:  # noqa: BLE001 - the boundary: any other exception is a bug of ours, and is reported as one
-        return _report_stop(terminal, bug(), streams=streams)
+        return _report_stop(terminal, _deleted_folder() or bug(), streams=streams)
     return code
 
 
@@ -109,6 +109,17 @@ def interrupted() -> errors.Interrupted:
         "Interrupted. Work in progress is saved.",
         hint="Run the same command again to continue, or `tpudeploy destroy` to delete everything.",
     )
+
+
+def _deleted_folder() -> errors.UsageError | None:
+    """Return the error for a working directory that was deleted, which no path can be resolved from, or None."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return errors.UsageError(
+            "The working directory does not exist any more.", hint="Change to another folder, or name one: --chdir DIR"
+        )
+    return None
 
 
 def bug() -> errors.Bug:

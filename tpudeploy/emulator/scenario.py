@@ -190,6 +190,8 @@ def _read(source: Path | str | None) -> dict[str, Any]:
 
     path = Path(source)
     try:
+        if path.exists() and not path.is_file():  # a FIFO or a device may never end
+            raise ValueError("it is not a regular file")
         text = path.read_text("utf-8")
         parsed = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text) or {}
     except (OSError, ValueError, yaml.YAMLError) as cause:

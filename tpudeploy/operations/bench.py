@@ -224,6 +224,8 @@ def write_files(contents: Mapping[Path, str], *, here: Path) -> WrittenFiles:
 
 def _contents(files: Contents) -> Mapping[str, bytes]:
     """Return the content of each file by its name. Raise `errors.UsageError` for one that cannot be read."""
+    from tpudeploy.adapters.files import read_file
+    from tpudeploy.adapters.state.disk import MAX_BYTES
     from tpudeploy.domain.errors import UsageError
 
     if isinstance(files, Mapping):
@@ -231,7 +233,7 @@ def _contents(files: Contents) -> Mapping[str, bytes]:
     contents = {}
     for path in [files] if isinstance(files, str | PathLike) else files:
         try:
-            contents[str(path)] = Path(path).read_bytes()
+            contents[str(path)] = read_file(Path(path), MAX_BYTES)
         except OSError as cause:
             raise UsageError(f"`{path}` cannot be read: {cause.strerror or cause}.") from cause
     return contents

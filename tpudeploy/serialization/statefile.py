@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
@@ -14,7 +15,8 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.life import STATES, Life
-from tpudeploy.domain.names import Zone
+from tpudeploy.domain.names import DEPLOYMENT_NAME, ZONE, Zone
+from tpudeploy.domain.pattern import pattern
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import (
     Approval,
@@ -37,6 +39,25 @@ STATE_KEY = "state"
 STATE_NAMES = {state: state.__name__.lower() for state in STATES}
 _STATES = {name: state for state, name in STATE_NAMES.items()}
 T = TypeVar("T")
+# What becomes the name of a file, a resource or a part of a URL. Resources that were imported have names of their own.
+_RESOURCE = pattern(r"[a-z0-9]([-_.a-z0-9]{0,126}[a-z0-9])?")
+_OPERATION = pattern(r"[-_.:A-Za-z0-9]+(/[-_.:A-Za-z0-9]+)*")
+_NAMES = {
+    (State, "deployment"): DEPLOYMENT_NAME,
+    (State, "lineage"): pattern(r"[0-9a-z]{1,64}"),
+    (State, "published"): _RESOURCE,
+    (Record, "home"): ZONE,
+    (Record, "lost"): _RESOURCE,
+    (Refused, "zone"): ZONE,
+    (Attempt, "name"): _RESOURCE,
+    (Attempt, "project"): pattern(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?"),
+    (Attempt, "zone"): ZONE,
+    (Attempt, "operation"): _OPERATION,
+    (FlatAttempt, "name"): _RESOURCE,
+    (FlatAttempt, "project"): pattern(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?"),
+    (FlatAttempt, "zone"): ZONE,
+    (FlatAttempt, "operation"): _OPERATION,
+}
 
 
 def dumps(state: State) -> str:
@@ -169,13 +190,25 @@ def _life(tree: Mapping[str, Any]) -> Life:
 
 
 def _checked(thing: T) -> T:
-    """Return `thing`. Raise TypeError if a field has another type than its annotation: JSON has no types of ours."""
+    """Return `thing`. Raise TypeError if a field has another type than its annotation: JSON has no types of ours.
+
+    Raise ValueError if a name could not have been written by us: it may lead to another file or resource.
+    """
     kind: Any = type(thing)
     for name, allowed in _field_types(kind):
         value = getattr(thing, name)
         if not isinstance(value, allowed):
             raise TypeError(f"{name} is {value!r}")
+    for name, form in _forms(kind):
+        value = getattr(thing, name)
+        if value and (not form.fullmatch(value) or ".." in value):
+            raise ValueError(f"{name} is {value!r}")
     return thing
+
+
+@cache
+def _forms(kind: Any) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((name, form) for (owner, name), form in _NAMES.items() if owner is kind)
 
 
 @cache

@@ -147,8 +147,11 @@ def _import(args: argparse.Namespace, context: Context) -> int:
 
 
 def _content(context: Context, name: str) -> bytes:
+    from tpudeploy.adapters.files import read_file
+    from tpudeploy.adapters.state.disk import MAX_BYTES
+
     try:
-        return (context.folder / name).read_bytes()
+        return read_file(context.folder / name, MAX_BYTES)
     except OSError as cause:
         raise UsageError(f"`{name}` cannot be read: {cause.strerror or cause}.") from cause
 

@@ -283,9 +283,10 @@ def _is_profile(path: Path) -> bool:
 
 
 def _head(path: Path) -> str:
+    from tpudeploy.adapters.files import read_beginning
+
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_HEAD)
+        return read_beginning(path, _HEAD).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -312,12 +313,15 @@ def _addresses(folder: Path, current: str) -> Iterator[Candidate]:
     """Yield the deployments, and the replicas of those that have a state on this machine."""
     import json
 
+    from tpudeploy.adapters.files import read_file
+    from tpudeploy.adapters.state.disk import MAX_BYTES
+
     yield from _deployments(folder, current)
     for path in _states(folder):
         try:
-            records = json.loads(path.read_text(encoding="utf-8")).get("records", ())
+            records = json.loads(read_file(path, MAX_BYTES)).get("records", ())
             indexes = [record["index"] for record in records]
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue  # a state that cannot be read has no replicas to name; the command itself reports it
         yield from (Candidate(word=f"{path.stem}[{index}]") for index in indexes)
 

@@ -91,10 +91,12 @@ def _remove(args: argparse.Namespace, context: Context, workspace: Workspace, va
 
 def _read(source: str, folder: Path) -> State:
     """Return the state in a file. Raise `errors.StateError` if it is not a state."""
+    from tpudeploy.adapters.files import read_file
+    from tpudeploy.adapters.state.disk import MAX_BYTES
     from tpudeploy.serialization import statefile
 
     try:
-        content = sys.stdin.buffer.read() if source == "-" else (folder / source).read_bytes()
+        content = sys.stdin.buffer.read(MAX_BYTES) if source == "-" else read_file(folder / source, MAX_BYTES)
         text = content.decode()
     except OSError as cause:
         raise StateUnreadable(f"{source} cannot be read: {cause.strerror or cause}.") from cause
