@@ -107,7 +107,7 @@ def outputs(values: Mapping[str, str]) -> None:
 def keep(folder: Path, texts: Mapping[str, str]) -> None:
     """Write files for later jobs, by name. Raise `errors.OutputFailed`."""
     try:
-        files = disk.Folder.of(folder / "plan.json")
+        files = disk.Folder.for_file(folder / "plan.json")
         for name, text in texts.items():
             files.replace(name, f"{text}\n")
     except StateError as cause:

@@ -189,9 +189,9 @@ def _read(source: Path | str | None) -> dict[str, Any]:
     import yaml
 
     path = Path(source)
+    if path.exists() and not path.is_file():  # a FIFO or a device may never end
+        raise ScenarioInvalid(f"The scenario `{path}` is not a regular file")
     try:
-        if path.exists() and not path.is_file():  # a FIFO or a device may never end
-            raise ValueError("it is not a regular file")
         text = path.read_text("utf-8")
         parsed = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text) or {}
     except (OSError, ValueError, yaml.YAMLError) as cause:

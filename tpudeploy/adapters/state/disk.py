@@ -1,6 +1,6 @@
 """The one place that writes files: in folders that no link leads out of, atomically, exclusively, and hidden from git.
 
-A project may be somebody else's repository, and git checks out links as its author made them. A folder is therefore
+A project may be another person's repository, and git checks out links as its author made them. A folder is therefore
 opened from its root downwards by directory handles, without following a link, and every file in it is opened relative
 to its handle. Why: decision 79 in docs/decisions.md.
 
@@ -70,7 +70,7 @@ class Folder:
         self._private_from = len(Path(project).parts) - len(Path(top).parts) if is_private else len(self._parts)
 
     @classmethod
-    def of(cls, file: Path, *, here: Path | None = None) -> Self:
+    def for_file(cls, file: Path, *, here: Path | None = None) -> Self:
         """Return the folder of a file that the operator names, who works in `here`.
 
         Its root is the outermost folder whose content may be another person's: the repository or project that the file
@@ -228,7 +228,7 @@ class Folder:
     def files(self, ending: str) -> dict[str, os.stat_result]:
         """Return what is here with names that end so; nothing where the folder is absent. Raise OSError.
 
-        What is no regular file is among them: whoever reads it is told so.
+        What is not a regular file is among them: reading it is an error.
         """
         files: dict[str, os.stat_result] = {}
         try:
@@ -347,7 +347,7 @@ class Folder:
             os.close(handle)
 
     def _check_target(self, folder: int, name: str) -> None:
-        """Raise NotOurs if what a file is about to replace is none of ours."""
+        """Raise NotOurs if what a file is about to replace is not ours."""
         try:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -362,7 +362,7 @@ class Folder:
     def _write_beside(self, folder: int, name: str, content: bytes, mode: int) -> None:
         """Write a new file beside the old one and rename it.
 
-        The new file has a fixed name, because the writer holds the lock. What a killed run left there, or somebody else
+        The new file has a fixed name, because the writer holds the lock. What a killed run left there, or another person
         put there, is removed and never opened.
         """
         beside = f".{name}.new"
@@ -385,7 +385,7 @@ _PROJECT = (".git", f"{STATES}/state", SETTINGS)  # what makes a folder the root
 
 def replace(path: Path, text: str, *, here: Path | None = None, is_private: bool = False) -> None:
     """Replace a file that the operator names, as `Folder.replace` does. Raise `errors.StateError`."""
-    Folder.of(path, here=here).replace(path.name, text, is_private=is_private)
+    Folder.for_file(path, here=here).replace(path.name, text, is_private=is_private)
 
 
 def read_handle(handle: int, most: int, name: str) -> bytes:
@@ -449,9 +449,9 @@ def _check_owner(name: str, status: os.stat_result, folder: os.stat_result) -> N
 
 
 def _write_whole(handle: int, content: bytes) -> None:
-    written = os.write(handle, content)
-    while written < len(content):
-        written += os.write(handle, content[written:])
+    count = os.write(handle, content)
+    while count < len(content):
+        count += os.write(handle, content[count:])
 
 
 def _last_lines(handle: int, most: int) -> bytes:

@@ -87,7 +87,7 @@ def _write(path: Path, resource: CloudResource, where: Address, args: argparse.N
             hint="Name the model: -model google/gemma-4-E2B-it",
         )
     try:
-        is_new = Folder.of(path, here=context.folder).create(path.name, text)
+        is_new = Folder.for_file(path, here=context.folder).create(path.name, text)
     except OSError as cause:
         raise UsageError(f"{path} cannot be written: {cause.strerror}.") from cause
     if not is_new:

@@ -83,6 +83,6 @@ def _write(path: Path, text: str, context: Context) -> bool:
     from tpudeploy.adapters.state.disk import Folder
 
     try:
-        return Folder.of(path, here=context.folder).create(path.name, text)
+        return Folder.for_file(path, here=context.folder).create(path.name, text)
     except OSError as cause:
         raise UsageError(f"{path} cannot be written: {cause.strerror}.") from cause
