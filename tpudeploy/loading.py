@@ -327,7 +327,7 @@ def accelerator_type(name: str) -> AcceleratorType:
 
     slice_type = catalog.accelerator_type(name)
     if slice_type is None:
-        wrong = type_names.problem_of(name, shown=f"`{name}`")
+        wrong = type_names.problem_of(name, label=f"`{name}`")
         names = [each.name for each in catalog.accelerator_types()]
         hint = f"{wrong.hint[0].upper()}{wrong.hint[1:]}" if wrong.hint else f"Available: {', '.join(names)}."
         message = wrong.message.replace("accelerator type", "slice type")

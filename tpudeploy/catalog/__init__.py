@@ -96,7 +96,7 @@ def unsupported_generation(type_name: str) -> str | None:
 
 
 def generation_in(type_name: str) -> str | None:
-    """Return the generation in the name of a type, by any of its names, or None for one that nobody knows."""
+    """Return the generation in the name of a type, by any of its names, or None for an unknown one."""
     parts = _TYPE_NAME.search(type_name.strip().lower())
     return None if parts is None else _generation_of(parts["generation"])
 

@@ -29,22 +29,22 @@ class TypeProblem:
 
 
 def problem_of(
-    name: str, *, shown: str, is_accepted: Callable[[AcceleratorType], bool] = lambda _: True
+    name: str, *, label: str, is_accepted: Callable[[AcceleratorType], bool] = lambda _: True
 ) -> TypeProblem:
-    """Return the problem of a name that is no type. `shown` is the name in quotes; `is_accepted`: `closest_type`."""
+    """Return the problem of a name that is no type. `label` is the name as messages have it; `is_accepted`: `closest_type`."""
     generation = catalog.unsupported_generation(name)
     if generation is not None:
         reason = UNSUPPORTED_GENERATIONS[generation]
-        return TypeProblem(fault=Fault.UNSUPPORTED, message=f"{shown} is not supported: {reason}")
-    meanings = _meanings(name, shown)
+        return TypeProblem(fault=Fault.UNSUPPORTED, message=f"{label} is not supported: {reason}")
+    meanings = _meanings(name, label)
     if meanings is not None:
         return meanings
     closest = catalog.closest_type(name, is_accepted=is_accepted) or catalog.closest_type(name)
     hint = f'did you mean "{closest}"?{_count_of_chips(closest)}' if closest else ""
-    return TypeProblem(fault=Fault.UNKNOWN, message=f"There is no accelerator type {shown}", hint=hint)
+    return TypeProblem(fault=Fault.UNKNOWN, message=f"There is no accelerator type {label}", hint=hint)
 
 
-def _meanings(name: str, shown: str) -> TypeProblem | None:
+def _meanings(name: str, label: str) -> TypeProblem | None:
     """Return the problem of a name whose number counts TensorCores for some tools and chips for others, else None."""
     counts = catalog.counts_of(name)
     if counts is None:
@@ -54,11 +54,11 @@ def _meanings(name: str, shown: str) -> TypeProblem | None:
         return None
     if by_chips is None:
         # No machine has as many chips, so that the other meaning alone is left, and is still not taken without a word.
-        message = f"There is no accelerator type {shown}"
+        message = f"There is no accelerator type {label}"
         hint = f'counted in TensorCores, it is {_described(by_cores)}: write "{by_cores.name}"'
         return TypeProblem(fault=Fault.UNKNOWN, message=message, hint=hint)
     message = (
-        f"{shown} has two meanings: gcloud, xpk and vLLM's CI count TensorCores, which makes it "
+        f"{label} has two meanings: gcloud, xpk and vLLM's CI count TensorCores, which makes it "
         f"{_described(by_cores)}; counted in chips, it is {_described(by_chips)}"
     )
     hint = f'write "{by_cores.name}" for {by_cores.chips} chips, or "{by_chips.name}" for {by_chips.chips}'

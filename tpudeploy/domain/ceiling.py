@@ -19,7 +19,7 @@ class Ceiling:
     unknown_prices: int = 0
 
     @classmethod
-    def of(cls, prices: Iterable[float | None], slices: int = 1) -> Ceiling:
+    def for_slices(cls, prices: Iterable[float | None], slices: int = 1) -> Ceiling:
         """Return the ceiling of this many slices, each at another one of these prices, the highest first."""
         all_prices = list(prices)
         known_prices = sorted((usd for usd in all_prices if usd is not None), reverse=True)

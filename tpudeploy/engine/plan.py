@@ -139,7 +139,7 @@ def plan(
         renames = tuple(_rename_warnings(world, selection.new_deployments, {d.name for d in everything}))
     return Plan(
         goals=(
-            *(_with_errors(_judged(goal, checks), rules, orphan_diagnostics, checks, headroom) for goal in goals),
+            *(_with_errors(_with_verdict(goal, checks), rules, orphan_diagnostics, checks, headroom) for goal in goals),
             *failed_goals,
         ),
         diagnostics=(
@@ -236,7 +236,7 @@ def _joined(diagnostics: Diagnostics) -> Iterator[Diagnostic]:
     return (diagnostic for group in diagnostics.values() for diagnostic in group)
 
 
-def _judged(goal: Goal, checks: Diagnostics) -> Goal:
+def _with_verdict(goal: Goal, checks: Diagnostics) -> Goal:
     """Return the goal with the verdict of the checks on the memory of its deployment, as `size` gives it."""
     if goal.deployment is None:
         return goal

@@ -73,7 +73,7 @@ def ceiling_of_replicas(deployment: Deployment, replicas: int) -> Ceiling:
 def ceiling_of_attempts(attempts: Iterable[Attempt]) -> Ceiling:
     """Return the price of these slices and requests together."""
     costs = [usd_per_hour(attempt) for attempt in attempts]
-    return Ceiling.of(costs, len(costs))
+    return Ceiling.for_slices(costs, len(costs))
 
 
 def ceiling_of_acquisition(deployment: Deployment) -> tuple[int, Ceiling]:
@@ -84,7 +84,7 @@ def ceiling_of_acquisition(deployment: Deployment) -> tuple[int, Ceiling]:
     """
     costs = [usd_per_hour_at(deployment, candidate) for candidate in deployment.candidates]
     count = min(deployment.max_parallel_requests, len(costs))
-    return count, Ceiling.of(costs, count)
+    return count, Ceiling.for_slices(costs, count)
 
 
 def router_usd_per_hour(deployment: Deployment) -> float | None:
@@ -106,4 +106,4 @@ def dearest_usd_per_hour(deployment: Deployment, candidates: Iterable[Candidate]
 
 
 def _dearest(deployment: Deployment, candidates: Iterable[Candidate]) -> Ceiling:
-    return Ceiling.of(usd_per_hour_at(deployment, candidate) for candidate in candidates)
+    return Ceiling.for_slices(usd_per_hour_at(deployment, candidate) for candidate in candidates)

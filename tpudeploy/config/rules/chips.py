@@ -37,7 +37,7 @@ def known_type(root: MapNode) -> Iterator[Diagnostic]:
     name = look.value(root, _TYPE, str)
     if not name or catalog.accelerator_type(name) is not None:
         return
-    wrong = type_names.problem_of(name, shown=quoted(name), is_accepted=lambda t: _is_created(t, root))
+    wrong = type_names.problem_of(name, label=quoted(name), is_accepted=lambda t: _is_created(t, root))
     hint = wrong.hint or f"choose one of {_choices(root)}"
     yield problem(_CODES[wrong.fault], wrong.message, look.at(root, _TYPE), path=_TYPE, hint=hint)
 
