@@ -31,7 +31,7 @@ class TypeProblem:
 def problem_of(
     name: str, *, label: str, is_accepted: Callable[[AcceleratorType], bool] = lambda _: True
 ) -> TypeProblem:
-    """Return the problem of a name that is no type. `label` is the name as messages have it; `is_accepted`: `closest_type`."""
+    """Return the problem of a name that is no type. `label` is how messages show it; `is_accepted`: `closest_type`."""
     generation = catalog.unsupported_generation(name)
     if generation is not None:
         reason = UNSUPPORTED_GENERATIONS[generation]
