@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.pins import Pins
     from tpudeploy.domain.plan import Change
+    from tpudeploy.domain.state import State
 
 
 @frozen
@@ -317,6 +318,25 @@ def applied(deployment_now: Deployment, attributes: Mapping[str, Json]) -> Deplo
         return deployment(checked_profile, project=deployment_now.project, pins=pins, own_files=same)
     except ConfigError:
         return None
+
+
+def recorded(state: State, sets: Sequence[str]) -> Profile:
+    """Return a profile for the deletion of the slices that a state has, with these settings on top."""
+    import json
+
+    attempts = state.attempts
+    spec: Mapping[str, Json] = attempts[-1].spec if attempts else {}
+    project = attempts[-1].project if attempts else None
+    contents = {
+        "version": 1,
+        "name": state.deployment,
+        "model": {"id": spec.get("model.id") or "none/none"},
+        "tpu": {"type": spec.get("tpu.type") or "v6e-1"},
+        "serving": {"image": spec.get("serving.image") or "vllm/vllm-tpu:latest"},
+        "placement": {"project": project} if project else {},
+        "lifecycle": {"prevent_destroy": bool(spec.get("lifecycle.prevent_destroy"))},
+    }
+    return Profile.from_text(json.dumps(contents), set=sets, environment={})
 
 
 def accelerator_type(name: str) -> AcceleratorType:

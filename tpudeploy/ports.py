@@ -180,6 +180,13 @@ class StateBackend(Protocol):
         """Release the lock. A lock that was already released, by force or by an earlier call, is success."""
         ...
 
+    def find_lock(self, word: str) -> str:
+        """Return the id of the lock that has this id, or that is a deployment's of this name.
+
+        Raise `errors.StateError` if there is none.
+        """
+        ...
+
     def force_unlock(self, lock_id: str) -> str:
         """Release the lock with this id, and return the deployment's name.
 

@@ -7,7 +7,7 @@ needs.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.verify import Verification
-    from tpudeploy.loading import Profiles
+    from tpudeploy.loading import Profile, Profiles
     from tpudeploy.plans import Plan, Report
 
 T = TypeVar("T")
@@ -180,6 +180,18 @@ class Workspace(Methods):
         backend = self.adapters.states
         states = (backend.read(name).state for name in backend.names())
         return tuple(state for state in states if state is not None)
+
+    def recorded_profile(self, name: str, sets: Sequence[str] = ()) -> Profile:
+        """Return a profile for the deletion of a deployment, from its state. Raise `errors.UsageError` without one."""
+        from tpudeploy.domain.errors import UsageError
+        from tpudeploy.domain.names import DEPLOYMENT_NAME
+
+        state = self.adapters.states.read(name).state if DEPLOYMENT_NAME.fullmatch(name) else None
+        if state is None:
+            names = ", ".join(self.adapters.states.names())
+            hint = f"Deployments with a state here: {names}." if names else "No deployment has a state here."
+            raise UsageError(f"`{name}` is neither a profile nor a deployment with a state here.", hint=hint)
+        return loading.recorded(state, sets)
 
     def addresses(self, name: str) -> Mapping[str, str]:
         """Return the address of the replica, such as gemma[1], by each slice in the deployment's state."""

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tpudeploy.ports import Clock
 
 
+# The commands that may have requested something when they are interrupted.
+_REQUESTING = frozenset({"ab", "apply", "ci", "destroy", "emulator", "mcp", "rehearse"})
+
+
 def run_guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patience | None) -> int:
     """Run the command and return its exit code. Errors are printed on stderr, and with --json as a document too."""
     terminal = Terminal.of_process(no_color=options.no_color, as_json=options.json)
@@ -50,7 +54,8 @@ def run_guarded(options: argparse.Namespace, *, clock: Clock | None, patience: P
     except errors.TpudeployError as error:
         return _report_stop(terminal, error, streams=streams)
     except KeyboardInterrupt:
-        return _report_stop(terminal, interrupted(), streams=streams)
+        stop = interrupted() if options.command_name in _REQUESTING else errors.Interrupted("Interrupted.")
+        return _report_stop(terminal, stop, streams=streams)
     except Exception:  # noqa: BLE001 - the boundary: any other exception is a bug of ours, and is reported as one
         return _report_stop(terminal, _deleted_folder() or bug(), streams=streams)
     return code

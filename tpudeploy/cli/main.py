@@ -105,7 +105,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
         _check_verb(name, rest)
     parser = parser_of(name, verb)
     options = _parse(parser, others)
-    options.command, options.verb = command(name), verb
+    options.command, options.command_name, options.verb = command(name), name, verb
     return options
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from tpudeploy.domain.errors import OutputFailed
+from tpudeploy.domain.errors import Interrupted, OutputFailed
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.text.paint import Paint
 
@@ -128,9 +128,15 @@ class Terminal:
             self.stderr.flush()
 
     def ask(self, question: str) -> str:
-        """Return the line that the person types, or "" at the end of input."""
+        """Return the line that the person types, or "" at the end of input.
+
+        Raise `errors.Interrupted` for Ctrl-C: what the question is about was not begun, so there is nothing to undo.
+        """
         print(question, end="", file=self.stdout, flush=True)
-        return self.stdin.readline().strip()
+        try:
+            return self.stdin.readline().strip()
+        except KeyboardInterrupt as cause:
+            raise Interrupted("Interrupted before an answer: nothing was done.") from cause
 
 
 def _fitted(text: str, width: int) -> str:

@@ -27,9 +27,12 @@ class Unlocked(Result):
 def force_unlock(workspace: Workspace, id: str) -> Unlocked:  # noqa: A002 - the command line's word
     """Release a lock left behind by a crashed run. If that run is still alive, it cannot save anything afterwards.
 
-    Raise `errors.StateError` if there is no such lock, or its holder is known to be alive.
+    `id` is that of the lock, or the name of the deployment. Raise `errors.StateError` if there is no such lock, or its
+    holder is known to be alive.
     """
-    return Unlocked(name=workspace.adapters.states.force_unlock(id), id=id)
+    states = workspace.adapters.states
+    lock_id = states.find_lock(id)
+    return Unlocked(name=states.force_unlock(lock_id), id=lock_id)
 
 
 OPERATION = Operation(
@@ -37,7 +40,7 @@ OPERATION = Operation(
     arguments=(
         Argument(
             name="id",
-            help="The id of the lock, as the message of the blocked command shows it.",
+            help="The name of the deployment, or the id of the lock, which the blocked command shows.",
             is_required=True,
             positional=True,
         ),

@@ -19,6 +19,10 @@ _OWNERS: Mapping[Claim, str] = {
 }
 _REMOVED_NOTE = "To be removed:"
 _KEPT_NOTE = "Kept, because they may belong to another project; -foreign removes them:"
+_NEEDED_NOTE = (
+    "`tpudeploy status` shows what is needed and its price; `tpudeploy destroy NAME` deletes a deployment, and the\n"
+    "billing ends."
+)
 _UNSIGNED_NOTE = (
     "Foreign: only their names look like ours. They are never removed; if they are yours, run:\n"
     "  gcloud compute tpus queued-resources delete NAME --zone=ZONE --force\n"
@@ -34,7 +38,8 @@ _KINDS: Mapping[Backend, str] = {
 def gc(orphans: Orphans, paint: Paint) -> str:
     """Return all groups, ending with the cost and quota that removal would free."""
     groups = ("\n".join(_group(heading, strays, orphans, paint)) for heading, strays in _groups(orphans) if strays)
-    return "\n\n".join([_scope(orphans), *groups, paint.bold(_summary(orphans.going))])
+    needed = [_NEEDED_NOTE] if orphans.needed else []
+    return "\n\n".join([_scope(orphans), *groups, *needed, paint.bold(_summary(orphans.going))])
 
 
 def summary_line(report: Report, paint: Paint) -> str:

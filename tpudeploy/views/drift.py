@@ -66,9 +66,7 @@ def never_applied(names: Collection[str]) -> str:
     if not names:
         return ""
     verb = "was" if len(names) == 1 else "were"
-    return (
-        f"{words.some(names)} {verb} never applied, so nothing runs that could have drifted. Next: `tpudeploy apply`."
-    )
+    return f"{words.some(names)} {verb} never applied: there is no drift to find. Next: `tpudeploy apply`."
 
 
 def _remarks(drifts: Collection[Drift]) -> Iterator[str]:

@@ -36,8 +36,7 @@ _VERBS = {
 def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
     """Return the whole plan, ending with Terraform's summary line. `width`: the columns of the terminal, if any."""
     if plan.mode is Mode.REFRESH_ONLY:
-        unapplied = () if errors_in(plan.diagnostics) else plan.never_applied
-        return drift.alone(plan.drift, paint, is_partial=plan.is_forbidden, unapplied=unapplied, of=len(plan.goals))
+        return _drift(plan, paint)
     changes = [c for c in plan.changes if c.action is not Action.NO_OP]
     if not changes:
         return "\n".join([_no_changes(plan), *_unfinished_runs(plan.goals), *_scaled_numbers(plan.goals)])
@@ -53,6 +52,11 @@ def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
     lines = (line(goal, is_named=is_named) for goal in plan.goals for line in (_router, _scale))
     routers = filter(None, lines)
     return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(changes)), *_total(plan), *routers])
+
+
+def _drift(plan: Plan, paint: Paint) -> str:
+    unapplied = () if errors_in(plan.diagnostics) else plan.never_applied
+    return drift.alone(plan.drift, paint, is_partial=plan.is_forbidden, unapplied=unapplied, of=len(plan.goals))
 
 
 def _no_changes(plan: Plan) -> str:

@@ -30,11 +30,19 @@ _PREVIOUS = {"serving": "serves again", "failed": "did not start again"}
 
 def status(deployments: Iterable[DeploymentStatus], paint: Paint, *, emulated: bool, width: int | None = None) -> str:
     """Return a block for each deployment. `width`: the columns of the terminal, if any."""
+    deployments = tuple(deployments)
     room = None if width is None else width - 2
     # A deployment that was destroyed keeps its state, and has nothing to show.
     blocks = [block for d in deployments if (block := "\n".join(_deployment(d, paint, room)))]
     note = [paint.yellow("On the emulator: no chip is allocated and nothing is billed.")] if emulated and blocks else []
-    return "\n\n".join([*blocks, *note]) or "Nothing is deployed from this folder."
+    return "\n\n".join([*blocks, *_end_of_billing(deployments), *note]) or "Nothing is deployed from this folder."
+
+
+def _end_of_billing(deployments: Iterable[DeploymentStatus]) -> Iterator[str]:
+    """Yield the command that ends what is billed, or may be once it is granted."""
+    names = [d.name for d in deployments if any(r.usd_per_hour or r.usd_per_hour_granted for r in d.replicas)]
+    if names:
+        yield f"To stop paying: tpudeploy destroy {' '.join(names)}"
 
 
 def _deployment(deployment: DeploymentStatus, paint: Paint, room: int | None) -> Iterator[str]:

@@ -85,6 +85,9 @@ class BucketState:
         with self._add_location_of_copy(lease.token):
             self._locks.release(lease)
 
+    def find_lock(self, word: str) -> str:
+        return self._locks.find(word)
+
     def force_unlock(self, lock_id: str) -> str:
         return self._locks.force(lock_id)
 

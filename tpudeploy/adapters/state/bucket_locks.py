@@ -99,16 +99,24 @@ class BucketLocks:
         locks = ((name, self._objects.get(self._key(name))) for name in names if self._key(name) in keys)
         return {name: self._locked(name, lock, "") for name, lock in locks if lock is not None}
 
+    def find(self, word: str) -> str:
+        """See `ports.StateBackend.find_lock`."""
+        return _id(self._find(word)[1])
+
     def force(self, lock_id: str) -> str:
-        """See `ports.StateBackend.force_unlock`. The id of an unreadable lock is its generation."""
+        """See `ports.StateBackend.force_unlock`."""
+        return self._take_away(*self._find(lock_id))
+
+    def _find(self, word: str) -> tuple[str, Stored]:
+        """Return the key of a lock, and the lock. The id of an unreadable one is its generation."""
         for entry in self._objects.list_under(self._folder):
             if not entry.key.endswith(SUFFIX):
                 continue
             lock = self._objects.get(entry.key)
-            if lock is not None and lock_id == _id(lock):
-                return self._take_away(entry.key, lock)
+            if lock is not None and (word == _id(lock) or entry.key == self._key(word)):
+                return entry.key, lock
         raise errors.StateError(
-            f"There is no lock with the id {lock_id}.", hint="It may have been released. Run the command again."
+            f"There is no lock with the id {word}.", hint="It may have been released. Run the command again."
         )
 
     def close(self) -> None:

@@ -104,6 +104,18 @@ class LocalState:
         os.ftruncate(handle, 0)
         os.close(handle)  # releases the kernel's lock
 
+    def find_lock(self, word: str) -> str:
+        for path in sorted(self._states.glob("*.lock")):
+            info = _read_holder(path)
+            if info is not None and word in {info.id, path.stem}:
+                return info.id
+        raise self._no_lock(word)
+
+    @staticmethod
+    def _no_lock(word: str) -> errors.StateError:
+        hint = "A command that waits for a lock names its holder, and `tpudeploy status` shows it."
+        return errors.StateError(f"There is no lock with the id {word}.", hint=hint)
+
     def force_unlock(self, lock_id: str) -> str:
         """Raise if the lock is held, because then its process is alive: the kernel releases a lock with its process.
 
@@ -120,10 +132,7 @@ class LocalState:
                 f"The lock of {name} is held by {holder.describe(info)}, which still runs.",
                 hint=f"End that process{place}, and the lock ends with it: kill {info.pid}",
             )
-        raise errors.StateError(
-            f"There is no lock with the id {lock_id}.",
-            hint="A command that waits for a lock names its holder.",
-        )
+        raise self._no_lock(lock_id)
 
     def holder(self, name: str) -> LockInfo | None:
         info = self._read_holder(f"{name}.lock")

@@ -1,4 +1,7 @@
-"""Delete everything that was created for PROFILE, and wait until it is gone."""
+"""Delete everything that was created for PROFILE, and wait until it is gone.
+
+In place of a profile, the name of a deployment does: what to delete is in its state.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import argparse
 
 from tpudeploy.cli import options
 from tpudeploy.cli.approval import carry_out
-from tpudeploy.cli.context import Context
+from tpudeploy.cli.context import Context, LoadedProfiles
 from tpudeploy.cli.operation_command import add_arguments
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.operations.destroy import OPERATION
@@ -18,9 +21,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    loaded = context.load_each(args.profiles, args)
-    workspace = context.workspace(args.profiles, lock_timeout=args.lock_timeout)
+    paths = [word for word in args.profiles if context.is_profile(word)]
+    loaded = context.load_each(paths, args) if paths else LoadedProfiles(valid=(), invalid={})
+    workspace = context.workspace(paths, lock_timeout=args.lock_timeout)
+    named = (workspace.recorded_profile(word, args.sets) for word in args.profiles if word not in paths)
     emit = event_printer(context.terminal, as_json=args.json)
-    plan = workspace.plan(loaded.valid, destroy=True, target=args.target, invalid=loaded.invalid, on_event=emit)
+    plan = workspace.plan(
+        [*loaded.valid, *named], destroy=True, target=args.target, invalid=loaded.invalid, on_event=emit
+    )
     question = "Do you really want to destroy this? There is no undo."
     return carry_out(args, context, workspace, plan, question=question)

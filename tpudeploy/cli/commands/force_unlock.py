@@ -16,6 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
+    args.id = context.workspace().adapters.states.find_lock(args.id)
     if not args.force:
         question = "Do you really want to force-unlock? A run that is still alive loses its lock and stops."
         approve(context, question, otherwise="Pass -force once you are sure that no run uses it.")

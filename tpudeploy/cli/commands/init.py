@@ -21,9 +21,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
         parser,
         "from",
-        f"The shipped profile to copy (default: {_FIRST}); `list` lists all of them.",
+        f"The shipped profile to copy (default: {_FIRST}); `list` lists all of them. With it, nothing is asked.",
         dest="source",
-        default=_FIRST,
     )
     options.switch(parser, "input", "At a terminal, ask for what --from does not say; `false` asks nothing.")
     parser.add_argument(
@@ -41,11 +40,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
         else:
             context.terminal.data("\n".join(shipped))
         return exits.SUCCESS
-    if args.source not in shipped:
-        hint = choice_hint(args.source, shipped)
-        raise UsageError(f"There is no shipped profile `{args.source}`.", hint=hint)
-    source, text = args.source, shipped[args.source]
-    asks = args.input and source == _FIRST and context.terminal.is_interactive
+    source = args.source or _FIRST
+    if source not in shipped:
+        hint = choice_hint(source, shipped)
+        raise UsageError(f"There is no shipped profile `{source}`.", hint=hint)
+    text = shipped[source]
+    # Lines that are pasted after a command with --from are commands, and no answers.
+    asks = args.input and args.source is None and context.terminal.is_interactive
     if asks:
         _refuse_existing(args.path, context)
         from tpudeploy.cli.first_profile import ask_answers, ask_source, show_size, with_answers

@@ -19,6 +19,9 @@ from tpudeploy.domain.router import RouterHost
 _LOCAL_INTERVAL, _BUCKET_INTERVAL = 0.5, 5.0
 
 
+_DEPLOYED = "See `tpudeploy state list`, or name the bucket of its state with -backend."
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="The name of a deployment.")
     options.backend(parser)
@@ -34,6 +37,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     published = (workspace.endpoint(name) or {}).get("router")
     if isinstance(published, Mapping) and published.get("host") == RouterHost.VM:
         raise UsageError(f"The router of {name} runs on a VM, which follows the list of replicas by itself.")
+    if published is None and name not in workspace.adapters.states.names():
+        raise UsageError(f"`{name}` is not deployed here, so no list of replicas will come.", hint=_DEPLOYED)
     process = RouterProcess(
         name,
         workspace.adapters.routers.folder(name),
