@@ -238,7 +238,7 @@ class Probe(Protocol):
     """The probe of a vLLM server. It never raises: an error is part of the answer."""
 
     def health(self, deployment: Deployment, slice_: Slice, report: Callable[[], BootReport | None]) -> Health:
-        """Return whether a completion comes back. `report` is called where only the machine's report can show that.
+        """Return whether an answer of its task comes back. `report` is called where only the machine's can show that.
 
         What `report` raises is raised here too.
         """
@@ -252,7 +252,7 @@ class Probe(Protocol):
         ...
 
     def health_at(self, deployment: Deployment, url: str) -> Health:
-        """Return whether a completion comes back from a URL, for example that of the deployment's router."""
+        """Return whether an answer of its task comes back from a URL, for example that of the deployment's router."""
         ...
 
 

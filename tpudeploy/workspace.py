@@ -254,7 +254,7 @@ class Workspace(Methods):
     ) -> Completion:
         """Return one completion from the published endpoint. `on_piece` gets each piece of text as it arrives.
 
-        Raise `errors.QueryFailed`.
+        Raise `errors.QueryFailed`, also for a server that completes no prompts.
         """
         from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
         from tpudeploy.domain.errors import QueryFailed

@@ -155,12 +155,12 @@ lead() { # worker 0
   start_server
   wait_until_healthy
   keep_log
-  ask_for_a_completion
+  ask_for_an_answer
   if declare -F run_own >/dev/null; then
     run_own after starting "${own_after[@]}"
   fi
   keep_as_served
-  report_at_once serving "Healthy, and completed a prompt, on $hosts hosts"
+  report_at_once serving "Healthy, and $proof, on $hosts hosts"
   remember_start
 }
 

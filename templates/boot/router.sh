@@ -1,4 +1,4 @@
-# The router: installed, kept running, given each list of replicas, and asked for a completion.
+# The router: installed, kept running, given each list of replicas, and sent a real request.
 
 boot() { # also by hand: a unit that works is left alone
   cat "$script" >"$runtime/router.sh"
@@ -65,9 +65,9 @@ follow() { # follow CHANGE: keep the list of replicas current, until the metadat
   local answer change etag='' phase=''
   while :; do
     if take_list && keep_router; then
-      if [[ $phase != serving ]] && completes; then
+      if [[ $phase != serving ]] && answers; then
         phase=serving
-        report_at_once serving "Healthy, and completed a prompt"
+        report_at_once serving "Healthy, and $proof"
       elif [[ $phase != serving ]]; then
         report starting "No replica has answered through the router yet"
       fi

@@ -1,4 +1,4 @@
-# The server: started, watched until it is healthy, then asked for one real completion.
+# The server: started, watched until it is healthy, then sent one real request.
 
 start_container() {
   report starting "Starting the container"

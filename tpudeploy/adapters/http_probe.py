@@ -1,4 +1,4 @@
-"""Probe a vLLM server by the network routes in order. Only a real completion counts as serving."""
+"""Probe a vLLM server by the network routes in order. Only a real answer of its task counts as serving."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, ServerLoad, Slice
 from tpudeploy.domain.state import Attempt
+from tpudeploy.domain.task import TASKS
 from tpudeploy.domain.verify import EngineReport
 from tpudeploy.ports import Clock
 
 API_KEY = "VLLM_API_KEY"
 _TOKENS = 16
-_COMPLETION_SECONDS = 60.0  # the first one after a start may compile
+_ANSWER_SECONDS = 60.0  # the first one after a start may compile
 
 
 class HttpProbe:
@@ -44,14 +45,14 @@ class HttpProbe:
             with open_route(route, slice_, project=deployment.project, port=deployment.container.port) as url:
                 if url is None:
                     continue
-                health = self._try_completion(deployment, url, route)
+                health = self._try_answer(deployment, url, route)
             if health.serving:
                 return health
             failures.append(f"{route}: {health.detail}")
         return Health(serving=False, detail="; ".join(failures) or "the slice has no address")
 
     def health_at(self, deployment: Deployment, url: str) -> Health:
-        return self._try_completion(deployment, url, Via.EXTERNAL)
+        return self._try_answer(deployment, url, Via.EXTERNAL)
 
     def load(self, attempt: Attempt, slice_: Slice) -> ServerLoad:
         via = Via(str(attempt.spec.get("health.via", Via.AUTO)))
@@ -79,7 +80,7 @@ class HttpProbe:
                 self._keys[key] = self._secret(*key)
             return self._keys[key]
 
-    def _try_completion(self, deployment: Deployment, url: str, route: Via) -> Health:
+    def _try_answer(self, deployment: Deployment, url: str, route: Via) -> Health:
         try:
             with VllmClient(url, api_key=self.key(deployment), timeout=self._timeout) as client:
                 if not client.is_healthy():
@@ -87,8 +88,9 @@ class HttpProbe:
                 models, model = client.models(), deployment.model_id
                 if model not in models:
                     model = next(iter(models), model)
-                client.wait_up_to(max(_COMPLETION_SECONDS, self._timeout))
-                answer = client.complete(model, deployment.health.prompt, max_tokens=_TOKENS, now=self._clock.now)
+                client.wait_up_to(max(_ANSWER_SECONDS, self._timeout))
+                task, prompt = deployment.task.task, deployment.health.prompt
+                answer = client.answer(task, model, prompt, max_tokens=_TOKENS, now=self._clock.now)
         except (NoAnswer, BadAnswer, errors.CloudError) as failure:
             return Health(serving=False, detail=str(failure))
         return Health(serving=True, detail="", door=route, url=public_url(deployment, url, route), answer=answer.text)
@@ -108,9 +110,13 @@ def _says_serving(report: BootReport | None) -> bool:
 
 
 def _reported_health(deployment: Deployment, slice_: Slice, report: BootReport | None, failures: list[str]) -> Health:
+    noun = TASKS[deployment.task.task].noun
     url = f"http://{slice_.external_ip or slice_.internal_ip or slice_.name}:{deployment.container.port}"
     if report is None or not _says_serving(report):
-        return Health(serving=False, detail="; ".join([*failures, "the machine has not reported a completion"]))
+        return Health(
+            serving=False,
+            detail="; ".join([*failures, f"the machine has not reported {noun}"]),
+        )
     is_unreached = deployment.health.via is Via.AUTO
     hint = how_to_reach(deployment, slice_) if is_unreached else ""
     return Health(serving=True, detail=hint, door=Via.NODE, url=url, answer=report.answer, node_only=is_unreached)

@@ -11,6 +11,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.task import TASKS, Reply, Task, Trial, is_absent_route
 
 _MOST_BYTES = 4 << 20
 _STAND_IN = "tpudeploy-emulator"  # what its HTTP server calls itself; vLLM's is uvicorn
@@ -164,6 +165,39 @@ class VllmClient:
         """
         with _expected():
             return self._complete(model, prompt, {"max_tokens": max_tokens, **(sampling or {})}, now, on_piece)
+
+    def answer(self, task: Task, model: str, prompt: str, *, max_tokens: int, now: Any) -> Completion | Reply:
+        """Return a proven answer of a server's task: a completion, or what its first pooling route says.
+
+        A route that the server does not have leads to the next one of the task. Raise `NoAnswer`, or `BadAnswer` with
+        the first refusal.
+        """
+        facts = TASKS[task]
+        refusal: BadAnswer | None = None
+        if facts.completions:
+            try:
+                return self.complete(model, prompt, max_tokens=max_tokens, now=now)
+            except BadAnswer as answer:
+                if not facts.trials or not is_absent_route(answer.status):
+                    raise
+                refusal = answer
+        for trial in facts.trials:
+            try:
+                return self.prove(trial, model, prompt)
+            except BadAnswer as answer:
+                refusal = refusal or answer
+                if not is_absent_route(answer.status):
+                    raise
+        assert refusal is not None  # each task has a request
+        raise refusal
+
+    def prove(self, trial: Trial, model: str, prompt: str) -> Reply:
+        """Return what a pooling route says. Raise `NoAnswer`, and `BadAnswer` too where no finite number comes back."""
+        tree = self._json("POST", trial.path, trial.body(model, prompt))
+        try:
+            return trial.prove(tree)
+        except ValueError as cause:
+            raise BadAnswer(HTTPStatus.OK, str(cause)) from cause
 
     def _complete(
         self, model: str, prompt: str, more: Mapping[str, Any], now: Any, on_piece: Callable[[str], None]

@@ -15,6 +15,7 @@ from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.router import Router
+from tpudeploy.domain.task import Task, TaskOrigin
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -181,7 +182,7 @@ class Network:
 
 @frozen
 class HealthGoal:
-    """The condition for serving: a real completion within `timeout_seconds` of the grant."""
+    """The condition for serving: a real answer within `timeout_seconds` of the grant."""
 
     timeout_seconds: float
     via: Via
@@ -259,6 +260,7 @@ class Deployment:
     from, the preferred API first. `router_machine` is the VM of its router, as a deployment of its own that the state
     has beside the replicas (node/router_machine.py). `indexes` are those of its replicas where the state decides them,
     and `on_demand_floor` of the replicas have their slices in one of `floor_candidates`: see reconcile/replicas.py.
+    `task` is what its server does with a prompt, and what decided that.
     """
 
     name: str
@@ -288,6 +290,7 @@ class Deployment:
     on_demand_floor: int = 0
     floor_candidates: tuple[Candidate, ...] = ()
     indexes: tuple[int, ...] | None = None
+    task: TaskOrigin = TaskOrigin(task=Task.GENERATE, because="")
     startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)

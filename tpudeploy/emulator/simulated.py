@@ -17,7 +17,7 @@ from tpudeploy.emulator.machine.docker import run_options
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
 from tpudeploy.emulator.machine.docker.serve import Serve, find_serve
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
-from tpudeploy.emulator.machine.vllm import arguments, deaths
+from tpudeploy.emulator.machine.vllm import arguments, deaths, pooling
 from tpudeploy.emulator.machine.vllm.engine import Engine, new_engine
 from tpudeploy.emulator.scriptless import Scriptless
 from tpudeploy.emulator.stand_in import ANSWER, Streams, answer
@@ -37,6 +37,8 @@ _DISK_FULL = "no space left on device"
 _UNDO_FAILED = "the engine did not come up"
 _IMAGE = re.compile(r"^image=(.*)$", re.MULTILINE)
 _SECRETS = re.compile(r"^secret_resources=\((.*)\)$", re.MULTILINE)
+_QUESTION_PATHS = re.compile(r"^question_paths=\((.*)\)$", re.MULTILINE)
+_ASKED = re.compile(r"^asked=(.*)$", re.MULTILINE)
 _DOCKER_RUN = re.compile(r"^docker_run=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
 # Of several hosts: what the head starts in its container.
 _SERVER = re.compile(r"^server=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
@@ -234,7 +236,19 @@ class Simulated(Scriptless):
             return self._behaviour.crash
         container = _read_script(self._script)
         has_bad_setup = self._behaviour.setup_fails and container is not None and container[1].has_setup
-        return _SETUP_FAILED if has_bad_setup else ""
+        return _SETUP_FAILED if has_bad_setup else self._unanswered()
+
+    def _unanswered(self) -> str:
+        """Return why the script's own request fails, or "": vLLM attaches no route for what its model does not do."""
+        paths = _words(_QUESTION_PATHS, self._script)
+        if not paths:
+            return ""  # of an earlier version, whose requests are not read here
+        engine = engine_of(self._script, self._facts.accelerator_type, self._behaviour)
+        routes = None if engine is None else pooling.ROUTES.get(engine.task, ())
+        if routes is None or any(path in routes for path in paths):
+            return ""
+        asked = _words(_ASKED, self._script)[0]
+        return f"The server is healthy, but {asked} failed (HTTP 404): Not Found"
 
 
 def _words(pattern: re.Pattern[str], script: str) -> list[str]:
@@ -255,6 +269,7 @@ def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Engin
         "accelerator_type": accelerator_type,
         "kv_blocks": behaviour.kv_blocks,
         "block_size": behaviour.block_size,
+        "serves": behaviour.serves,
         "instead": behaviour.instead,
         "load": behaviour.load,
         "knows": behaviour.knows,

@@ -6,11 +6,10 @@ that it does not understand. As a real router does, it reads a new list late.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from tpudeploy.emulator.http_server import Reply, Request, Server
@@ -19,7 +18,8 @@ from tpudeploy.emulator.routing import LISTS, send_on, servers_of
 from tpudeploy.emulator.scriptless import Scriptless
 from tpudeploy.emulator.stand_in import ANSWER
 
-_ASSIGNED = re.compile(r"^(spec|port|list_path)=(\S+)$", re.MULTILINE)
+_ASSIGNED = re.compile(r"^(spec|port|list_path|proof)=(.+)$", re.MULTILINE)
+_QUESTIONS = re.compile(r"^question_paths=\((.*)\)\nquestions=\((.*)\)$", re.MULTILINE)
 _SECRETS = re.compile(r"^secret_resources=\((.*)\)$", re.MULTILINE)
 _LIST_KEY, _CHANGE_KEY = "tpudeploy-replicas", "tpudeploy-change"
 _BOOT_SECONDS = 60.0  # boot, and the download of the program
@@ -37,6 +37,7 @@ class SimulatedRouter(Scriptless):
         self._boots = self._sent = 0
         self._settings: Mapping[str, str] = {}
         self._resources: list[str] = []
+        self._questions: tuple[Sequence[str], ...] = ((), ())  # their paths and bodies
         self._change = ""
         self._seen: tuple[str, float] = ("", 0.0)  # the list of the metadata, and when it was noticed
         self._loaded = ""  # the list that requests are sent by
@@ -61,6 +62,8 @@ class SimulatedRouter(Scriptless):
         self._settings = {name: shlex.split(value)[0] for name, value in _ASSIGNED.findall(script)}
         secrets = _SECRETS.search(script)
         self._resources = [] if secrets is None else shlex.split(secrets[1])
+        questions = _QUESTIONS.search(script)
+        self._questions = ((), ()) if questions is None else tuple(map(shlex.split, questions.groups()))
         self._change = metadata.get(_CHANGE_KEY, "")
         self._seen, self._loaded, self._has_completed = ("", 0.0), "", False
         if self._settings.get("list_path") not in LISTS:
@@ -101,12 +104,14 @@ class SimulatedRouter(Scriptless):
             if status != 200:  # noqa: PLR2004 - HTTP
                 return "failed", f"Secret {resource} cannot be read: {text}"
         if not self._has_completed:
-            body = json.dumps({"prompt": "Say hello.", "max_tokens": 1}).encode()
-            request = Request(method="POST", target="/v1/completions", headers=self._own_headers(), body=body)
-            self._has_completed = self._send_on(request).http == 200  # noqa: PLR2004 - HTTP
+            self._has_completed = any(map(self._is_answered, *self._questions))
         if self._has_completed:
-            return "serving", "Healthy, and completed a prompt"
+            return "serving", f"Healthy, and {self._settings['proof']}"
         return "starting", "No replica has answered through the router yet"
+
+    def _is_answered(self, path: str, question: str) -> bool:
+        request = Request(method="POST", target=path, headers=self._own_headers(), body=question.encode())
+        return self._send_on(request).http == 200  # noqa: PLR2004 - HTTP
 
     def _own_headers(self) -> Mapping[str, str]:
         headers = {"content-type": "application/json"}

@@ -15,6 +15,7 @@ from typing import Any
 from tpudeploy.emulator.clock import Clock
 from tpudeploy.emulator.http_server import Reply, Request
 from tpudeploy.emulator.machine.sleepers import DEADLINE, Sleepers
+from tpudeploy.emulator.machine.vllm import pooling
 from tpudeploy.emulator.machine.vllm.engine import Engine
 from tpudeploy.emulator.machine.vllm.metrics import Metrics
 
@@ -80,7 +81,9 @@ def answer(request: Request, *, streams: Streams, token_seconds: float, engine: 
     `token_seconds`.
     """
     body = json.loads(request.body) if request.body else {}
-    match request.method, request.target:
+    task = "generate" if engine is None else engine.task
+    is_attached = request.target not in pooling.OF_SOME_MODELS or request.target in pooling.ROUTES.get(task, ())
+    match request.method, request.target if is_attached else "":
         case "GET", "/health":
             return Reply(http=200, body="")
         case "GET", "/v1/models":
@@ -98,8 +101,17 @@ def answer(request: Request, *, streams: Streams, token_seconds: float, engine: 
             return Reply(http=200, body=streams.paced(tuple(_tokens(body)), token_seconds), content_type=_EVENTS)
         case "POST", "/v1/completions":
             return _completion(body, "text_completion", {"text": ANSWER})
-        case _:
-            return Reply(http=404, body={"detail": "Not Found"})
+        case method, path:
+            return _pooled(task, path if method == "POST" else "", body)
+
+
+def _pooled(task: str, path: str, body: dict[str, Any]) -> Reply:
+    if path not in pooling.ROUTES.get(task, ()):
+        return Reply(http=404, body={"detail": "Not Found"})
+    try:
+        return Reply(http=200, body=pooling.reply(task, path, body, str(body.get("model", _MODEL))))
+    except (AttributeError, TypeError, ValueError) as error:
+        return Reply(http=400, body={"error": {"message": f"{error}: Field required", "code": 400}})
 
 
 def _chat_answer(body: dict[str, Any], engine: Engine | None) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import CompileCache, Container, Deployment, OwnFile, OwnKey, SecretRef
+from tpudeploy.domain.task import TASKS, Completing, Trial
 from tpudeploy.node import serving
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _values(deployment: Deployment, spec: str) -> dict[str, object]:
         "image": shlex.quote(container.image),
         "port": container.port,
         "patience": math.ceil(deployment.health.timeout_seconds),
-        **completion_values(deployment, container.secrets),
+        **question_values(deployment, container.secrets),
         "host_paths": [shlex.quote(host) for host, _ in container.volumes],
         "docker_run": tuple(_docker_run(container)),
         "hosts": container.hosts,
@@ -134,12 +135,15 @@ def _values(deployment: Deployment, spec: str) -> dict[str, object]:
     }
 
 
-def completion_values(deployment: Deployment, secrets: Iterable[SecretRef]) -> dict[str, object]:
-    """Return the values with which a script reads these secrets, and asks its own machine for a completion."""
-    refs = tuple(secrets)
+def question_values(deployment: Deployment, secrets: Iterable[SecretRef]) -> dict[str, object]:
+    """Return the values with which a script reads these secrets, and sends its own machine a real request."""
+    refs, facts = tuple(secrets), TASKS[deployment.task.task]
+    requests = tuple(facts.requests)
     return {
-        "chat": shlex.quote(_ask(deployment, "messages", [{"role": "user", "content": deployment.health.prompt}])),
-        "completion": shlex.quote(_ask(deployment, "prompt", deployment.health.prompt)),
+        "question_paths": [shlex.quote(request.path) for request in requests],
+        "questions": [shlex.quote(_question(deployment, request)) for request in requests],
+        "asked": shlex.quote(facts.noun),
+        "proof": shlex.quote(facts.verb),
         "secret_variables": [shlex.quote(ref.variable) for ref in refs],
         "secret_resources": [shlex.quote(_resource(ref)) for ref in refs],
     }
@@ -189,8 +193,8 @@ def _docker_run(container: Container) -> Iterator[str]:
     yield from map(shlex.quote, serving.after_volumes(container))
 
 
-def _ask(deployment: Deployment, key: str, prompt: object) -> str:
-    return json.dumps({"model": serving.served_model(deployment), key: prompt, "max_tokens": 64, "temperature": 0})
+def _question(deployment: Deployment, request: Completing | Trial) -> str:
+    return json.dumps(request.body(serving.served_model(deployment), deployment.health.prompt))
 
 
 def _resource(ref: SecretRef) -> str:
@@ -218,7 +222,8 @@ def _profile_words(deployment: Deployment) -> Iterator[tuple[str, str]]:
         if word.startswith("--"):
             flag = f"serving.args.{word[2:].partition('=')[0].replace('-', '_')}"
         yield flag, word
-    yield "health.prompt", _ask(deployment, "prompt", deployment.health.prompt)
+    for request in TASKS[deployment.task.task].requests:
+        yield "health.prompt", _question(deployment, request)
 
 
 def _size(text: str) -> int:

@@ -176,7 +176,7 @@ def _script(deployment: Deployment, router: Router, templates: Mapping[str, str]
         "spec": shlex.quote(spec),
         "name": shlex.quote(deployment.name),
         "port": router.port,
-        **render.completion_values(deployment, secrets),
+        **render.question_values(deployment, secrets),
         "packages": [shlex.quote(package) for package in facts.packages],
         "requirement": shlex.quote(facts.requirement),
         "command": [shlex.quote(word) for word in new.command],

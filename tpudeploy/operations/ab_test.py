@@ -38,7 +38,7 @@ from tpudeploy.domain.plan import Action
 from tpudeploy.domain.state import Attempt
 from tpudeploy.operations.accuracy_test import AccuracyTests, QuestionRequest
 from tpudeploy.operations.benchmark import Benchmarks, seconds_left
-from tpudeploy.operations.endpoint import no_endpoint, runs_as_declared, serving_attempt
+from tpudeploy.operations.endpoint import no_endpoint, require_completions, runs_as_declared, serving_attempt
 from tpudeploy.plans import Plan
 from tpudeploy.reconcile import prices
 from tpudeploy.version import VERSION
@@ -109,6 +109,8 @@ class AbTests:
         count: int | None = None,
     ) -> Experiment:
         """Return a new experiment that is neither stored nor started. `by` None: the default measure of this path."""
+        for profile in (profiles.base, profiles.a, profiles.b):
+            require_completions(self._workspace.deployment(profile, script=False), "an A/B has nothing to measure")
         now = self._workspace.adapters.clock.now()
         base, a, b = (arms.arm_print(self._deployment(p)) for p in (profiles.base, profiles.a, profiles.b))
         file, origin = profiles.base.origins["name"].file, profiles.base.origins.get(profiles.path)

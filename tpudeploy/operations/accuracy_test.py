@@ -26,7 +26,7 @@ from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.errors import Interrupted, QueryFailed, UsageError
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.node.serving import served_model
-from tpudeploy.operations.endpoint import check_declared, no_answer, published_endpoint
+from tpudeploy.operations.endpoint import check_declared, no_answer, published_endpoint, require_completions
 from tpudeploy.workspace import Workspace
 
 CONCURRENCY = 64  # for a server whose maximum of parallel requests is unknown
@@ -81,6 +81,7 @@ class AccuracyTests:
         Raise `errors.QueryFailed` where it has none, `errors.UsageError` where its server is not the one that the
         profile declares: a comparison of two flags must not compare one with itself.
         """
+        require_completions(self._workspace.deployment(profile, script=False), "it cannot be asked questions")
         endpoint = published_endpoint(self._workspace, profile)
         deployment, budget = endpoint.deployment, endpoint.deployment.budget
         check_declared(deployment, endpoint.attempt, deployment.name, hint="Run `tpudeploy apply` first.")

@@ -26,7 +26,7 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.router import Router
 from tpudeploy.domain.state import Attempt
 from tpudeploy.node.serving import served_model
-from tpudeploy.operations.endpoint import Endpoint, check_declared, no_answer, published_endpoint
+from tpudeploy.operations.endpoint import Endpoint, check_declared, no_answer, published_endpoint, require_completions
 from tpudeploy.ports import LoadDriver, Runs
 from tpudeploy.sizing.serve import Service
 from tpudeploy.version import VERSION
@@ -60,7 +60,9 @@ class Benchmarks:
         Behind a router, all replicas that take requests are one target. Raise `errors.QueryFailed` where it has no
         endpoint or does not answer, `errors.UsageError` where a server is not the one that the profile declares.
         """
-        workspace, endpoint = self._workspace, published_endpoint(self._workspace, profile)
+        workspace = self._workspace
+        require_completions(workspace.deployment(profile, script=False), "there are no tokens per second to measure")
+        endpoint = published_endpoint(workspace, profile)
         if endpoint.router is not None and not replica:
             return self._behind_router(endpoint, endpoint.router)
         deployment, key, url, attempt = endpoint.deployment, endpoint.api_key, endpoint.url, endpoint.attempt

@@ -14,6 +14,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.router import Router, published_router
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.task import TASKS
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.workspace import Workspace
@@ -99,6 +100,17 @@ def serving_attempt(state: State | None) -> Attempt | None:
 def runs_as_declared(deployment: Deployment, attempt: Attempt) -> bool:
     """Return whether the slice's server is the one that the profile declares now."""
     return attempt.boot.server == server_print(desired_attributes(deployment, attempt))
+
+
+def require_completions(deployment: Deployment, purpose: str) -> None:
+    """Raise `errors.UsageError` for a server that completes no prompts. `purpose` is what can then not be done."""
+    facts = TASKS[deployment.task.task]
+    if not facts.completions:
+        raise UsageError(
+            f"{deployment.name} serves {facts.serves}, by {deployment.task.because}: it completes no prompts, so "
+            f"{purpose}.",
+            hint=f'`tpudeploy query {deployment.name}.yaml "a text"` sends it a request.',
+        )
 
 
 def no_answer(url: str, cause: NoAnswer | BadAnswer, *, hint: str = "") -> QueryFailed:

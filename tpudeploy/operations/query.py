@@ -1,4 +1,4 @@
-"""Ask the endpoint a question; print the answer as it streams, and its speed."""
+"""Ask the endpoint a question; print the answer as it streams, or an embedding or a score, and its speed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
+    from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.task import Reply
     from tpudeploy.loading import OneProfile
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
 
 @result
 class Answer(Result):
-    """A completion, and how fast it came. Rates are unknown (None) if no time passed."""
+    """A completion, or what another server returned, and how fast. Rates are unknown (None) if no time passed.
+
+    `numbers` are those of an embedding, a score or classes; there are none in a completion.
+    """
 
     FORMAT = "query"
     IS_VERBATIM = True
@@ -28,6 +33,21 @@ class Answer(Result):
     completion_tokens: int | None
     tokens_per_second: float | None
     tokens_per_second_after_first: float | None
+    numbers: tuple[float, ...] = ()
+
+    @classmethod
+    def from_reply(cls, reply: Reply, seconds: float) -> Answer:
+        """Return the answer of a server that completes no prompts: it comes in one piece."""
+        return cls(
+            answer=reply.text,
+            ttft_seconds=round(seconds, 4),
+            total_seconds=round(seconds, 4),
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=None,
+            tokens_per_second=None,
+            tokens_per_second_after_first=None,
+            numbers=reply.values,
+        )
 
     @classmethod
     def from_completion(cls, completion: Completion) -> Answer:
@@ -45,6 +65,9 @@ class Answer(Result):
         return self.answer
 
     def messages(self, paint: Paint) -> str:
+        if self.numbers:
+            tokens = "" if self.prompt_tokens is None else f", {self.prompt_tokens} prompt tokens"
+            return f"total {self.total_seconds:.3f} s{tokens}"
         rate, later_rate = self.tokens_per_second, self.tokens_per_second_after_first
         later_text = f" ({later_rate} after the first)" if later_rate else ""
         counts = (self.prompt_tokens, self.completion_tokens)
@@ -69,10 +92,39 @@ def query(
     `on_piece` gets each piece of the text as it arrives. Raise `errors.QueryFailed`.
     """
     from tpudeploy import loading
+    from tpudeploy.domain.errors import QueryFailed
+    from tpudeploy.domain.task import TASKS, is_absent_route
 
-    return Answer.from_completion(
-        workspace.completion(loading.profile(profile), prompt, max_tokens=max_tokens, on_piece=on_piece)
-    )
+    opened = loading.profile(profile)
+    deployment = workspace.deployment(opened, script=False)
+    facts = TASKS[deployment.task.task]
+    if not facts.completions:
+        return _ask(workspace, deployment, prompt)
+    try:
+        return Answer.from_completion(workspace.completion(opened, prompt, max_tokens=max_tokens, on_piece=on_piece))
+    except QueryFailed as refusal:
+        if not facts.trials or not is_absent_route(getattr(refusal.__cause__, "status", 0)):
+            raise
+    return _ask(workspace, deployment, prompt)
+
+
+def _ask(workspace: Workspace, deployment: Deployment, prompt: str) -> Answer:
+    """Return what a server that completes no prompts returns for a text."""
+    from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+    from tpudeploy.domain.errors import QueryFailed
+    from tpudeploy.domain.task import Reply
+    from tpudeploy.node.serving import served_model
+
+    probe, now = workspace.adapters.probe, workspace.adapters.clock.now
+    client = VllmClient(workspace.url(deployment.name), api_key=probe.key(deployment), timeout=60.0)
+    began = now()
+    try:
+        reply = client.answer(deployment.task.task, served_model(deployment), prompt, max_tokens=1, now=now)
+    except (NoAnswer, BadAnswer) as cause:
+        hint = "See `tpudeploy status` for what the machine says."
+        raise QueryFailed(f"{client.url} did not answer: {cause}.", hint=hint) from cause
+    assert isinstance(reply, Reply)  # this server has no route of completions
+    return Answer.from_reply(reply, now() - began)
 
 
 def _rounded(value: float | None) -> float | None:

@@ -14,6 +14,7 @@ from tpudeploy.results import Result, document, part, result
 if TYPE_CHECKING:
     from tpudeploy.domain.budget import HbmBudget, Unsized
     from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.task import TaskOrigin
     from tpudeploy.loading import OneProfile
     from tpudeploy.sizing.sweep import Sweep
     from tpudeploy.text.paint import Paint
@@ -26,6 +27,7 @@ class Size(Result):
 
     FORMAT = "size"
     name: str
+    task: TaskOrigin
     budget: HbmBudget | Unsized
     diagnostics: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...]
@@ -37,7 +39,12 @@ class Size(Result):
         return CheckFailed.exit_code if self.budget.fits is False else 0
 
     def values(self) -> dict[str, Any]:
-        keys: dict[str, Any] = {"name": self.name, **self.budget.to_dict()}
+        keys: dict[str, Any] = {
+            "name": self.name,
+            "task": self.task.task.value,
+            "task_origin": self.task.because,
+            **self.budget.to_dict(),
+        }
         keys["diagnostics"] = [asdict(diagnostic) for diagnostic in self.diagnostics]
         if self.sweep is not None:
             keys["sweep"] = {
@@ -52,6 +59,8 @@ class Size(Result):
         budget = _budget_schema()
         keys = {
             "name": str,
+            "task": {"type": "string", "description": "generate, embed, score, classify, pool or unknown"},
+            "task_origin": {"type": "string", "description": "what decided the task"},
             "fits": {
                 "type": ["boolean", "null"],
                 "description": "whether the server starts with this memory; null if unknown: `cannot_size_because` "
@@ -66,7 +75,7 @@ class Size(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.views import size as view
 
-        text = view.size(self.name, self.budget, paint)
+        text = f"{view.size(self.name, self.budget, paint)}{view.task(self.task)}"
         return text if self.sweep is None else f"{text}\n\n{view.sweep(self.sweep, paint, width=width)}"
 
     def messages(self, paint: Paint) -> str:
@@ -93,6 +102,7 @@ def predict_size(profile: OneProfile, *, sweep: bool = False) -> Size:
     deployment, diagnostics = loading.checked(profile)
     return Size(
         name=deployment.name,
+        task=deployment.task,
         budget=deployment.budget,
         diagnostics=diagnostics,
         warnings=profile.warnings,

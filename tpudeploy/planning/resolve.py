@@ -11,8 +11,9 @@ from functools import cache
 from typing import Any
 
 from tpudeploy import catalog, pins
-from tpudeploy.catalog import flags
+from tpudeploy.catalog import families, flags
 from tpudeploy.catalog.routers import DEFAULT_MACHINE
+from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.profile import Joined, Profile
 from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import (
@@ -57,6 +58,7 @@ from tpudeploy.node.compile_cache import DEFAULT as GRAPHS
 from tpudeploy.node.compile_cache import compile_cache
 from tpudeploy.node.serving import MIRROR_FOLDER, environment_of_keys, serve, served_model
 from tpudeploy.sizing import size
+from tpudeploy.sizing.profile import flag_values
 
 _GIB = 1024**3
 # Enough for a 20 GB image, the weights of the largest model that one host takes, twice, and both caches.
@@ -137,6 +139,7 @@ def resolve_without_script(
         attributes={**unnamed.attributes, _CONTAINER_NAME: container.name, **digests},
         origins=Joined(other_origins, profile.origins) if other_origins else profile.origins,
         budget=size(spec, config_json=config_json),
+        task=resolve_task(spec.model.id, flag_values(spec.serving), families.config_of(config_json)),
     )
     return _with_router_machine(deployment, {})
 

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.domain.task import TASKS, Task, TaskOrigin
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 
@@ -53,6 +54,15 @@ def size(name: str, budget: HbmBudget | Unsized, paint: Paint) -> str:
     verdict = _bound_verdict(budget.at_least, budget.fatal, paint)
     bound = _Bound.REST if budget.lacks_limit_alone else _Bound.USED_AND_REST
     return "\n".join([*_budget(name, budget.at_least, verdict, paint, bound), "", f"  {reason}"])
+
+
+def task(origin: TaskOrigin) -> str:
+    """Return the line about a server that completes no prompts, or of which that is not known; "" for one that does."""
+    if origin.task is Task.GENERATE:
+        return ""
+    if origin.task is Task.UNKNOWN:
+        return f"\n  serves: unknown, because {origin.because}"
+    return f"\n  serves: {TASKS[origin.task].serves}, by {origin.because}"
 
 
 def _budget(name: str, budget: HbmBudget, verdict: str, paint: Paint, bound: _Bound) -> Iterator[str]:

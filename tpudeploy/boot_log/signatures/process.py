@@ -114,8 +114,8 @@ ROWS: tuple[Signature, ...] = (
     ),
     Signature(
         name="completion-failed",
-        what="The server is healthy, but does not complete a prompt",
-        pattern=r"The server is healthy, but a completion failed \(HTTP (?P<status>\d{3})\)",
+        what="The server is healthy, but does not answer a request",
+        pattern=r"The server is healthy, but an? [a-z ]+ failed \(HTTP (?P<status>\d{3})\)",
         remedy=(
             "The answer is in the line. Read the container's log at that time: an engine that dies at its first "
             "request mostly lacks room for a program that was not compiled at the start."

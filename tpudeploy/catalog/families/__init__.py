@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import cache
 
 from tpudeploy.catalog.families import gemma3, gemma4, llama, mistral, qwen
@@ -65,15 +64,21 @@ def known_model(model_id: str) -> LanguageModel | None:
 
 def quantization_of(model_id: str, config_json: str | None = None) -> str:
     """Return the method by which a checkpoint is quantized, by its config or its id, or "" if neither says so."""
-    config: Config = {}
-    if config_json is not None:
-        with suppress(ValueError, RecursionError):
-            tree = json.loads(config_json)
-            config = tree if isinstance(tree, dict) else {}
-    elif (variant := variant_of(model_id, _ids_by_name())) is not None:
-        config = variant.fields
+    variant = None if config_json is not None else variant_of(model_id, _ids_by_name())
+    config = config_of(config_json) if variant is None else variant.fields
     section = config.get("quantization_config") or config.get("compression_config")
     return str(section.get("quant_method", "")) if isinstance(section, Mapping) else ""
+
+
+def config_of(text: str | None) -> Config:
+    """Return the fields of a config.json, none without one or for another text."""
+    if text is None:
+        return {}
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
 
 
 def _config_of(model_id: str) -> Config | None:

@@ -32,5 +32,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     finally:
         if has_output:
             terminal.verbatim("")
+    if not has_output:
+        terminal.verbatim(plain(answer.answer))
     terminal.explain(answer.messages(terminal.paint))
     return exits.SUCCESS

@@ -116,6 +116,8 @@ class Behaviour:
     * `hang`: the engine never gets healthy.
     * `undo_fails`: a simulated node that goes back to the server before a change does not bring that one up either.
     * `kv_blocks`, `block_size`: override the measured boots.
+    * `serves`: what the model does, in vLLM's words (generate, embed, classify, score, token_classify), whatever its
+      arguments and its name say.
     * `instead`: other values that the engine takes for these flags: its effective settings differ from its arguments.
     * `load`: what its /metrics report beside the requests that passed: vLLM's names without `vllm:`, a reason behind
       a dot, as in {num_requests_waiting_by_reason.capacity: 12, kv_cache_usage_perc: 0.93}. Simulated nodes without
@@ -146,6 +148,7 @@ class Behaviour:
     undo_fails: bool = False
     kv_blocks: int | None = None
     block_size: int | None = None
+    serves: str = ""
     instead: Mapping[str, str] = field(default_factory=dict)
     load: dict[str, float] = field(default_factory=dict)
     guest_attributes: bool = True

@@ -9,6 +9,7 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.task import Task
 from tpudeploy.node.mounts import hub_home, is_memory
 from tpudeploy.sizing.checks.check import argument, check_for, setting, warning
 from tpudeploy.sizing.checks.family import has_setting_of_a_family
@@ -53,6 +54,7 @@ SUBJECTS = (
     Subject(codes=("TPU2117",), lack="model", what="whether the weights fit on the boot disk"),
     Subject(codes=("TPU2118",), lack="model", what="whose code runs the model"),
     Subject(codes=("TPU2121",), lack="parts", what="whether the model has the parts that flags are about"),
+    Subject(codes=(), lack="task", what="whether the server completes prompts or pools them"),
     Subject(codes=("TPU2125",), lack="family", what="whether parsers, templates and limits suit the model's family"),
 )
 
@@ -91,6 +93,7 @@ def _lacks_of_model(deployment: Deployment, budget: Unsized) -> Mapping[str, boo
         "limit": holds_a_request and budget.lacks_limit_alone,
         "model": is_unknown,
         "parts": is_unknown and has_flag_of_some_models(deployment),
+        "task": deployment.task.task is Task.UNKNOWN,
         "family": is_unknown and has_setting_of_a_family(deployment),
         "heads": is_unknown and has_many_chips,
         "shares": is_possible and has_many_chips and not budget.lacks_limit_alone,

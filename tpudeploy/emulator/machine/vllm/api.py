@@ -14,7 +14,7 @@ from socketserver import ThreadingTCPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from tpudeploy.emulator.machine.vllm import completions
+from tpudeploy.emulator.machine.vllm import completions, pooling
 from tpudeploy.emulator.machine.vllm.completions import Refused
 from tpudeploy.emulator.machine.vllm.engine import Engine
 from tpudeploy.emulator.machine.vllm.lifeline import Lifeline, say
@@ -59,13 +59,18 @@ class Handler(BaseHTTPRequestHandler):
         try:
             if not self._is_authorized(path):
                 self.send(401, {"error": "Unauthorized"})
-            elif path in table:
+            elif path in table and self._has(path):
                 table[path](self, body)
             else:
-                wrong = HTTPStatus.METHOD_NOT_ALLOWED if path in GETS or path in POSTS else HTTPStatus.NOT_FOUND
+                is_other_method = self._has(path) and (path in GETS or path in POSTS)
+                wrong = HTTPStatus.METHOD_NOT_ALLOWED if is_other_method else HTTPStatus.NOT_FOUND
                 raise Refused(wrong, wrong.phrase, wrong.phrase)  # noqa: TRY301 - one door for every refusal
         except Refused as refusal:
             self.send(refusal.status, refusal.body)
+
+    def _has(self, path: str) -> bool:
+        """Return whether vLLM attaches this path for the model: completions for one that generates alone."""
+        return path not in pooling.OF_SOME_MODELS or path in pooling.ROUTES.get(self.server.engine.task, ())
 
     def _is_authorized(self, path: str) -> bool:
         """Return whether the request has a key; as in vLLM, it guards /v1 alone."""
@@ -95,6 +100,17 @@ class Handler(BaseHTTPRequestHandler):
             if not prompt.stream:
                 self.send(200, completions.whole(answer))
         server.metrics.count(Served(answer=answer, first=first, whole=time.perf_counter() - start))
+
+    def pool(self, body: bytes) -> None:
+        engine, tree = self.server.engine, parsed(body)
+        model = tree.get("model") or engine.served_names[0]
+        if model not in engine.served_names:
+            raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.", "model")
+        try:
+            self.send(200, pooling.reply(engine.task, urlsplit(self.path).path, tree, model))
+        except (AttributeError, TypeError, ValueError) as error:
+            text = f"[{{'type': 'missing', 'loc': ('body', '{error}'), 'msg': 'Field required'}}]"
+            raise Refused(400, "Bad Request", text) from error
 
     def _stream(self, answer: completions.Answer, start: float) -> float:
         """Return the seconds to the first token."""
@@ -182,4 +198,5 @@ POSTS: Mapping[str, Callable[[Handler, bytes], None]] = {
     "/tokenize": tokenize,
     "/v1/chat/completions": lambda handler, body: handler.complete(body, is_chat=True),
     "/v1/completions": lambda handler, body: handler.complete(body, is_chat=False),
+    **{path: Handler.pool for path in sorted(pooling.OF_SOME_MODELS) if "completions" not in path},
 }

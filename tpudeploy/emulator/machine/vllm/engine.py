@@ -13,6 +13,7 @@ from tpudeploy.domain.model import NotCovered
 from tpudeploy.emulator.digests import release_of
 from tpudeploy.emulator.machine.vllm.arguments import Arguments, read_size
 from tpudeploy.emulator.machine.vllm.graphs import Graph, graphs_of
+from tpudeploy.emulator.machine.vllm.pooling import task_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +125,8 @@ DEFAULT_MAX_MODEL_LEN = 131_072  # max_position_embeddings of Gemma 4 and Llama 
 class Engine:
     """`name` is the model's name, wherever its weights are.
 
-    `knows` is the share of sums it has right, `pace` how many times as long as usual a token takes.
+    `knows` is the share of sums it has right, `pace` how many times as long as usual a token takes. `task` is what the
+    model does, in vLLM's words; `score` is its classification with one label.
     """
 
     model: str
@@ -145,6 +147,7 @@ class Engine:
     knows: float | None = None
     pace: float = 1.0
     vocabulary: int | None = None
+    task: str = "generate"
 
 
 def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> Engine:
@@ -171,6 +174,7 @@ def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> Engine:
         knows=min(_matching_figures(arguments, task, "knows"), default=None),
         pace=prod(_matching_figures(arguments, task, "paces")),
         vocabulary=_vocabulary(arguments.public_name),
+        task=task.get("serves") or task_of(arguments),
     )
 
 
