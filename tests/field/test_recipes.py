@@ -79,6 +79,12 @@ ROWS = {
         "--no-enable-prefix-caching --async-scheduling --download-dir /data --seed 42",
         variables=("MODEL_IMPL_TYPE=vllm",),
     ),
+    "r13-qwen3embed-v6e4": Row(
+        never=("the catalogue does not know",),
+        unsized=("runner",),
+        flags="--tensor-parallel-size 4 --max-model-len 16384 --max-num-batched-tokens 8192 "
+        "--gpu-memory-utilization 0.7 --enable-chunked-prefill --runner pooling",
+    ),
     "r15-quickstart-v6e1": Row(fits=True, flags="--tensor-parallel-size 1 --max-model-len 2048 --download-dir /tmp"),
     "r17-issue2333-31b-v6e4": Row(
         unsized=("USE_BATCHED_RPA_KERNEL", "quantization"),

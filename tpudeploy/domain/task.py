@@ -122,7 +122,7 @@ def _pair(model: str, prompt: str) -> Mapping[str, Any]:
     return {"model": model, "text_1": prompt, "text_2": _OTHER}
 
 
-def _pooled(tree: Mapping[str, Any]) -> Sequence[Any]:
+def _first_vector(tree: Mapping[str, Any]) -> Sequence[Any]:
     """Return the vector of a text, or the first one where each token has its own."""
     vector: Sequence[Any] = tree["data"][0]["data"]
     return vector[0] if vector and isinstance(vector[0], list) else vector
@@ -146,7 +146,7 @@ _CLASSES = Trial(
     path="/classify", body=_input, numbers=lambda tree: tree["data"][0]["probs"], noun="class probabilities"
 )
 # Every model that pools has it.
-_POOLING = Trial(path="/pooling", body=_input, numbers=_pooled, noun="pooled output", is_vector=True)
+_POOLING = Trial(path="/pooling", body=_input, numbers=_first_vector, noun="pooled output", is_vector=True)
 
 TASKS: Mapping[Task, TaskFacts] = {
     Task.GENERATE: TaskFacts(

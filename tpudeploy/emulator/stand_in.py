@@ -102,10 +102,10 @@ def answer(request: Request, *, streams: Streams, token_seconds: float, engine: 
         case "POST", "/v1/completions":
             return _completion(body, "text_completion", {"text": ANSWER})
         case method, path:
-            return _pooled(task, path if method == "POST" else "", body)
+            return _pooling_reply(task, path if method == "POST" else "", body)
 
 
-def _pooled(task: str, path: str, body: dict[str, Any]) -> Reply:
+def _pooling_reply(task: str, path: str, body: dict[str, Any]) -> Reply:
     if path not in pooling.ROUTES.get(task, ()):
         return Reply(http=404, body={"detail": "Not Found"})
     try:

@@ -43,20 +43,28 @@ SUFFIXES = (
 
 def task_of(arguments: Arguments) -> str:
     """Return the task of a server with these arguments: generate, embed, classify, score or token_classify."""
-    name, runner = arguments.public_name.lower(), arguments.text("runner", "auto")
-    convert = arguments.text("convert", "auto")
+    runner, overrides = arguments.text("runner", "auto"), _overrides(arguments)
     if runner in ("generate", "draft"):
         return "generate"
-    overrides = _overrides(arguments)
-    architectures = overrides.get("architectures")
-    architecture = architectures[0] if architectures else next((a for part, a in ARCHITECTURES if part in name), "")
-    own = next((task for suffix, task in SUFFIXES if architecture.endswith(suffix)), "generate")
-    if own == "generate":
-        converts = convert in ("embed", "classify")
-        is_pooling = runner == "pooling" or converts or any(part in name for part in SENTENCES)
-        own = (convert if converts else "embed") if is_pooling else "generate"
+    name = arguments.public_name.lower()
+    task = _task_of_architecture(name, overrides)
+    if task == "generate":
+        return _conversion(arguments, name, is_pooling=runner == "pooling")
     has_one_label = "rerank" in name or overrides.get("num_labels") == 1 or "classifier_from_token" in overrides
-    return "score" if own == "classify" and has_one_label else own
+    return "score" if task == "classify" and has_one_label else task
+
+
+def _task_of_architecture(name: str, overrides: Mapping[str, Any]) -> str:
+    architectures = overrides.get("architectures") or [each for part, each in ARCHITECTURES if part in name]
+    return next((task for suffix, task in SUFFIXES if architectures and architectures[0].endswith(suffix)), "generate")
+
+
+def _conversion(arguments: Arguments, name: str, *, is_pooling: bool) -> str:
+    """Return what vLLM makes of a model that generates: with a runner that pools, an embedding model."""
+    convert = arguments.text("convert", "auto")
+    if convert in ("embed", "classify"):
+        return convert
+    return "embed" if is_pooling or any(part in name for part in SENTENCES) else "generate"
 
 
 def _overrides(arguments: Arguments) -> Mapping[str, Any]:
@@ -102,11 +110,11 @@ def _embeddings(body: Mapping[str, Any], _task: str) -> Rows:
 
 def _pooling(body: Mapping[str, Any], task: str) -> Rows:
     texts = _texts(body)
-    rows = [{"index": at, "object": "pooling", "data": _pooled(text, task)} for at, text in enumerate(texts)]
+    rows = [{"index": at, "object": "pooling", "data": _pooling_data(text, task)} for at, text in enumerate(texts)]
     return "pool", rows, _count(texts)
 
 
-def _pooled(text: str, task: str) -> list[Any]:
+def _pooling_data(text: str, task: str) -> list[Any]:
     if task == "token_classify":
         return [[_share(word)] for word in text.split() or [""]]
     return _classes(text, task) if task in ("score", "classify") else _vector(text)
