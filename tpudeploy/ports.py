@@ -54,7 +54,8 @@ class TpuCloud(Protocol):
         """Return all resources at these backends that carry our mark, whether or not a state tracks them.
 
         `zones` and all zones of the catalogue are searched one by one if they cannot all be listed at once. With
-        `machines`, the result includes nodes whose queued resource no longer exists.
+        `machines`, the result includes nodes whose queued resource no longer exists. A queued resource also carries
+        our mark if its node does: one that was imported was requested without it.
         """
         ...
 

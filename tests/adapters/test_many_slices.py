@@ -14,6 +14,7 @@ from real_time import DEADLINE
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.domain import errors
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, SliceRef
 
@@ -100,7 +101,7 @@ def test_what_a_list_does_not_show_is_asked_for_by_name_before_it_counts_as_gone
         w.delete("s07", force=True)
         w.clock.sleep(60)
         before = len(w.emulator.requests)
-        phases = {f.name: f.phase for f in cloud.slices(refs)}
+        phases = {f.name: f.phase for f in cloud.slices([replace(ref, was_listed=True) for ref in refs])}
         assert phases == {ref.name: Phase.UP for ref in refs if ref.name != "s07"}
         single = [r.path.partition("?")[0] for r in w.emulator.requests[before:] if "queuedResources/" in r.path]
         assert {path.rpartition("/")[2] for path in single} == {"s04", "s07"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -99,16 +100,36 @@ def _show(args: argparse.Namespace, context: Context, plan: Plan) -> None:
         terminal.explain(f"\n{describe_diagnostics(plan.diagnostics, terminal.paint.styled)}\n")
 
 
+# Seconds for which the events after an interrupt wait until the interrupt is printed.
+_ANNOUNCEMENT = 1.0
+
+
 @contextmanager
 def interruptible(context: Context, workspace: Workspace, *, as_json: bool) -> Iterator[Callable[[events.Event], None]]:
     """Return a context with the `on_event` callback of a long run, which Ctrl-C stops gracefully."""
-    with (
-        event_printing(
-            context.terminal, context.clock, as_json=as_json, is_emulated=workspace.adapters.is_emulated
-        ) as emit,
-        stopping_gracefully(workspace.adapters.stop, lambda message: emit(_interrupted(context, message))),
-    ):
-        yield emit
+    stop_signal, announcement = threading.Event(), threading.Event()
+
+    def stop() -> None:
+        stop_signal.set()
+        workspace.adapters.stop()
+
+    with event_printing(
+        context.terminal, context.clock, as_json=as_json, is_emulated=workspace.adapters.is_emulated
+    ) as emit:
+
+        def announce(message: str) -> None:
+            try:
+                emit(_interrupted(context, message))
+            finally:
+                announcement.set()
+
+        def emit_in_order(event: events.Event) -> None:
+            if stop_signal.is_set():
+                announcement.wait(_ANNOUNCEMENT)
+            emit(event)
+
+        with stopping_gracefully(stop, announce):
+            yield emit_in_order
 
 
 def _interrupted(context: Context, message: str) -> events.Event:

@@ -29,27 +29,32 @@ _TOO_LONG = "\nStopped without an answer: the state records every request, but i
 def stopping_gracefully(
     stop: Callable[[], None], say: Callable[[str], None], *, message: str = INTERRUPTED, is_last: bool = True
 ) -> Iterator[None]:
-    """Return a context in which the first signal calls `say` with the message and then `stop`, in a thread.
+    """Return a context in which the first signal calls `stop`, and then `say` with the message, in a thread.
 
-    The current step then has a few seconds to end; after that, KeyboardInterrupt is raised in it. Unless `is_last`,
-    the process is not ended, because more work follows, and a second signal raises KeyboardInterrupt.
+    So the message is true when it is printed, and it is printed before the context ends. The current step then has a
+    few seconds to end; after that, KeyboardInterrupt is raised in it. Unless `is_last`, the process is not ended,
+    because more work follows, and a second signal raises KeyboardInterrupt.
     """
     if signal.getsignal(signal.SIGTERM) is not signal.default_int_handler:
         yield  # not the console script
         return
-    over = threading.Event()
+    over, interruption, announcement = threading.Event(), threading.Event(), threading.Event()
     main = threading.main_thread().ident or 0
 
     def first(_number: int, _frame: FrameType | None) -> None:
         _handle(_at_once if is_last else signal.default_int_handler, signal.SIGINT, signal.SIGTERM)
+        interruption.set()
         # In a thread of its own: the interrupted thread may hold the locks that these calls take.
         threading.Thread(target=wind_down, name="interrupt", daemon=True).start()
 
     def wind_down() -> None:
         try:
-            say(message)  # before the stop, because the run may print its last line then
-        finally:
             stop()
+        finally:
+            try:
+                say(message)
+            finally:
+                announcement.set()
         if not over.wait(_FOR_THE_STEP):
             signal.pthread_kill(main, signal.SIGALRM)
         if not is_last:
@@ -67,6 +72,9 @@ def stopping_gracefully(
         yield
     finally:
         over.set()
+        if interruption.is_set():
+            # A run that ended at once prints its last line after that.
+            announcement.wait(_FOR_THE_STEP)
         if signal.getsignal(signal.SIGTERM) is first:
             _handle(signal.default_int_handler, signal.SIGINT, signal.SIGTERM)
 

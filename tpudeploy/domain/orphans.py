@@ -1,4 +1,8 @@
-"""Orphans: the resources in the cloud that carry our mark, the states' claims on them, and what `gc` would delete."""
+"""Orphans: the resources in the cloud that carry our mark, the states' claims on them, and what `gc` would delete.
+
+What is ours: a resource with our labels, or whose machine has them, or whose metadata have the fingerprint of a server.
+A name alone, even one in the form that we derive, is no evidence: such a resource is listed, and never deleted.
+"""
 
 from __future__ import annotations
 
@@ -100,11 +104,16 @@ def is_label_of_ours(key: str) -> bool:
 
 
 def mark_of(name: str, labels: Mapping[str, str]) -> Mark | None:
-    """Return the mark in a derived name, else in the labels, or None for a resource that is not ours."""
-    parsed = SliceName.parse(name)
-    if parsed is not None and DEPLOYMENT_NAME.fullmatch(parsed.deployment):
-        return Mark(deployment=parsed.deployment, lineage=parsed.lineage, replica=parsed.replica)
-    return mark_in(labels)
+    """Return the mark in a derived name, else in the labels, or None for a resource without either.
+
+    Labels of another lineage win: another state tracks the resource by now.
+    """
+    mark, parsed = mark_in(labels), SliceName.parse(name)
+    if parsed is None or not DEPLOYMENT_NAME.fullmatch(parsed.deployment):
+        return mark
+    if mark is not None and mark.lineage != parsed.lineage:
+        return mark
+    return Mark(deployment=parsed.deployment, lineage=parsed.lineage, replica=parsed.replica)
 
 
 def mark_in(labels: Mapping[str, str]) -> Mark | None:

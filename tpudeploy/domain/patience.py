@@ -40,6 +40,7 @@ class Patience:
       profile sets `lifecycle.drain_timeout`.
     * `acquisition`: a successor is expected to take as long as the longest recent grant, and at least this time: a run
       every half hour then still notices in time that a slice's run ends.
+    * `stray`: how long a run looks by our label for a slice of a request that it has forgotten without ever seeing it.
     * `faults`: how long a cloud that does not answer is polled before the run fails.
     """
 
@@ -71,6 +72,7 @@ class Patience:
     leaving: float = 7200.0
     deletion: float = 780.0
     removal: float = 1800.0
+    stray: float = 1800.0
     lock: float = 0.0
     held: float = 30.0
     drained: float = 900.0

@@ -40,6 +40,7 @@ class SliceRef:
     `provisioning` is the model of the request. `is_bare`: it means a node whose queued resource no longer exists.
     `accelerator_type` is that of the request: a group of instances is requested by another call than a single one.
     `was_granted`: its machine has run before, so that a machine that starts is one that Google restarts.
+    `was_listed`: the cloud has listed it once, so that its create operation explains no later absence.
     """
 
     name: str
@@ -51,7 +52,13 @@ class SliceRef:
     is_bare: bool = False
     backend: Backend = Backend.QUEUED_RESOURCE
     was_granted: bool = False
+    was_listed: bool = False
     accelerator_type: str = ""
+
+    @property
+    def was_visible(self) -> bool:
+        """Whether the cloud has shown it: from then on, an absence means that it was deleted."""
+        return self.was_listed or self.was_granted
 
 
 class Remedy(StrEnum):
@@ -97,14 +104,24 @@ class Refusal:
 
 
 @frozen
+class CreateOperation:
+    """The create operation of a slice that the cloud does not show. `ended_at` is None while it is open."""
+
+    ended_at: float | None = None
+
+
+@frozen
 class Slice:
     """One slice as the cloud lists it now. `raw_state` is Google's state, for display only.
+
+    `operation` is set if only the create operation shows it. The slice was not seen: it may appear late, or never.
 
     `created_at` is the creation of its machine, `ends_at` is set if its run is limited; both are in seconds since the
     epoch. `undeleted` is why its last deletion failed, if known. `tags` is None if they were not read.
 
     `script` is the fingerprint of the startup script in its metadata, or "". `metadata` has all but the script, which
-    would be nearly all that the slices of a fleet take in memory.
+    would be nearly all that the slices of a fleet take in memory. `machines_running` counts the machines that run, and
+    are billed, of a slice that is no use without the others.
     """
 
     name: str
@@ -113,6 +130,7 @@ class Slice:
     raw_state: str = ""
     refusal: Refusal | None = None
     undeleted: Refusal | None = None
+    operation: CreateOperation | None = None
     created_at: float | None = None
     ends_at: float | None = None
     provisioning: Provisioning | None = None
@@ -123,6 +141,7 @@ class Slice:
     labels: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict, repr=False)
     script: str = ""
+    machines_running: int = 0
     tags: tuple[str, ...] | None = None
 
 

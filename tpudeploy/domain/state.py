@@ -214,6 +214,7 @@ class Attempt:
             deletion=deletion,
             backend=self.backend,
             was_granted=self.granted_at is not None,
+            was_listed=self.is_listed,
             accelerator_type=str(self.spec.get("tpu.type", "")),
         )
 

@@ -99,13 +99,13 @@ class Cloud:
     def visible_slice(self, name: str) -> QueuedResource:
         """Return a slice. Raise Refusal, 404, for one that does not exist or is not yet visible."""
         slice_ = self.slices.get(name)
-        if slice_ is None or slice_.hidden_until > self.clock.now():
+        if slice_ is None or not slice_.is_visible(self.clock.now()):
             raise self.not_found(name)
         return slice_
 
     def visible_node(self, name: str) -> Node:
         node = self.nodes.get(name)
-        if node is None or self.slice_of(node).hidden_until > self.clock.now():
+        if node is None or not self.slice_of(node).is_visible(self.clock.now()):
             raise self.not_found(name)
         return node
 
@@ -164,6 +164,11 @@ class Cloud:
         operation = Operation(name=name, target=target, verb=verb, created_at=at)
         self.operations[operation.name] = operation
         return operation
+
+    def track_creation(self, request: ChipRequest, operation: Operation) -> None:
+        """Note the create operation of a request. The scenario may never let it end."""
+        request.creation = operation
+        operation.never_ends = "operation-never-ends" in request.troubles
 
     def operation_name(self, target: str, at: float, *, prefix: str = "operation") -> str:
         """Return a name that no other operation has."""

@@ -92,8 +92,12 @@ FAULTS: Mapping[str, Fault] = {
     # It is accepted, but every look is a 404 for `seconds`; or only lists leave it out.
     "hidden": _life(seconds=70.0),
     "unlisted": _life(seconds=70.0),
+    # No look shows it until `seconds` after its create operation has ended, although it lives meanwhile.
+    "hidden-after-operation": _life(seconds=60.0),
     # The create operation ends `seconds` late.
     "slow-operation": _life(seconds=300.0),
+    # The create operation never ends, whatever becomes of the slice.
+    "operation-never-ends": _life(),
     # The create operation ends in an error with this `message` and `code`, and the slice lives.
     "operation-fails": _life(message="", code=None),
     # The slice has other timings.
@@ -116,6 +120,8 @@ FAULTS: Mapping[str, Fault] = {
     # Accepted while PROVISIONING, and not carried out; the operation's `outcome` is running, done or failed.
     # `takes_effect`: carried out after all, once the slice is ACTIVE.
     "deletion-ignored": _call(DELETES, outcome="running", takes_effect=False),
+    # Accepted and begun, and never carried out: it stays as it is while it is deleted.
+    "deletion-hangs": _call(DELETES),
     # A list of queued resources or nodes leaves out the zones that fit `zones`, and says so.
     "unreachable": _call(LISTS, zones="*"),
 }

@@ -45,6 +45,7 @@ def create(cloud: Cloud, call: Call) -> dict[str, Any]:
     layer, refusal = refusals.later_refusal(slice_, call.troubles)
     operation = cloud.begin(slice_.name, "create", now)
     slice_.create_operation = operation.name
+    cloud.track_creation(slice_, operation)
     slice_.error = refusal if layer == "L3" else None
     cloud.slices[slice_.name] = slice_
     cloud.node_names.update(dict.fromkeys(_node_names(slice_), slice_))
@@ -76,6 +77,8 @@ def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
     operation = cloud.begin(slice_.name, "delete", now)
     if slice_.state == "PROVISIONING" and (row := call.troubles.get("deletion-ignored")) is not None:
         _ignore_deletion(cloud, slice_, operation, row.settings)
+    elif "deletion-hangs" in call.troubles:
+        slice_.enter("DELETING", initiator="USER")
     elif slice_.state in _STUBBORN or "delete-refused" in call.troubles:
         refusal = texts.status("delete-refused", facts)
         cloud.agenda.add(now + slice_.timings.delete_refused, lambda at: operation.fail(at, refusal))

@@ -49,6 +49,7 @@ class ChipRequest:
     """What either API creates: it waits for chips, holds them and ends, as the scenario says.
 
     `changes` counts the states entered: an event that was planned before the last change no longer happens.
+    `creation` is its create operation.
     """
 
     service: ClassVar[str]
@@ -70,13 +71,21 @@ class ChipRequest:
     state: str = "CREATING"
     deletes_when_active: bool = False
     changes: int = 0
+    creation: Operation | None = None
 
     @property
     def id(self) -> str:
         return self.name.rpartition("/")[2]
 
+    def is_visible(self, now: float) -> bool:
+        """Return whether a look by its name shows it: some only appear a time after their create operation is over."""
+        late = self.fault_settings("hidden-after-operation")
+        if self.hidden_until > now or late is None or self.creation is None:
+            return self.hidden_until <= now
+        return self.creation.ended_at is not None and self.creation.ended_at + late["seconds"] <= now
+
     def is_listed(self, now: float) -> bool:
-        return self.hidden_until <= now and self.unlisted_until <= now
+        return self.is_visible(now) and self.unlisted_until <= now
 
     def enter(self, state: str) -> None:
         self.state, self.changes = state, self.changes + 1
@@ -199,21 +208,26 @@ class Group(ChipRequest):
 
 @dataclass(slots=True, kw_only=True)
 class Operation:
+    """A long-running operation. One that `never_ends` stays open, whatever becomes of its target."""
+
     name: str
     target: str
     verb: str
     created_at: float
     ended_at: float | None = None
     cancel_requested: bool = False
+    never_ends: bool = False
     error: wire.Status | None = None
     response: tuple[str, dict[str, Any]] | None = None
 
     def succeed(self, at: float, kind: str, body: dict[str, Any]) -> None:
         """End with a response; `kind` names its schema, `Empty` with {} for none."""
-        self.ended_at, self.response = at, (kind, body)
+        if not self.never_ends:
+            self.ended_at, self.response = at, (kind, body)
 
     def fail(self, at: float, error: wire.Status) -> None:
-        self.ended_at, self.error = at, error
+        if not self.never_ends:
+            self.ended_at, self.error = at, error
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from tpudeploy.engine.plan import plan_deployment
 from tpudeploy.engine.publish import EndpointPublisher, ask_router, keep_router, published_endpoints
 from tpudeploy.engine.schedule import run_all
 from tpudeploy.engine.session import open_session
+from tpudeploy.engine.strays import Listings
 from tpudeploy.engine.verify import Verifier
 from tpudeploy.node.fingerprint import aim_print, server_print
 from tpudeploy.planning.drift import refreshed
@@ -62,6 +63,7 @@ def apply(
     if plan.source and len(changing) > 1:
         _check_all_hold(world, history, changing, plan.source)
     notify_begun = _once(on_begun)
+    listings = Listings(world)
 
     def begin(goal: Goal) -> _Run:
         # The plan already has the reason why this deployment cannot be changed.
@@ -80,6 +82,7 @@ def apply(
             max_requests=max_requests,
             verifier=verifier,
             history=history,
+            listings=listings,
         )
 
     parts = [_Part(world, goal, begin) for goal in changing]
@@ -369,6 +372,7 @@ class _Run:
         max_requests: int | None,
         verifier: Verifier,
         history: CapacityHistory,
+        listings: Listings,
     ) -> None:
         self.verifier = verifier
         self.outcomes: tuple[Outcome, ...] = ()
@@ -390,6 +394,7 @@ class _Run:
             history,
             until=until,
             deadline=deadline,
+            listings=listings,
             keep=keep,
             may_reset=may_reset,
             max_requests=max_requests,

@@ -8,7 +8,7 @@ Why: decisions 14 and 23 in docs/decisions.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from math import inf
 
 from tpudeploy.domain import errors, events, report
@@ -17,7 +17,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.plan import Action, Change, Goal
-from tpudeploy.domain.slices import Observed
+from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.step import (
     Adopt,
@@ -44,10 +44,11 @@ from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.router_machine import RouterMachine
 from tpudeploy.engine.scale import Scaler
 from tpudeploy.engine.session import Session, open_session
+from tpudeploy.engine.strays import Listings, StraySearch
 from tpudeploy.engine.verify import Verifier
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
-from tpudeploy.reconcile.attempt_status import DecisionContext
+from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, DecisionContext
 from tpudeploy.reconcile.cutover import with_drain
 from tpudeploy.reconcile.decide import decide, matches, remove
 from tpudeploy.reconcile.failed_landings import add_failed_landings
@@ -127,12 +128,14 @@ class Convergence:
         *,
         until: report.Wait,
         deadline: float | None,
+        listings: Listings,
         keep: bool = False,
         may_reset: bool = False,
         max_requests: int | None = None,
     ) -> None:
         self._world = world
         self._goal = goal
+        self._strays = StraySearch(world, listings)
         self._requests_left = max_requests
         self._publisher = publisher
         self._verifier = verifier
@@ -295,8 +298,10 @@ class Convergence:
             self._check_owner(session)
             observed = self._observe(session)
             steps = self._decide(session.state, observed)
+            if self._needs_search(session.state, steps):
+                observed, steps = self._search(session, observed, steps)
             self._progress.report_observation(session.state, observed)
-            _check_steps(self._goal, steps, is_kept=self._reached_at is not None)
+            _check_steps(self._goal, steps, is_kept=self._reached_at is not None, strays=self._strays.names)
             self._publish(session, observed, steps)
             was_refused = self._execute(session, observed, steps)
             if any(isinstance(step, Drain) and not step.begins for step in steps):
@@ -329,6 +334,35 @@ class Convergence:
             self._goal = self._scaler.goal_after(session, self._goal, observed)
         return observed
 
+    def _needs_search(self, state: State, steps: Iterable[Step]) -> bool:
+        """Return whether to look for slices that the state does not track: before a request, and at a removal's end.
+
+        The last attempts of a removal are still in the state then, so a run that is killed here looks again.
+        """
+        self._strays.note(state)
+        own_attempts = [a for record in state.all_records if self._goal.covers(record.index) for a in record.attempts]
+        if self._goal.deployment is None:
+            return bool(own_attempts) and all(isinstance(step, Forget) for step in steps)
+        return any(isinstance(step, Request) for step in steps) and self._strays.is_due
+
+    def _search(
+        self, session: Session, observed: Observed, steps: tuple[Step, ...]
+    ) -> tuple[Observed, tuple[Step, ...]]:
+        """Track the strays of this deployment, and return the observation and the steps with them."""
+        deployment, state = self._goal.deployment, session.state
+        is_removal = deployment is None
+        strays = self._strays.look(state, deployment, since=observed.at if is_removal else None)
+        if strays is None:
+            # Another deployment's list is some moments too old for the end of this removal.
+            return observed, (Wait(replica=0, why="for the list of the project", seconds=1.0),)
+        strays = tuple(stray for stray in strays if self._goal.covers(stray.mark.replica))
+        if not strays:
+            return observed, steps
+        session.save(self._strays.with_strays(state, deployment, strays))
+        self._strays.report(session.state, strays)
+        observed = self._observe(session)
+        return observed, self._decide(session.state, observed)
+
     def _publish(self, session: Session, observed: Observed, steps: tuple[Step, ...]) -> None:
         """Publish the endpoint, and give the router on a VM its list, before anything is done to a replica."""
         self._publisher.publish(session, observed, steps)
@@ -343,6 +377,8 @@ class Convergence:
                 break
             if not isinstance(step, Wait | Done | GiveUp):
                 self._world.clock.sleep(0.0)  # raises in an interrupted run, which begins nothing more
+            if isinstance(step, Forget) and step.reason == NEVER_APPEARED:
+                self._strays.doubt()
             if self._requests_left is not None and isinstance(step, Request) and step.replica != ROUTER:
                 self._requests_left -= 1
             executor.execute(step)
@@ -503,12 +539,15 @@ def _has_granted_match(deployment: Deployment, state: State, index: int) -> bool
     return any(attempt.holds_slice and matches(own_deployment, attempt) for attempt in state.record(index).attempts)
 
 
-def _check_steps(goal: Goal, steps: tuple[Step, ...], *, is_kept: bool) -> None:
+def _check_steps(goal: Goal, steps: tuple[Step, ...], *, is_kept: bool, strays: Collection[str]) -> None:
     """Raise `errors.StalePlan` for a step that the plan did not show, before any step is executed."""
     changes = {change.replica: change for change in goal.changes}
     for step in steps:
         # These change nothing in the cloud. A drain only says which slices take requests.
         if isinstance(step, Wait | Done | GiveUp | Drain):
+            continue
+        # Nobody planned a slice that appeared late, and nobody wants it.
+        if isinstance(step, Release | Forget) and step.name in strays:
             continue
         is_allowed = isinstance(step, KEEPING_STEPS) if is_kept else _is_planned(changes.get(step.replica), step)
         if not is_allowed:
@@ -541,12 +580,16 @@ def _is_far_enough(goal: Goal, tick: Tick, until: report.Wait) -> bool:
         # A second request could still be granted too, and this run would no longer be there to give it back.
         if len(matching) != 1 or matching[0].releasing_at is not None:
             return False
-        has_come_far_enough = (
-            matching[0].is_listed if until is report.Wait.ACCEPTED else matching[0].granted_at is not None
-        )
-        if not has_come_far_enough:
+        is_accepted = matching[0].is_listed or _is_queued(tick.observed, matching[0])
+        if not (is_accepted if until is report.Wait.ACCEPTED else matching[0].granted_at is not None):
             return False
     return True
+
+
+def _is_queued(observed: Observed, attempt: Attempt) -> bool:
+    """Return whether a request waits for capacity, even if only its operation shows that."""
+    current = observed.slices.get(attempt.name)
+    return current is not None and current.phase is Phase.QUEUED
 
 
 def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:

@@ -103,7 +103,7 @@ def with_adopted(world: World, goal: Goal, state: State) -> State:
     resources = search(world, [goal.deployment]).resources.get(goal.name, ())
     if {resource.ref.name for resource in adoptable(resources)} != set(goal.adopts):
         raise errors.StalePlan(
-            f"The untracked slices of {goal.name} no longer matches what the plan adopts.",
+            f"The untracked slices of {goal.name} no longer match what the plan adopts.",
             hint="Run the command again to see and approve a new plan.",
         )
     return adopt_all(world, state, goal.deployment, resources)

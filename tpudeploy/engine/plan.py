@@ -94,6 +94,20 @@ class _Selection:
     def new_deployments(self) -> list[Deployment]:
         return [deployment for deployment in self.deployments if deployment.name not in self.states]
 
+    def without_slices(self, mode: Mode) -> list[Deployment]:
+        """Return those of which the state shows nothing, although the project may have slices of theirs.
+
+        A state that tracks no slice has nothing to remove. But a request that it has forgotten may have led to one.
+        """
+        emptied = [
+            d for d in self.deployments if d.name in self.states and _has_forgotten_everything(self.states[d.name])
+        ]
+        return self.new_deployments + (emptied if mode is Mode.DESTROY else [])
+
+
+def _has_forgotten_everything(state: State) -> bool:
+    return not state.attempts and state.next_attempt > 0
+
 
 def plan(
     world: World,
@@ -124,7 +138,7 @@ def plan(
     states, unreadable = _read_states(world, requested)
     failed_goals = _failed_goals(requested, scope, unreadable, unusable)
     selection = _select(requested, scope, states, unreadable)
-    orphans = search(world, selection.new_deployments) if scope.refresh else SearchResult(resources={})
+    orphans = search(world, selection.without_slices(scope.mode)) if scope.refresh else SearchResult(resources={})
     parts, orphan_diagnostics = _parts(world, scope, selection, orphans)
     goals = _goals(world, scope, parts, sources)
 
@@ -219,7 +233,8 @@ def _parts(world: World, scope: Scope, selection: _Selection, orphans: SearchRes
         part = replace(_part(deployment, scope), targets=selection.targets[name])
         part = _with_state(world, part, selection.states.get(name), resources, replacements)
         # Only a deployment without a state has orphans to adopt. A refresh compares existing states alone.
-        if not part.state.lineage and scope.mode is not Mode.REFRESH_ONLY:
+        is_emptied = scope.mode is Mode.DESTROY and _has_forgotten_everything(part.state)
+        if (not part.state.lineage or is_emptied) and scope.mode is not Mode.REFRESH_ONLY:
             part, orphan_diagnostics[name] = _with_orphans(world, part, deployment, resources, scope)
         parts.append(part)
     return parts, orphan_diagnostics

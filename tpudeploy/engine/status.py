@@ -151,6 +151,12 @@ def _undo(state: State, attempt: Attempt, observed: Observed) -> str:
     return report.cause
 
 
+def _is_billed(classification: Classification) -> bool:
+    """Return whether a slice is billed: some machines of one that is no use may still run."""
+    current = classification.slice
+    return classification.status in BILLED or (current is not None and current.machines_running > 0)
+
+
 def _replica_status(
     replica_address: str, classification: Classification, observed: Observed, budget: HbmBudget | Unsized
 ) -> ReplicaStatus:
@@ -170,7 +176,7 @@ def _replica_status(
     )
     if slice_ is not None and slice_.ends_at is not None:
         status = replace(status, ends_in=slice_.ends_at - observed.at)
-    if classification.status in BILLED:
+    if _is_billed(classification):
         status = replace(status, usd_per_hour=prices.usd_per_hour(attempt))
     if classification.status in _WAITING:
         most = prices.usd_per_run(attempt)

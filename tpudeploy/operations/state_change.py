@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, flag
 from tpudeploy.operations.state import parse_address, state_of
@@ -94,6 +96,8 @@ class StateRemoved(StateChange):
 
     changes: Mapping[str, tuple[str, ...]]  # the names of slices by deployment
     lines: tuple[str, ...]  # one for each slice: its address, its age and its price
+    slices: Mapping[str, tuple[tuple[str, Attempt], ...]]  # the same with the address of each
+    profiles: Mapping[str, str]  # the file of each deployment, where it has its name
     remaining: Mapping[str, State]  # the states afterwards
     is_dry_run: bool
 
@@ -103,7 +107,7 @@ class StateRemoved(StateChange):
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         if not self.is_dry_run:
-            return "\n".join(_removed_text(state, len(self.changes[name])) for name, state in self.remaining.items())
+            return "\n".join(_removed_text(self, deployment) for deployment in self.remaining)
         warning = "These slices will be removed from the state, not deleted. They continue to run and to be billed:"
         return "\n".join([warning, "", *self.lines])
 
@@ -176,14 +180,24 @@ def _removal(workspace: Workspace, addresses: Iterable[str], *, force: bool) -> 
 
     now = workspace.adapters.clock.now()
     changes: dict[str, tuple[str, ...]] = {}
+    slices: dict[str, tuple[tuple[str, Attempt], ...]] = {}
     lines = []
     selection = [parse_address(each) for each in addresses]
     for deployment, where, attempt in _attempts_at(workspace, selection, force=force):
         names = changes.get(deployment, ())
         if attempt.name not in names:
             changes[deployment] = (*names, attempt.name)
+            slices[deployment] = (*slices.get(deployment, ()), (where, attempt))
             lines.append(f"  {where}: {describe_request(attempt, now)}")
-    return StateRemoved(changes=changes, lines=tuple(lines), remaining={}, is_dry_run=True)
+    folder = workspace.adapters.folder
+    return StateRemoved(
+        changes=changes,
+        lines=tuple(lines),
+        slices=slices,
+        profiles={name: f"{name}.yaml" for name in changes if (folder / f"{name}.yaml").is_file()},
+        remaining={},
+        is_dry_run=True,
+    )
 
 
 def _attempts_at(
@@ -201,12 +215,42 @@ def _attempts_at(
                 yield state.deployment, address(state.deployment, record.index), attempt
 
 
-def _removed_text(state: State, count: int) -> str:
-    name = state.deployment
-    sentence = f"Removed {count} slice{'' if count == 1 else 's'} of {name} from the state."
-    if state.attempts:
-        return f"{sentence} `tpudeploy gc` would delete them, because the state of {name} still has their lineage."
-    return f"{sentence} {name} has no state any more; `tpudeploy apply -adopt` or `import` tracks its slices again."
+def _removed_text(removed: StateRemoved, deployment: str) -> str:
+    """Return what was removed, what may happen to it now, and what tracks each slice again.
+
+    `apply -adopt` finds slices by our labels, which an imported one may lack.
+    """
+    state, slices = removed.remaining[deployment], removed.slices[deployment]
+    imported = [(where, attempt) for where, attempt in slices if not _is_own(attempt, state)]
+    text = f"Removed {len(slices)} slice{'' if len(slices) == 1 else 's'} of {deployment} from the state."
+    if len(imported) < len(slices) and state.attempts:
+        text += (
+            f" `tpudeploy gc` would delete them, as would `tpudeploy destroy`, because the state of {deployment} still"
+            " has their lineage."
+        )
+    elif len(imported) < len(slices):
+        text += f" {deployment} has no state any more; `tpudeploy apply -adopt` or `import` tracks its slices again."
+    if not imported:
+        return text
+    commands = (
+        f"  tpudeploy import '{where}' {_resource_id(attempt)} {removed.profiles.get(deployment, 'PROFILE')}"
+        for where, attempt in imported
+    )
+    why = "`apply -adopt` may not find an imported slice and would request another one. To track it again:"
+    return "\n".join([text, why, *commands])
+
+
+def _is_own(attempt: Attempt, state: State) -> bool:
+    """Return whether a slice was requested with the labels of this state."""
+    name = SliceName.parse(attempt.name)
+    return name is not None and name.lineage == state.lineage[:8]
+
+
+def _resource_id(attempt: Attempt) -> str:
+    """Return the resource as `import` takes it."""
+    if attempt.backend is Backend.GCE_INSTANCE:
+        return f"projects/{attempt.project}/zones/{attempt.zone}/instances/{attempt.name}"
+    return f"projects/{attempt.project}/locations/{attempt.zone}/queuedResources/{attempt.name}"
 
 
 _FORCE = flag("force", "Even while a run is in progress.")

@@ -21,7 +21,7 @@ from tpudeploy.domain.slices import BootReport, Phase
 from tpudeploy.domain.state import Attempt, Boot, State
 from tpudeploy.node.fingerprint import effect, server_print
 from tpudeploy.node.node_facts import SPEC_KEY
-from tpudeploy.orphans.claims import as_attempt
+from tpudeploy.orphans.claims import as_attempt, is_adoptable
 from tpudeploy.pins import unpinned
 from tpudeploy.reconcile.placement import allows
 
@@ -30,8 +30,8 @@ _TAGS = "placement.network.tags"
 
 
 def adoptable(resources: Iterable[CloudResource]) -> tuple[CloudResource, ...]:
-    """Return those that a state can track: by a name that we derive, one for each name, a living one first."""
-    ours = (resource for resource in resources if SliceName.parse(resource.ref.name) is not None)
+    """Return those that a state can track: with our labels, for one node, one for each name, a living one first."""
+    ours = filter(is_adoptable, resources)
     return tuple({r.ref.name: r for r in sorted(ours, key=lambda r: r.slice.phase is Phase.UP)}.values())
 
 

@@ -40,6 +40,9 @@ EXPLANATIONS: Mapping[str, Explanation] = {
 }
 _DEAD = {Phase.HUSK, Phase.SUSPENDING, Phase.LEAVING, Phase.REFUSED}
 _REMOVE = "`tpudeploy gc -foreign`, with this profile, removes them."
+_LOOK = """They have the name of a slice of this deployment, and none of the labels that tpudeploy sets, so nothing here
+deletes them. If they are yours, delete them with `gcloud`, or import them with `tpudeploy import`.
+Otherwise use another name for the deployment."""
 _ADOPT = """This plan would request more slices beside them. `tpudeploy apply -adopt` adopts them;
 `tpudeploy gc -foreign`, with this profile, removes them.
 If they belong to someone else, use their state or another name."""
@@ -73,7 +76,7 @@ def find_orphans(
 
 def _orphan(resource: CloudResource, states: Mapping[str, State], *, foreign: bool, now: float) -> Orphan:
     kind = catalog.accelerator_type(resource.asked.accelerator_type)
-    is_billed = resource.slice.phase is Phase.UP  # neither before the grant, nor once the node is gone
+    is_billed = _is_billed(resource)
     return Orphan(
         resource=resource,
         deployment=_owner(resource, states) or resource.mark.deployment,
@@ -103,7 +106,12 @@ def _owner(resource: CloudResource, states: Mapping[str, State]) -> str | None:
 def is_removable(resource: CloudResource, states: Mapping[str, State], *, foreign: bool) -> bool:
     """Return whether it may be removed. A resource that is ours by its name alone may be a stranger's: never."""
     claim = _claim(resource, states)
-    return claim is Claim.LEFTOVER or (foreign and claim is not Claim.NEEDED and resource.is_signed)
+    return resource.is_signed and (claim is Claim.LEFTOVER or (foreign and claim is not Claim.NEEDED))
+
+
+def is_adoptable(resource: CloudResource) -> bool:
+    """Return whether a state can track it: with evidence that it is ours, and with one machine of its own name."""
+    return resource.is_signed and not resource.ref.is_bare and resource.asked.nodes in {(), (resource.ref.name,)}
 
 
 def as_attempt(resource: CloudResource, name: str, now: float) -> Attempt:
@@ -125,14 +133,14 @@ def as_attempt(resource: CloudResource, name: str, now: float) -> Attempt:
 
 def untracked(deployment: Deployment, resources: Sequence[CloudResource], *, destroy: bool) -> Iterator[Diagnostic]:
     """Yield an error if one of them runs or may still be granted, and a warning if they only use quota."""
-    alive = [resource for resource in resources if resource.slice.phase not in _DEAD]
+    alive = [resource for resource in resources if resource.slice.phase not in _DEAD or _is_billed(resource)]
     descriptions = ", ".join(map(_describe, alive or resources))
     if alive:
         count = f"{len(alive)} slice{'' if len(alive) == 1 else 's'}"
         yield Diagnostic(
             code=UNTRACKED,
             message=f"{deployment.name} has {count} that no state here tracks: {descriptions}.",
-            hint=_REMOVE if destroy else _ADOPT,
+            hint=_hint(alive, destroy=destroy),
         )
     elif resources:
         yield Diagnostic(
@@ -144,6 +152,15 @@ def untracked(deployment: Deployment, resources: Sequence[CloudResource], *, des
         )
 
 
+def _hint(alive: Iterable[CloudResource], *, destroy: bool) -> str:
+    """Return what can be done about slices that no state tracks: only what works for all of them."""
+    if not all(resource.is_signed for resource in alive):
+        return _LOOK
+    if destroy or not all(map(is_adoptable, alive)):
+        return _REMOVE
+    return _ADOPT
+
+
 def not_searched(names: Iterable[str], because: str) -> Diagnostic:
     return Diagnostic(
         code=NOT_SEARCHED,
@@ -153,9 +170,14 @@ def not_searched(names: Iterable[str], because: str) -> Diagnostic:
     )
 
 
+def _is_billed(resource: CloudResource) -> bool:
+    """Return whether its machine runs, or some of several: not before the grant, nor once the node is gone."""
+    return resource.slice.phase is Phase.UP or resource.slice.machines_running > 0
+
+
 def _describe(resource: CloudResource) -> str:
     cost = ""
-    if resource.slice.phase is Phase.UP:
+    if _is_billed(resource):
         usd = prices.usd_per_hour(as_attempt(resource, resource.ref.name, 0.0))
         cost = ", price unknown" if usd is None else f", ${usd:.2f}/h"
     return f"{resource.ref.name} ({resource.ref.zone}, {resource.slice.raw_state}{cost})"

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from math import inf
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Place
@@ -28,6 +29,8 @@ from tpudeploy.reconcile.refusals import UNANSWERED
 
 # The reason for giving up a request whose create operation failed.
 REFUSED = "refused"
+# The reason for forgetting a request that led to no slice, as far as the cloud shows.
+NEVER_APPEARED = "never appeared"
 # Seconds. The longest notice of a preemption lasts 120 s; what is up after this time was not taken back.
 _NOTICE = 300.0
 
@@ -101,6 +104,12 @@ def classify(attempt: Attempt, context: DecisionContext) -> Classification:
         return _classify_absent(attempt, context)
     if current.phase is Phase.REFUSED:
         return _classify_refused(attempt, current, context)
+    unseen = _classify_unseen(attempt, current, context)
+    return _classify_by_phase(attempt, current, context) if unseen is None else unseen
+
+
+def _classify_by_phase(attempt: Attempt, current: Slice, context: DecisionContext) -> Classification:
+    """Return the status of a slice that the cloud shows."""
     if attempt.release is not None or current.phase in {Phase.SUSPENDING, Phase.LEAVING}:
         # It may be billed until it is gone, whatever the cloud shows of it until then.
         reason = attempt.release_reason
@@ -117,11 +126,18 @@ def classify(attempt: Attempt, context: DecisionContext) -> Classification:
                 attempt=attempt,
                 status=AttemptStatus.DEAD,
                 slice=current,
-                reason=f"{current.raw_state}: nothing runs there, but it uses quota",
+                reason=f"{current.raw_state}: {_loss_words(current)}",
                 refusal=current.refusal or early_preemption(attempt, context.now),
             )
-        case Phase.CREATING | Phase.QUEUED | Phase.PROVISIONING:
+        case Phase.CREATING | Phase.QUEUED | Phase.PROVISIONING | Phase.REFUSED:
             return _classify_waiting(attempt, current, context)
+
+
+def _loss_words(current: Slice) -> str:
+    """Return what is known of the machines of a slice that is no use: some of several may still run."""
+    if current.machines_running:
+        return "the slice needs all of them, and those that run are billed until it is deleted"
+    return "nothing runs there, but it uses quota"
 
 
 def _classify_up(attempt: Attempt, current: Slice, context: DecisionContext) -> Classification:
@@ -148,13 +164,69 @@ def _classify_absent(attempt: Attempt, context: DecisionContext) -> Classificati
         # Google shows a name until its slice is deleted, so a name that disappears does not come back.
         refusal = _lapse(attempt, context) or _loss(attempt, context)
         return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason="gone", refusal=refusal)
-    if _is_grace_over(attempt, context):
+    if context.now >= hidden_until(attempt, None, context):
         # Its reply was lost or an error of Google's, or a run was killed before it was sent: nothing was created.
         refusal = _unanswered(attempt, context)
-        reason = "never appeared"
+        reason = NEVER_APPEARED
         return Classification(attempt=attempt, status=AttemptStatus.GONE, slice=None, reason=reason, refusal=refusal)
     # A new request can be missing from a list for a while. To forget it now could leave a slice without a state.
     return Classification(attempt=attempt, status=AttemptStatus.HIDDEN, slice=None, reason="requested; not visible yet")
+
+
+def _classify_unseen(attempt: Attempt, current: Slice, context: DecisionContext) -> Classification | None:
+    """Return the status of a request of which only the create operation is there, which is no sighting (decision 83).
+
+    Return None for a slice that the cloud shows, and for the remains of a group, which are released.
+    """
+    if current.operation is None:
+        return None
+    until = _operation_until(attempt, current, context)
+    if context.now >= until:
+        if current.phase is Phase.HUSK:
+            return None
+        # It ended without a slice, or it never ends: the slice was released, and nothing of it appeared since.
+        refusal = None if attempt.release is not None else _lapse(attempt, context) or _unanswered(attempt, context)
+        return Classification(
+            attempt=attempt, status=AttemptStatus.GONE, slice=current, reason=NEVER_APPEARED, refusal=refusal
+        )
+    if attempt.release is not None:
+        # Its deletion finds nothing before it appears, so it is sent again until then.
+        reason = attempt.release_reason
+        return Classification(attempt=attempt, status=AttemptStatus.LEAVING, slice=current, reason=reason)
+    if _ended_at(current) is None:
+        return _classify_waiting(attempt, current, context)
+    reason = f"{current.raw_state}; not visible yet"
+    return Classification(attempt=attempt, status=AttemptStatus.HIDDEN, slice=current, reason=reason)
+
+
+def _operation_until(attempt: Attempt, current: Slice, context: DecisionContext) -> float:
+    """Return when a slice that only its create operation shows will not appear any more.
+
+    An open operation ends by itself. One that does not is over once its request was released, and cannot be granted any
+    more.
+    """
+    if _ended_at(current) is not None:
+        return hidden_until(attempt, current, context)
+    if attempt.release is None:
+        # Its deadline releases it first.
+        return inf
+    patience = context.patience
+    limit = attempt.asked_at + patience.creating
+    if current.phase is Phase.QUEUED and attempt.expires_at is not None:
+        limit = attempt.expires_at
+    return limit + patience.lateness + patience.grace
+
+
+def hidden_until(attempt: Attempt, current: Slice | None, context: DecisionContext) -> float:
+    """Return when a request that the cloud does not show yet will not appear any more.
+
+    Its slice can appear some time after the request, or after the end of its create operation.
+    """
+    return max(attempt.asked_at, _ended_at(current) or 0.0) + context.patience.grace
+
+
+def _ended_at(current: Slice | None) -> float | None:
+    return None if current is None or current.operation is None else current.operation.ended_at
 
 
 def _unanswered(attempt: Attempt, context: DecisionContext) -> Refusal | None:
@@ -210,7 +282,7 @@ def _classify_refused(attempt: Attempt, current: Slice, context: DecisionContext
     # After the release it is no news: the refusal is in the record already.
     refusal = current.refusal if is_kept else None
     is_certain = refusal is not None and refusal.is_known
-    if is_certain or attempt.is_listed or _is_grace_over(attempt, context):
+    if is_certain or attempt.is_listed or context.now >= hidden_until(attempt, current, context):
         # A known refusal creates nothing, and what was listed once and is not now is gone.
         status = AttemptStatus.GONE
     elif is_kept:
@@ -220,11 +292,6 @@ def _classify_refused(attempt: Attempt, current: Slice, context: DecisionContext
     else:
         status = AttemptStatus.REFUSED
     return Classification(attempt=attempt, status=status, slice=current, reason=REFUSED, refusal=refusal)
-
-
-def _is_grace_over(attempt: Attempt, context: DecisionContext) -> bool:
-    """Return whether a request that the cloud has not shown yet will not appear any more."""
-    return context.now >= attempt.asked_at + context.patience.grace
 
 
 def _classify_waiting(attempt: Attempt, current: Slice, context: DecisionContext) -> Classification:

@@ -41,6 +41,7 @@ from tpudeploy.reconcile.attempt_status import (
     Classification,
     DecisionContext,
     classify,
+    hidden_until,
     is_being_preempted,
 )
 from tpudeploy.reconcile.cutover import (
@@ -679,7 +680,7 @@ def _wait_for(record: Record, classification: Classification, context: DecisionC
     if classification.status in {AttemptStatus.HIDDEN, AttemptStatus.REFUSED}:
         # A list may not show a new request yet, and a refusal in unknown words is believed only after the grace
         # (decision 20). Both end by the clock.
-        seconds = attempt.asked_at + context.patience.grace - context.now
+        seconds = hidden_until(attempt, current, context) - context.now
         return Wait(replica=record.index, why=classification.reason, seconds=max(0.0, seconds))
     if classification.status is AttemptStatus.UP and attempt.draining_at is not None:
         # Clients were sent elsewhere, and this slice serves the requests that it still has.

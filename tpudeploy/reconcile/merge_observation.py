@@ -85,8 +85,9 @@ def _refusal_without_future_times(refused: Refused, now: float) -> Refused:
 def _merge_slice(attempt: Attempt, observed: Observed) -> Attempt:
     """Return the attempt with what the cloud and its node show of it."""
     current = observed.slices.get(attempt.name)
-    # A 404 may be late visibility, and a failed create lists nothing. `classify` decides what either means.
-    if current is None or current.phase is Phase.REFUSED:
+    # A 404 may be late visibility, a failed create lists nothing, and an operation is no sighting. `classify` decides
+    # what each means.
+    if current is None or current.phase is Phase.REFUSED or current.operation is not None:
         return attempt
     attempt = attempt.after(Listed())
     # Google lists a granted slice whose node is not visible yet like one whose node is gone. Either had a machine.

@@ -153,6 +153,8 @@ def scale(scale: ScaleStatus) -> str:
 
 def state_text(replica: ReplicaStatus) -> str:
     """Return the state of a replica as text."""
+    if replica.state == "dead" and replica.usd_per_hour is not None:
+        return "dead: only some of its machines run, and they are billed"
     return _STATES.get(replica.state, replica.state)
 
 

@@ -32,6 +32,7 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Listing
 from tpudeploy.domain.slices import (
     BootReport,
+    CreateOperation,
     NodeUpdate,
     Phase,
     Refusal,
@@ -122,7 +123,7 @@ class CloudTpu:
             with translate_read_errors(f"look at {ref.name}"):
                 resource: dict[str, Any] = self._resources().get(name=_path(ref)).execute(num_retries=0)
         except Absent:
-            return self._failed_creation(ref)
+            return self._without_resource(ref)
         node = nodes.get(self._connection, ref) if _phase(resource) is Phase.UP else None
         return self._combine(ref, resource, node)
 
@@ -148,30 +149,36 @@ class CloudTpu:
         # The run time counts from the node's creation, to within seconds.
         return replace(slice_, ends_at=slice_.created_at + float(run.removesuffix("s")))
 
-    def _failed_creation(self, ref: SliceRef) -> Slice | None:
-        """Return a refused slice where a 404 is explained by its create operation, which failed."""
-        refusal = None if ref.operation is None else self._failure(ref, ref.operation)
-        if refusal is None:
+    def _without_resource(self, ref: SliceRef) -> Slice | None:
+        """Return what the create operation says of a queued resource that is not visible; None where it is gone."""
+        operation = None if ref.operation is None else self._operation(ref, ref.operation)
+        if operation is None:
             return None
-        return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
+        base = Slice(name=ref.name, zone=ref.zone, phase=Phase.CREATING, operation=_create_operation(operation))
+        refusal = _failure(operation, ref.provisioning)
+        if refusal is not None:
+            return replace(base, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
+        # Once it was listed, a queued resource that is not there is gone. Before, it may still appear.
+        word = "DONE" if operation.get("done") else "RUNNING"
+        return None if ref.was_visible else replace(base, raw_state=f"create {word}")
 
     def _deletion_failure(self, ref: SliceRef) -> Refusal | None:
         """Return why the last deletion failed. The reason is for display only, so an error of this call is ignored."""
         try:
-            return None if ref.deletion is None else self._failure(ref, ref.deletion)
+            operation = None if ref.deletion is None else self._operation(ref, ref.deletion)
         except errors.CloudError:
             return None
+        return None if operation is None else _failure(operation, ref.provisioning)
 
-    def _failure(self, ref: SliceRef, operation: str) -> Refusal | None:
-        """Return why this operation failed; None where it is in progress, has succeeded, or no longer exists."""
+    def _operation(self, ref: SliceRef, operation: str) -> Mapping[str, Any] | None:
+        """Return an operation, or None for one that no longer exists."""
         calls = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "operations")
         try:
             with translate_read_errors(f"look at what became of {ref.name}"):
                 status: dict[str, Any] = calls.get(name=operation).execute(num_retries=0)
         except Absent:
             return None
-        error = status.get("error")
-        return _parse_status(error, ref.provisioning) if status.get("done") and error is not None else None
+        return status
 
     def _guest_attributes(self, ref: SliceRef) -> Mapping[str, Any]:
         calls = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "nodes")
@@ -182,6 +189,19 @@ class CloudTpu:
 
     def _resources(self) -> Any:
         return self._connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
+
+
+def _failure(operation: Mapping[str, Any], provisioning: Provisioning | None) -> Refusal | None:
+    """Return why an operation failed; None for one that is in progress, or has succeeded."""
+    error = operation.get("error")
+    return _parse_status(error, provisioning) if operation.get("done") and error is not None else None
+
+
+def _create_operation(operation: Mapping[str, Any]) -> CreateOperation:
+    """Return a create operation. One that is over, and does not say since when, explains no later absence."""
+    if not operation.get("done"):
+        return CreateOperation()
+    return CreateOperation(ended_at=moment(operation.get("metadata", {}).get("endTime")) or 0.0)
 
 
 def _path(ref: SliceRef) -> str:

@@ -28,6 +28,8 @@ from tpudeploy.node.node_facts import SPEC_KEY
 _EVERYWHERE = "-"
 _NO_TPUS = "zone-unsupported"
 _MALFORMED = "invalid"
+# The fields of a node that say whose it is.
+_LABELS = "name,queuedResource,labels"
 
 
 @frozen
@@ -52,12 +54,14 @@ def list_marked(connection: Connection, project: str, zones: Iterable[Zone], *, 
     machine_sweep = _sweep(project, places, partial(typed_reads.list_nodes, connection)) if machines else None
     sweep = _sweep(project, places, lambda parent: list_all(connection, "queuedResources", parent))
     if machine_sweep is None:
-        resources = [_resource(project, item) for item in sweep.items]
-        unreachable = sweep.unreachable
+        resources, unreachable = _signed_by_nodes(connection, project, places, sweep)
     else:
         by_creator = {creator_of(node): node for node in machine_sweep.items}
         machine_nodes = _Nodes(by_creator=by_creator, unreachable=machine_sweep.unreachable)
-        resources = [_with_node(connection, _resource(project, item), machine_nodes) for item in sweep.items]
+        resources = [
+            _with_node(connection, _resource(project, item, by_creator.get(zone_and_id(item["name"]))), machine_nodes)
+            for item in sweep.items
+        ]
         listed_creators = {zone_and_id(resource["name"]) for resource in sweep.items}
         for node in machine_sweep.items:
             creator = creator_of(node)
@@ -70,6 +74,19 @@ def list_marked(connection: Connection, project: str, zones: Iterable[Zone], *, 
         unreachable=tuple(sorted(unreachable)),
         looked_in=sweep.looked_in,
     )
+
+
+def _signed_by_nodes(
+    connection: Connection, project: str, places: tuple[Zone, ...], sweep: _Sweep
+) -> tuple[list[CloudResource | None], set[Zone]]:
+    """Return the queued resources with the marks of their nodes, which are only listed where that may tell more."""
+    resources = [_resource(project, item) for item in sweep.items]
+    if all(resource is not None and resource.is_signed for resource in resources):
+        return resources, sweep.unreachable
+    node_sweep = _sweep(project, places, lambda parent: list_all(connection, "nodes", parent, only=_LABELS))
+    by_creator = {creator_of(node): node for node in node_sweep.items}
+    resources = [_resource(project, item, by_creator.get(zone_and_id(item["name"]))) for item in sweep.items]
+    return resources, sweep.unreachable | node_sweep.unreachable
 
 
 def list_named(connection: Connection, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None) -> Listing:
@@ -154,10 +171,19 @@ def _one_by_one(project: str, zones: tuple[Zone, ...], read: Callable[[str], Lis
     return _Sweep(items=items, unreachable=unreachable, looked_in=zones)
 
 
-def _resource(project: str, resource: Mapping[str, Any]) -> CloudResource | None:
-    """Return a queued resource without the facts of its node, or None if it does not carry our mark."""
-    mark = mark_of(zone_and_id(resource["name"])[1], read_back(resource).labels)
-    return None if mark is None else _unobserved(project, resource, mark)
+def _resource(project: str, resource: Mapping[str, Any], node: nodes.Node | None = None) -> CloudResource | None:
+    """Return a queued resource without the facts of its node, or None if neither it nor its node carries our mark.
+
+    One that was imported was requested without our labels. Its node has them since its first change.
+    """
+    labels = read_back(resource).labels
+    node_labels = {} if node is None else dict(node.get("labels", {}))
+    name = zone_and_id(resource["name"])[1]
+    mark = mark_of(name, node_labels if mark_in(node_labels) is not None else labels)
+    if mark is None:
+        return None
+    unobserved = _unobserved(project, resource, mark)
+    return replace(unobserved, is_signed=unobserved.is_signed or mark_in(node_labels) is not None)
 
 
 def _with_node(connection: Connection, resource: CloudResource | None, listed: _Nodes) -> CloudResource | None:

@@ -7,7 +7,7 @@ import os
 
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.interrupts import stopping_gracefully
+from tpudeploy.cli.interrupts import INTERRUPTED, stopping_gracefully
 from tpudeploy.domain.errors import UsageError
 
 
@@ -44,9 +44,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
     def end() -> None:
         """Exit without waiting for the thread that reads stdin, which cannot be interrupted."""
         session.close()
+        context.terminal.talk(INTERRUPTED)
         os._exit(exits.INTERRUPTED)
 
-    with stopping_gracefully(end, context.terminal.talk):
+    with stopping_gracefully(end, lambda _message: None):
         try:
             server(session, allow_writes=args.allow_writes).run("stdio")
         finally:

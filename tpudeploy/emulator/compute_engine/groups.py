@@ -113,6 +113,7 @@ def insert(cloud: Cloud, call: Call) -> dict[str, Any]:
     cloud.groups[name] = group
     group.enter("WAITING")
     operation = operations.begin(cloud, call, group, "insert")
+    cloud.track_creation(group, operation)
 
     def create(at: float) -> None:
         operation.succeed(at, "Empty", {})
@@ -136,6 +137,8 @@ def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
         cloud.agenda.add(now + group.timings.delete_refused, lambda at: operation.fail(at, refusal))
         return operations.render(cloud, operation)
     group.enter("DELETING")
+    if "deletion-hangs" in call.troubles:
+        return operations.render(cloud, operation)
     for instance in members_of(cloud, group):
         life.delete(cloud, instance, None, now)
 
@@ -354,7 +357,7 @@ def _find(cloud: Cloud, call: Call) -> Group:
     region, name = call.query["region"], call.query["instanceGroupManager"]
     path = f"projects/{call.project}/regions/{region}/instanceGroupManagers/{name}"
     group = cloud.groups.get(path)
-    if group is None or group.hidden_until > cloud.clock.now():
+    if group is None or not group.is_visible(cloud.clock.now()):
         raise texts.refuse("not-found", name=path)
     return group
 

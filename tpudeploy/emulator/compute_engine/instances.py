@@ -54,6 +54,7 @@ def insert(cloud: Cloud, call: Call) -> dict[str, Any]:
     layer, refusal = refusals.later_refusal(instance, call.troubles)
     cloud.instances[name] = instance
     instance.insert_operation = operations.begin(cloud, call, instance, "insert")
+    cloud.track_creation(instance, instance.insert_operation)
     life.start(cloud, instance, layer, refusal)
     return operations.render(cloud, instance.insert_operation)
 
@@ -87,6 +88,8 @@ def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
                 cloud.agenda.add(at, lambda moment: operation.succeed(moment, "Empty", {}))
             elif ignored.settings["outcome"] == "failed":
                 cloud.agenda.add(at, lambda moment: operation.fail(moment, refusal))
+        elif "deletion-hangs" in call.troubles:
+            instance.enter("STOPPING")
         elif "delete-refused" in call.troubles:
             cloud.agenda.add(at, lambda moment: operation.fail(moment, refusal))
         else:
@@ -255,7 +258,7 @@ def _rows(cloud: Cloud, call: Call) -> list[tuple[str, dict[str, Any]]]:
 def _find(cloud: Cloud, call: Call) -> Instance:
     name = f"projects/{call.project}/zones/{call.zone}/instances/{call.query['instance']}"
     instance = cloud.instances.get(name)
-    if instance is None or instance.state == "WAITING" or instance.hidden_until > cloud.clock.now():
+    if instance is None or instance.state == "WAITING" or not instance.is_visible(cloud.clock.now()):
         raise texts.refuse("not-found", name=name)
     return instance
 

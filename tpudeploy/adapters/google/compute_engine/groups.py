@@ -20,6 +20,7 @@ from tpudeploy.adapters.google.compute_engine.body import read_back
 from tpudeploy.adapters.google.compute_engine.group_body import WORKERS_KEY, slice_type, worker_names
 from tpudeploy.adapters.google.compute_engine.instances import (
     ComputeEngine,
+    ended_operation,
     operation_refusal,
     refusal_of,
     request_id,
@@ -44,7 +45,18 @@ from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import UNMARKED, CloudResource, Listing, ResourceRequest, mark_in, mark_of
-from tpudeploy.domain.slices import BootReport, NodeUpdate, Phase, Refusal, Remedy, Scope, Slice, SliceRef, SliceRequest
+from tpudeploy.domain.slices import (
+    BootReport,
+    CreateOperation,
+    NodeUpdate,
+    Phase,
+    Refusal,
+    Remedy,
+    Scope,
+    Slice,
+    SliceRef,
+    SliceRequest,
+)
 from tpudeploy.domain.together import together
 from tpudeploy.ports import Clock
 
@@ -178,6 +190,7 @@ class BulkGroups:
             phase=phase,
             raw_state=raw,
             refusal=refusal,
+            machines_running=0 if phase is Phase.UP else list(members.values()).count("RUNNING"),
             undeleted=None if deletion is None else operation_refusal(deletion, ref.provisioning),
             accelerator_type=ref.accelerator_type,
             metadata={key: value for key, value in base.metadata.items() if key != WORKERS_KEY},
@@ -231,20 +244,21 @@ class BulkGroups:
         base = Slice(name=ref.name, zone=ref.zone, phase=Phase.HUSK, accelerator_type=ref.accelerator_type)
         operation = None if ref.was_granted or refusal is not None else self._insert_operation(ref)
         if operation is not None and operation.get("status") != "DONE":
-            return replace(base, phase=Phase.CREATING, raw_state=f"insert {operation.get('status', 'PENDING')}")
+            raw = f"insert {operation.get('status', 'PENDING')}"
+            return replace(base, phase=Phase.CREATING, raw_state=raw, operation=CreateOperation())
         if operation is not None:
             refusal = operation_refusal(operation, ref.provisioning)
-            # The operation may have ended after the group was looked up.
-            if refusal is None and ref.deletion is None and self._get(_GROUPS, ref) is not None:
-                return replace(base, phase=Phase.CREATING, raw_state="insert DONE")
+            # The group may appear some time after its operation has succeeded.
+            if refusal is None and ref.deletion is None and not ref.was_visible:
+                base = replace(base, raw_state="insert DONE", operation=ended_operation(operation))
         # A deletion that is under way refuses nothing.
         refusal = None if ref.deletion is not None else refusal
         if self._get(_POLICIES, ref) is not None or self._get(_TEMPLATES, ref) is not None:
             return replace(base, raw_state="its policy and its template are left", refusal=refusal)
         self._keep_refusal(ref, None)
-        if refusal is None:
-            return None
-        return replace(base, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
+        if refusal is not None:
+            return replace(base, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
+        return None if base.operation is None else replace(base, phase=Phase.CREATING)
 
     def _insert_operation(self, ref: SliceRef) -> Mapping[str, Any] | None:
         """Return the operation that inserts the group, by its name or by the request's id; None where none is known."""

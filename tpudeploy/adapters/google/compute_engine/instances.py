@@ -46,7 +46,16 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.names import ZONE, Zone
 from tpudeploy.domain.orphans import LINEAGE_LABEL, UNMARKED, CloudResource, Listing, mark_in, mark_of
-from tpudeploy.domain.slices import BootReport, NodeUpdate, Phase, Refusal, Slice, SliceRef, SliceRequest
+from tpudeploy.domain.slices import (
+    BootReport,
+    CreateOperation,
+    NodeUpdate,
+    Phase,
+    Refusal,
+    Slice,
+    SliceRef,
+    SliceRequest,
+)
 from tpudeploy.domain.together import together
 from tpudeploy.node.fingerprint import text_print
 from tpudeploy.node.node_facts import SCRIPT_KEY, SPEC_KEY
@@ -186,14 +195,29 @@ class ComputeEngine:
         if status != "DONE":
             # A flex-start insert can stay open for as long as the request waits for capacity.
             phase = Phase.QUEUED if ref.provisioning is Provisioning.FLEX_START else Phase.CREATING
-            return Slice(name=ref.name, zone=ref.zone, phase=phase, raw_state=f"insert {status}")
+            return Slice(
+                name=ref.name, zone=ref.zone, phase=phase, raw_state=f"insert {status}", operation=CreateOperation()
+            )
         refusal = operation_refusal(operation, ref.provisioning)
         # A deletion ends an open insert with an error, which refuses nothing.
         if refusal is not None and ref.deletion is None:
-            return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
-        # The operation may have ended after the instance was looked up: only an absence after that is certain.
+            return Slice(
+                name=ref.name,
+                zone=ref.zone,
+                phase=Phase.REFUSED,
+                raw_state="REFUSED",
+                refusal=refusal,
+                operation=ended_operation(operation),
+            )
+        # The operation may have ended after the instance was looked up.
         item = self._get(ref)
-        return None if item is None else self._slice_of(ref, item)
+        if item is not None:
+            return self._slice_of(ref, item)
+        # An instance that was never listed may appear some time after its operation has succeeded.
+        if ref.was_visible or refusal is not None:
+            return None
+        ended = ended_operation(operation)
+        return Slice(name=ref.name, zone=ref.zone, phase=Phase.CREATING, raw_state="insert DONE", operation=ended)
 
     def _insert_operation(self, ref: SliceRef) -> Mapping[str, Any] | None:
         """Return the operation that inserts the instance, by its name, or by the request's id if that is not known.
@@ -417,6 +441,11 @@ def _end(item: Mapping[str, Any]) -> float | None:
     if end is not None or run is None or start is None:
         return end
     return start + float(run)
+
+
+def ended_operation(operation: Mapping[str, Any]) -> CreateOperation:
+    """Return an operation that is DONE. One without the time of its end explains nothing that is not visible."""
+    return CreateOperation(ended_at=moment(operation.get("endTime")) or 0.0)
 
 
 def operation_refusal(operation: Mapping[str, Any], provisioning: Provisioning | None) -> Refusal | None:
