@@ -105,9 +105,9 @@ class LocalState:
         os.close(handle)  # releases the kernel's lock
 
     def find_lock(self, word: str) -> str:
-        for path in sorted(self._states.glob("*.lock")):
-            info = _read_holder(path)
-            if info is not None and word in {info.id, path.stem}:
+        for file in sorted(self._states.files(".lock")):
+            info = self._read_holder(file)
+            if info is not None and word in {info.id, file.removesuffix(".lock")}:
                 return info.id
         raise self._no_lock(word)
 
