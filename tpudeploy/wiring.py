@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.ports import Clock, LoadDriver, PinStore, Sources, StateBackend, Survey, VerifySources, World
 
-_NAME_TIMEOUT = 10.0  # seconds: without an answer from a registry, the run continues unpinned
+_NAME_TIMEOUT = 5.0  # seconds: without an answer from a registry, the run continues unpinned
 
 
 class Options(TypedDict, total=False):
@@ -88,6 +89,16 @@ class Adapters:
         # A clock from outside is its owner's to start again.
         if not self._is_stopped and isinstance(self.clock, SystemClock):
             self.clock.resume()
+
+    def within(self, seconds: float | None) -> AbstractContextManager[None]:
+        """Let each request of the block end within these seconds of the clock; None, or virtual time, bounds none."""
+        clock = self.clock
+        if seconds is None or not isinstance(clock, SystemClock):
+            return nullcontext()
+        from tpudeploy.adapters.http_budget import within
+
+        ends = clock.now() + seconds
+        return within(lambda: clock.real_seconds(ends - clock.now()))
 
     def close(self) -> None:
         """Release the locks of an interrupted run, and close the connections to Google, if any were made."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from threading import Thread, current_thread
 
 import pytest
 from answering import answering, http
@@ -13,7 +14,9 @@ from real_time import DEADLINE
 
 from tpudeploy.adapters.google.access import _members
 from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.translate import translate_read_errors
 from tpudeploy.domain import errors
+from tpudeploy.emulator.http_server import Reply, Request, Server
 
 ACCOUNT = "robot@p.iam.gserviceaccount.com"
 
@@ -58,6 +61,57 @@ def test_missing_credentials_are_looked_for_once(tmp_path: Path, monkeypatch: py
     with pytest.raises(errors.Denied) as second:
         connection.identity()
     assert second.value is first.value
+
+
+def test_connections_belong_to_requests_and_not_to_threads() -> None:
+    """A thread that ends leaves no connection behind, and the next one opens none."""
+    connections: set[Thread] = set()  # the server has a thread for each
+
+    def reply_to(_: Request) -> Reply:
+        connections.add(current_thread())
+        return Reply(http=200, body={})
+
+    server = Server(0, reply_to)
+    connection = Connection(emulator_host=f"127.0.0.1:{server.port}", timeout=DEADLINE)
+
+    def ask() -> None:
+        connection.collection("tpu", "v2alpha1", "projects", "locations").list(name="projects/p").execute()
+        with connection.typed_tpu() as client:
+            list(client.list_nodes(parent="projects/p/locations/-", timeout=DEADLINE))
+
+    try:
+        for _ in range(20):
+            thread = Thread(target=ask)
+            thread.start()
+            thread.join()
+        assert len(connections) == 2  # one by each of Google's two clients
+    finally:
+        connection.close()
+        server.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        http("[" * 200_000),
+        http("[]"),
+        http("7"),
+        http("<html>"),
+        http("["),
+        http('"\\ud800"'),
+        b"HTTP/9.9 200 OK\r\n\r\n",
+    ],
+    ids=lambda answer: repr(answer[-16:]),
+)
+def test_a_reply_in_another_form_is_a_fault(answer: bytes) -> None:
+    with answering({"/v2alpha1/projects/p/locations": answer}) as url:
+        connection = Connection(emulator_host=url.removeprefix("http://"), timeout=DEADLINE)
+        try:
+            locations = connection.collection("tpu", "v2alpha1", "projects", "locations")
+            with pytest.raises(errors.Fault), translate_read_errors("list the zones"):
+                locations.list(name="projects/p").execute()
+        finally:
+            connection.close()
 
 
 def test_two_versions_of_a_service_are_two_services() -> None:

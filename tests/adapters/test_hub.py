@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from answering import answering, http
+from endless import Drip, endless
 from real_time import DEADLINE
 
 from tpudeploy.adapters.sources import Hub
@@ -22,6 +23,19 @@ def test_a_revision_is_a_commit(revision: str, path: str) -> None:
         assert Hub(url, timeout=DEADLINE).commit("a/b", revision) == COMMIT
 
 
+def test_a_model_that_moved_within_the_hub_is_found() -> None:
+    moved = http("", status="307 Moved\r\nLocation: /api/models/b/b/revision/main")
+    with answering({PATH: moved, "/api/models/b/b/revision/main": http(f'{{"sha": "{COMMIT}"}}')}) as url:
+        assert Hub(url, timeout=DEADLINE).commit("a/b", "") == COMMIT
+
+
+def test_a_hub_that_does_not_end_is_a_reason_not_to_know() -> None:
+    with endless(Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b" "), every=0.02) as url:
+        commit = Hub(url, timeout=0.2).commit("a/b", "")
+    assert isinstance(commit, Unknown)
+    assert "timed out" in commit.because
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -30,8 +44,17 @@ def test_a_revision_is_a_commit(revision: str, path: str) -> None:
         (http("{}", status="429 Too Many Requests"), "answered 429"),
         (http('{"sha": "main"}'), "named no commit"),
         (http("[]"), "named no commit"),
-        (http("<html>"), "cannot be asked"),
+        (http("<html>"), "answered, but not with a model"),
         (b"", "cannot be asked"),
+        (http("[" * 300_000), "answered, but not with a model"),
+        (http('{"sha": ' * 100_000), "answered, but not with a model"),
+        (http('{"sha": "\\u001b[2J../../etc/passwd"}'), "named no commit"),
+        (http('{"sha": ["a"]}'), "named no commit"),
+        (http("", status="429 Busy\r\nRetry-After: 31536000"), "answered 429"),
+        (http("", status="307 Moved\r\nLocation: http://10.0.0.1/x"), "a redirect to 10.0.0.1, which is not followed"),
+        (http("", status="307 Moved\r\nLocation: file:///etc/passwd"), "answered 307"),
+        (http("", status=f"307 Moved\r\nLocation: {PATH}"), "answered 307"),
+        (b"HTTP/9.9\x1b 200 OK\r\n\r\n", "cannot be asked"),
     ],
 )
 def test_whatever_else_it_answers_is_a_reason_not_to_know(answer: bytes, words: str) -> None:

@@ -6,9 +6,10 @@ import socket
 
 import pytest
 from answering import answering, http
+from endless import Drip, endless
 from real_time import DEADLINE
 
-from tpudeploy.adapters.registry import HUB, Registry, parts
+from tpudeploy.adapters.registry import HUB, Registry, is_of_registry, parts
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.project_facts import Image
 
@@ -88,7 +89,10 @@ def test_docker_hub_says_the_same_of_what_is_private_and_what_is_not_there(statu
         (reply("429 Too Many Requests"), "answered 429"),
         (reply("500 Oops"), "answered 500"),
         (reply("307 Temporary Redirect", "Location: http://127.0.0.1:9/elsewhere"), "answered 307"),
-        (reply("401 Unauthorized", 'WWW-Authenticate: Bearer realm="http://127.0.0.1:9/token"'), "Connection refused"),
+        (
+            reply("401 Unauthorized", 'WWW-Authenticate: Bearer realm="http://127.0.0.1:9/token"'),
+            "not a host of its own",
+        ),
         (reply("401 Unauthorized", 'WWW-Authenticate: Bearer realm="file:///etc/passwd"'), None),
         (b"", "cannot be asked"),
         (b"gibberish\r\n\r\n", "cannot be asked"),
@@ -104,7 +108,62 @@ def test_whatever_else_it_answers_is_a_reason_not_to_know(answer: bytes, words: 
         assert words in image.because
 
 
-@pytest.mark.parametrize("answer", ["[]", "7", "{", '{"token": ""}'])
+@pytest.mark.parametrize(
+    ("host", "base", "realm", "is_asked"),
+    [
+        ("ghcr.io", "https://ghcr.io", "https://ghcr.io/token", True),
+        ("registry.example:5000", "https://registry.example:5000", "https://registry.example:5000/auth", True),
+        (HUB, f"https://{HUB}", "https://auth.docker.io/token", True),
+        ("registry.gitlab.com", "https://registry.gitlab.com", "https://gitlab.com/jwt/auth", True),
+        (HUB, f"https://{HUB}", "http://auth.docker.io/token", False),
+        (HUB, f"https://{HUB}", "https://auth.docker.io.evil.example/token", False),
+        (HUB, f"https://{HUB}", "https://auth.docker.io@evil.example/token", False),
+        ("ghcr.io", "https://ghcr.io", "https://auth.docker.io/token", False),
+        ("ghcr.io", "https://ghcr.io", "http://ghcr.io/token", False),
+        ("ghcr.io", "https://ghcr.io", "https://ghcr.io:8443/token", False),
+        ("ghcr.io", "https://ghcr.io", "https://169.254.169.254/computeMetadata/v1/", False),
+        ("evil.example", "https://evil.example", "http://metadata.google.internal/", False),
+        ("evil.example", "https://evil.example", "https://10.0.0.1/", False),
+        ("ghcr.io", "http://127.0.0.1:9/registry/ghcr.io", "http://127.0.0.1:9/other/internal", False),
+    ],
+)
+def test_a_challenge_sends_no_one_to_another_host(host: str, base: str, realm: str, *, is_asked: bool) -> None:
+    assert is_of_registry(realm, base, host) is is_asked
+
+
+def test_the_token_of_another_address_is_neither_asked_for_nor_passed_on() -> None:
+    requests: list[bytes] = []
+
+    def manifest(request: bytes) -> bytes:
+        requests.append(request)
+        return reply("401 Unauthorized", f'WWW-Authenticate: Bearer realm="{other}/internal",service="x"')
+
+    def internal(request: bytes) -> bytes:
+        requests.append(request)
+        return http('{"access_token": "INTERNAL-SECRET"}')
+
+    with answering({"/internal": internal}) as other, answering({PATH: manifest}) as url:
+        image = asking(url).image(NAME)
+    assert isinstance(image, Unknown)
+    assert "not a host of its own" in image.because
+    assert len(requests) == 1
+
+
+@pytest.mark.parametrize("number", ["127.0.0.1", "169.254.169.254", "[::1]"])
+def test_an_image_of_this_machine_or_of_the_metadata_server_is_not_asked_for(number: str) -> None:
+    image = Registry(lambda host: f"https://{host}", lambda: None, timeout=DEADLINE).image(f"{number}:9/a/b")
+    assert isinstance(image, Unknown)
+    assert "no address of a registry" in image.because
+
+
+def test_a_registry_and_a_token_service_that_do_not_end_are_reasons_not_to_know() -> None:
+    with endless(Drip(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"), every=0.02) as url:
+        image = Registry(lambda _: url, lambda: None, timeout=0.2).image(NAME)
+    assert isinstance(image, Unknown)
+    assert "timed out" in image.because
+
+
+@pytest.mark.parametrize("answer", ["[]", "7", "{", '{"token": ""}', "[" * 300_000])
 def test_a_token_service_that_gives_none_is_a_reason_not_to_know(answer: str) -> None:
     def manifest(_: bytes) -> bytes:
         return reply("401 Unauthorized", f'WWW-Authenticate: Bearer realm="{url}/token"')

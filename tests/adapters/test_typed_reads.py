@@ -148,5 +148,9 @@ def test_the_page_of_a_proxy_is_a_fault() -> None:
 def test_the_client_refuses_a_location_with_a_new_field_so_locations_stay_on_discovery() -> None:
     """Once this fails, adapters/google/offers.py can read the locations by the typed client too."""
     body = json.dumps({"locations": [{"name": f"projects/p/locations/{ZONE}", "newField": 1}]})
-    with replying("/v2/projects/p/locations", body) as connection, pytest.raises(ParseError):
-        connection.typed_tpu().list_locations({"name": "projects/p"}, timeout=DEADLINE)
+    with (
+        replying("/v2/projects/p/locations", body) as connection,
+        connection.typed_tpu() as client,
+        pytest.raises(ParseError),
+    ):
+        client.list_locations({"name": "projects/p"}, timeout=DEADLINE)

@@ -8,9 +8,14 @@ from threading import Event, Thread, current_thread
 
 import pytest
 from answering import answering, http
+from endless import Drip, endless
 from real_time import DEADLINE
 
+from tpudeploy.adapters import vllm_facts
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+from tpudeploy.adapters.vllm_metrics import HttpMeter
+from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.metrics import Figures
 from tpudeploy.emulator.http_server import Reply, Request, Server
 
 CHAT, PLAIN, MODELS, HEALTH = "/v1/chat/completions", "/v1/completions", "/v1/models", "/health"
@@ -74,6 +79,17 @@ def test_an_error_in_the_middle_of_a_stream_is_an_error() -> None:
         http('data: {"error": null}\n\n'),
         http("nobody home", status="503 Service Unavailable"),
         b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\ncut",
+        b"HTTP/9.9 200 OK\r\n\r\n{}",
+        http("[" * 200_000),
+        http('{"data":' * 100_000),
+        http("data: " + '{"a":' * 100_000 + "\n\n"),
+        http('{"data": [{"id": "\\ud800"}]}'),
+        http('data: {"choices": [{"text": "\\ud800 hi"}]}\n\n'),
+        http('data: {"choices": {"0": 1}, "usage": []}\n\n'),
+        http('data: {"choices": [{"text": "x"}], "usage": {"prompt_tokens": 1e400}}\n\n'),
+        http('data: {"choices": [{"text": "x"}], "usage": {"prompt_tokens": -5}}\n\n'),
+        http('{"error": ' + "[" * 100_000, status="400 Bad Request"),
+        http('{"error": ' + "[" * 50 + "]" * 50 + "}", status="400 Bad Request"),
     ],
     ids=lambda reply: repr(reply[-24:]),
 )
@@ -84,6 +100,52 @@ def test_what_is_no_answer_of_vllms_is_said_to_be_none(reply: bytes) -> None:
             client.complete("m", "Hi", max_tokens=1, now=lambda: 0.0)
         with pytest.raises((NoAnswer, BadAnswer)):
             client.models()
+
+
+_PIECE = b'data: {"choices": [{"index": 0, "text": "x"}]}\n\n'
+
+
+def test_a_stream_that_has_no_end_is_left_once_it_has_more_than_was_asked_for() -> None:
+    with endless(Drip(b"HTTP/1.1 200 OK\r\n\r\n", _PIECE)) as url, pytest.raises(BadAnswer, match="4 tokens"):
+        VllmClient(url, timeout=DEADLINE).complete("m", "Hi", max_tokens=4, now=lambda: 0.0)
+
+
+def test_a_stream_of_empty_events_is_not_waited_for() -> None:
+    with endless(Drip(b"HTTP/1.1 200 OK\r\n\r\n", b": ping\n\n"), every=0.02) as url:
+        client = VllmClient(url, timeout=0.1)
+        with pytest.raises(NoAnswer, match="timed out"):
+            client.complete("m", "Hi", max_tokens=1, now=lambda: 0.0)
+
+
+def test_a_line_that_has_no_end_is_not_kept() -> None:
+    with endless(Drip(b"HTTP/1.1 200 OK\r\n\r\n", b"A" * 65536)) as url:
+        client = VllmClient(url, timeout=DEADLINE)
+        with pytest.raises(BadAnswer, match="longer than 1 MiB"):
+            client.complete("m", "Hi", max_tokens=1, now=lambda: 0.0)
+        with pytest.raises(NoAnswer, match="longer than 4 MiB"):
+            client.metrics()
+
+
+def test_a_reply_that_drips_ends_with_the_patience_of_the_client() -> None:
+    with endless(Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", b"a"), every=0.02) as url:
+        client = VllmClient(url, timeout=0.2)
+        for read in (client.models, client.version, client.metrics, client.is_healthy):
+            with pytest.raises(NoAnswer, match="timed out"):
+                read()
+
+
+def test_metrics_that_are_no_figures_are_left_out() -> None:
+    odd = (
+        "vllm:num_requests_running 1e400\nvllm:num_requests_waiting NaN\nvllm:kv_cache_usage_perc -Inf\n"
+        'vllm:request_success_total{x="' + "\\" * 9 + '"} 1e309\n# HELP \n{} \n\x00\n'
+        'vllm:num_requests_running{engine="0"} \nvllm:cache_config_info{a="\\'
+    )
+    with answering({"/metrics": http(odd)}) as url:
+        client = VllmClient(url, timeout=DEADLINE)
+        assert vllm_facts.load(client) is None
+        assert vllm_facts.counters(client).answers is None
+        assert isinstance(HttpMeter(has_iap=False, timeout=DEADLINE).at(url), Figures | Unknown)
+        assert "metrics" in vllm_facts.facts(client).silent
 
 
 def test_health_is_the_status_alone() -> None:
@@ -159,6 +221,14 @@ def test_an_answer_of_one_piece_has_no_speed_after_its_first_token() -> None:
     with answering({CHAT: _stream(_piece("a"), usage)}) as url:
         answer = VllmClient(url).complete("m", "Hi", max_tokens=1, now=lambda: next(seconds))
     assert (answer.tokens_per_second, answer.tokens_per_second_then) == (1.0, None)
+
+
+def test_an_answer_that_arrives_at_one_instant_has_no_speed() -> None:
+    seconds = iter([0.0, 0.1, 0.1 + 1e-6, 0.1 + 2e-6])
+    usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4000}}
+    with answering({CHAT: _stream(_piece("a"), _piece("b"), _piece("c"), usage)}) as url:
+        answer = VllmClient(url).complete("m", "Hi", max_tokens=4000, now=lambda: next(seconds))
+    assert (answer.tokens_per_second, answer.tokens_per_second_then) == (None, None)
 
 
 def test_tokens_that_a_server_does_not_count_are_unknown_and_so_is_its_speed() -> None:

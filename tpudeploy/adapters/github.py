@@ -16,14 +16,19 @@ from urllib.parse import urlsplit
 import requests
 import tenacity
 
+from tpudeploy.adapters.http_budget import Budget
+from tpudeploy.adapters.requests_budget import limit
 from tpudeploy.domain.errors import ForgeError, ForgeFault
 from tpudeploy.domain.forge import Comment, Issue, PullRequest, Status, Verdict
 from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.strict_json import parse
 from tpudeploy.ports import Clock
 from tpudeploy.version import VERSION
 
 T = TypeVar("T")
 _PAGE = 100  # the maximum of one page
+_MOST_PAGES = 100  # of a list; a pull request with 10,000 comments has other troubles
+_MOST_BYTES = 64 << 20  # a page of comments, each of at most 64 KiB, in JSON
 _HISTORY = 30  # commits
 _MAX_WAIT = 300.0  # seconds of waiting for a forge that does not answer
 _SECONDARY_LIMIT_WAIT = 60.0
@@ -44,6 +49,7 @@ class GitHub:
         self._clock = clock
         self._timeout = timeout
         self._session = requests.Session()
+        limit(self._session, Budget(seconds=timeout, size=_MOST_BYTES))
         self._session.headers.update(
             {
                 "Accept": "application/vnd.github+json",
@@ -57,18 +63,29 @@ class GitHub:
 
     def merged_pulls(self, commit: str) -> tuple[PullRequest, ...]:
         """See `ports.Forge`. `merge_commit_sha` is the commit that the base branch got, also after squash or rebase."""
-        pulls = self._retry(lambda: self._all(f"commits/{commit}/pulls"))
-        merged = [p for p in pulls if p.get("merged_at") and p.get("merge_commit_sha") == commit]
-        return tuple(_pull_request(p) for p in merged if self._is_here(p["base"]))
+
+        def read() -> tuple[PullRequest, ...]:
+            pulls = self._all(f"commits/{commit}/pulls")
+            merged = [p for p in pulls if p.get("merged_at") and p.get("merge_commit_sha") == commit]
+            return tuple(_pull_request(p) for p in merged if self._is_here(p["base"]))
+
+        return self._retry(read)
 
     def statuses(self, commit: str, context: str) -> tuple[Status, ...]:
-        statuses = self._retry(lambda: self._all(f"commits/{commit}/statuses"))
-        return tuple(_status(tree) for tree in statuses if tree.get("context") == context)
+        def read() -> tuple[Status, ...]:
+            statuses = self._all(f"commits/{commit}/statuses")
+            return tuple(_status(tree) for tree in statuses if tree.get("context") == context)
+
+        return self._retry(read)
 
     def history(self, commit: str) -> tuple[str, ...]:
         query = {"sha": commit, "per_page": str(_HISTORY)}
-        commits = self._retry(lambda: _tree(self._send("GET", self._url("commits"), params=query)))
-        return tuple(str(tree["sha"]) for tree in commits)
+
+        def read() -> tuple[str, ...]:
+            commits = _tree(self._send("GET", self._url("commits"), params=query))
+            return tuple(str(tree["sha"]) for tree in commits)
+
+        return self._retry(read)
 
     def comment(self, pull: int, is_it: Callable[[str], bool]) -> Comment | None:
         return self._retry(lambda: self._comment(pull, is_it))
@@ -159,12 +176,16 @@ class GitHub:
 
     def _pages(self, path: str, query: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
         url, parameters = self._url(path), {**query, "per_page": str(_PAGE)}
+        visited: set[str] = set()
         while url:
+            visited.add(url)
             reply = self._send("GET", url, params=parameters)
             yield from _tree(reply)
             url, parameters = reply.links.get("next", {}).get("url", ""), {}
             if url and urlsplit(url)[:2] != urlsplit(self._api)[:2]:
                 raise ForgeError(f"GitHub's next page is at {urlsplit(url).netloc}, which is not the configured host.")
+            if url in visited or len(visited) == _MOST_PAGES:
+                raise ForgeError(f"GitHub's list of {path} does not end: it was read {len(visited)} pages far.")
 
     def _call(self, method: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         tree: Mapping[str, Any] = _tree(self._send(method, self._url(path), json=body))
@@ -208,8 +229,10 @@ class GitHub:
             requested_wait = failure.retry_after if isinstance(failure, ForgeFault) else None
             return max(backoff(call), requested_wait or 0.0)
 
+        began = self._clock.now()
+
         def is_over(call: tenacity.RetryCallState) -> bool:
-            return call.idle_for + call.upcoming_sleep > _MAX_WAIT
+            return self._clock.now() - began + call.upcoming_sleep > _MAX_WAIT
 
         return tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(ForgeFault),
@@ -217,7 +240,18 @@ class GitHub:
             wait=wait,
             sleep=self._clock.sleep,
             reraise=True,
-        )(call)
+        )(lambda: _expected(call))
+
+
+def _expected(call: Callable[[], T]) -> T:
+    """Return what the call returns. Raise `errors.ForgeError` for a reply in another form than GitHub's API has."""
+    try:
+        return call()
+    except (LookupError, TypeError, AttributeError, ValueError) as cause:
+        raise ForgeError(
+            "GitHub answered, but not in the form of its API.",
+            hint="Is GITHUB_API_URL GitHub's, and is there a proxy before it that answers itself?",
+        ) from cause
 
 
 def _bearer(token: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
@@ -261,14 +295,14 @@ def _login(tree: Mapping[str, Any]) -> str:
 
 def _tree(reply: requests.Response) -> Any:
     try:
-        return reply.json()
+        return parse(reply.content)
     except ValueError as cause:
         raise ForgeFault(f"GitHub's answer cannot be read: {cause}.") from cause
 
 
 def _message(reply: requests.Response) -> str:
     try:
-        return str(reply.json().get("message", reply.reason))
+        return str(parse(reply.content).get("message", reply.reason))
     except (ValueError, AttributeError):
         return str(reply.reason)
 

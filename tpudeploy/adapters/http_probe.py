@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from http import HTTPStatus
 
 from tpudeploy.adapters import vllm_facts
+from tpudeploy.adapters.http_budget import within
 from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
@@ -18,7 +20,9 @@ from tpudeploy.ports import Clock
 
 API_KEY = "VLLM_API_KEY"
 _TOKENS = 16
-_ANSWER_SECONDS = 60.0  # the first one after a start may compile
+_ANSWER_SECONDS = 60.0  # to the next piece: the first answer after a start may compile
+# All that one observation asks of a server, by every route. A server that is slower does not serve yet.
+_HEALTH_SECONDS, _FACTS_SECONDS = 45.0, 10.0
 
 
 class HttpProbe:
@@ -36,6 +40,10 @@ class HttpProbe:
         self._lock = threading.Lock()
 
     def health(self, deployment: Deployment, slice_: Slice, report: Callable[[], BootReport | None]) -> Health:
+        with within(_HEALTH_SECONDS):
+            return self._health(deployment, slice_, report)
+
+    def _health(self, deployment: Deployment, slice_: Slice, report: Callable[[], BootReport | None]) -> Health:
         failures: list[str] = []
         for route in ROUTES[deployment.health.via]:
             if route is Via.NODE:
@@ -45,14 +53,15 @@ class HttpProbe:
             with open_route(route, slice_, project=deployment.project, port=deployment.container.port) as url:
                 if url is None:
                     continue
-                health = self._try_answer(deployment, url, route)
-            if health.serving:
+                health, is_certain = self._try_answer(deployment, url, route)
+            if is_certain:
                 return health
             failures.append(f"{route}: {health.detail}")
         return Health(serving=False, detail="; ".join(failures) or "the slice has no address")
 
     def health_at(self, deployment: Deployment, url: str) -> Health:
-        return self._try_answer(deployment, url, Via.EXTERNAL)
+        with within(_HEALTH_SECONDS):
+            return self._try_answer(deployment, url, Via.EXTERNAL)[0]
 
     def load(self, attempt: Attempt, slice_: Slice) -> ServerLoad:
         via = Via(str(attempt.spec.get("health.via", Via.AUTO)))
@@ -80,20 +89,28 @@ class HttpProbe:
                 self._keys[key] = self._secret(*key)
             return self._keys[key]
 
-    def _try_answer(self, deployment: Deployment, url: str, route: Via) -> Health:
+    def _try_answer(self, deployment: Deployment, url: str, route: Via) -> tuple[Health, bool]:
+        """Return the health by one route, and whether it is certain, so that no other route can know better.
+
+        A server that is reached, and answers 200 with something else than its task's reply, does not serve: neither the
+        firewall nor a queue does that, and what the machine reported of its boot is older.
+        """
         try:
             with VllmClient(url, api_key=self.key(deployment), timeout=self._timeout) as client:
                 if not client.is_healthy():
-                    return Health(serving=False, detail="not healthy yet")
+                    return Health(serving=False, detail="not healthy yet"), False
                 models, model = client.models(), deployment.model_id
                 if model not in models:
                     model = next(iter(models), model)
                 client.wait_up_to(max(_ANSWER_SECONDS, self._timeout))
                 task, prompt = deployment.task.task, deployment.health.prompt
                 answer = client.answer(task, model, prompt, max_tokens=_TOKENS, now=self._clock.now)
-        except (NoAnswer, BadAnswer, errors.CloudError) as failure:
-            return Health(serving=False, detail=str(failure))
-        return Health(serving=True, detail="", door=route, url=public_url(deployment, url, route), answer=answer.text)
+        except BadAnswer as failure:
+            return Health(serving=False, detail=str(failure)), failure.status == HTTPStatus.OK
+        except (NoAnswer, errors.CloudError) as failure:
+            return Health(serving=False, detail=str(failure)), False
+        reached = public_url(deployment, url, route)
+        return Health(serving=True, detail="", door=route, url=reached, answer=answer.text), True
 
 
 def public_url(deployment: Deployment, url: str, route: Via) -> str:
@@ -149,7 +166,7 @@ class HttpEngineSource:
             if url is None:
                 return _all_silent("the slice has no address")
             try:
-                with VllmClient(url, api_key=self._probe.key(deployment)) as client:
+                with within(_FACTS_SECONDS), VllmClient(url, api_key=self._probe.key(deployment)) as client:
                     return vllm_facts.facts(client)
             except errors.CloudError as error:
                 return _all_silent(error.message)

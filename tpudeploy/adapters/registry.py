@@ -5,18 +5,16 @@ It is written from the protocol. That Google's registries accept an access token
 
 from __future__ import annotations
 
-import json
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from tpudeploy.adapters.http_budget import Budget, Meter, Reply, Unanswered, fetch, is_public, is_remote
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.project_facts import Image
+from tpudeploy.domain.strict_json import parse
 
 HUB = "registry-1.docker.io"
 _GOOGLE = re.compile(r"(?:[a-z0-9-]+\.)*(?:pkg\.dev|gcr\.io)")
@@ -32,6 +30,13 @@ _ACCEPT = ", ".join(
     )
 )
 _CLOSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+_MOST_BYTES = 1 << 20
+# The hosts of token services that are not the registry's own, as each registry's challenge names it (WWW-Authenticate
+# of https://HOST/v2/). A challenge is a text of whoever answers, so it may name no other host.
+_TOKEN_HOSTS = {
+    HUB: "auth.docker.io",  # docs.docker.com/reference/api/registry/auth
+    "registry.gitlab.com": "gitlab.com",  # docs.gitlab.com/administration/packages/container_registry
+}
 
 
 class Registry:
@@ -52,43 +57,57 @@ class Registry:
         both are absent.
         """
         host, repository, version = parts(reference)
-        url = f"{self._base(host)}/v2/{repository}/manifests/{version}"
+        base = self._base(host)
+        url = f"{base}/v2/{repository}/manifests/{version}"
         is_google = _GOOGLE.fullmatch(host) is not None
+        token = self._token() if is_google else None
+        meter = Budget(seconds=self._timeout, size=_MOST_BYTES).begin()  # one for all of the exchange
         try:
-            status, headers = self._head(url, self._token() if is_google else None)
-            if status == HTTPStatus.UNAUTHORIZED and not is_google:
-                status, headers = self._head(url, self._anonymous_token(headers.get("www-authenticate", "")))
-        except (OSError, ValueError, HTTPException) as cause:
-            return Unknown(because=f"{host} cannot be asked: {_reason(cause)}.")
+            reply = _head(url, token, meter)
+            if reply.status == HTTPStatus.UNAUTHORIZED and not is_google:
+                challenge = reply.headers.get("www-authenticate", "")
+                reply = _head(url, _anonymous_token(challenge, base, host, meter), meter)
+        except (Unanswered, ValueError) as cause:
+            return Unknown(because=f"{host} cannot be asked: {cause}.")
+        status = reply.status
         if status == HTTPStatus.OK:
-            return Image(is_there=True, digest=headers.get("docker-content-digest", ""))
+            return Image(is_there=True, digest=reply.headers.get("docker-content-digest", ""))
         if status == HTTPStatus.NOT_FOUND or (status == HTTPStatus.UNAUTHORIZED and host == HUB):
             return Image(is_there=False)
         if status in _CLOSED:
             return Unknown(because=f"{host} does not show {reference} to you, but it may show it to the machine.")
         return Unknown(because=f"{host} answered {status}.")
 
-    def _anonymous_token(self, challenge: str) -> str | None:
-        """Return the token that the registry gives to anonymous callers. Raise ValueError for a malformed answer."""
-        parameters = dict(_CHALLENGE.findall(challenge))
-        realm = parameters.pop("realm", "")
-        if urlsplit(realm).scheme not in ("http", "https"):
-            return None
-        with _opener(realm).open(f"{realm}?{urlencode(parameters)}", timeout=self._timeout) as answer:
-            tree: Mapping[str, Any] = json.loads(answer.read(1 << 20))
-        if not isinstance(tree, dict):
-            raise ValueError("its token service sent a malformed answer")  # noqa: TRY004  what a server sent is a value
-        return str(tree.get("token") or tree.get("access_token") or "") or None
 
-    def _head(self, url: str, token: str | None) -> tuple[int, Mapping[str, str]]:
-        headers = {"Accept": _ACCEPT, **({"Authorization": f"Bearer {token}"} if token else {})}
-        request = urllib.request.Request(url, method="HEAD", headers=headers)  # noqa: S310  the scheme is ours
-        try:
-            with _opener(url).open(request, timeout=self._timeout) as answer:
-                return answer.status, {k.lower(): v for k, v in answer.headers.items()}
-        except urllib.error.HTTPError as refused:
-            with refused:
-                return refused.code, {k.lower(): v for k, v in refused.headers.items()}
+def _anonymous_token(challenge: str, base: str, host: str, meter: Meter) -> str | None:
+    """Return the token that the registry gives to anonymous callers.
+
+    Raise `Unanswered`, or ValueError for a malformed answer and for a token service that is not this registry's.
+    """
+    parameters = dict(_CHALLENGE.findall(challenge))
+    realm = parameters.pop("realm", "")
+    if urlsplit(realm).scheme not in ("http", "https"):
+        return None
+    if not is_of_registry(realm, base, host):
+        raise ValueError(f"it names {urlsplit(realm).netloc or realm} for its tokens, which is not a host of its own")
+    reply = fetch(
+        f"{realm}?{urlencode(parameters)}", meter, allow=is_remote if realm.startswith(f"{base}/") else is_public
+    )
+    tree: Mapping[str, Any] = parse(reply.body)
+    if not isinstance(tree, dict):
+        raise ValueError("its token service sent a malformed answer")  # noqa: TRY004  what a server sent is a value
+    return str(tree.get("token") or tree.get("access_token") or "") or None
+
+
+def is_of_registry(realm: str, base: str, host: str) -> bool:
+    """Return whether a token service belongs to this registry: it is below its URL, or on its known second host."""
+    return realm.startswith(f"{base}/") or urlsplit(realm)[:2] == ("https", _TOKEN_HOSTS.get(host))
+
+
+def _head(url: str, token: str | None, meter: Meter) -> Reply:
+    """Ask for a manifest. A redirect is not followed, because a token must not be sent to another host."""
+    headers = {"Accept": _ACCEPT, **({"Authorization": f"Bearer {token}"} if token else {})}
+    return fetch(url, meter, method="HEAD", headers=headers, allow=is_remote)
 
 
 def parts(reference: str) -> tuple[str, str, str]:
@@ -107,25 +126,3 @@ def parts(reference: str) -> tuple[str, str, str]:
     if host == HUB and "/" not in path:
         path = f"library/{path}"
     return host, path, match["digest"] or match["tag"] or "latest"
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirects, because a token must not be sent to another host."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-def _opener(url: str) -> urllib.request.OpenerDirector:
-    return opener(url, _NoRedirects())
-
-
-def opener(url: str, *handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
-    """Return an opener for the URL. Plain HTTP is used only for the emulator, which no proxy may come between."""
-    direct = [urllib.request.ProxyHandler({})] if url.startswith("http://") else []
-    return urllib.request.build_opener(*handlers, *direct)
-
-
-def _reason(cause: BaseException) -> str:
-    inner = getattr(cause, "reason", cause)
-    return str(getattr(inner, "strerror", None) or inner or type(cause).__name__)

@@ -6,20 +6,17 @@ not, the answer says so.
 
 from __future__ import annotations
 
-import json
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from http import HTTPStatus
-from http.client import HTTPException
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from tpudeploy.adapters.registry import Registry, opener, parts
+from tpudeploy.adapters.http_budget import Budget, Unanswered, fetch
+from tpudeploy.adapters.registry import Registry, parts
 from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.pins import Kind, Name
-from tpudeploy.version import VERSION
+from tpudeploy.domain.strict_json import parse
 
 _DEFAULT_BRANCH = "main"  # the branch that vLLM uses if a profile names no revision
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -42,23 +39,28 @@ class Hub:
         """
         host = self._base.partition("://")[2].partition("/")[0]
         url = f"{self._base}/api/models/{quote(model)}/revision/{quote(revision or _DEFAULT_BRANCH, safe='')}"
-        request = urllib.request.Request(url, headers={"User-Agent": f"tpudeploy/{VERSION}"})  # noqa: S310  the scheme is ours
         try:
-            with opener(url).open(request, timeout=self._timeout) as answer:
-                tree = json.loads(answer.read(_MOST_BYTES))
-        except urllib.error.HTTPError as refused:
-            with refused:
-                if refused.code in _HIDDEN:
-                    return Unknown(because=f"{host} does not show this model or revision to anonymous callers.")
-                return Unknown(because=f"{host} answered {refused.code}.")
-        except (OSError, ValueError, HTTPException) as cause:
-            inner = getattr(cause, "reason", cause)
-            why = getattr(inner, "strerror", None) or inner or type(cause).__name__
-            return Unknown(because=f"{host} cannot be asked: {why}.")
+            reply = fetch(url, Budget(seconds=self._timeout, size=_MOST_BYTES).begin(), follow=True)
+        except Unanswered as cause:
+            return Unknown(because=f"{host} cannot be asked: {cause}.")
+        if reply.status in _HIDDEN:
+            return Unknown(because=f"{host} does not show this model or revision to anonymous callers.")
+        if reply.status != HTTPStatus.OK:
+            return Unknown(because=f"{host} answered {reply.status}{_elsewhere(reply.location)}.")
+        try:
+            tree = parse(reply.body)
+        except ValueError as cause:
+            return Unknown(because=f"{host} answered, but not with a model: {cause}.")
         commit = tree.get("sha") if isinstance(tree, dict) else None
         if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
             return Unknown(because=f"{host} named no commit.")
         return commit
+
+
+def _elsewhere(location: str) -> str:
+    """Return where a redirect leads that was not followed, in words."""
+    host = urlsplit(location).netloc if location.isprintable() else "an address that is none"
+    return f", a redirect to {host}, which is not followed" if host else ""
 
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

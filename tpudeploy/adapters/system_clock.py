@@ -27,6 +27,10 @@ class SystemClock:
     def now(self) -> float:
         return self._pace.moment(time.time())
 
+    def real_seconds(self, seconds: float) -> float:
+        """Return how long this time takes for a server that an emulator's time does not move."""
+        return self._pace.real_seconds(seconds)
+
     def sleep(self, seconds: float) -> None:
         """Raise `errors.Interrupted` once `stop` was called."""
         self._wait(seconds, lambda: False)

@@ -10,10 +10,16 @@ from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from tpudeploy.adapters.http_budget import Budget, Connection, TlsConnection, reason
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.strict_json import parse
 from tpudeploy.domain.task import TASKS, Reply, Task, Trial, is_absent_route
 
-_MOST_BYTES = 4 << 20
+# /metrics has 50 KB. A stream has about 300 bytes a token, and no answer has a million tokens.
+_SHORT_BYTES, _STREAM_BYTES, _LINE_BYTES = 4 << 20, 256 << 20, 1 << 20
+_SECONDS_PER_TOKEN = 0.1  # of a stream; nobody reads one that is slower
+_MORE_PIECES = 16  # than tokens were requested; vLLM sends one or more tokens in a piece, and a few without text
+_INSTANT = 1e-4  # seconds per token; no engine is as fast for one stream, and what arrived at one instant has no rate
 _STAND_IN = "tpudeploy-emulator"  # what its HTTP server calls itself; vLLM's is uvicorn
 
 
@@ -65,21 +71,24 @@ class Completion:
     @property
     def tokens_per_second(self) -> float | None:
         """The rate over the whole answer, including the wait for its first token."""
-        if self.completion_tokens is None or self.seconds <= 0:
-            return None
-        return self.completion_tokens / self.seconds
+        return _rate(self.completion_tokens, self.seconds)
 
     @property
     def tokens_per_second_then(self) -> float | None:
-        """The rate from the first token on, or None if nothing came after it."""
-        rest = self.seconds - self.seconds_to_first
-        if self.completion_tokens is None or rest <= 0:
-            return None
-        return (self.completion_tokens - 1) / rest
+        """The rate from the first token on, or None if everything came at once."""
+        later_tokens = None if self.completion_tokens is None else self.completion_tokens - 1
+        return _rate(later_tokens, self.seconds - self.seconds_to_first)
+
+
+def _rate(tokens: int | None, seconds: float) -> float | None:
+    """Return tokens per second, or None where they arrived together, as from a proxy that collects a stream."""
+    return None if tokens is None or seconds <= tokens * _INSTANT else tokens / seconds
 
 
 class VllmClient:
-    """One endpoint. `url` is http(s)://host:port, without a path. `timeout` is seconds per read.
+    """One endpoint. `url` is http(s)://host:port, without a path.
+
+    `timeout` is the seconds that a response may take. Of a stream, it is the longest wait for the next piece.
 
     In a `with` block, which belongs to one thread, the requests share a connection; elsewhere each one has its own.
     """
@@ -88,7 +97,7 @@ class VllmClient:
         self.url = url
         self._api_key = api_key
         self._timeout = timeout
-        self._shared: http.client.HTTPConnection | None = None
+        self._shared: Connection | TlsConnection | None = None
 
     def __enter__(self) -> Self:
         self._shared = self._connection()
@@ -100,12 +109,10 @@ class VllmClient:
         self._shared = None
 
     def wait_up_to(self, seconds: float) -> None:
-        """Let each read from now on last this long, also on the connection that is open."""
+        """Let each response from now on take this long, also on the connection that is open."""
         self._timeout = seconds
         if self._shared is not None:
             self._shared.timeout = seconds
-            if self._shared.sock is not None:
-                self._shared.sock.settimeout(seconds)
 
     def is_healthy(self) -> bool:
         """GET /health. Raise `NoAnswer`."""
@@ -216,7 +223,11 @@ class VllmClient:
         pieces: list[tuple[float, str]] = []
         usage: Mapping[str, Any] = {}
         request = {**body, "stream": True, "stream_options": {"include_usage": True}}
-        for chunk in self._chunks(path, request):
+        tokens = int(body["max_tokens"])
+        budget = Budget(seconds=self._timeout + tokens * _SECONDS_PER_TOKEN, size=_STREAM_BYTES)
+        for number, chunk in enumerate(self._chunks(path, request, budget)):
+            if number > tokens + _MORE_PIECES:
+                raise BadAnswer(HTTPStatus.OK, f"it sends more than the {tokens} tokens that were requested")
             usage = chunk.get("usage") or usage
             for choice in chunk.get("choices", ()):
                 piece = choice.get("text") or choice.get("delta", {}).get("content") or ""
@@ -234,26 +245,28 @@ class VllmClient:
             endpoint=path,
         )
 
-    def _chunks(self, path: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _chunks(self, path: str, body: Mapping[str, Any], budget: Budget) -> Iterator[dict[str, Any]]:
         try:
-            with self._exchange("POST", path, body) as response:
+            with self._exchange("POST", path, body, budget) as response:
                 if response.status != HTTPStatus.OK:
                     raise _bad(response)
-                for line in response:
+                while line := response.readline(_LINE_BYTES):
+                    if len(line) == _LINE_BYTES:
+                        raise BadAnswer(HTTPStatus.OK, f"a line of the stream is longer than {_LINE_BYTES >> 20} MiB")
                     data = line.strip().removeprefix(b"data:").strip()
                     if data == b"[DONE]":
                         return
                     if data and line.startswith(b"data:"):
-                        chunk = json.loads(data)
+                        chunk = parse(data)
                         if "error" in chunk:
                             raise BadAnswer(int(chunk["error"].get("code", 500)), str(chunk["error"].get("message")))
                         yield chunk
         except ValueError as cause:
-            raise NoAnswer(_reason(cause)) from cause
+            raise NoAnswer(reason(cause)) from cause
 
     def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         try:
-            tree: dict[str, Any] = json.loads(self._text(method, path, body))
+            tree: dict[str, Any] = parse(self._text(method, path, body))
         except ValueError as cause:
             raise BadAnswer(HTTPStatus.OK, "not JSON") from cause
         return tree
@@ -262,32 +275,35 @@ class VllmClient:
         with self._exchange(method, path, body) as response:
             if response.status != HTTPStatus.OK:
                 raise _bad(response)
-            return response.read(_MOST_BYTES)
+            return response.read()
 
     @contextmanager
-    def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None) -> Iterator[http.client.HTTPResponse]:
+    def _exchange(
+        self, method: str, path: str, body: Mapping[str, Any] | None, budget: Budget | None = None
+    ) -> Iterator[http.client.HTTPResponse]:
         """Send a request, and return the response to read. Raise `NoAnswer`, also while the response is read."""
         connection = self._shared or self._connection()
+        connection.budget = budget or Budget(seconds=self._timeout, size=_SHORT_BYTES)
         is_complete = False
         try:
             response = self._send(connection, method, path, body)
             yield response
             is_complete = response.isclosed()
         except (OSError, http.client.HTTPException) as cause:
-            raise NoAnswer(_reason(cause)) from cause
+            raise NoAnswer(reason(cause)) from cause
         finally:
             # A connection is used again only after a whole response; http.client opens a closed one when it is needed.
             if connection is not self._shared or not is_complete:
                 connection.close()
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self) -> Connection | TlsConnection:
         where = urlsplit(self.url)
         if where.scheme == "https":
-            return http.client.HTTPSConnection(where.hostname or "", where.port or 443, timeout=self._timeout)
-        return http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=self._timeout)
+            return TlsConnection(where.hostname or "", where.port or 443, timeout=self._timeout)
+        return Connection(where.hostname or "", where.port or 80, timeout=self._timeout)
 
     def _send(
-        self, connection: http.client.HTTPConnection, method: str, path: str, body: Mapping[str, Any] | None
+        self, connection: Connection | TlsConnection, method: str, path: str, body: Mapping[str, Any] | None
     ) -> http.client.HTTPResponse:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if self._api_key is not None:
@@ -309,7 +325,12 @@ class VllmClient:
 
 def _token_count(usage: Mapping[str, Any], name: str) -> int | None:
     """Return a count of the server's, or None where it reports none. Raise TypeError or ValueError for another form."""
-    return int(usage[name]) if name in usage else None
+    if name not in usage:
+        return None
+    count = int(usage[name])
+    if count < 0:
+        raise ValueError(f"{name} is {count}")
+    return count
 
 
 @contextmanager
@@ -322,15 +343,11 @@ def _expected() -> Iterator[None]:
 
 
 def _bad(response: http.client.HTTPResponse) -> BadAnswer:
-    text = response.read(_MOST_BYTES).decode(errors="replace")
+    text = response.read().decode(errors="replace")
     try:
-        tree = json.loads(text)
+        tree = parse(text)
         error = tree.get("error", tree)
         message = str(error.get("message", error) if isinstance(error, dict) else error)
     except (ValueError, AttributeError):
         message = text[:200]
     return BadAnswer(response.status, message)
-
-
-def _reason(cause: BaseException) -> str:
-    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
+from math import isfinite
 from typing import TypeVar
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
@@ -28,6 +29,7 @@ _RESIDENT = "process_resident_memory_bytes"
 _LOOKED_UP, _HITS = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
 _ANSWERED = "vllm:request_success_total"  # by the reason for its end
 _TOKENS = "kv_cache_size_tokens"
+_COUNT = re.compile(r"[0-9]{1,15}")
 _RUNNING, _WAITING = "vllm:num_requests_running", "vllm:num_requests_waiting"
 _KV_CACHE = "vllm:kv_cache_usage_perc"  # 0 to 1, despite its name
 
@@ -65,7 +67,7 @@ def _cache(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
         name: ranks[0][label] for label, name in _LABELS.items() if ranks[0].get(label, "None") != "None"
     }
     tokens = [rank.get(_TOKENS, "") for rank in ranks]
-    if all(each.isdecimal() for each in tokens):
+    if all(_COUNT.fullmatch(each) for each in tokens):
         values["kv_cache_tokens"] = str(sum(map(int, tokens)))
     if len(ranks) > 1:  # one may hold several ranks, where they are not processes of their own
         values["data_parallel_size"] = str(len(ranks))
@@ -124,8 +126,10 @@ def _samples(text: str, *names: str) -> Mapping[str, list[float]]:
     for line in text.splitlines():
         name = line.partition("{")[0]
         if name in names:
-            with suppress(ValueError):
-                values.setdefault(name, []).append(float(line.rpartition("} ")[2].split()[0]))
+            with suppress(ValueError, IndexError):
+                value = float(line.rpartition("} ")[2].split()[0])
+                if isfinite(value):
+                    values.setdefault(name, []).append(value)
     return values
 
 
@@ -137,8 +141,8 @@ def _cache_configs(text: str) -> Iterator[Mapping[str, str]]:
     try:
         for family in text_string_to_metric_families("\n".join(lines)):
             yield from (sample.labels for sample in family.samples)
-    except ValueError:
-        return  # the server is not vLLM
+    except (ValueError, LookupError, TypeError):
+        return  # the server is not vLLM, and the parser raises what it meets in another text
 
 
 def _try_read(read: Callable[[], T], source: str, silent: dict[str, str]) -> T | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any
 
 from tpudeploy.adapters.routes import ROUTES, open_route
@@ -55,7 +56,7 @@ class HttpMeter:
             return figures(VllmClient(url, timeout=self._timeout).metrics())
         except (NoAnswer, BadAnswer) as cause:
             return Unknown(because=str(cause))
-        except ValueError:
+        except (ValueError, LookupError, TypeError):  # the parser raises what it meets in another text
             return Unknown(because="/metrics is not in the Prometheus text format")
 
 
@@ -67,6 +68,8 @@ def figures(text: str) -> Figures:
     samples_by_name: dict[str, list[Any]] = defaultdict(list)
     for family in text_string_to_metric_families(lines):
         for sample in family.samples:
+            if not isfinite(sample.value):
+                continue
             samples_by_name[sample.name.removesuffix("_total")].append(sample)
     totals = {name: float(sum(s.value for s in samples)) for name, samples in samples_by_name.items()}
     awake = [s.value for s in samples_by_name["vllm:engine_sleep_state"] if s.labels.get("sleep_state") == "awake"]

@@ -18,7 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.domain.errors import Bug, TpudeployError
+from tpudeploy.domain.excerpt import visible
 from tpudeploy.loading import name_of
 
 if TYPE_CHECKING:
@@ -40,9 +41,16 @@ _POLICY = (
 
 
 class Documents:
-    """The latest documents of a project, read in a thread of their own: a slow answer of Google's delays no page."""
+    """The latest documents of a project, read in a thread of their own: a slow answer of Google's delays no page.
 
-    def __init__(self, workspace: Workspace, profiles: tuple[Profile, ...]) -> None:
+    The thread reads on after every error. `on_bug` gets each one that tpudeploy does not expect, once.
+    """
+
+    def __init__(
+        self, workspace: Workspace, profiles: tuple[Profile, ...], on_bug: Callable[[], Bug] | None = None
+    ) -> None:
+        self._on_bug = on_bug
+        self._bugs: dict[tuple[str, str], Bug] = {}
         self._workspace = workspace
         self._profiles = profiles
         self._parts: dict[str, Any] = {}
@@ -71,9 +79,9 @@ class Documents:
     def _run(self) -> None:
         planned_at = float("-inf")
         while not self._ended.is_set():
-            self.read_live()
+            self._guarded("status", self.read_live)
             if self._profiles and time.monotonic() - planned_at >= _PLAN:
-                self.read_plans()
+                self._guarded("plan", self.read_plans)
                 planned_at = time.monotonic()
             self._ended.wait(_LIVE)
 
@@ -104,12 +112,29 @@ class Documents:
         return {**history, "states": history["states"][:_MOST_STATES]}
 
     def _read(self, name: str, read: Callable[[], Any]) -> None:
+        self._guarded(name, lambda: self._keep(name, read()))
+
+    def _guarded(self, name: str, read: Callable[[], None]) -> None:
+        """Read a document, or show why it could not be read."""
         try:
-            document = read()
+            read()
         except TpudeployError as error:
-            with self._lock:
-                self._errors[name] = error.to_dict()
-            return
+            self._show(name, error)
+        except Exception as failure:  # noqa: BLE001 - the page must not go stale without a word, whatever it is
+            self._show(name, self._bug(name, failure))
+
+    def _bug(self, name: str, failure: Exception) -> Bug:
+        """Return the error for an exception that is being handled. The same one is reported once."""
+        key = (name, repr(failure))
+        if key not in self._bugs:
+            self._bugs[key] = self._on_bug() if self._on_bug is not None else Bug(f"this is a bug: {failure!r}")
+        return self._bugs[key]
+
+    def _show(self, name: str, error: TpudeployError) -> None:
+        with self._lock:
+            self._errors[name] = error.to_dict()
+
+    def _keep(self, name: str, document: Any) -> None:
         with self._lock:
             self._parts[name] = document
             self._parts[f"{name}_at"] = time.time()
@@ -159,7 +184,7 @@ def _handler(documents: Documents, token: str) -> type[BaseHTTPRequestHandler]:
             elif not self._has_token():
                 self._reply(HTTPStatus.UNAUTHORIZED, "text/plain", "Open the address that tpudeploy printed.\n")
             else:
-                text = json.dumps(documents.latest(), ensure_ascii=False)
+                text = visible(json.dumps(documents.latest(), ensure_ascii=False))
                 self._reply(HTTPStatus.OK, "application/json", text)
 
         def _hosts(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from tpudeploy.domain.errors import Interrupted, OutputFailed
+from tpudeploy.domain.excerpt import escaped, visible
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.text.paint import Paint
 
@@ -88,20 +89,28 @@ class Terminal:
 
         Raise `errors.OutputFailed` if it cannot be written.
         """
+        text = visible(text)
         self.verbatim(text if self.width is None else _fitted(text, self.width))
 
     def verbatim(self, text: str, end: str = "\n") -> None:
-        """Write a text of which each line is to be copied as it is: a script, a file, a log. Raise as `data` does."""
+        """Write a text of which each line is to be copied as it is: a script, a file, a log. Raise as `data` does.
+
+        Only a terminal shows something else for characters that would hide or reorder what is beside them.
+        """
         if self.as_json:
             self.talk(text)
         else:
-            self.document(text, end)
+            self._write(visible(text) if self.stdout.isatty() else text, end)
 
     def document(self, text: str, end: str = "\n") -> None:
-        """Write to stdout in every mode: in the encoding of a terminal, elsewhere in UTF-8.
+        """Write a document of --json to stdout, with escapes for invisible characters.
 
         Raise `errors.OutputFailed` if it cannot be written.
         """
+        self._write(escaped(text), end)
+
+    def _write(self, text: str, end: str) -> None:
+        """Write to stdout in the encoding of a terminal, elsewhere in UTF-8."""
         encoding = self.stdout.encoding if self.stdout.isatty() else "utf-8"
         with _ignoring_closed_pipe(self.stdout):
             self.stdout.flush()
@@ -114,7 +123,7 @@ class Terminal:
 
     def talk(self, text: str) -> None:
         with _ignoring_closed_pipe(self.stderr):
-            print(text, file=self.stderr, flush=True)
+            print(visible(text), file=self.stderr, flush=True)
 
     def draw(self, text: str) -> None:
         """Write to stderr's terminal at once. A character that it cannot encode still takes one cell."""

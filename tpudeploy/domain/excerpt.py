@@ -10,13 +10,36 @@ from tpudeploy.domain.pattern import pattern
 Paint = Callable[[str, str], str]  # from the name of a style (bold, dim, red, yellow) and a text to the styled text
 
 _WIDEST = 160
-# Control characters of terminals, characters that XML forbids, and invisible line breaks; tabs and line feeds stay.
-_CONTROL = pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+# Characters that hide, reorder or erase what is beside them, as ranges of a pattern; tabs and line feeds stay.
+_CONTROLS = r"\x00-\x08\x0b-\x1f"  # of terminals
+# The other controls; soft hyphens; what reorders text (UAX 9); invisible spaces, operators and fillers; line breaks;
+# half pairs; annotations and tags. The joiners U+200C and U+200D stay, because emoji and several scripts need them.
+_INVISIBLE = (
+    r"\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    r"\ud800-\udfff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f"
+)
+_CONTROL = pattern(f"[{_CONTROLS}{_INVISIBLE}]")
+_NEVER_OURS = pattern(f"[{_INVISIBLE}]")  # controls of terminals are also what our own colour is made of
 
 
 def plain(text: str) -> str:
-    """Return untrusted text that is safe to show: each control character becomes a replacement character."""
+    """Return untrusted text that is safe to show: each character that hides or reorders text becomes a replacement."""
     return _CONTROL.sub("\ufffd", text)
+
+
+def visible(text: str) -> str:
+    """Return text with colour of ours that is safe to show, where `plain` was forgotten for a part of it."""
+    return _NEVER_OURS.sub("\ufffd", text)
+
+
+def escaped(document: str) -> str:
+    """Return a JSON document in which such characters are written as escapes: it means the same, and shows them."""
+    return _NEVER_OURS.sub(lambda match: _escape(match[0]), document)
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def unpainted(_style: str, text: str) -> str:

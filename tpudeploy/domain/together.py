@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextvars import copy_context
 from typing import TypeVar
 
 # The default number of parallel calls or deployments.
@@ -14,7 +15,7 @@ R = TypeVar("R")
 
 
 def together(threads: int, function: Callable[[T], R], things: Iterable[T]) -> list[R]:
-    """Return the results of `function` in order. A single call runs in the caller's thread.
+    """Return the results of `function` in order. A single call runs in the caller's thread, all in its context.
 
     An exception of a call is raised here after the running calls have ended; no further call is started.
     """
@@ -37,7 +38,7 @@ def together(threads: int, function: Callable[[T], R], things: Iterable[T]) -> l
 
     with ThreadPoolExecutor(max_workers=min(threads, len(items))) as pool:
         try:
-            for worker in [pool.submit(work) for _ in range(min(threads, len(items)))]:
+            for worker in [pool.submit(copy_context().run, work) for _ in range(min(threads, len(items)))]:
                 worker.result()
         except BaseException:
             queue.clear()

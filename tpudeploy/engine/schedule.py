@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from heapq import heappop, heappush
 from itertools import count
 from typing import Protocol
@@ -88,7 +89,7 @@ class _Schedule:
         while self._due and self._due[0][0] <= now and len(self._steps) < self._threads:
             run = heappop(self._due)[2]
             self._workers.start()
-            step = self._pool.submit(run.step)
+            step = self._pool.submit(copy_context().run, run.step)  # the deadline of the command is in the context
             self._steps[step] = run
             step.add_done_callback(lambda _: self._workers.finish())
 

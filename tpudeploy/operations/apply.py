@@ -69,17 +69,19 @@ def apply(
         return Report.from_domain(record(world, plan))
     adapters.pins.read()  # an unusable lock file stops the run before anything is started
     pins = [pin for goal in plan.goals if goal.deployment for pin in in_attributes(goal.deployment.attributes)]
-    report = engine.apply(
-        world,
-        plan,
-        sources=adapters.verify_sources,
-        until=Wait(wait),
-        timeout=_seconds(timeout),
-        keep=watch,
-        may_reset=reset,
-        max_requests=max_requests,
-        on_begun=lambda: hold(world, adapters.pins, pins),
-    )
+    seconds = _seconds(timeout)
+    with adapters.within(None if watch else seconds):  # a run that is kept alive outlives its timeout
+        report = engine.apply(
+            world,
+            plan,
+            sources=adapters.verify_sources,
+            until=Wait(wait),
+            timeout=seconds,
+            keep=watch,
+            may_reset=reset,
+            max_requests=max_requests,
+            on_begun=lambda: hold(world, adapters.pins, pins),
+        )
     return Report.from_domain(report)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @result
 class Answer(Result):
-    """A completion, or what another server returned, and how fast. Rates are unknown (None) if no time passed.
+    """A completion, or what another server returned, and how fast. Rates are unknown (None) at one instant.
 
     `numbers` are those of an embedding, a score or classes; there are none in a completion.
     """
@@ -64,6 +64,10 @@ class Answer(Result):
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         return self.answer
 
+    @property
+    def _why_no_rate(self) -> str:
+        return "" if self.completion_tokens is None else " (the answer came at one instant)"
+
     def messages(self, paint: Paint) -> str:
         if self.numbers:
             tokens = "" if self.prompt_tokens is None else f", {self.prompt_tokens} prompt tokens"
@@ -72,7 +76,7 @@ class Answer(Result):
         later_text = f" ({later_rate} after the first)" if later_rate else ""
         counts = (self.prompt_tokens, self.completion_tokens)
         prompt, answer = ("unknown" if count is None else count for count in counts)
-        rate_text = f", {rate} tok/s{later_text}" if rate else ""
+        rate_text = f", {rate} tok/s{later_text}" if rate is not None else f", rate unknown{self._why_no_rate}"
         return (
             f"TTFT {self.ttft_seconds:.3f} s, total {self.total_seconds:.3f} s, "
             f"{prompt} prompt + {answer} completion tokens{rate_text}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from email.utils import parsedate_to_datetime
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,8 @@ from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials, Credentials
 
 from tpudeploy.adapters.google.translate import translate_errors
-from tpudeploy.adapters.google.transport import OnceHttp, OnExchange, call_check
+from tpudeploy.adapters.google.transport import LEAST_SECONDS, MOST_BYTES, OnceHttp, OnExchange, Pool, call_check
+from tpudeploy.adapters.http_budget import Budget
 from tpudeploy.domain import errors
 from tpudeploy.version import VERSION
 
@@ -35,12 +37,14 @@ _RECORDED = frozenset(
     f"{api}.googleapis.com"
     for api in ("tpu", "compute", "serviceusage", "cloudresourcemanager", "cloudbilling", "logging")
 )
+# A state of 200 MB is downloaded within minutes by a line of 10 Mbit/s.
+_STATE_SECONDS, _STATE_BYTES = 600.0, 1 << 30
 _PAGE_TOKENS = ("pageToken", "nextPageToken")
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 
 class Connection:
-    """Holds all that is needed to call Google. httplib2 is not thread-safe, so each thread has its own `Http`."""
+    """Holds all that is needed to call Google. No client is thread-safe, so each call borrows one of a pool."""
 
     def __init__(self, *, emulator_host: str | None, timeout: float, storage_host: str | None = None) -> None:
         self.emulator_host = emulator_host
@@ -48,7 +52,7 @@ class Connection:
         self.timeout = timeout
         self._local = threading.local()
         self._collections: dict[tuple[str, ...], _Collection] = {}
-        self._opened: list[Callable[[], None]] = []
+        self._https, self._typed, self._storages = Pool(self._new_http), Pool(self._new_typed), Pool(self._new_storage)
         # A rehearsal records what is said to Google's APIs. It is set before the first call.
         self.on_exchange: OnExchange | None = None
 
@@ -62,8 +66,8 @@ class Connection:
 
     def close(self) -> None:
         """Close every connection that any thread opened."""
-        while self._opened:
-            self._opened.pop()()
+        for pool in (self._https, self._typed, self._storages):
+            pool.close()
 
     def project(self) -> str | None:
         """Return the project of the credentials. Raise `errors.Denied` where there are no credentials."""
@@ -76,8 +80,8 @@ class Connection:
         from google.auth.transport.requests import Request
 
         credentials = self._adc[0]
-        with translate_errors("use the Google credentials"):
-            credentials.refresh(partial(Request(), timeout=self.timeout))  # type: ignore[no-untyped-call]  # google-auth annotates no method
+        with translate_errors("use the Google credentials"), self._login_session() as session:
+            credentials.refresh(partial(Request(session), timeout=self.timeout))  # type: ignore[no-untyped-call]  # google-auth annotates no method
         account = getattr(credentials, "service_account_email", "") or getattr(credentials, "account", "")
         return str(account or "a user, by application-default credentials")
 
@@ -109,14 +113,13 @@ class Connection:
     def _method(self, name: str, version: str, path: tuple[str, ...], method: str) -> Any:
         """Return a method of a collection, from the document in the library. Nothing is downloaded.
 
-        All threads share it, because building it takes time. Only its `Http` is not thread-safe, and each request uses
-        the one of its own thread. Raise AttributeError where the document has no such method.
+        All threads share it, because building it takes time. Raise AttributeError if the document has no such method.
         """
         endpoint = f"{self._endpoint}{_PATHS.get(name, '')}" if self._endpoint else None
         with _BUILDING:
             node = googleapiclient.discovery.build_from_document(
                 _document_of_one(name, version, path, method),
-                http=self._http(),
+                http=self._https,
                 requestBuilder=self._request,
                 client_options=ClientOptions(api_endpoint=endpoint) if endpoint else None,
             )
@@ -124,63 +127,85 @@ class Connection:
                 node = getattr(node, part)()
             return getattr(node, method)
 
-    def _request(self, _: Any, *arguments: Any, **options: Any) -> googleapiclient.http.HttpRequest:
-        return googleapiclient.http.HttpRequest(self._http(), *arguments, **options)
+    def _request(self, http: Any, postproc: Any, *arguments: Any, **options: Any) -> googleapiclient.http.HttpRequest:
+        return googleapiclient.http.HttpRequest(http, partial(_object_of, postproc), *arguments, **options)
 
-    def typed_tpu(self) -> TpuClient:
-        """Return Google's typed client of the general Cloud TPU API (v2), by REST.
+    def typed_tpu(self) -> AbstractContextManager[TpuClient]:
+        """Lend Google's typed client of the general Cloud TPU API (v2), by REST.
 
-        Its import costs half as much as a plan, so adapters/google/typed_reads.py alone uses it. Each thread has its
-        own, because a session of `requests` is not thread-safe. Its methods send a request once, and take a timeout.
+        Its import costs half as much as a plan, so adapters/google/typed_reads.py alone uses it. Its methods send a
+        request once, and take a timeout.
         """
-        if not hasattr(self._local, "tpu"):
-            from google.api_core.gapic_v1.client_info import ClientInfo
-            from google.cloud.tpu_v2 import TpuClient
+        return self._typed.lend()
 
-            client = TpuClient(
-                transport="rest",
-                credentials=self._credentials,
-                client_options=ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None,
-                client_info=ClientInfo(user_agent=f"tpudeploy/{VERSION}"),  # type: ignore[no-untyped-call]  # google-api-core annotates no constructor
-            )
-            # The client offers no public access to its session. With an `auth`, the session reads no .netrc either.
-            transport: Any = client.transport
-            transport._session.auth = call_check  # noqa: SLF001 - see above
-            transport._session.hooks["response"].append(self._note_response)  # noqa: SLF001 - see above
-            self._local.tpu = client
-            self._opened.append(transport.close)
-        tpu: TpuClient = self._local.tpu
-        return tpu
+    def _new_typed(self) -> TpuClient:
+        from google.api_core.gapic_v1.client_info import ClientInfo
+        from google.cloud.tpu_v2 import TpuClient
 
-    def storage(self) -> Client:
-        """Return the Cloud Storage client. Raise `errors.ConfigError` where its library is not installed."""
-        if not hasattr(self._local, "storage"):
-            # Without this, each client looks up its bucket in a separate thread, for traces that are never collected.
-            os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
-            try:
-                from google.cloud.storage import Client
-            except ImportError as cause:
-                from tpudeploy.adapters.extras import install_command
+        client = TpuClient(
+            transport="rest",
+            credentials=self._credentials,
+            client_options=ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None,
+            client_info=ClientInfo(user_agent=f"tpudeploy/{VERSION}"),  # type: ignore[no-untyped-call]  # google-api-core annotates no constructor
+        )
+        # The client offers no public access to its session. With an `auth`, the session reads no .netrc either.
+        session: Any = client.transport._session  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+        session.auth = call_check
+        session.hooks["response"].append(self._note_response)
+        self._limit(session, Budget(seconds=self.timeout, size=MOST_BYTES, least_seconds=LEAST_SECONDS))
+        client.close = client.transport.close  # type: ignore[attr-defined]  # what a pool calls
+        return client
 
-                raise errors.ConfigError(
-                    "A gs:// backend needs Google's library for Cloud Storage, which is not installed.",
-                    hint=f"Run: {install_command('gcs')}",
-                ) from cause
+    def storage(self) -> AbstractContextManager[Client]:
+        """Lend a Cloud Storage client. Raise `errors.ConfigError` where its library is not installed."""
+        return self._storages.lend()
 
-            endpoint = self.storage_host
-            if endpoint is not None and "://" not in endpoint:
-                endpoint = f"http://{endpoint}"
-            client = Client(
-                project=None,
-                credentials=self._adc[0] if endpoint is None else AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
-                client_options=ClientOptions(api_endpoint=endpoint) if endpoint else None,
-            )
-            # The client offers no public access to its session, and the headers of replies are only visible there.
-            client._http.hooks["response"].append(self._note_date)  # noqa: SLF001 - see above
-            self._local.storage = client
-            self._opened.append(client.close)
-        storage: Client = self._local.storage
-        return storage
+    def _new_storage(self) -> Client:
+        # Without this, each client looks up its bucket in a separate thread, for traces that are never collected.
+        os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+        try:
+            from google.cloud.storage import Client
+        except ImportError as cause:
+            from tpudeploy.adapters.extras import install_command
+
+            raise errors.ConfigError(
+                "A gs:// backend needs Google's library for Cloud Storage, which is not installed.",
+                hint=f"Run: {install_command('gcs')}",
+            ) from cause
+
+        endpoint = self.storage_host
+        if endpoint is not None and "://" not in endpoint:
+            endpoint = f"http://{endpoint}"
+        client = Client(
+            project=None,
+            credentials=self._adc[0] if endpoint is None else AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
+            client_options=ClientOptions(api_endpoint=endpoint) if endpoint else None,
+        )
+        # The client offers no public access to its session, and the headers of replies are only visible there.
+        session: Any = client._http  # noqa: SLF001 - see above
+        session.hooks["response"].append(self._note_date)
+        seconds = max(_STATE_SECONDS, self.timeout)
+        self._limit(session, Budget(seconds=seconds, size=_STATE_BYTES, least_seconds=seconds))
+        return client
+
+    def _limit(self, session: Any, budget: Budget) -> None:
+        """Bound the replies to a session of google-auth, and those of the token server to the session that it has."""
+        from tpudeploy.adapters.requests_budget import limit
+
+        limit(session, budget)
+        if session._auth_request_session is not None:  # noqa: SLF001 - google-auth offers no access to it
+            limit(session._auth_request_session, _login_budget(self.timeout))  # noqa: SLF001 - as above
+
+    @contextmanager
+    def _login_session(self) -> Iterator[requests.Session]:
+        """Yield a session for a token server, bounded as every other one."""
+        import requests
+
+        from tpudeploy.adapters.requests_budget import limit
+
+        with requests.Session() as session:
+            limit(session, _login_budget(self.timeout))
+            yield session
 
     def storage_time(self) -> float | None:
         """Return the time of Cloud Storage's last reply to this thread, by the service's clock, in whole seconds.
@@ -234,13 +259,6 @@ class Connection:
             return error
         return credentials, project
 
-    def _http(self) -> Any:
-        """Return the `Http` of the calling thread."""
-        if not hasattr(self._local, "http"):
-            self._local.http = self._new_http()
-            self._opened.append(self._local.http.close)
-        return self._local.http
-
     def _new_http(self) -> Any:
         if self.emulator_host:
             plain = OnceHttp(timeout=self.timeout, proxy_info=None, on_exchange=self._note_exchange)
@@ -250,6 +268,21 @@ class Connection:
         once = OnceHttp(timeout=self.timeout, on_exchange=self._note_exchange)
         plain = googleapiclient.http.set_user_agent(once, f"tpudeploy/{VERSION}")
         return google_auth_httplib2.AuthorizedHttp(self._credentials, http=plain)
+
+
+def _login_budget(timeout: float) -> Budget:
+    return Budget(seconds=timeout, size=1 << 20)
+
+
+def _object_of(postproc: Callable[[Any, Any], Any], response: Any, content: Any) -> Any:
+    """Return the body as the library parses it. Raise its error, and no other, for one that is no JSON object."""
+    try:
+        body = postproc(response, content)
+    except (ValueError, RecursionError) as cause:
+        raise googleapiclient.errors.Error("the reply cannot be parsed") from cause
+    if not isinstance(body, dict):
+        raise googleapiclient.errors.Error("the reply is not an object")
+    return body
 
 
 class _Collection:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_read_errors
@@ -21,6 +21,9 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
 from tpudeploy.ports import Clock
+
+if TYPE_CHECKING:
+    from google.cloud.storage import Client
 
 T = TypeVar("T")
 _MARK = "tpudeploy-write"  # a key in an object's metadata; its value identifies the call that wrote the object
@@ -68,8 +71,8 @@ class Objects:
     def get(self, key: str, *, generation: int | None = None) -> Stored | None:
         """Return the object, or an earlier generation of it where the bucket keeps them. None if it does not exist."""
 
-        def send() -> Stored:
-            blob = self._blob(key, generation)
+        def send(client: Client) -> Stored:
+            blob = self._blob(client, key, generation)
             content: bytes = blob.download_as_bytes(**self._once)
             return Stored(content=content, generation=int(blob.generation))
 
@@ -99,10 +102,8 @@ class Objects:
         """Return every generation of this object that the bucket still has, newest first."""
         fields = "items(name,generation),nextPageToken"
 
-        def send() -> tuple[int, ...]:
-            blobs = self._connection.storage().list_blobs(
-                self._bucket, prefix=key, versions=True, fields=fields, **self._once
-            )
+        def send(client: Client) -> tuple[int, ...]:
+            blobs = client.list_blobs(self._bucket, prefix=key, versions=True, fields=fields, **self._once)
             return tuple(sorted((int(blob.generation) for blob in blobs if blob.name == key), reverse=True))
 
         with self._in_bucket():
@@ -112,8 +113,8 @@ class Objects:
         """Write over generation `over` (0: the object must not exist), and return the new one. Raise `Moved`."""
         mark = {_MARK: uuid.uuid4().hex}
 
-        def send() -> int:
-            blob = self._blob(key)
+        def send(client: Client) -> int:
+            blob = self._blob(client, key)
             blob.metadata = {**(metadata or {}), **mark}
             blob.cache_control = "no-store"  # otherwise the service may serve a public object an hour late
             blob.upload_from_string(content, content_type=_JSON, if_generation_match=over, **self._once)
@@ -132,7 +133,8 @@ class Objects:
         """Delete generation `over`. An absent object is success. Raise `Moved`."""
         try:
             self._send(
-                f"delete {self.name(key)}", lambda: self._blob(key).delete(if_generation_match=over, **self._once)
+                f"delete {self.name(key)}",
+                lambda client: self._blob(client, key).delete(if_generation_match=over, **self._once),
             )
         except Absent:
             return
@@ -143,10 +145,8 @@ class Objects:
         """Return the objects whose keys begin with `prefix`, by key; at most `limit` of them, or all."""
         action, fields = f"list {self.name(prefix)}", "items(name,metadata),nextPageToken"
 
-        def send() -> tuple[Listed, ...]:
-            blobs = self._connection.storage().list_blobs(
-                self._bucket, prefix=prefix, max_results=limit, fields=fields, **self._once
-            )
+        def send(client: Client) -> tuple[Listed, ...]:
+            blobs = client.list_blobs(self._bucket, prefix=prefix, max_results=limit, fields=fields, **self._once)
             return tuple(Listed(key=blob.name, metadata=blob.metadata or {}) for blob in blobs)
 
         with self._in_bucket():
@@ -155,12 +155,12 @@ class Objects:
     def _get_metadata(self, key: str) -> Any:
         """Return the object's metadata without its content, or None if it does not exist."""
         try:
-            return self._send(f"look at {self.name(key)}", lambda: self._reload(key))
+            return self._send(f"look at {self.name(key)}", lambda client: self._reload(client, key))
         except Absent:
             return None
 
-    def _reload(self, key: str) -> Any:
-        blob = self._blob(key)
+    def _reload(self, client: Client, key: str) -> Any:
+        blob = self._blob(client, key)
         blob.reload(**self._once)
         return blob
 
@@ -183,25 +183,25 @@ class Objects:
                 hint=f"Check the name, or run: gcloud storage buckets create gs://{self._bucket}",
             ) from cause
 
-    def _blob(self, key: str, generation: int | None = None) -> Any:
-        return self._connection.storage().bucket(self._bucket).blob(key, generation=generation)
+    def _blob(self, client: Client, key: str, generation: int | None = None) -> Any:
+        return client.bucket(self._bucket).blob(key, generation=generation)
 
     @property
     def _once(self) -> dict[str, Any]:
         """The options of a single call without retries; `_send` decides on those."""
         return {"timeout": self._connection.timeout, "retry": None}
 
-    def _send(self, action: str, call: Callable[[], T]) -> T:
+    def _send(self, action: str, call: Callable[[Client], T]) -> T:
         import tenacity
 
-        with translate_read_errors(action):
-            self._connection.storage()  # raises here if the library is not installed
+        with translate_read_errors(action), self._connection.storage():
+            pass  # raises here if the library is not installed
         from google.cloud.storage.exceptions import DataCorruption
 
         def once() -> T:
             try:
-                with translate_read_errors(action):
-                    return call()
+                with translate_read_errors(action), self._connection.storage() as client:
+                    return call(client)
             except (Exists, DataCorruption) as cause:  # a conflict other than a 412, or a wrong checksum
                 raise errors.Fault(f"Could not {action}: {cause}") from cause
 

@@ -157,7 +157,7 @@ def _read_error_body(status: int, text: str, content: bytes) -> tuple[str, Code]
             code = status_code  # UNKNOWN in the body must not hide that a 500 may have had its effect
         reasons = (row.get("reason") for row in (*body.get("errors", ()), *body.get("details", ())))
         code = next((CODE_BY_REASON[reason] for reason in reasons if reason in CODE_BY_REASON), code)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         text = text or f"HTTP {status}"  # the body is a proxy's page, or empty
     return text, code
 

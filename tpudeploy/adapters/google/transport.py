@@ -1,4 +1,4 @@
-"""httplib2 without its silent retry, and a check before each request of any client.
+"""httplib2 without its silent retry, with a budget for each response, and a check before each request of any client.
 
 When a connection closes before the reply, httplib2 sends any request again, whatever `num_retries` says. For a create,
 that fault leads to two billed slices: the first request succeeds, the second exceeds the quota, and we would move on
@@ -15,7 +15,16 @@ from contextvars import ContextVar
 from typing import Any
 
 from tpudeploy.adapters.google.deferred import httplib2
+from tpudeploy.adapters.http_budget import Budget, Metered, OverBudget
 
+try:
+    from httplib2.decode import DecodeLimitError, DecodeRatioError
+except ImportError:  # httplib2 before 0.32 has no limits
+    _TOO_LONG: tuple[type[Exception], ...] = ()
+else:
+    _TOO_LONG = (DecodeLimitError, DecodeRatioError)
+LEAST_SECONDS = 5.0  # so that a call is cut off only where Google is slow: its effect is then unknown
+MOST_BYTES = 256 << 20  # a page of a list of 1,000 machines with their startup scripts has a tenth of it
 # The other end may close a connection that is idle for longer; then the first request after a pause would fail.
 _MAX_IDLE_SECONDS = 30.0
 # Called after each reply: the HTTP method, the URL, the request's body, the status, the reply's body.
@@ -44,12 +53,18 @@ def call_check(request: Any) -> Any:
     return request
 
 
-class _Once:
+class _Once(Metered):
     """Raises a connection reset in place of http.client's bad status line, on which httplib2 would send again."""
+
+    timeout: float
+
+    @property
+    def budget(self) -> Budget:  # type: ignore[override]  # it is never set here
+        return Budget(seconds=self.timeout, size=MOST_BYTES, least_seconds=LEAST_SECONDS)
 
     def request(self, *arguments: Any, **options: Any) -> None:
         call_check(None)
-        super().request(*arguments, **options)  # type: ignore[misc]  # a mix-in, see below
+        super().request(*arguments, **options)
 
     def getresponse(self, *arguments: Any, **options: Any) -> Any:
         try:
@@ -71,6 +86,7 @@ class OnceHttp(httplib2.Http):  # type: ignore[misc]  # httplib2 ships no types
 
     def __init__(self, *, on_exchange: OnExchange | None = None, **options: Any) -> None:
         super().__init__(**options)
+        self.limit_kwargs = {**getattr(self, "limit_kwargs", {}), "hard_limit": MOST_BYTES}  # of a decoded body
         self._used = 0.0
         self._on_exchange = on_exchange
 
@@ -80,8 +96,47 @@ class OnceHttp(httplib2.Http):  # type: ignore[misc]  # httplib2 ships no types
         kind = _Tls if uri.startswith("https:") else _Plain
         try:
             response, content = super().request(uri, method, body, **{**options, "connection_type": kind})
+        except _TOO_LONG as cause:
+            raise OverBudget(str(cause)) from cause
+        except (OSError, http.client.HTTPException) as cause:
+            self.close()  # what is left of the response must not be read as the next one
+            if isinstance(cause, OSError):
+                raise
+            raise OSError(f"the reply is cut off, or not HTTP: {cause}") from cause
         finally:
             self._used = time.monotonic()
         if self._on_exchange is not None:
             self._on_exchange(method, uri, body, int(response.status), content)
         return response, content
+
+
+class Pool:
+    """Clients that are not thread-safe: a caller borrows one, and returns it. With `request`, it stands for an `Http`.
+
+    So there are never more connections than requests at once. One of each thread would outlive its thread.
+    """
+
+    def __init__(self, new: Callable[[], Any]) -> None:
+        self._new = new
+        self._idle: list[Any] = []
+
+    def request(self, *arguments: Any, **options: Any) -> Any:
+        with self.lend() as http:
+            return http.request(*arguments, **options)
+
+    @contextmanager
+    def lend(self) -> Iterator[Any]:
+        """Yield a client that no other thread uses meanwhile."""
+        try:
+            client = self._idle.pop()
+        except IndexError:
+            client = self._new()
+        try:
+            yield client
+        finally:
+            self._idle.append(client)
+
+    def close(self) -> None:
+        """Close what is idle, which is everything once no request is in flight."""
+        while self._idle:
+            self._idle.pop().close()

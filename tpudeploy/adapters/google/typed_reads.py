@@ -33,9 +33,9 @@ def slice_types(connection: Connection, project: str, zone: Zone) -> frozenset[s
     """
 
     def read() -> frozenset[str]:
-        client, parent = connection.typed_tpu(), parent_of(project, zone)
-        types = client.list_accelerator_types(parent=parent, timeout=connection.timeout)
-        return frozenset(type_.type_ or _id(type_.name) for type_ in types)
+        with connection.typed_tpu() as client:
+            types = client.list_accelerator_types(parent=parent_of(project, zone), timeout=connection.timeout)
+            return frozenset(type_.type_ or _id(type_.name) for type_ in types)
 
     return _read_zone(f"list the types of {zone}", read)
 
@@ -44,9 +44,9 @@ def runtime_versions(connection: Connection, project: str, zone: Zone) -> frozen
     """Return the runtime versions that a zone lists; none where the project cannot use the zone."""
 
     def read() -> frozenset[str]:
-        client, parent = connection.typed_tpu(), parent_of(project, zone)
-        versions = client.list_runtime_versions(parent=parent, timeout=connection.timeout)
-        return frozenset(version.version or _id(version.name) for version in versions)
+        with connection.typed_tpu() as client:
+            versions = client.list_runtime_versions(parent=parent_of(project, zone), timeout=connection.timeout)
+            return frozenset(version.version or _id(version.name) for version in versions)
 
     return _read_zone(f"list the runtime versions of {zone}", read)
 
@@ -58,9 +58,9 @@ def list_nodes(connection: Connection, parent: str) -> Listed:
     """
     nodes: list[Item] = []
     silent_zones: set[Zone] = set()
-    with translate_errors(f"list the nodes of {parent}"):
+    with translate_errors(f"list the nodes of {parent}"), connection.typed_tpu() as client:
         request = {"parent": parent, "page_size": PAGE_WITH_SCRIPTS}
-        for page in connection.typed_tpu().list_nodes(request, timeout=connection.timeout).pages:
+        for page in client.list_nodes(request, timeout=connection.timeout).pages:
             nodes += map(_in_json, page.nodes)
             silent_zones.update(map(zone_of, page.unreachable))
     return nodes, silent_zones
@@ -70,8 +70,8 @@ def get_node(connection: Connection, project: str, zone: Zone, name: str) -> Nod
     """Return one node, or None where it is absent. Raise `errors.CloudError`."""
     path = f"{parent_of(project, zone)}/nodes/{name}"
     try:
-        with translate_read_errors(f"look at the node of {name}"):
-            return _in_json(connection.typed_tpu().get_node(name=path, timeout=connection.timeout))
+        with translate_read_errors(f"look at the node of {name}"), connection.typed_tpu() as client:
+            return _in_json(client.get_node(name=path, timeout=connection.timeout))
     except Absent:
         return None
 

@@ -7,7 +7,6 @@ parsed, because parsing them would be most of the client's work.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from http import HTTPStatus
@@ -16,6 +15,7 @@ from typing import Any, cast
 from httptools import HttpParserError, HttpResponseParser
 
 from tpudeploy.domain.load import Answer
+from tpudeploy.domain.strict_json import parse
 
 clock = time.perf_counter
 # vLLM writes JSON without spaces; other servers write it with spaces.
@@ -23,6 +23,8 @@ _PIECE = (b'"choices":[{', b'"choices": [{')
 _USAGE = (b'"usage":{', b'"usage": {')
 _DONE = b"[DONE]"
 _MOST_BYTES = 4096  # of an error's body
+# Of a line, and of a response: a token takes about 300 bytes, and no cell requests a million of them.
+_LINE_BYTES, _RESPONSE_BYTES = 1 << 20, 256 << 20
 
 
 class Stream(asyncio.Protocol):
@@ -46,6 +48,7 @@ class Stream(asyncio.Protocol):
         self.turn += 1
         self._status = 0
         self._rest = b""
+        self._bytes = 0
         self._refusal = bytearray()
         self._arrivals: list[float] = []
         self._usage: dict[str, Any] = {}
@@ -89,10 +92,14 @@ class Stream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._now = clock()
+        self._bytes += len(data)
         try:
             self._parser.feed_data(data)
         except HttpParserError as cause:
             self.abort(f"not HTTP: {cause}")
+        else:
+            if self._is_under_way and (self._bytes > _RESPONSE_BYTES or len(self._rest) > _LINE_BYTES):
+                self.abort("the response is longer than any stream of tokens")
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._closing_connections:
@@ -135,7 +142,7 @@ class Stream(asyncio.Protocol):
             self._is_done = True
             return
         try:
-            tree = json.loads(data)
+            tree = parse(data)
             self._usage = tree.get("usage") or self._usage
             if "error" in tree:
                 self._error = _message(data)
@@ -176,7 +183,7 @@ def _count(usage: object, name: str) -> int | None:
 def _message(body: bytes) -> str:
     """Return the message in an error's body."""
     try:
-        tree = json.loads(body)
+        tree = parse(body)
         error = tree.get("error", tree)
         return str(error.get("message", error) if isinstance(error, dict) else error)
     except (ValueError, AttributeError):

@@ -38,24 +38,28 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError(f"-watch replaces what serves, and -wait {args.wait} ends before that.", hint="Leave one out.")
     if args.watch and args.target:
         raise UsageError("-watch keeps whole deployments alive, and -target names a part.", hint="Leave one out.")
+    began = context.clock.now()
     plan = _saved_plan(args, context)
     if plan is not None:
         workspace = context.workspace(args.profiles, backend=plan.backend, lock_timeout=args.lock_timeout)
     else:
         loaded = context.load_each(args.profiles, args)
         workspace = context.workspace(args.profiles, lock_timeout=args.lock_timeout)
-        plan = workspace.plan(
-            loaded.valid,
-            adopt=args.adopt,
-            refresh_only=args.refresh_only,
-            replace=args.replace,
-            target=args.target,
-            invalid=loaded.invalid,
-            on_event=event_printer(context.terminal, as_json=args.json),
-        )
+        with workspace.adapters.within(args.timeout):
+            plan = workspace.plan(
+                loaded.valid,
+                adopt=args.adopt,
+                refresh_only=args.refresh_only,
+                replace=args.replace,
+                target=args.target,
+                invalid=loaded.invalid,
+                on_event=event_printer(context.terminal, as_json=args.json),
+            )
+    # The time for the approval does not count, because a person takes it.
+    timeout = None if args.timeout is None else max(args.timeout - (context.clock.now() - began), 0.0)
     question = "Do you want to perform these actions?"
     return carry_out(
-        args, context, workspace, plan, question=question, wait=args.wait, timeout=args.timeout, watch=args.watch
+        args, context, workspace, plan, question=question, wait=args.wait, timeout=timeout, watch=args.watch
     )
 
 

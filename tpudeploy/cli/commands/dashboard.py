@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
-from tpudeploy.domain.errors import ConfigError, UsageError
+from tpudeploy.domain.errors import Bug, ConfigError, UsageError
 
 if TYPE_CHECKING:
     from tpudeploy.loading import Profile
@@ -39,11 +39,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.dashboard import Documents, Server
+    from tpudeploy.cli.error_report import bug, report_error
     from tpudeploy.cli.interrupts import stopping_gracefully
 
     workspace = context.workspace(args.profiles)
     profiles = context.load(args.profiles, args) if args.profiles else _profiles_with_a_state(workspace, args, context)
-    latest = Documents(workspace, tuple(profiles))
+
+    def report_bug() -> Bug:
+        error = bug()
+        report_error(context.terminal, error)
+        return error
+
+    latest = Documents(workspace, tuple(profiles), report_bug)
     try:
         server = Server(latest, args.port)
     except OSError as cause:

@@ -1,0 +1,95 @@
+"""Every response is read within a budget: no module opens a connection of its own beside adapters/http_budget.py."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PRODUCT = Path(__file__).parents[2] / "tpudeploy"
+_LIBRARIES = (
+    "http.client",
+    "urllib.request",
+    "urllib.error",
+    "requests",
+    "urllib3",
+    "httplib2",
+    "socket",
+    "ssl",
+    "asyncio",
+)
+# The modules that may import a client of HTTP, or a socket, each with the reason. The emulator is a server of its own.
+_ALLOWED = {
+    "adapters/http_budget.py": "it is the budget",
+    "adapters/requests_budget.py": "it is the budget of requests",
+    "adapters/vllm_client.py": "the types of http.client; its connections are http_budget's",
+    "adapters/github.py": "its session is limited",
+    "adapters/google/transport.py": "its connections are metered",
+    "adapters/google/deferred.py": "it imports httplib2 for transport.py",
+    "adapters/google/connect.py": "its sessions are limited",
+    "adapters/google/translate.py": "the exceptions",
+    "adapters/load/cell.py": "a client for thousands of streams; stream.py counts their bytes",
+    "adapters/load/client.py": "as cell.py",
+    "adapters/load/stream.py": "as cell.py",
+    "adapters/routes.py": "it connects to see whether a tunnel is open, and reads nothing",
+    "adapters/router_process.py": "it binds a port to see whether it is free, and reads nothing",
+    "adapters/state/holder.py": "the name of this machine",
+    "adapters/state/local.py": "the name of this machine",
+    "cli/dashboard.py": "a server",
+}
+# What reads without a budget, even in those modules.
+_UNBOUNDED = {"urlopen", "HTTPConnection", "HTTPSConnection"}
+_SESSIONS = {"adapters/github.py", "adapters/google/connect.py"}
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PRODUCT.rglob("*.py")):
+        name = path.relative_to(PRODUCT).as_posix()
+        if not name.startswith("emulator/"):
+            yield name, ast.parse(path.read_text("utf-8"))
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _is_client(name: str) -> bool:
+    return any(name == library or name.startswith(f"{library}.") for library in _LIBRARIES)
+
+
+def test_no_module_imports_a_client_of_http_without_a_reason() -> None:
+    users = {name for name, tree in _modules() if any(map(_is_client, _imports(tree)))}
+    assert users <= _ALLOWED.keys()
+    assert _ALLOWED.keys() - users <= {"cli/dashboard.py", "adapters/google/deferred.py"}
+
+
+def test_a_module_that_may_import_one_opens_no_connection_without_a_budget() -> None:
+    found = [
+        f"{name}:{node.lineno}: {ast.unparse(node)}"
+        for name, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _UNBOUNDED
+    ]
+    assert not found
+
+
+def test_every_session_is_limited_where_it_is_made() -> None:
+    for name, tree in _modules():
+        calls = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        if any(call == "requests.Session()" for call in calls):
+            assert name in _SESSIONS
+            assert any(call.startswith("limit(") for call in calls), name
+
+
+def test_what_reads_a_response_parses_it_as_somebody_elses() -> None:
+    """`json.loads` raises RecursionError for `[[[[…`, and returns NaN and halves of characters."""
+    readers = {"adapters/vllm_client.py", "adapters/registry.py", "adapters/sources.py", "adapters/github.py"}
+    for name, tree in _modules():
+        if name in readers | {"adapters/load/stream.py"}:
+            calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+            assert not calls & {"json.loads", "json.load", "reply.json"}, name
