@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.ports import Clock, LoadDriver, PinStore, Sources, StateBackend, Survey, VerifySources, World
 
-_NAME_TIMEOUT = 5.0  # seconds: without an answer from a registry, the run continues unpinned
-
 
 class Options(TypedDict, total=False):
     """The options of a workspace, each as `Workspace` describes it."""
@@ -219,10 +217,10 @@ class Adapters:
     @cached_property
     def sources(self) -> Sources:
         from tpudeploy.adapters.google.compute_engine.images import newest_image
-        from tpudeploy.adapters.registry import Registry
+        from tpudeploy.adapters.registry import NAME_SECONDS, Registry
         from tpudeploy.adapters.sources import Hub, Origins
 
-        connection, timeout = self.connection, min(self.patience.call_timeout, _NAME_TIMEOUT)
+        connection, timeout = self.connection, min(self.patience.call_timeout, NAME_SECONDS)
         registry = Registry(connection.registry, connection.token, timeout=timeout)
         return Origins(registry, Hub(connection.hub, timeout=timeout), partial(newest_image, connection))
 

@@ -79,22 +79,22 @@ class Meter:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        left = _deadline.get()
-        seconds = budget.seconds if left is None else min(budget.seconds, max(left(), budget.least_seconds))
+        remaining = _deadline.get()
+        seconds = budget.seconds if remaining is None else min(budget.seconds, max(remaining(), budget.least_seconds))
         self._ends = time.monotonic() + seconds
-        self.left = budget.size + _HEAD_BYTES
+        self.size = budget.size + _HEAD_BYTES
 
     def seconds(self) -> float:
         """Return the seconds that are left. Raise TimeoutError after the last one."""
-        left = self._ends - time.monotonic()
-        if left <= 0:
+        remaining = self._ends - time.monotonic()
+        if remaining <= 0:
             raise TimeoutError("timed out")
-        return left
+        return remaining
 
     def count(self, size: int) -> None:
         """Take the bytes off the budget. Raise `OverBudget` if there are not as many."""
-        self.left -= size
-        if self.left < 0:
+        self.size -= size
+        if self.size < 0:
             raise OverBudget(f"the response is longer than {_size(self._budget.size)}")
 
 
@@ -115,8 +115,8 @@ class _MeteredSocket(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        left = self.meter.seconds()
-        self._sock.settimeout(left if self._idle is None else min(self._idle, left))
+        remaining = self.meter.seconds()
+        self._sock.settimeout(remaining if self._idle is None else min(self._idle, remaining))
         size: int = self._raw.readinto(buffer)
         self.meter.count(size)
         return size
@@ -131,7 +131,7 @@ class _MeteredReader(io.BufferedReader):
 
     def read(self, size: int | None = -1, /) -> bytes:
         meter: Meter = self.raw.meter  # type: ignore[attr-defined]  # the class above
-        if size is not None and size > meter.left + io.DEFAULT_BUFFER_SIZE:  # what is in the buffer was counted
+        if size is not None and size > meter.size + io.DEFAULT_BUFFER_SIZE:  # what is in the buffer was counted
             meter.count(size)
         return super().read(size)
 
@@ -264,7 +264,7 @@ def connect_to(
     numbers = dict.fromkeys(str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     allowed = [number for number in numbers if allow(number)]
     if not allowed:
-        raise OSError(f"{host} is at {', '.join(numbers)}, which is no address of a registry")
+        raise OSError(f"{host} is at {', '.join(numbers)}, which cannot be a registry")
     for number in allowed[:-1]:
         with suppress(OSError):
             return socket.create_connection((number, port), timeout, source)

@@ -31,6 +31,7 @@ _ACCEPT = ", ".join(
 )
 _CLOSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 _MOST_BYTES = 1 << 20
+NAME_SECONDS = 5.0  # for the look-up of a name; without an answer, the run continues unpinned
 # The hosts of token services that are not the registry's own, as each registry's challenge names it (WWW-Authenticate
 # of https://HOST/v2/). A challenge is a text of whoever answers, so it may name no other host.
 _TOKEN_HOSTS = {

@@ -43,10 +43,10 @@ class BudgetAdapter(HTTPAdapter):
         return response
 
     def _pieces(self, response: requests.Response) -> Iterator[bytes]:
-        left = self._budget.size
+        remaining = self._budget.size
         for piece in response.iter_content(_PIECE):
-            left -= len(piece)
-            if left < 0:
+            remaining -= len(piece)
+            if remaining < 0:
                 response.close()
                 raise requests.ConnectionError(f"the response is longer than {self._budget.size >> 20} MiB")
             yield piece

@@ -59,7 +59,7 @@ class Hub:
 
 def _elsewhere(location: str) -> str:
     """Return where a redirect leads that was not followed, in words."""
-    host = urlsplit(location).netloc if location.isprintable() else "an address that is none"
+    host = urlsplit(location).netloc if location.isprintable() else "an invalid address"
     return f", a redirect to {host}, which is not followed" if host else ""
 
 

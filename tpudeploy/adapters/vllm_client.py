@@ -17,7 +17,7 @@ from tpudeploy.domain.task import TASKS, Reply, Task, Trial, is_absent_route
 
 # /metrics has 50 KB. A stream has about 300 bytes a token, and no answer has a million tokens.
 _SHORT_BYTES, _STREAM_BYTES, _LINE_BYTES = 4 << 20, 256 << 20, 1 << 20
-_SECONDS_PER_TOKEN = 0.1  # of a stream; nobody reads one that is slower
+_SECONDS_PER_TOKEN = 0.1  # of a stream; a slower one is of no use
 _MORE_PIECES = 16  # than tokens were requested; vLLM sends one or more tokens in a piece, and a few without text
 _INSTANT = 1e-4  # seconds per token; no engine is as fast for one stream, and what arrived at one instant has no rate
 _STAND_IN = "tpudeploy-emulator"  # what its HTTP server calls itself; vLLM's is uvicorn

@@ -1,4 +1,4 @@
-"""Parse JSON that somebody else sent: whatever it is instead, the answer is one ValueError, never another exception."""
+"""Parse JSON that another program sent. Everything else, whatever it is, raises one ValueError."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.offers import offers
 from tpudeploy.adapters.google.safe_read import SafeReader, safe_read
 from tpudeploy.adapters.google.typed_reads import runtime_versions
-from tpudeploy.adapters.registry import Registry
+from tpudeploy.adapters.registry import NAME_SECONDS, Registry
 from tpudeploy.adapters.state import disk
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
@@ -143,7 +143,7 @@ def _or_stale(cached: R | None, current: R | Unknown) -> R | Unknown:
 
 
 def _image(connection: Connection, reference: str) -> Image | Unknown:
-    registry = Registry(connection.registry, connection.token, timeout=connection.timeout)
+    registry = Registry(connection.registry, connection.token, timeout=min(connection.timeout, NAME_SECONDS))
     return safe_read(f"look up {reference}", lambda: registry.image(reference))
 
 
