@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
 
+from tpudeploy.adapters.http_budget import Budget, Connection
 from tpudeploy.adapters.router_files import RouterFiles
 from tpudeploy.adapters.router_program import Program
 from tpudeploy.adapters.state import disk
@@ -25,6 +26,7 @@ from tpudeploy.node.router_configuration import configuration
 
 _FOLDER = "trial"
 _PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds before a program that ended is started again
+_REPLY_BYTES = 4 << 20
 _REPLY_SECONDS = 60.0  # the first completion after a start may compile
 # A request for each task of a server. Without a key, one that needs a key replies 401, which a router passes on, too.
 _REQUESTS: Mapping[str, Mapping[str, object]] = {
@@ -127,7 +129,8 @@ class _Request(Thread):
     def _status(self, url: str, path: str, body: Mapping[str, object]) -> int | None:
         """Return the status of a reply that has ended, or None without one."""
         parts = urlsplit(url)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_REPLY_SECONDS)
+        connection = Connection(parts.hostname or "", parts.port, timeout=_REPLY_SECONDS)
+        connection.budget = Budget(seconds=_REPLY_SECONDS, size=_REPLY_BYTES)
         try:
             text = json.dumps({"model": self._model, **body})
             connection.request("POST", path, text, {"Content-Type": "application/json", "Connection": "close"})
