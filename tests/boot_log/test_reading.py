@@ -122,11 +122,11 @@ def test_every_cause_is_found_behind_whatever_carries_it(row: Signature, carrier
             "hbm_utilization to 0.94 or more",
         ),
         ("total_hbm_used_gb=48.09GiB exceeds total_hbm_limit_cap_gb=28.74GiB by 19.35GiB", "No utilization helps"),
-        (EXAMPLES["no-room-for-program"], "lower serving.hbm_utilization to 0.90 (now 0.92)"),
+        (EXAMPLES["no-room-for-program"], "lower serving.hbm_utilization to 0.90 (the default is 0.92)"),
         (EXAMPLES["no-room-for-program"], "lower serving.max_num_seqs to 231 (now 256"),
         (
             "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Exceeded hbm capacity by 1.86G.",
-            "to 0.85 (now 0.92)",
+            "to 0.85 (the default is 0.92)",
         ),
         (
             "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Exceeded hbm capacity by 1.86G.",

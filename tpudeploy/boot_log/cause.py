@@ -6,7 +6,7 @@ Why: decision 31 in docs/decisions.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy.boot_log import phases
 from tpudeploy.boot_log.lines import EXCEPTION, Severity, classify
@@ -38,10 +38,14 @@ _NO_CONTINUATION = re.compile(
 )
 _FURTHER_LINES = 12  # of the process that writes it
 _REACH = 60  # of all processes together
+# Exceptions that do not say what they are about.
+_UNSPECIFIC = re.compile(r"\bConnection(?:Refused|Reset|Aborted)?Error\b|^TimeoutError\b|\[Errno 111\]")
 _HEADLINE = re.compile(rf"RESOURCE_EXHAUSTED|{EXCEPTION.pattern}|^failed: |[Ee]rror: |^Error |Client [Ee]rror")
 # pydantic's headline, `1 validation error for ModelConfig`: one or two lines below it say what is wrong.
 _PYDANTIC = re.compile(r"\b\d+ validation errors? for (?P<config>\w+)")
 _PYDANTIC_TAIL = re.compile(r" \[type=\w+.*$")
+# The sentence alone, in a log that begins below the headline.
+_SENTENCE = re.compile(r"^\s*(?P<sentence>(?:Value error, |Assertion failed, )?\S.*?) \[type=\w+, input_value=")
 # The script quotes the container's last words; these are then the engine's, not a sentence of ours.
 _QUOTES = re.compile(r"^failed: The container ended \(exit code \w+\): ")
 _API_SERVER = re.compile(r"^API_?[Ss]erver|^ApiServer")
@@ -124,9 +128,20 @@ class _Log:
             return primary[0] if primary else ends[0][1]
         unknown = self._unknown([n for n in self._failures if n not in matches])
         if unknown is not None:
-            return unknown
+            return self._named_before(unknown) or unknown
         partial = [cause for _, cause in matches.values()]
         return partial[0] if partial else self._last_warning()
+
+    def _named_before(self, unknown: Cause) -> Cause | None:
+        """Return the cause in an earlier warning, where the exception itself does not say what could not be reached."""
+        if not _UNSPECIFIC.search(unknown.line.text):
+            return None
+        for n, line in enumerate(self._lines):
+            is_earlier = line.number < unknown.line.number and self._levels[n] in {Severity.WARNING, Severity.NOTE}
+            match = self._match(n) if is_earlier and not any(p.search(line.text) for p in HARMLESS) else None
+            if match is not None and match[0].ends_server:
+                return match[1]
+        return None
 
     def cause_after_serving(self) -> Cause | None:
         """Return what ended a server that served: requests fail for reasons of their own, and end no server."""
@@ -226,15 +241,22 @@ class _Log:
             if not _QUOTES.search(self._lines[n].text):
                 return _script_sentence(self._lines[n])
         engine = sorted((n for n in real if n not in script), key=lambda n: (not self._is_exception(n), n))
-        for n in engine:
-            refusal = self._refusal(n)
-            if refusal is not None:
-                return refusal
+        refusal = self._first_refusal(engine, failures)
+        if refusal is not None:
+            return refusal
         likeliest = (*engine, *script)
         if likeliest:
             return _unknown_words(self._lines[likeliest[0]])
         wrappers = [n for n in failures if self._is_error(n)]
         return _wrapper(self._lines[wrappers[0]]) if wrappers else None
+
+    def _first_refusal(self, errors: Iterable[int], failures: Iterable[int]) -> Cause | None:
+        """Return what pydantic refuses: below its headline, or in a sentence whose headline is missing."""
+        refusal = next((cause for n in errors if (cause := self._refusal(n)) is not None), None)
+        if refusal is not None:
+            return refusal
+        sentence = next((n for n in failures if _SENTENCE.search(self._lines[n].text)), None)
+        return None if sentence is None else _refused_setting(self._lines[sentence])
 
     def _refusal(self, index: int) -> Cause | None:
         """Return what pydantic's headline announces, at the line of the sentence that follows it."""
@@ -244,15 +266,8 @@ class _Log:
             return None
         # A field has a line of its own, its error is indented below; a `Value error` of the whole has no field.
         is_field = not body[0].text.startswith(" ") and len(body) > 1
-        line = body[1] if is_field else body[0]
-        sentence = _PYDANTIC_TAIL.sub("", line.text.strip())
-        text = f"{body[0].text.strip()}: {sentence}" if is_field else sentence
-        return Cause(
-            signature=REFUSED,
-            what=f"vLLM refuses a setting ({headline['config']})",
-            line=replace(line, text=text),
-            remedy=f"Correct the setting in the profile: {text.removeprefix('Value error, ').rstrip('.')}.",
-        )
+        field = f"{body[0].text.strip()}: " if is_field else ""
+        return _refused_setting(body[1] if is_field else body[0], field=field, config=f" ({headline['config']})")
 
     def _last_warning(self) -> Cause | None:
         """Return what the last warnings of the log name: nothing worse follows, and nothing gets further.
@@ -269,6 +284,17 @@ class _Log:
                 remedy = f"If it did not go on from there: {row.what}. {cause.remedy}"
                 return replace(cause, signature=UNKNOWN, what=what, remedy=remedy)
         return None
+
+
+def _refused_setting(line: Line, *, field: str = "", config: str = "") -> Cause:
+    """Return the cause in pydantic's sentence."""
+    text = f"{field}{_PYDANTIC_TAIL.sub('', line.text.strip())}"
+    return Cause(
+        signature=REFUSED,
+        what=f"vLLM refuses a setting{config}",
+        line=replace(line, text=text),
+        remedy=f"Correct the setting in the profile: {text.removeprefix('Value error, ').rstrip('.')}.",
+    )
 
 
 def _script_sentence(line: Line) -> Cause:

@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import Enum
 
 from tpudeploy.boot_log.reading import Line
+from tpudeploy.boot_log.records import numbered_lines
 
 # (EngineCore pid=187) ERROR 08-07 20:40:29 [core.py:1349] text. The same from 0.12 to 0.32; a worker's name may be
 # longer (EngineCore_DP0), and what is printed past the logger has the process alone, or nothing.
@@ -32,11 +33,14 @@ _GIVES_UP = "failed: "
 # The prefix of a container's line in the startup script's log, and before that in the journal's, of any unit;
 # docker's own (`docker logs -t`, docker compose); kubectl's (`logs --prefix`).
 _JOURNAL = (
-    r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}) \S+ [\w.@/-]+(?:\[\d+\])?: "
+    r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})?"
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?[+-]\d\d:?\d\d"
+    r"|[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? \w{1,5}|\[ *\d{1,9}\.\d{6}\])"
+    r" \S{1,253} [\w.@/-]+(?:\[\d+\])?: "
 )
 _CARRIER = re.compile(
     rf"^(?:.{{0,200}}?startup-script(?:\[\d+\])?: ?|{_JOURNAL}|\[pod/[^\]\s]+\] )?(?:[\w.-]+-\d+ +(?=\| ))?(?: *\| ?)?"
-    r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:\d\d) )?"
+    r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?)?"
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _LONGEST = 4_000  # characters of a line that are read; patterns take long on more
@@ -48,7 +52,7 @@ def parse_lines(text: str) -> Iterator[Line]:
     """Yield every line in order, empty ones too."""
     script_clock, engine_clock = _Clock(), _Clock()
     at: float | None = None
-    for number, raw in enumerate(text.split("\n"), start=1):
+    for number, raw in numbered_lines(text):
         # A progress bar overwrites itself, so only its last state counts.
         content = raw.rstrip("\r").rpartition("\r")[2]
         content = (_COLOUR.sub("", content) if "\x1b" in content else content)[:_LONGEST]
@@ -146,12 +150,20 @@ _TEMPLATE = re.compile(r"^\s*\{[%{#]")  # of Jinja: a chat template may raise wh
 # vLLM logs it with its traceback and continues without (vllm/plugins/__init__.py).
 _SURVIVED = re.compile(r"^Failed to load plugin ")
 _LONGEST_TRACEBACK = 200
+# A plugin or an optional package: whether it was needed is said above its traceback.
+_IMPORT = re.compile(r"^(?:ModuleNotFoundError|ImportError): ")
 # A log may begin within its indentation.
 _SOURCE = re.compile(r"^ {4,}\S|^\s*[~^]+\s*$|^\s*raise [\w.]+\(")
 # It is retried, whatever the level says: huggingface_hub utils/_http.py, vLLM transformers_utils/repo_utils.py.
 _RETRIED = re.compile(
     r"[Rr]etrying (?:in|with|\d+ of)|[Tt]rying again in|\[Retry \d+/\d+\]|thrown while requesting"
     r"|: \w*Warning: |^\w*Warning: |^Error retrieving file list"
+)
+
+
+# Whatever level it is written at, it ends the machine.
+_PREEMPTION = re.compile(
+    r"compute\.instances\.preempted|^(?:The )?(?:instance|VM|TPU|machine)\b.{0,60} was preempted", re.IGNORECASE
 )
 
 
@@ -175,6 +187,8 @@ def classify(lines: Sequence[Line]) -> list[Severity]:
     for n in [n for n, line in enumerate(lines) if _SURVIVED.search(line.text)]:
         for m in _traceback(lines, n):
             levels[m] = _at_most_warning(levels[m])
+    for n in _survived_imports(lines):
+        levels[n] = _at_most_warning(levels[n])
     last = next((n for n in reversed(range(len(lines))) if lines[n].text), 0)
     if lines and levels[last] is Severity.FAILURE and _may_continue(lines[last]):
         levels[last] = Severity.WARNING
@@ -195,6 +209,23 @@ def _traceback(lines: Sequence[Line], index: int) -> Iterator[int]:
                 return
 
 
+def _survived_imports(lines: Sequence[Line]) -> Iterator[int]:
+    for n, line in enumerate(lines):
+        if _IMPORT.search(line.text) and _is_survived(lines, n):
+            yield n
+
+
+def _is_survived(lines: Sequence[Line], index: int) -> bool:
+    """Return whether the process continued after this exception, or may have: the log begins within its traceback."""
+    own = [line for line in lines[:index] if line.process == lines[index].process]
+    has_head = any(line.text.startswith("Traceback ") for line in own)
+    is_cut = not own or _SOURCE.search(own[-1].text) is not None or own[-1].text.startswith("  File ")
+    later = [line for line in lines[index + 1 :] if line.text]
+    if is_cut and not has_head and (own or (index == 0 and later)):
+        return True
+    return any(line.level == "INFO" and lines[index].process in {"", line.process} for line in later)
+
+
 def _may_continue(line: Line) -> bool:
     """Return whether the end of this line may be missing, with the words that make it harmless."""
     return bool(line.process) and not line.level and not EXCEPTION.search(line.text)
@@ -207,6 +238,8 @@ def _is_headless(line: Line) -> bool:
 def _severity(line: Line) -> Severity:
     if _QUOTE.search(line.text) or _SOURCE.search(line.text) or _TEMPLATE.search(line.text):
         return Severity.QUOTE
+    if _PREEMPTION.search(line.text):
+        return Severity.FAILURE
     if _RETRIED.search(line.text) and not line.text.startswith("failed: "):
         return Severity.WARNING
     return _LEVELS.get(line.level, Severity.FAILURE)

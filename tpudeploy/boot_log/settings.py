@@ -69,6 +69,14 @@ class EngineFacts:
         return UTILIZATION if self.budget is None else self.budget.engine.utilization
 
     @property
+    def present_utilization(self) -> str:
+        """What the utilization is now, in brackets: by the log or the profile, as the default, or "" if unknown."""
+        if "gpu_memory_utilization" in self.flags or self.budget is not None:
+            return f" (now {self.utilization:.2f})"
+        # A log that shows the flags without this one shows that the default counts.
+        return f" (the default is {self.utilization:.2f})" if self.flags else ""
+
+    @property
     def chip_bytes(self) -> float | None:
         return self.hbm_bytes if self.budget is None else self.budget.hbm_bytes_per_chip
 

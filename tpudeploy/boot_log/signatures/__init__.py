@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tpudeploy.boot_log.signatures import chips, flags, hbm, hub, model, process, registry, script
+from tpudeploy.boot_log.signatures import chips, flags, hbm, hub, kernels, model, process, registry, script
 from tpudeploy.boot_log.signatures.row import Signature
 
 # In each line the first row that matches names the cause. Our script's own sentences come first, then rows of memory,
@@ -13,6 +13,7 @@ from tpudeploy.boot_log.signatures.row import Signature
 GROUPS: Mapping[str, tuple[Signature, ...]] = {
     "script": script.ROWS,
     "memory": hbm.ROWS,
+    "kernels": kernels.ROWS,
     "chips": chips.ROWS,
     "flags": flags.ROWS,
     "hub": hub.ROWS,

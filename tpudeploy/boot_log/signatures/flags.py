@@ -179,10 +179,49 @@ ROWS: tuple[Signature, ...] = (
         example="TypeError: data type 'int8_per_token_head' not understood",
     ),
     Signature(
+        name="mla-switches",
+        what="A model with latent attention (MLA) needs two switches, and one of them is missing",
+        pattern=r"MLA models require both",
+        remedy=(
+            "Set both: NEW_MODEL_DESIGN: '1' in serving.env, and in serving.args.additional_config "
+            "{{sharding: {{sharding_strategy: {{enable_dp_attention: true}}}}}}. One alone does not start."
+        ),
+        # tpu_inference 0.32 platforms/tpu_platform.py
+        example=(
+            "ValueError: MLA models require both the NEW_MODEL_DESIGN=1 environment variable to be set and DP "
+            "attention set via: --additional_config"
+        ),
+    ),
+    Signature(
+        name="quantization-dtype",
+        what="The checkpoint's quantization does not take this dtype",
+        pattern=(
+            r"torch\.(?P<dtype>\w+) is not supported for quantization method (?P<method>\w+)\. Supported dtypes: "
+            r"\[(?:torch\.)?(?P<valid>\w+)"
+        ),
+        remedy=(
+            "Set serving.dtype to {valid}, or leave it out, or take a newer serving.image: {method} does not take "
+            "{dtype} here."
+        ),
+        # vllm-project/tpu-inference PR 1659
+        example=(
+            "Value error, torch.bfloat16 is not supported for quantization method awq. Supported dtypes: "
+            "[torch.float16]"
+        ),
+    ),
+    Signature(
+        name="kv-dtype-of-checkpoint",
+        what="The KV cache cannot have this type with an fp8 checkpoint",
+        pattern=r"fp8_e5m2 kv-?cache is not supported with fp8 checkpoints",
+        remedy="Set serving.kv_cache_dtype to fp8 or auto, instead of fp8_e5m2.",
+        # vllm-project/vllm issue 8409
+        example="ValueError: fp8_e5m2 kv-cache is not supported with fp8 checkpoints.",
+    ),
+    Signature(
         name="combination-unsupported",
         what="tpu_inference does not support this combination",
         pattern=(
-            r"MLA models require both the NEW_MODEL_DESIGN=1|Unsupported kv_connector"
+            r"Unsupported kv_connector"
             r"|continue_decode is not supported with|LoRA is not supported with data parallelism"
         ),
         remedy="The line names what excludes what: drop one of the two from the profile.",
@@ -193,7 +232,7 @@ ROWS: tuple[Signature, ...] = (
         what="The server's port is taken",
         # From asyncio (uvicorn logs it), socket.bind, and docker where the container has a network of its own.
         pattern=(
-            r"\[Errno 98\].*[Aa]ddress already in use|port is already allocated"
+            r"(?:\[Errno 98\]|ZMQError:).*[Aa]ddress already in use|port is already allocated"
             r"|failed to bind (?:host )?port.*address already in use|listen tcp\S* \S+: bind: address already in use"
         ),
         remedy="Stop the container that holds it, or set another serving.port.",

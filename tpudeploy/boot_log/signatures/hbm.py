@@ -24,13 +24,15 @@ def _weights(match: re.Match[str], facts: EngineFacts) -> str:
     present = parse_number(match["now"]) or facts.utilization
     if not used or not cap:
         return _larger_slice(facts)
+    assumed = f" (if it is {present:.2f} now, the default)"
+    now = f" (now {present:.2f})" if match["now"] else facts.present_utilization or assumed
     limit = cap / present
     # As `size` and `validate` say with a profile: one request has to fit beside the weights.
     needed = max(ceil(100 * used / limit + 1) / 100, _least_utilization(facts))
     if needed <= _most_utilization(facts):
         return (
-            f"Set serving.hbm_utilization to {needed:.2f} or more (now {present:.2f}): the weights take {used:.2f} GiB "
-            f"of {limit:.2f}. The cache comes on top, and compiled programs need room beside both: `tpudeploy size` "
+            f"Set serving.hbm_utilization to {needed:.2f} or more{now}: the weights take {used:.2f} GiB of "
+            f"{limit:.2f}. The cache comes on top, and compiled programs need room beside both: `tpudeploy size` "
             f"computes it. {_larger_slice(facts)}"
         )
     larger = _larger_slice(facts).removeprefix("Or t")
@@ -61,9 +63,9 @@ def _higher_utilization(facts: EngineFacts) -> str:
     present, most = facts.utilization, _most_utilization(facts)
     if facts.budget is None or facts.budget.holds_a_request:  # the estimate was wrong, so it cannot name the value
         is_higher = present + 0.01 < most
-        return f"Raise serving.hbm_utilization (now {present:.2f}, {most:.2f} at most)" if is_higher else ""
+        return f"Raise serving.hbm_utilization{facts.present_utilization}, to {most:.2f} at most" if is_higher else ""
     least = _least_utilization(facts)
-    return f"Raise serving.hbm_utilization to {least:.2f} (now {present:.2f})" if least > present else ""
+    return f"Raise serving.hbm_utilization to {least:.2f}{facts.present_utilization}" if least > present else ""
 
 
 def _lower_utilization(facts: EngineFacts, missing: float, most: float = 1.0) -> str:
@@ -75,8 +77,10 @@ def _lower_utilization(facts: EngineFacts, missing: float, most: float = 1.0) ->
     if not chip or missing <= 0:
         return ""
     # A hundredth more than is missing: what is loaded after this program is not known.
+    if not facts.present_utilization:  # neither log nor profile tells the value that is to be lowered
+        return f"lower serving.hbm_utilization by {ceil(100 * missing / chip + 1) / 100:.2f} or more"
     lower = min(floor(100 * (facts.utilization - missing / chip) - 1) / 100, _most_utilization(facts), most)
-    return f"lower serving.hbm_utilization to {lower:.2f} (now {facts.utilization:.2f})" if lower > 0 else ""
+    return f"lower serving.hbm_utilization to {lower:.2f}{facts.present_utilization}" if lower > 0 else ""
 
 
 def _too_long(match: re.Match[str], facts: EngineFacts) -> str:
@@ -151,11 +155,14 @@ def _loading(match: re.Match[str], facts: EngineFacts) -> str:
 def _tables(_: re.Match[str], facts: EngineFacts) -> str:
     """Return the remedy: larger blocks make smaller tables, and only a size that the profile writes can be removed."""
     why = "block tables must fit into 1 MB"
+    length = facts.flag("max_model_len")
+    shorter = f"lower serving.max_model_len (now {length})" if length else "lower serving.max_model_len"
+    fewer = f"{shorter} or serving.max_num_seqs"
     if facts.flags and facts.flag("block_size") is None:
-        return f"Lower serving.max_num_seqs, or set a serving.block_size larger than the platform's own: {why}."
+        return f"{fewer[0].upper()}{fewer[1:]}, or set a serving.block_size larger than the platform's own: {why}."
     return (
-        "Remove serving.block_size, so that the platform chooses one that fits; or set a larger one, or lower "
-        f"serving.max_num_seqs: {why}."
+        "Remove serving.block_size, so that the platform chooses one that fits; or set a larger one, or "
+        f"{fewer}: {why}."
     )
 
 
@@ -180,7 +187,39 @@ def _larger_slice(facts: EngineFacts, needed: float | None = None) -> str:
     return f"Or take {chip}."
 
 
+def _pools(match: re.Match[str], facts: EngineFacts) -> str:
+    """Return the remedy for a model with states beside its cache: each request holds one, whatever its length."""
+    present, requests = parse_number(match["now"]) or 0.0, int(match["requests"])
+    needed = int(match["blocks"]) * int(match["layers"]) * int(match["block_bytes"])
+    room = (parse_number(match["room"]) or 0.0) * _GIB
+    fitting = int(requests * room / needed) if needed else 0
+    # Half of what has room without any cache: attention needs a cache as well.
+    fewer = f"to {max(1, fitting // 2)} " if 0 < fitting < requests else ""
+    most = _most_utilization(facts)
+    higher = f", or raise serving.hbm_utilization (now {present:.2f}, {most:.2f} at most)" if present < most else ""
+    return (
+        f"Lower serving.max_num_seqs {fewer}(now {requests}: their states alone take {needed / _GIB:.2f} GiB, and "
+        f"{room / _GIB:.2f} GiB are free){higher}. {_larger_slice(facts)}"
+    )
+
+
 ROWS: tuple[Signature, ...] = (
+    Signature(
+        name="pools-exceed-hbm",
+        what="The states of a hybrid model leave no room for its KV cache",
+        pattern=(
+            r"Cannot fit both KV pools under gpu_memory_utilization=(?P<now>[\d.]+): the mamba pool needs "
+            r"(?P<blocks>\d{1,9}) blocks \(\d+ per request x (?P<requests>\d{1,9}) requests\) across "
+            r"(?P<layers>\d{1,6}) layers at (?P<block_bytes>\d{1,15}) B/block.*?of the (?P<room>[\d.]+) GiB available"
+        ),
+        remedy=_pools,
+        # tpu_inference 0.32, hybrid KV pools
+        example=(
+            "ValueError: Cannot fit both KV pools under gpu_memory_utilization=0.90: the mamba pool needs 1032 blocks "
+            "(4 per request x 256 requests) across 24 layers at 2228224 B/block, which leaves nothing of the 10.02 GiB "
+            "available for attention."
+        ),
+    ),
     Signature(
         name="weights-exceed-hbm",
         what="The weights do not fit into the share of HBM that the engine may use",
@@ -278,8 +317,8 @@ ROWS: tuple[Signature, ...] = (
     ),
     Signature(
         name="no-room-in-kernel",
-        what="An attention kernel's tables do not fit into the chip's small memories",
-        pattern=r"Ran out of memory in memory space (?P<space>vmem|smem)",
+        what="An attention kernel's block tables do not fit into the chip's scalar memory (SMEM)",
+        pattern=r"Ran out of memory in memory space smem",
         remedy=_tables,
         example="RESOURCE_EXHAUSTED: Ran out of memory in memory space smem. Used 1.31M of 1.00M smem.",
     ),

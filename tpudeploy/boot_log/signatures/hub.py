@@ -12,7 +12,7 @@ ROWS: tuple[Signature, ...] = (
         what="The model's owner does not let this token in",
         pattern=(
             r"GatedRepoError|You are trying to access a gated repo|Cannot access gated repo|is a gated repository"
-            r"|you are not in the authorized list"
+            r"|you are not in the authorized list|403 Forbidden: Please enable access to public gated repositories"
         ),
         remedy=(
             "Accept the licence on the model's page with the account whose token this is, and name the token in "
@@ -46,6 +46,7 @@ ROWS: tuple[Signature, ...] = (
         pattern=(
             r"RepositoryNotFoundError(?!: 404)|Invalid username or password|401 Client Error.*huggingface\.co"
             r"|401 Unauthorized.*huggingface\.co|403 Forbidden: .*[Mm]ake sure your token"
+            r"|CAS service error.{0,120}401 Unauthorized"
             r"|is not a local folder (?:and is not a valid model identifier|or a valid repository name)"
         ),
         remedy=(
@@ -108,6 +109,7 @@ ROWS: tuple[Signature, ...] = (
             r"We couldn't connect to 'https?://\S+' to load|Temporary failure in name resolution"
             r"|Name or service not known|Failed to resolve 'huggingface\.co'|Network is unreachable"
             r"|HTTPSConnectionPool\(host='(?:[\w-]+\.)*(?:huggingface\.co|hf\.co)'"
+            r"|CERTIFICATE_VERIFY_FAILED"
             r"|An error happened while trying to locate the files? on the Hub|(?:httpx2?"
             r"|httpcore)\.Connect(?:Error|Timeout)"
             r"|(?:Local)?Entry ?NotFoundError: .*check your (?:internet )?connection"

@@ -59,6 +59,20 @@ ROWS: tuple[Signature, ...] = (
         ),
     ),
     Signature(
+        name="tokenizer-unknown",
+        what="The image's transformers does not know this tokenizer",
+        pattern=(
+            r"Tokenizer class \S+ does not exist or is not currently imported"
+            r"|data did not match any variant of untagged"
+        ),
+        remedy=(
+            "Take a newer serving.image: the tokenizer is newer than its transformers. Or name another one in "
+            "serving.args.tokenizer."
+        ),
+        # transformers models/auto/tokenization_auto.py
+        example="ValueError: Tokenizer class Gemma9Tokenizer does not exist or is not currently imported.",
+    ),
+    Signature(
         name="tokenizer-missing",
         what="The checkpoint has no tokenizer",
         pattern=r"Couldn't instantiate the backend tokenizer from one of|Can't load tokenizer for '",
@@ -83,11 +97,26 @@ ROWS: tuple[Signature, ...] = (
         name="quantization-unsupported",
         what="tpu_inference cannot run this quantization",
         pattern=(
-            r"Unknown quantization method|quantization is currently not supported in tpu"
-            r"|quantization method not supported|compressed-tensors scheme for .* is not yet supported in the JAX path"
+            r"Unknown quantization method|quantization method \S+ is not (?:currently )?supported"
+            r"|quantization is currently not supported in tpu|quantization method not supported"
+            r"|compressed-tensors scheme for .* is not yet supported in the JAX path"
         ),
-        remedy="Take a checkpoint in bfloat16, or compressed-tensors in fp8 (w8a8).",
+        remedy=(
+            "Take a checkpoint in bfloat16, or one that tpu_inference runs: compressed-tensors in fp8 or int8, or awq "
+            "with a newer serving.image. gptq and bitsandbytes are for GPUs."
+        ),
         example="ValueError: awq quantization is currently not supported in tpu.",
+    ),
+    Signature(
+        name="shared-memory",
+        what="The container's shared memory (/dev/shm) is too small",
+        pattern=(
+            r"[Nn]o space left on device[^\n]*/dev/shm|/dev/shm[^\n]*[Nn]o space left on device"
+            r"|unable to write to file </torch_|^Bus error\b"
+        ),
+        remedy="Raise serving.shm_size, or leave it out.",
+        # vllm-project/vllm issue 8031
+        example="OSError: [Errno 28] No space left on device: '/dev/shm/psm_1a2b3c4d'",
     ),
     Signature(
         name="disk-full",

@@ -41,7 +41,8 @@ ROWS: tuple[Signature, ...] = (
         what="The machine ran out of memory (RAM, not HBM)",
         pattern=(
             r"Out of memory: Killed process|oom-kill:constraint|[Mm]emory cgroup out of memory|^MemoryError\b"
-            r"|Cannot allocate memory"
+            r"|Cannot allocate memory|^(?:\S+: line \d+: +\d+ )?Killed\b(?: +(?:vllm|python\S*|VLLM)\b.*)?$"
+            r"|\bOOMKilled\b"
         ),
         remedy=(
             "Use a slice whose hosts have more memory, or load less at once: model.mirror onto the disk instead of "
@@ -52,6 +53,125 @@ ROWS: tuple[Signature, ...] = (
             "Out of memory: Killed process 4711 (VLLM::EngineCor) total-vm:271828182kB, anon-rss:48123456kB, "
             "file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:98304kB oom_score_adj:0"
         ),
+    ),
+    Signature(
+        name="machine-preempted",
+        what="Google took the machine back while the server started",
+        pattern=(
+            r"compute\.instances\.preempted|(?:[Ii]nstance|VM|[Mm]achine|[Nn]ode|TPU|slice)\b.{0,60}\b(?:was|is being"
+            r"|will be|has been) [Pp]reempted|[Pp]reemption notice|[Nn]otice of preemption|instance/preempted\W+TRUE"
+            r"|\bPREEMPTED\b"
+        ),
+        remedy=(
+            "Nothing is wrong with the profile: spot slices can be preempted at any time. `tpudeploy apply` requests "
+            "another one. placement.provisioning with flex-start or on-demand is not preempted."
+        ),
+        # cloud.google.com/compute/docs/instances/preemptible: the metadata key instance/preempted
+        example="Instance was preempted.",
+    ),
+    Signature(
+        name="pip-failed",
+        what="A package could not be installed",
+        pattern=(
+            r"ERROR: (?:Could not find a version that satisfies|No matching distribution found|ResolutionImpossible"
+            r"|Cannot install|Failed building wheel|Could not install packages|Failed to build)"
+            r"|No matching distribution found for|No solution found when resolving dependencies"
+            r"|error: subprocess-exited-with-error"
+        ),
+        remedy=(
+            "The package that the line names does not exist in that version for the image's Python, or PyPI is not "
+            "reached. Correct the requirement, or take a serving.image that contains it: the image of vllm/vllm-tpu "
+            "needs no installation."
+        ),
+        # pip _internal/resolution/resolvelib
+        example="ERROR: No matching distribution found for vllm-tpu==9.9.9",
+    ),
+    Signature(
+        name="cuda-image",
+        what="The image or a setting is for NVIDIA GPUs",
+        pattern=(
+            r"No CUDA GPUs are available|CUDA out of memory|Torch not compiled with CUDA enabled|Found no NVIDIA driver"
+            r"|could not select device driver \"[^\"]*\" with capabilities|nvidia-container-cli"
+            r"|libcudart\.so\.\d+: cannot|CUDA driver version is insufficient|NCCL error"
+            r"|No module named '(?:flash_attn|bitsandbytes)"
+        ),
+        remedy=(
+            "Name an image of vLLM for TPU in serving.image, such as vllm/vllm-tpu, and leave out settings for GPUs "
+            "(attention backends, bitsandbytes, --gpus)."
+        ),
+        # torch cuda/__init__.py
+        example="RuntimeError: No CUDA GPUs are available",
+    ),
+    Signature(
+        name="open-files",
+        what="The container may not open as many files as the server needs",
+        pattern=r"\[Errno 24\] Too many open files|Too many open files in system",
+        remedy="Run the container with --ulimit nofile=1048576:1048576; each connection is a file.",
+        # Python errno.EMFILE
+        example="OSError: [Errno 24] Too many open files",
+    ),
+    Signature(
+        name="path-missing",
+        what="A file or folder that a setting names is not in the container",
+        pattern=(
+            r"^(?:\w+\.)*(?:FileNotFoundError|NotADirectoryError): \[Errno \d+\] [\w ]+: '(?P<path>/(?!dev/|proc/"
+            r"|sys/)[^']+)'"
+        ),
+        remedy=(
+            "Mount the folder of {path} (serving.volumes), or correct the setting that names it: a path is one of the "
+            "container, not of the machine."
+        ),
+        # CPython Objects/exceptions.c
+        example="FileNotFoundError: [Errno 2] No such file or directory: '/adapters/sql/adapter_config.json'",
+        is_consequence=True,
+    ),
+    Signature(
+        name="package-missing",
+        what="The image lacks a Python package, or has another version than the model or vLLM needs",
+        pattern=(
+            r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError): (?:No module named '(?P<name>[\w.]+)'|cannot import name"
+            r"|.*undefined symbol|.*please install|.*is required|.*requires|.*version)"
+        ),
+        remedy=(
+            "Take a newer serving.image, or one of your own with the package: FROM the same image, and pip install. If "
+            "serving.args names what needs it (a plugin, a tokenizer mode, a load format), leave that out."
+        ),
+        # CPython Python/import.c
+        example="ModuleNotFoundError: No module named 'terratorch'",
+        is_consequence=True,
+    ),
+    Signature(
+        name="ray-placement",
+        what="Ray has too few hosts or chips for the engine",
+        pattern=(
+            r"[Nn]umber of required TPUs exceeds|Current node has no TPU available|placement group.{0,120}"
+            r"(?:[Tt]imed out|[Tt]imeout|cannot be (?:scheduled|satisfied)|[Ww]aited|infeasible|not ready)"
+            r"|[Cc]annot provide a placement group|No available node types can fulfill"
+        ),
+        remedy=(
+            "The slice must have tensor_parallel_size times data_parallel_size chips, and each of its hosts must have "
+            "joined Ray: `tpudeploy logs` shows how far each worker came. Lower serving.tensor_parallel_size, or take "
+            "a larger tpu.type."
+        ),
+        # vLLM v1/executor/ray_utils.py
+        example=(
+            "ValueError: Cannot provide a placement group of placement_group_specs=[{'TPU': 4.0}] within 1800 seconds."
+        ),
+    ),
+    Signature(
+        name="barrier-timeout",
+        what="The hosts of the slice did not all reach the same point in time",
+        pattern=(
+            r"Barrier timed out|DEADLINE_EXCEEDED: .{0,160}(?:[Bb]arrier|tasks? (?:failed|have not)|connect)"
+            r"|CoordinationService.{0,120}(?:DEADLINE|failed|heartbeat)|Failed to connect to GCS"
+        ),
+        remedy=(
+            "Another host of the slice failed or does not reach this one: read the log of each worker, the first error "
+            "counts. Let the workers reach one another at every port (a firewall rule for the network itself)."
+        ),
+        # jax _src/distributed.py, XLA's coordination service
+        example="jax.errors.JaxRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect",
+        is_consequence=True,
     ),
     Signature(
         name="killed",
@@ -80,7 +200,10 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="engine-timeout",
         what="The API server did not wait long enough for the engine",
-        pattern=r"Timed out waiting for engine core processes to start\.(?:.*?Waited (?P<seconds>\d{1,9})s)?",
+        pattern=(
+            r"Timed out waiting for engine(?: core processes to start\.|s to send initial message)"
+            r"(?:.*?Waited (?P<seconds>\d{1,9})s)?"
+        ),
         remedy=_engine_timeout,
         # vLLM v1/engine/core_client.py
         example=(

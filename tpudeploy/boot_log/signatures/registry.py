@@ -70,7 +70,8 @@ ROWS: tuple[Signature, ...] = (
         name="image-wrong-machine",
         what="The image was not built for this machine, or has no vLLM",
         pattern=(
-            r"no matching manifest for \S+|exec format error|Failed to infer device type"
+            r"no matching manifest for \S+|requested image's platform \(linux/(?!amd64)"
+            r"|exec format error|Failed to infer device type"
             r"|libcuda\.so\.1: cannot open|executable file not found in \$PATH"
         ),
         remedy="Name an image of vLLM for TPU and linux/amd64 in serving.image, such as vllm/vllm-tpu.",
