@@ -60,7 +60,6 @@ ROWS: tuple[Signature, ...] = (
         pattern=(
             r"compute\.instances\.preempted|(?:[Ii]nstance|VM|[Mm]achine|[Nn]ode|TPU|slice)\b.{0,60}\b(?:was|is being"
             r"|will be|has been) [Pp]reempted|[Pp]reemption notice|[Nn]otice of preemption|instance/preempted\W+TRUE"
-            r"|\bPREEMPTED\b"
         ),
         remedy=(
             "Nothing is wrong with the profile: spot slices can be preempted at any time. `tpudeploy apply` requests "
