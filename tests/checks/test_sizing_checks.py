@@ -66,6 +66,8 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
     ),
     ("a quantization that TPUs refuse", _example("TPU2122"), "TPU2122", True, ("gptq", "does not run on TPU")),
     ("an id in another case", _example("TPU2123"), "TPU2123", False, ("google/gemma-4-E2B-it",)),
+    ("an encoder with a decoder", _example("TPU2126"), "TPU2126", True, ("openai/whisper-large-v3", "encoder")),
+    ("a router without a route", _example("TPU2127"), "TPU2127", True, ("smg", "/rerank", "haproxy or envoy")),
     ("half a pair", _example("TPU2124"), "TPU2124", False, ("prefill half", "cannot express the pair")),
     ("a parser of another family", _example("TPU2125"), "TPU2125", False, ("hermes", "tool_call_parser: gemma4")),
     (
@@ -329,7 +331,7 @@ OBSTACLES: dict[str, dict[str, Any]] = {
     "an overridden config": {f"{ARGS}.hf_overrides": {"x": 1}},
 }
 # What needs no size: settings alone decide these, or the model's id.
-_OF_THE_ID = {"TPU2114", "TPU2120", "TPU2122", "TPU2123", "TPU2124"}
+_OF_THE_ID = {"TPU2114", "TPU2120", "TPU2122", "TPU2123", "TPU2124", "TPU2126", "TPU2127"}
 SIZED_CODES = [code for code in EXAMPLES if code.startswith("TPU21") and code not in _OF_THE_ID]
 
 

@@ -43,6 +43,11 @@ class Replica(BaseHTTPRequestHandler):
         if not self._is_allowed():
             self._answer(401, '{"error": "Unauthorized"}')
             return
+        if "completions" not in self.path:
+            row = {"index": 0, "object": "", "embedding": [0.5], "score": 0.5, "probs": [0.5], "data": [0.5]}
+            usage = {"prompt_tokens": 1, "total_tokens": 1}
+            self._answer(200, json.dumps({"object": "list", "model": "gemma", "data": [row], "usage": usage}))
+            return
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")

@@ -22,8 +22,10 @@ from real_time import DEADLINE, until
 from streams import Load, Stream, running
 
 from tpudeploy.adapters.local_routers import LocalRouters, find_program, holder
+from tpudeploy.adapters.vllm_client import BadAnswer, VllmClient
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.router import Router, RouterHost, RouterKind
+from tpudeploy.domain.task import TASKS, Task
 from tpudeploy.node.router_configuration import RETRIED_BYTES
 
 pytestmark = pytest.mark.waits
@@ -344,6 +346,17 @@ def test_a_router_does_not_share_its_port_with_another_process(place: Place) -> 
         place.routers.keep(NAME)
         until(lambda: f"another process listens at {place.router.url}" in place.routers.keep(NAME), "it is reported")
     until(lambda: place.read().ended == "done", "the router answers", log=place.log)
+
+
+@pytest.mark.parametrize("task", [Task.EMBED, Task.SCORE, Task.CLASSIFY, Task.POOL])
+def test_a_router_passes_on_the_requests_of_the_tasks_that_its_row_names(place: Place, task: Task) -> None:
+    place.serve(place.start_replica())
+    client = VllmClient(f"http://127.0.0.1:{place.port}", api_key=KEY)
+    if task in ROUTERS[place.router.kind].tasks:
+        assert client.prove(TASKS[task].trials[0], "gemma", "Say hello.").values == (0.5,)
+    else:
+        with pytest.raises(BadAnswer, match="404"):
+            client.prove(TASKS[task].trials[0], "gemma", "Say hello.")
 
 
 def served_by(load: Load, replica: Replica) -> list[Stream]:

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.router import RouterKind
+from tpudeploy.domain.task import Task
 
 
 @frozen
 class RouterFacts:
     """What is known of a kind of router. `install` is one command, and `policies` begin with the default.
 
-    On a VM, `packages` of Debian 12 are installed, and `requirement` from PyPI, if it is not "".
+    On a VM, `packages` of Debian 12 are installed, and `requirement` from PyPI, if it is not "". It passes on the
+    requests of `tasks`: smg answers 404 to paths that it does not know, and 500 to the reply of vLLM from /rerank.
     """
 
     program: str
@@ -24,6 +26,7 @@ class RouterFacts:
     policies: tuple[str, ...]
     packages: tuple[str, ...]
     requirement: str = ""
+    tasks: frozenset[Task] = frozenset(Task)
 
 
 ROUTERS: Mapping[RouterKind, RouterFacts] = {
@@ -36,6 +39,7 @@ ROUTERS: Mapping[RouterKind, RouterFacts] = {
         ),
         packages=("python3-venv",),
         requirement="smg==1.13.0",
+        tasks=frozenset((Task.GENERATE, Task.EMBED, Task.UNKNOWN)),
     ),
     RouterKind.HAPROXY: RouterFacts(
         program="haproxy",

@@ -22,6 +22,9 @@ _ASSIGNED = re.compile(r"^(spec|port|list_path|proof)=(.+)$", re.MULTILINE)
 _QUESTIONS = re.compile(r"^question_paths=\((.*)\)\nquestions=\((.*)\)$", re.MULTILINE)
 _SECRETS = re.compile(r"^secret_resources=\((.*)\)$", re.MULTILINE)
 _LIST_KEY, _CHANGE_KEY = "tpudeploy-replicas", "tpudeploy-change"
+_LIST_OF_SMG = "workers.json"
+# Run with smg 1.13.0: paths of vLLM that it does not pass on.
+_UNKNOWN_TO_SMG = ("/score", "/v1/score", "/classify", "/pooling", "/v2/rerank")
 _BOOT_SECONDS = 60.0  # boot, and the download of the program
 _LOAD_SECONDS = 5.0  # from a change of the metadata to a router that has read its list
 
@@ -147,4 +150,6 @@ class SimulatedRouter(Scriptless):
 
     def _send_on(self, request: Request) -> Reply:
         self._sent += 1
+        if self._settings["list_path"] == _LIST_OF_SMG and request.target in _UNKNOWN_TO_SMG:
+            return Reply(http=404, body={"error": {"message": f"Invalid URL ({request.method} {request.target})"}})
         return send_on(request, servers_of(self._settings["list_path"], self._loaded), first=self._sent)

@@ -230,6 +230,8 @@ EXAMPLES: Mapping[str, Example] = {
         "serving: {args: {kv_transfer_config: {kv_connector: TPUConnector, kv_role: kv_producer, "
         "kv_connector_module_path: tpu_inference.distributed.tpu_connector}}}"
     ),
+    "TPU2126": _layer("model: {id: openai/whisper-large-v3}"),
+    "TPU2127": _layer("model: {id: BAAI/bge-reranker-v2-m3}\nreplicas: 2\nrouter: {kind: smg}"),
     "TPU2125": _layer("serving: {args: {tool_call_parser: hermes}}"),
     "TPU2121": _layer("serving: {args: {enable_expert_parallel: true}}"),
     # Checks of a plan.

@@ -23,6 +23,8 @@ CHECKS = (
     model.other_models,
     family.refused_quantization,
     family.other_case,
+    family.encoder_decoder,
+    family.router_without_route,
     family.half_a_pair,
     family.other_family,
     memory.copied_cache,

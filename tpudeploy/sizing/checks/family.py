@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tpudeploy.catalog import families
+from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.pattern import pattern
+from tpudeploy.domain.task import TASKS
 from tpudeploy.sizing.checks.check import argument, check_for, error, model_of, warning
 
 # Methods that vLLM knows and that the TPU platform leaves out of its list (tpu_inference 0.32.0
@@ -50,6 +52,38 @@ def other_case(deployment: Deployment) -> Iterator[Diagnostic]:
         hint = f"Did you mean `{closest}`? The hub's ids are case-sensitive."
         message = f"{deployment.model_id} is written otherwise than on the hub."
         yield warning(deployment, message, path="model.id", hint=hint)
+
+
+# Read from the ids and the architectures of the hub's well-known encoder-decoders.
+_ENCODER_DECODER = pattern(r"(^|[-/])(distil-)?(whisper|(flan-|m|by)?t5|bart|pegasus)([-.]|$)")
+
+
+@check_for(
+    "TPU2126",
+    "A model with an encoder and a decoder",
+    "tpu_inference has no KV cache for cross-attention (0.32.0 runner/kv_cache_manager.py:708): the start of an "
+    "encoder-decoder such as Whisper or T5 ends with NotImplementedError, so TPUs serve no transcriptions.",
+    "model: {id: google/gemma-4-E2B-it}",
+)
+def encoder_decoder(deployment: Deployment) -> Iterator[Diagnostic]:
+    if model_of(deployment) is None and _ENCODER_DECODER.search(deployment.model_id.lower()):
+        message = f"{deployment.model_id} has an encoder and a decoder, which the engine does not run on TPU."
+        yield error(deployment, message, path="model.id", hint="Serve it on another platform.")
+
+
+@check_for(
+    "TPU2127",
+    "A router that does not pass on the server's requests",
+    "smg passes on completions and embeddings. It answers 404 to /score, /classify and /pooling, and 500 to vLLM's "
+    "reply from /rerank, so no client would reach such a server. HAProxy and Envoy pass on any path.",
+    "router: {kind: haproxy}",
+)
+def router_without_route(deployment: Deployment) -> Iterator[Diagnostic]:
+    router, task = deployment.router, deployment.task.task
+    if router is not None and task not in ROUTERS[router.kind].tasks:
+        message = f"{router.kind} does not pass on requests for {TASKS[task].serves}."
+        others = " or ".join(kind.value for kind, facts in ROUTERS.items() if task in facts.tasks)
+        yield error(deployment, message, path="router.kind", hint=f"Write router.kind: {others}.")
 
 
 _ROLES: Mapping[str, str] = {"kv_producer": "prefill", "kv_consumer": "decode"}
