@@ -184,7 +184,7 @@ class StateBackend(Protocol):
     def find_lock(self, word: str) -> str:
         """Return the id of the lock that has this id, or that is a deployment's of this name.
 
-        Raise `errors.StateError` if there is none.
+        Raise `errors.StateError` without one.
         """
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from tpudeploy.cli import exits
@@ -18,7 +18,7 @@ from tpudeploy.domain.errors import ChangeNotAcknowledged, CheckFailed, NotAppro
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Mode, Plan
-from tpudeploy.domain.report import Outcome, Report
+from tpudeploy.domain.report import Endpoint, Outcome, Report
 from tpudeploy.views import jsonl
 from tpudeploy.views import plan as view
 from tpudeploy.views.status import summary
@@ -194,10 +194,15 @@ def _ask_for_resets(terminal: Terminal, plan: Plan, report: Report, apply_part: 
     terminal.data("")
     names = {_deployment(o) for o in unacknowledged}
     retry = apply_part(replace(plan, goals=tuple(goal for goal in plan.goals if goal.name in names)))
-    others = (o for o in report.outcomes if _deployment(o) not in names)
-    kept = (each for each in report.endpoints if each.address.partition("[")[0] not in names)
-    return replace(report, outcomes=(*others, *retry.outcomes), endpoints=(*kept, *retry.endpoints))
+    return _with_retry(report, retry, names)
 
 
-def _deployment(outcome: Outcome) -> str:
-    return outcome.address.partition("[")[0]
+def _with_retry(report: Report, retry: Report, names: Collection[str]) -> Report:
+    """Return a report in which the deployments of these names have the outcomes and endpoints of the retry."""
+    outcomes = (each for each in report.outcomes if _deployment(each) not in names)
+    endpoints = (each for each in report.endpoints if _deployment(each) not in names)
+    return replace(report, outcomes=(*outcomes, *retry.outcomes), endpoints=(*endpoints, *retry.endpoints))
+
+
+def _deployment(each: Outcome | Endpoint) -> str:
+    return each.address.partition("[")[0]

@@ -55,8 +55,8 @@ def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
 
 
 def _drift(plan: Plan, paint: Paint) -> str:
-    unapplied = () if errors_in(plan.diagnostics) else plan.never_applied
-    return drift.alone(plan.drift, paint, is_partial=plan.is_forbidden, unapplied=unapplied, of=len(plan.goals))
+    without_state = () if errors_in(plan.diagnostics) else plan.never_applied
+    return drift.alone(plan.drift, paint, is_partial=plan.is_forbidden, without_state=without_state, of=len(plan.goals))
 
 
 def _no_changes(plan: Plan) -> str:

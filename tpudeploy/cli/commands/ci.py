@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -147,15 +147,13 @@ def drift(args: argparse.Namespace, context: Context, run: Run) -> int:
     tell_event = event_printer(context.terminal, as_json=False)
     deviations, unknown = gitops.deviations(run.workspace, loaded.valid, invalid=loaded.invalid, on_event=tell_event)
     lines = [f"{d.name}: {d.kind}" for d in deviations]
-    known = run.workspace.adapters.states.names()
-    names = [profile.spec.name for profile in loaded.valid]
-    unapplied = never_applied([name for name in names if name not in {*known, *unknown}])
-    texts = [*lines, *(f"{name}: unknown" for name in unknown), *([unapplied] if unapplied else [])]
+    without_state = _never_applied(run, loaded, unknown)
+    texts = [*lines, *(f"{name}: unknown" for name in unknown), *without_state]
     context.terminal.data("\n".join(texts) or _AS_WRITTEN)
     context.reply.set(documents.pipeline("drift", deviations=deviations, unknown=unknown))
     sections = [f"### {issue.title(d)}\n\n{issue.body(d)}" for d in deviations]
     sections += [f"### {issue.unknown_title(name)}\n\n{issue.unknown_body(error)}" for name, error in unknown.items()]
-    adapter.summarize("\n\n".join([*sections, *([unapplied] if unapplied else [])]) or "No drift.")
+    adapter.summarize("\n\n".join([*sections, *without_state]) or "No drift.")
     adapter.outputs({"drift": ", ".join(lines)})
     if run.forge is not None:
         gitops.report(run.forge, loaded.valid, deviations, unknown)
@@ -166,6 +164,13 @@ def drift(args: argparse.Namespace, context: Context, run: Run) -> int:
         run.end(worst.exit_code, worst.code)
         return worst.exit_code
     return exits.CHANGES if args.detailed_exitcode and deviations else exits.SUCCESS
+
+
+def _never_applied(run: Run, loaded: LoadedProfiles, unknown: Collection[str]) -> list[str]:
+    """Return a sentence about the profiles that have no state, so that nothing of them can have drifted."""
+    with_state = {*run.workspace.adapters.states.names(), *unknown}
+    sentence = never_applied([each.spec.name for each in loaded.valid if each.spec.name not in with_state])
+    return [sentence] if sentence else []
 
 
 def _profiles(args: argparse.Namespace, context: Context, run: Run) -> LoadedProfiles:

@@ -24,10 +24,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
     paths = [word for word in args.profiles if context.is_profile(word)]
     loaded = context.load_each(paths, args) if paths else LoadedProfiles(valid=(), invalid={})
     workspace = context.workspace(paths, lock_timeout=args.lock_timeout)
-    named = (workspace.recorded_profile(word, args.sets) for word in args.profiles if word not in paths)
+    by_name = (workspace.recorded_profile(word, args.sets) for word in args.profiles if word not in paths)
     emit = event_printer(context.terminal, as_json=args.json)
     plan = workspace.plan(
-        [*loaded.valid, *named], destroy=True, target=args.target, invalid=loaded.invalid, on_event=emit
+        [*loaded.valid, *by_name], destroy=True, target=args.target, invalid=loaded.invalid, on_event=emit
     )
     question = "Do you really want to destroy this? There is no undo."
     return carry_out(args, context, workspace, plan, question=question)
