@@ -44,15 +44,20 @@ def section(drift: Iterable[Drift], paint: Paint) -> str:
 
 
 def alone(
-    drift: Iterable[Drift], paint: Paint, *, is_partial: bool = False, without_state: Collection[str] = (), of: int = 0
+    drift: Iterable[Drift],
+    paint: Paint,
+    *,
+    is_partial: bool = False,
+    without_state: Collection[str] = (),
+    count: int = 0,
 ) -> str:
-    """Return the text of a refresh-only plan of deployments, which `of` counts; some are `without_state`.
+    """Return the text of a refresh-only plan of deployments, of which there are `count`, and some are `without_state`.
 
     `is_partial`: errors say what could not be observed.
     """
     drifts = tuple(drift)
     missing = never_applied(without_state)
-    if not drifts and without_state and len(without_state) == of:
+    if not drifts and without_state and len(without_state) == count:
         return missing
     if missing:
         return f"{alone(drifts, paint, is_partial=is_partial)}\n{missing}"

@@ -56,7 +56,9 @@ def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
 
 def _drift(plan: Plan, paint: Paint) -> str:
     without_state = () if errors_in(plan.diagnostics) else plan.never_applied
-    return drift.alone(plan.drift, paint, is_partial=plan.is_forbidden, without_state=without_state, of=len(plan.goals))
+    return drift.alone(
+        plan.drift, paint, is_partial=plan.is_forbidden, without_state=without_state, count=len(plan.goals)
+    )
 
 
 def _no_changes(plan: Plan) -> str:
