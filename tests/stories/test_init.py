@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import command
 from pseudo_terminal import person
 
 from tpudeploy import Profile
@@ -65,3 +66,42 @@ def test_every_shipped_profile_takes_the_answers_and_stays_valid(tmp_path: Path,
     spec = Profile.load(path).spec
     assert (spec.model.id, [*spec.placement.zones]) == (value_of(text, "id"), [*zones])
     assert path.read_text(encoding="utf-8").count("VLLM_API_KEY: vllm-key") == 1
+
+
+CHOICES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("Qwen/Qwen3-8B", "v6e-4", {"tool_call_parser": "hermes", "reasoning_parser": "qwen3"}),
+    ("Qwen/Qwen3-32B", "v6e-8", {"tool_call_parser": "hermes", "reasoning_parser": "qwen3"}),
+    ("meta-llama/Llama-3.1-8B", "v6e-1", {}),
+    ("meta-llama/Llama-3.3-70B-Instruct", "v6e-8", {"tool_call_parser": "llama3_json"}),
+    ("Qwen/Qwen2.5-7B-Instruct", "v5litepod-8", {"tool_call_parser": "hermes"}),
+    ("Qwen/Qwen3-Embedding-8B", "v6e-4", {"runner": "pooling"}),
+    ("google/gemma-4-31B-it", "v6e-8", {"tool_call_parser": "gemma4", "reasoning_parser": "gemma4"}),
+    ("somebody/something", "v6e-1", {}),
+)
+
+
+@pytest.mark.parametrize(("model", "type_name", "arguments"), CHOICES)
+def test_another_model_has_a_profile_of_its_own_facts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str, type_name: str, arguments: dict[str, str]
+) -> None:
+    shipped = assets.profiles()["gemma4-e2b-v6e1"]
+    text = with_answers(shipped, Answers(model=model, type=type_name, zones=(), api_key=""))
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    spec = Profile.load(tmp_path / "mine.yaml").spec
+    assert (spec.model.id, spec.tpu.type) == (model, type_name)
+    multimodal = {"disable_chunked_mm_input": True, "limit_mm_per_prompt": {"image": 4}} if "gemma" in model else {}
+    tools = {"enable_auto_tool_choice": True} if "tool_call_parser" in arguments else {}
+    assert spec.serving.args == {**multimodal, **tools, **arguments}
+    for measured in ("11 minutes", "1,151,744", "2,496", "E2B", "was seen", "one KV head"):
+        assert measured not in text
+    validated = command(tmp_path, capsys, "validate", "mine.yaml")
+    assert validated.code == 0, validated.all
+    assert "another family" not in validated.all
+
+
+def test_another_slice_of_the_same_model_has_no_measurement_of_the_first() -> None:
+    shipped = assets.profiles()["gemma4-e2b-v6e1"]
+    text = with_answers(shipped, Answers(model="google/gemma-4-E2B-it", type="v6e-4", zones=(), api_key=""))
+    assert "name: gemma4-e2b\n" in text
+    assert "1,151,744" not in text
+    assert "tool_call_parser: gemma4" in text

@@ -11,6 +11,7 @@ from pathlib import Path
 from tpudeploy import catalog
 from tpudeploy.catalog import choice_hint
 from tpudeploy.cli.context import AS_WRITTEN, Context
+from tpudeploy.cli.new_profile import new_profile
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.pattern import pattern
@@ -57,9 +58,13 @@ def ask_answers(terminal: Terminal, text: str) -> Answers:
 
 
 def with_answers(text: str, answers: Answers) -> str:
-    """Return the text of a shipped profile with the answers in it; its comments stay."""
-    text = re.sub(r"(?m)^  id: \S+", f"  id: {answers.model}", text, count=1)
-    text = re.sub(r"(?m)^  type: \S+", f"  type: {answers.type}", text, count=1)
+    """Return the text of a shipped profile with the answers in it.
+
+    Its comments stay, some of which are measurements, so another model or slice has a profile of its own.
+    """
+    if (answers.model, answers.type) != (value_of(text, "id"), value_of(text, "type")):
+        name = name_in(text) if answers.model == value_of(text, "id") else ""
+        return new_profile(answers.model, answers.type, answers.zones, answers.api_key, name=name)
     if answers.zones:
         text = re.sub(r"(?m)^  zones:.*\n", "", text)
         text = re.sub(r"(?m)^placement:\n", f"placement:\n  zones: [{', '.join(answers.zones)}]\n", text, count=1)
@@ -77,6 +82,12 @@ def show_size(path: Path, context: Context) -> None:
     context.terminal.data(size.as_text(context.terminal.paint, context.terminal.width))
     command = shlex.join(["tpudeploy", "apply", "-auto-approve", name])
     context.terminal.data(f"\nTry it without an account, on the emulator:\n    tpudeploy emulator run -- {command}")
+
+
+def name_in(text: str) -> str:
+    """Return the name of the deployment in the text of a profile."""
+    match = re.search(r"(?m)^name: (\S+)", text)
+    return match[1] if match else ""
 
 
 def value_of(text: str, key: str) -> str:

@@ -49,11 +49,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
     asks = args.input and args.source is None and context.terminal.is_interactive
     if asks:
         _refuse_existing(args.path, context)
-        from tpudeploy.cli.first_profile import ask_answers, ask_source, show_size, with_answers
+        from tpudeploy.cli.first_profile import ask_answers, ask_source, name_in, show_size, value_of, with_answers
 
         context.terminal.data("Press Enter for the value in brackets.\n")
         source = ask_source(context.terminal, shipped, source)
         text = with_answers(shipped[source], ask_answers(context.terminal, shipped[source]))
+        if value_of(text, "id") != value_of(shipped[source], "id"):
+            source = name_in(text)  # the file is called as its deployment, not as a profile of another model
     path = context.folder / (args.path or f"{source}.yaml")
     if not _write(path, text, context):
         raise _exists(path)
