@@ -1,6 +1,6 @@
 """A first profile from facts: what the catalogue knows of the model and the slice, and what its sizing says fits.
 
-Nothing measured is in it, because nobody has measured this model on this slice.
+It has no measurements: this model was not measured on this slice.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ def _choices(model: LanguageModel | None, kind: AcceleratorType) -> Iterator[Cho
     longest = min(_LONGEST, _LONGEST if model is None else model.max_position)
     length = longest
     while length >= min(_SHORTEST, longest):
-        split = kind.devices
-        while split >= 1:
-            yield Choice(tensor_parallel=split, data_parallel=kind.devices // split, max_model_len=length)
+        ranks = kind.devices
+        while ranks >= 1:
+            yield Choice(tensor_parallel=ranks, data_parallel=kind.devices // ranks, max_model_len=length)
             # Copies lie on one host; of a slice of several, or an unknown model, all devices share the model.
-            split = 0 if kind.hosts > 1 or model is None else split // 2
+            ranks = 0 if kind.hosts > 1 or model is None else ranks // 2
         length //= 2
 
 

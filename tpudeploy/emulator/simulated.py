@@ -247,8 +247,8 @@ class Simulated(Scriptless):
         routes = None if engine is None else pooling.ROUTES.get(engine.task, ())
         if routes is None or any(path in routes for path in paths):
             return ""
-        asked = _words(_ASKED, self._script)[0]
-        return f"The server is healthy, but {asked} failed (HTTP 404): Not Found"
+        noun = _words(_ASKED, self._script)[0]
+        return f"The server is healthy, but {noun} failed (HTTP 404): Not Found"
 
 
 def _words(pattern: re.Pattern[str], script: str) -> list[str]:
