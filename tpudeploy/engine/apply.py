@@ -58,6 +58,7 @@ def apply(
     """
     deadline = None if timeout is None else world.clock.now() + timeout
     changing, unchanged = _split(plan.goals, keep=keep)
+    changing, unchanged = _with_unpublished(world, changing, unchanged)
     history = CapacityHistory(world, (goal.deployment for goal in changing))
     # A plan from a file holds as a whole, so all of its parts are checked before the first one begins.
     if plan.source and len(changing) > 1:
@@ -111,6 +112,28 @@ def _split(goals: Iterable[Goal], *, keep: bool) -> tuple[list[Goal], list[Goal]
         needs_run = keep or goal.resumes or goal.errors or _changed(goal)
         (changing if needs_run else unchanged).append(goal)
     return changing, unchanged
+
+
+def _with_unpublished(
+    world: World, changing: Sequence[Goal], unchanged: Sequence[Goal]
+) -> tuple[list[Goal], list[Goal]]:
+    """Return the goals with those among the first that serve and have no endpoint document.
+
+    Such a deployment was moved from another folder or bucket, or somebody removed its document: clients cannot find it.
+    """
+
+    def lacks_endpoint(goal: Goal) -> bool:
+        try:
+            is_missing = goal.deployment is not None and goal.targets is None and not world.state.published(goal.name)
+            state = world.state.read(goal.name).state if is_missing else None
+        except errors.StateUnreadable:
+            # Whoever needs it reports that it cannot be read.
+            return False
+        return state is not None and bool(state.published)
+
+    lacking = together(world.threads, lacks_endpoint, unchanged)
+    moved = [goal for goal, lacks in zip(unchanged, lacking, strict=True) if lacks]
+    return [*changing, *moved], [goal for goal in unchanged if goal not in moved]
 
 
 def _verifications(world: World, unchanged: Iterable[Goal], sources: VerifySources | None) -> list[_Verification]:

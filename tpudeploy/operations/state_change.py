@@ -67,12 +67,16 @@ class StateMoved(StateChange):
 
 @result
 class StatePushed(StateChange):
-    """A state was written at the time `at`, unless it was the same. `untracked` are slices that it does not track."""
+    """A state was written at the time `at`, unless it was the same. `untracked` are slices that it does not track.
+
+    `is_first`: no state of this deployment was there before, so that this may be a copy of one that is elsewhere.
+    """
 
     deployment: str
     is_changed: bool
     untracked: tuple[Attempt, ...]
     at: float
+    is_first: bool
 
     def values(self) -> dict[str, Any]:
         names = [attempt.name for attempt in self.untracked]
@@ -84,6 +88,11 @@ class StatePushed(StateChange):
     def messages(self, paint: Paint) -> str:
         from tpudeploy.reconcile.request_table import describe_request
 
+        if self.is_first:
+            return (
+                "If you pulled it from another folder or bucket, both states now own its slices, and a run with one\n"
+                f"deletes what the other serves. Remove it where it was: tpudeploy state rm {self.deployment}"
+            )
         if not self.untracked:
             return ""
         attempts = "".join(f"\n  {describe_request(attempt, self.at)}" for attempt in self.untracked)
@@ -123,12 +132,14 @@ def state_push(
     from tpudeploy.serialization import statefile
 
     new = statefile.loads(state, source="the text") if isinstance(state, str) else state
+    is_first = workspace.adapters.states.read(new.deployment).state is None
     untracked = push(workspace.adapters.world(on_event), new, force=force)
     return StatePushed(
         deployment=new.deployment,
         is_changed=untracked is not None,
         untracked=untracked or (),
         at=workspace.adapters.clock.now(),
+        is_first=is_first,
     )
 
 
