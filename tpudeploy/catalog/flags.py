@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from tpudeploy.catalog import closest
 from tpudeploy.catalog._spelling import ValueType, spell
@@ -69,24 +70,50 @@ def advice(name: str) -> str:
     """Return what to write instead of a name that `find` does not know, or ""."""
     bare = name.lstrip("-").replace("_", "-")
     head, _, rest = bare.partition(".")
-    flag, positive = find(head), find(bare.removeprefix("no-"))
+    flag, positive = find(head), _negated(bare)
     if bare == "model":
         return "The model is `model.id`."
     if rest and flag and flag.value_type is ValueType.OBJECT:
         return f"Write a mapping: `{_key(flag)}: {{{rest.replace('-', '_')}: …}}`."
-    if positive and bare.startswith("no-") and positive.style is Style.TOGGLE:
+    if positive is not None:
         return f"Write `{_key(positive)}: false`."
     near = nearest(name)
     return f"Did you mean `{_key(near)}`?" if near else ""
 
 
 def nearest(name: str) -> Flag | None:
-    """Return the flag that was probably meant by a name that `find` does not know."""
+    """Return the flag that was probably meant by a name that `find` does not know, never its opposite."""
     bare = name.lstrip("-").replace("_", "-")
-    positive = find(bare.removeprefix("no-"))
-    if positive is not None and bare.startswith("no-") and positive.style is Style.TOGGLE:
-        return positive
-    return find(bare.partition(".")[0]) or find(closest(bare, names()) or "")
+    negated = _negated(bare)
+    if negated is not None:
+        return negated
+    of_same_sense = [other for other in names() if _is_negative(other) == _is_negative(bare)]
+    return find(bare.partition(".")[0]) or find(closest(bare, of_same_sense) or "")
+
+
+def removal(name: str) -> Removal | None:
+    """Return what vLLM's releases say of a flag or a variable that the newest one has not, or None if none had it."""
+    from tpudeploy.catalog import _removed  # only for a profile with an unknown name
+
+    wanted = name if name.isupper() else name.lstrip("-").replace("_", "-")
+    for line in _removed.REMOVED.strip().splitlines():
+        row, last, *words = line.split(" ", 2)
+        if row in {wanted, wanted.removeprefix("no-")}:
+            return Removal(last=last, instead=words[0] if words else "leave it out: it has no successor")
+    return None
+
+
+def _negated(bare: str) -> Flag | None:
+    """Return the switch that `no-…` turns off, also where the rest is misspelled."""
+    if not bare.startswith("no-"):
+        return None
+    rest = bare.removeprefix("no-")
+    positive = find(rest) or find(closest(rest, names()) or "")
+    return positive if positive is not None and positive.style is Style.TOGGLE else None
+
+
+def _is_negative(name: str) -> bool:
+    return name.startswith(("no-", "disable-", "skip-"))
 
 
 def express(flag: Flag, value: object) -> tuple[str, ...]:
@@ -115,6 +142,13 @@ def guess(name: str, value: object) -> Flag:
 def with_any_choice(flag: Flag) -> Flag:
     """Return the flag without its choices, because another version may have other ones."""
     return replace(flag, choices=()) if flag.choices else flag
+
+
+class Removal(NamedTuple):
+    """`last` is the last release that is known to have had the name, `instead` what to do now, as a clause."""
+
+    last: str
+    instead: str
 
 
 class _Row:

@@ -29,6 +29,10 @@ def names() -> frozenset[str]:
     return frozenset(_rules())
 
 
+def is_read(name: str) -> bool:
+    return name in names()
+
+
 def expected_instead(name: str, value: str) -> str | None:
     """Return what the engine takes for this variable if it refuses `value`, or None if it accepts it."""
     kind, *more = _rules().get(name) or [""]

@@ -389,6 +389,12 @@ VARIABLE_MISSPELT = _code(
     "the variable would have no effect.",
     "serving: {env: {SKIP_JAX_PRECOMPILE: '1'}}",
 )
+VARIABLE_REMOVED = _code(
+    "TPU1337",
+    "Environment variable that the engine reads no more",
+    "Earlier releases of vLLM read it. This one starts and ignores it, so it has no effect.",
+    "serving: {args: {attention_backend: auto}}",
+)
 VARIABLE_VALUE = _code(
     "TPU1335",
     "Value that the engine cannot read from an environment variable",

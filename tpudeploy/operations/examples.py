@@ -191,6 +191,7 @@ EXAMPLES: Mapping[str, Example] = {
     codes.VOLUME: _layer("serving: {volumes: {data: /data}}"),
     codes.UNKNOWN_PATH: _layer("lifecycle: {ignore_changes: [serving.imag]}"),
     codes.VARIABLE_MISSPELT: _layer("serving: {env: {SKIP_JAX_PRECOMPIL: '1'}}"),
+    codes.VARIABLE_REMOVED: _layer("serving: {env: {VLLM_USE_V1: '1'}}"),
     codes.VARIABLE_VALUE: _layer("serving: {env: {NEW_MODEL_DESIGN: 'yes'}}"),
     codes.ROUTER_KEY: _layer("router: {kind: smg, machine: e2-small}"),
     codes.OTHER_ENGINE_VERSION: _layer("serving: {image: vllm/vllm-tpu:v0.26.0}", "tpudeploy version"),

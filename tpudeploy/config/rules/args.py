@@ -68,8 +68,13 @@ def _check_value(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> I
 
 
 def _unknown(root: MapNode, name: str, entry: Entry, names: Collection[str]) -> Diagnostic:
-    message = f"vLLM {flags.VLLM_VERSION} has no flag {quoted(name)}"
-    hint, severity = _suggestion(root, name, names), severity_of_tables(root)
+    removal = flags.removal(name)
+    if removal is None:
+        message, hint = f"vLLM {flags.VLLM_VERSION} has no flag {quoted(name)}", _suggestion(root, name, names)
+    else:
+        message = f"vLLM {flags.VLLM_VERSION} has no flag {quoted(name)} any more; {removal.last} had it"
+        hint = removal.instead
+    severity = severity_of_tables(root)
     path: Path = (*_ARGS, name)
     value = plain(entry.value)
     try:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpudeploy.catalog import flags
 from tpudeploy.catalog import variables as engine_variables
 from tpudeploy.config import codes
-from tpudeploy.config.diagnose import problem, quoted
+from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.keys import VARIABLE_OF_KEY
 from tpudeploy.config.nodes import Entry, MapNode, Path, ScalarNode, dotted, find, key_location
 from tpudeploy.config.rules import look
@@ -45,8 +46,13 @@ def names(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def misspelt(root: MapNode) -> Iterator[Diagnostic]:
-    """Report a variable that the engine does not read, if its name is close to one that the engine reads."""
+    """Report a variable that the engine does not read, if its name is close to one that it reads, or was one."""
     for name, entry in look.entries(root, _ENV).items():
+        removal = flags.removal(name) if name.startswith("VLLM_") and not engine_variables.is_read(name) else None
+        if removal is not None:
+            message = f"The engine reads no variable {quoted(name)} any more; vLLM {removal.last} did"
+            yield warning(codes.VARIABLE_REMOVED, message, entry.key, path=(*_ENV, name), hint=removal.instead)
+            continue
         closest = engine_variables.closest_variable(name)
         if closest is not None:
             message = f"The engine does not read a variable {quoted(name)}"
