@@ -393,7 +393,7 @@ VARIABLE_REMOVED = _code(
     "TPU1337",
     "Environment variable that the engine reads no more",
     "Earlier releases of vLLM read it. This one starts and ignores it, so it has no effect.",
-    "serving: {args: {attention_backend: auto}}",
+    "serving: {env: {VLLM_ENGINE_READY_TIMEOUT_S: '1800'}}",
 )
 VARIABLE_VALUE = _code(
     "TPU1335",
