@@ -97,7 +97,7 @@ UNDER_SERVING: list[tuple[str, str, str]] = [
     ("padding_gap: -1", "TPU1205 7:16+2", ""),
     ("kv_cache_dtype: fp88", "TPU1204 7:19+4", 'did you mean "fp8"?'),
     ("shm_size: 10", "TPU1206 7:13+2", "10gb"),
-    ("shm_size: 10g", "TPU1206 7:13+3", "10GiB"),
+    ("shm_size: 10x", "TPU1206 7:13+3", "10GiB"),
     ("container_name: -x", "TPU1206 7:19+2", ""),
     ("xla_cache_path: cache", "TPU1206 7:19+5", "absolute"),
     ("xla_cache_bucket: gs://bucket/a b", "TPU1206 7:21+15", "gs://bucket/folder"),
@@ -411,7 +411,7 @@ health: {{timeout: 30m, via: iap, prompt: "Grüß Gott"}}
     assert profile.warnings == ()
     assert profile.spec.placement.zones == ("us-east5-b", "europe-west4-a")
     assert float(profile.spec.placement.max_run_duration or 0) == 7 * 86400
-    assert int(profile.spec.serving.shm_size or 0) == 10 * 10**9
+    assert int(profile.spec.serving.shm_size or 0) == 10 * 1024**3
     assert read_section(ProfileSpec, profile.spec.model_dump()) == profile.spec
     assert "seed" not in profile.spec.serving.args
 

@@ -556,3 +556,22 @@ def test_machine_types_are_kept_for_a_day_and_a_silent_zone_is_asked_again(cli: 
     at.clock.sleep(HOUR)
     assert "machine types, read 1h ago" in at.run("zones", profile).out
     assert reads(at, "/aggregated/machineTypes") == asked
+
+
+V5E = PROFILE.replace("v6e-1", "v5litepod-1").replace("us-east5-a, us-east5-b, europe-west4-a", "us-west4-a")
+
+
+@pytest.mark.parametrize("pool", ["serving", "training"])
+def test_the_quota_of_v5e_is_read_from_the_pool_that_limits_it(cli: Open, pool: str) -> None:
+    at = cli(quota=[{"class": "preemptible", "zone": "*", "limit": 4}], project={"v5e_quota": pool})
+    at.write(V5E)
+    (pair,) = json.loads(at.run("zones", "-json", "gemma.yaml").out)["tables"][0]["pairs"]
+    # With a pool for serving that has nothing, it is not known which of the two Google charges.
+    assert pair["quota"]["zone_limit"] == (4 if pool == "serving" else None)
+
+
+def test_v5e_without_quota_in_either_pool_has_none(cli: Open) -> None:
+    at = cli(quota=[{"class": "preemptible", "zone": "*", "limit": 0}])
+    at.write(V5E)
+    (pair,) = json.loads(at.run("zones", "-json", "gemma.yaml").out)["tables"][0]["pairs"]
+    assert pair["quota"]["zone_limit"] == 0

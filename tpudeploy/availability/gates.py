@@ -261,7 +261,8 @@ class _Judge:
                 f"Service Usage lists no quota of {self.generation.name} at {backend.api} by a name that is known."
             )
             if backend is Backend.QUEUED_RESOURCE and tpu_api is not None and tpu_api.quota:
-                because = f"Service Usage names no metric like `{tpu_api.quota}`."
+                name = tpu_api.serving_quota or tpu_api.quota
+                because = f"Service Usage names no metric like `{name}`."
             unknown = Unknown(because=because, hint="See the console's page of quotas.")
             return Reading(source=Source.NONE, unknown=unknown)
         return Reading(source=Source.LIVE, age=0.0, unknown=api.uses if isinstance(api.uses, Unknown) else None)

@@ -180,7 +180,10 @@ V6E = Generation(
 
 # The TPU API serves v5e. Compute Engine answers `403 This user agent is not allowed to use the machine type` (2026-09).
 # bytes_limit: inferred from boot logs, which it reproduces. Peaks: Google's v5e page (197 TFLOPs; 819 GB/s, or 800
-# GiB/s). Zones: Google's page of regions and zones (2026). Which of them take flex-start is not recorded.
+# GiB/s). Zones: Google's page of regions and zones (2026). Flex-start: those that a public builders' guide
+# reports (2026-11, unverified); of the others nothing is recorded.
+# Quota: Google's page on inference has a pool for serving apart from that for training, and slices of 1, 4 and 8 chips
+# draw on it (marin pull request 6198). The names of its metrics, and in which zones it applies, are unverified.
 # Prices: on-demand from SkyPilot catalogue v8, in a version of unknown date; spot and flex-start in us-west4 are from
 # reports of 2026-08. The texts of its SKUs are not known, so live prices are not read.
 V5E = Generation(
@@ -194,7 +197,7 @@ V5E = Generation(
     types=(_v5e(1, "1x1", ram=44), _v5e(4, "2x2", ram=176), _v5e(8, "2x4", ram=352)),
     zones=("us-west4-a", "us-central1-a", "us-south1-a", "us-west1-c", "europe-west4-b"),
     zones_as_of="2026",
-    flex_start_zones={},
+    flex_start_zones={"us-west4-a": "2026-11", "europe-west4-b": "2026-11"},
     flex_start_refused={},
     prices={
         "us-west4": {"on-demand": 1.20, "spot": 0.607, "flex-start": 0.60},
@@ -210,7 +213,12 @@ V5E = Generation(
     },
     prices_as_of="2026",
     skus={},
-    tpu_api=TpuApi(runtime_version="v2-alpha-tpuv5-lite", config_type="V5LITE_POD", quota="tpu-v5s-litepod"),
+    tpu_api=TpuApi(
+        runtime_version="v2-alpha-tpuv5-lite",
+        config_type="V5LITE_POD",
+        quota="tpu-v5s-litepod",
+        serving_quota="tpu-v5s-litepod-serving",
+    ),
     compute_engine=None,
     gke_accelerator="tpu-v5-lite-podslice",
 )
@@ -219,7 +227,8 @@ V5E = Generation(
 # device. Machines of 1 and 2 chips exist at Compute Engine alone. RAM: 112 GB is from Google's page, 448 GB is
 # unverified, that of -2t is not known.
 # bytes_limit: not recorded. XLA's messages name 95.74 GiB of HBM, so Google's "95 GB" is not an upper bound; 96 is.
-# Zones: Google's page (2026), with europe-west4-b by SkyPilot's catalogue. Flex-start: no request is recorded.
+# Zones: Google's page (2026), with europe-west4-b by SkyPilot's catalogue. Flex-start: zones that a public builders'
+# guide reports (2026-11, unverified).
 # Quota at the TPU API counts cores; the name of its metric is by analogy (unverified). Quota ids of Compute Engine:
 # Cloud Quotas, 2026-08. The disk type is that of v6e (unverified).
 # Prices: on-demand from SkyPilot catalogue v8, in a version of unknown date. The texts of its SKUs are not known.
@@ -239,7 +248,7 @@ V5P = Generation(
     ),
     zones=("us-east5-a", "us-central1-a", "europe-west4-b"),
     zones_as_of="2026",
-    flex_start_zones={},
+    flex_start_zones={"us-east5-a": "2026-11", "us-central1-a": "2026-11"},
     flex_start_refused={},
     prices={
         "us-east5": {"on-demand": 4.20},

@@ -444,6 +444,20 @@ REPLICA_BOUNDS = _code(
     "placement.on_demand_floor is a number of these replicas.",
     "replicas: 2\nscale: {min: 1, max: 4}\nplacement: {on_demand_floor: 1}",
 )
+RESERVED_PORT = _code(
+    "TPU1344",
+    "Port of another program",
+    "The container shares the network of its machine, where ssh, the name resolver and the TPU runtime listen too. A "
+    "server that cannot listen at its port stops, after the slice was granted and the image pulled.",
+    "serving: {port: 8000}",
+)
+NOT_A_MODEL = _code(
+    "TPU1345",
+    "Model whose weights cannot be loaded",
+    "vLLM loads weights from the Hugging Face hub, a bucket or a folder of the container. The models of OpenAI, "
+    "Anthropic and Gemini are not published, and GGUF files are for other engines.",
+    "model: {id: google/gemma-4-E2B-it}",
+)
 
 # Diagnostics about something that only a whole profile can lack. They are omitted while a part of it is unreadable.
 OF_ABSENCE = frozenset({MISSING_KEY, FLEX_WITHOUT_END, RESERVED_ALONE, RESERVATION_UNUSED})

@@ -36,6 +36,13 @@ class Duration(float):
         return duration
 
 
+# As docker's units.RAMInBytes reads it: every unit is binary, and a number alone is bytes.
+_DOCKER_SIZE = pattern(r"([0-9]{1,15})(\.[0-9]{1,9})? ?([kmgtp]?)(?:i?b)?", re.IGNORECASE)
+DOCKER_SIZE_PATTERN = "^[0-9]{1,15}(\\.[0-9]{1,9})? ?([kKmMgGtTpP]?[iI]?[bB]?)$"
+LEAST_DOCKER_SIZE = 1024**2
+_DOCKER_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+
 class Size(int):
     """Bytes. `text` is the source text. 10gb is decimal, 10GiB is binary."""
 
@@ -49,5 +56,21 @@ class Size(int):
             raise ValueError(f"`{text}` is not a size")
         base = 1024 if match[3] else 1000
         size = cls(int(match[1]) * base ** _POWER[match[2].lower()])
+        size.text = text
+        return size
+
+    @classmethod
+    def parse_for_docker(cls, text: str) -> Self:
+        """Raise ValueError unless docker takes `text` as a size: 16g, 16384m, 10gb, 1.5GiB, or bytes.
+
+        A number below a MiB is a size whose unit was forgotten.
+        """
+        match = _DOCKER_SIZE.fullmatch(text)
+        if match is None:
+            raise ValueError(f"`{text}` is not a size")
+        number = float(f"{match[1]}{match[2] or ''}")
+        size = cls(int(number * 1024 ** _DOCKER_POWER[match[3].lower()]))
+        if size < LEAST_DOCKER_SIZE:
+            raise ValueError(f"`{text}` is less than a MiB")
         size.text = text
         return size

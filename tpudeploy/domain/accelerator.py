@@ -82,13 +82,14 @@ class TpuApi:
     """How the Cloud TPU API serves a generation.
 
     `config_type` is its name in `AcceleratorConfig.type`. `quota` is the name of the quota of on-demand chips, from
-    which that of preemptible chips is derived; it is "" where it is not known. The quota counts units, of which a chip
-    has `quota_units_per_chip`.
+    which that of preemptible chips is derived; it is "" where it is not known. `serving_quota` is that of a pool apart
+    for slices that serve, or "". The quota counts units, of which a chip has `quota_units_per_chip`.
     """
 
     runtime_version: str
     config_type: str
     quota: str = ""
+    serving_quota: str = ""
     quota_units_per_chip: int = 1
 
 

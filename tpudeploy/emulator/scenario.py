@@ -41,7 +41,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from inspect import signature
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from tpudeploy.domain.errors import ScenarioInvalid
 from tpudeploy.emulator import habits
@@ -82,6 +82,7 @@ class ProjectFacts:
       pushes: {"vllm/vllm-tpu:nightly": 86400}        # seconds after which the tag, or the model, is pushed again
       prices: {us-east5: {spot: 2.5}}                 # USD per chip-hour in the billing catalogue
       quota_metrics: {preemptible: tpu-v6e-spot}      # another spelling of the metric of v6e chips
+      v5e_quota: training                             # the pool that limits v5e slices; by default that of serving
     """
 
     apis_off: Sequence[str] = ()
@@ -97,6 +98,7 @@ class ProjectFacts:
     pushes: Mapping[str, float] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     quota_metrics: Mapping[str, str] = field(default_factory=dict)
+    v5e_quota: Literal["serving", "training"] = "serving"
 
     def address_limit(self, region: str) -> int:
         return self.addresses.get(region, self.addresses.get("*", _ADDRESSES))

@@ -197,12 +197,16 @@ EXAMPLES: Mapping[str, Example] = {
     codes.OTHER_ENGINE_VERSION: _layer("serving: {image: vllm/vllm-tpu:v0.26.0}", "tpudeploy version"),
     codes.NOT_A_TPU_IMAGE: _layer("serving: {image: vllm/vllm-openai:v0.32.0}"),
     codes.FLOATING_IMAGE: _layer("serving: {image: vllm/vllm-tpu:latest}", "tpudeploy plan prod.yaml -pin"),
+    codes.RESERVED_PORT: _layer("serving: {port: 22}"),
+    codes.NOT_A_MODEL: _layer("model: {id: gpt-4o}"),
     # Checks of a deployment.
     "TPU2001": _layer(
         "placement: {network: {external_ip: true}}", "gcloud secrets create vllm-key --data-file=key.txt"
     ),
     "TPU2003": _layer("placement: {max_price_per_chip_hour: 0.01}", "tpudeploy zones prod.yaml"),
     "TPU2004": _layer("lifecycle: {on_run_end: renew}"),
+    "TPU2006": _layer("name: m"),
+    "TPU2005": _layer("health: {timeout: 1s}"),
     "TPU2101": _layer("model: {id: google/gemma-4-31B-it}", _SWEEP),
     "TPU2102": _layer("serving: {hbm_utilization: 0.2871}", _SWEEP),
     "TPU2103": _layer(

@@ -44,7 +44,7 @@ def limits(connection: Connection, project: str, backend: Backend) -> tuple[Limi
     request = calls.list(parent=parent, view="FULL", fields=_FIELDS)
     metrics = (metric for page in pages(calls, request) for metric in page.get("metrics", ()))
     if backend is Backend.QUEUED_RESOURCE:
-        return tuple(limit for metric in metrics for limit in _limits(metric))
+        return _of_serving(limit for metric in metrics for limit in _limits(metric))
     return _with_fallback(tuple(limit for metric in metrics for limit in _instance_limits(metric)))
 
 
@@ -81,11 +81,36 @@ _USES: Mapping[Backend, Callable[[Connection, str], tuple[Use, ...]]] = {
 }
 
 
-def _limits(metric: Mapping[str, Any]) -> Iterator[Limit]:
+def _of_serving(limits: Iterable[tuple[bool, Limit]]) -> tuple[Limit, ...]:
+    """Return the limits for slices that serve: those of the pool for serving, where the project has one.
+
+    Which pool Google charges is unverified. So a serving limit of 0 is only believed if the other pool has 0 too.
+    """
+    rows = tuple(limits)
+    general = {_key(limit): limit.chips for is_serving, limit in rows if not is_serving}
+    served = {(limit.generation, limit.pool) for is_serving, limit in rows if is_serving}
+
+    def believed(limit: Limit) -> Limit:
+        other = general.get(_key(limit), general.get(_key(replace(limit, place=""))))
+        return replace(limit, chips=None) if limit.chips == 0 and other is not None and other != 0 else limit
+
+    return tuple(
+        believed(limit) if is_serving else limit
+        for is_serving, limit in rows
+        if is_serving or (limit.generation, limit.pool) not in served
+    )
+
+
+def _key(limit: Limit) -> tuple[str, Pool, bool, str]:
+    return limit.generation, limit.pool, limit.zonal, limit.place
+
+
+def _limits(metric: Mapping[str, Any]) -> Iterator[tuple[bool, Limit]]:
+    """Yield each limit of a metric, and whether it is one of the pool for serving."""
     match = next(_matching_pools(str(metric.get("metric", ""))), None)
     if match is None:
         return
-    generation, pool = match
+    generation, pool, is_serving = match
     units = catalog.quota_units_per_chip(generation)
     for limit in metric.get("consumerQuotaLimits", ()):
         unit = str(limit.get("unit", ""))
@@ -95,19 +120,20 @@ def _limits(metric: Mapping[str, Any]) -> Iterator[Limit]:
         for bucket in limit.get("quotaBuckets", ()):
             place = str(bucket.get("dimensions", {}).get("zone" if zonal else "region", ""))
             chips = _chips_of_bucket(bucket, units)
-            yield Limit(generation=generation, pool=pool, zonal=zonal, place=place, chips=chips)
+            yield is_serving, Limit(generation=generation, pool=pool, zonal=zonal, place=place, chips=chips)
 
 
-def _matching_pools(metric: str) -> Iterator[tuple[str, Pool]]:
-    """Yield the generation and the pool of a metric such as `tpu.googleapis.com/tpu-v6e-preemptible`."""
+def _matching_pools(metric: str) -> Iterator[tuple[str, Pool, bool]]:
+    """Yield generation and pool of a metric such as `tpu.googleapis.com/tpu-v6e-preemptible`; whether it serves."""
     for generation in GENERATIONS:
-        if generation.tpu_api is None or not generation.tpu_api.quota:
-            continue
-        match = re.fullmatch(
-            rf"{_spellings(generation.tpu_api.quota)}(?P<preemptible>[-_]preemptible)?", metric, re.IGNORECASE
-        )
-        if match is not None:
-            yield generation.name, Pool.PREEMPTIBLE if match["preemptible"] else Pool.ON_DEMAND
+        tpu_api = generation.tpu_api
+        quotas = () if tpu_api is None else (tpu_api.quota, tpu_api.serving_quota)
+        for is_serving, quota in enumerate(quotas):
+            pattern = rf"{_spellings(quota)}(?P<preemptible>[-_]preemptible)?"
+            match = re.fullmatch(pattern, metric, re.IGNORECASE) if quota else None
+            if match is not None:
+                pool = Pool.PREEMPTIBLE if match["preemptible"] else Pool.ON_DEMAND
+                yield generation.name, pool, bool(is_serving)
 
 
 def _instance_limits(metric: Mapping[str, Any]) -> Iterator[Limit]:

@@ -8,10 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tpudeploy.config.nodes import MapNode
-from tpudeploy.config.rules import args, chips, combinations, image, names, placement, replicas, variables
+from tpudeploy.config.rules import (
+    args,
+    chips,
+    combinations,
+    image,
+    model,
+    names,
+    placement,
+    ports,
+    replicas,
+    variables,
+)
 from tpudeploy.domain.diagnostics import Diagnostic
 
 RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
+    model.loadable,
+    model.mounted,
     chips.known_type,
     chips.one_slice,
     chips.own_runtime,
@@ -20,6 +33,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     chips.vllm_support,
     placement.backend_serves,
     image.other_hardware,
+    image.no_server,
     image.floating_tag,
     image.engine_version,
     args.args,
@@ -42,6 +56,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     variables.references,
     placement.flex_start,
     placement.run_duration,
+    placement.shortest_wait,
     placement.instance_limits,
     placement.reserved,
     placement.reservation_in_reach,
@@ -50,6 +65,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     replicas.bounds,
     replicas.router_keys_of_host,
     replicas.known_router_policy,
+    ports.reserved,
     names.labels,
     names.volumes,
     names.ignored_paths,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted, warning
-from tpudeploy.config.nodes import MapNode, Path
+from tpudeploy.config.nodes import MapNode, Path, find
 from tpudeploy.config.rules import look
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.pattern import pattern
@@ -24,6 +24,22 @@ _COMMIT = pattern(r"(?:^|[-_.])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64
 _OTHER_HARDWARE = pattern(
     r"(?:^|/)(?:vllm-(?:openai|cpu|rocm|xpu|neuron|gaudi|hpu|spyre|ascend|nvidia|cuda)(?:[-_.][\w.-]*)?|rocm/vllm[\w-]*)$"
 )
+_SETUP: Path = ("serving", "setup")
+_DOCKER_HUB = pattern(r"^(?:(?:index\.|registry-1\.)?docker\.io/|mirror\.gcr\.io/)?(?:library/)?")
+# Official images of Docker Hub and bases for GPUs, as people try them first; an unknown name is not refused.
+_WITHOUT_SERVER = pattern(
+    r"^(?:ubuntu|debian|alpine|busybox|fedora|centos|rockylinux|amazonlinux|hello-world|python|node|golang|rust|ruby|php|"
+    r"openjdk|eclipse-temurin|nginx|httpd|caddy|traefik|haproxy|redis|postgres|mysql|mongo|"
+    r"(?:tensorflow/tensorflow|pytorch/pytorch|jupyter/[\w.-]+|nvidia/cuda|continuumio/\w+))$"
+)
+_OTHER_SERVERS = (
+    ("Ollama", pattern(r"^(?:ollama/ollama|alpine/ollama)$")),
+    ("Text Generation Inference", pattern(r"(?:^|/)(?:huggingface/)?text-generation-inference$")),
+    ("SGLang", pattern(r"(?:^|/)(?:lmsysorg/)?sglang(?:-jax)?$")),
+    ("llama.cpp", pattern(r"(?:^|/)llama\.cpp$")),
+    ("Triton", pattern(r"(?:^|/)tritonserver$")),
+    ("JetStream", pattern(r"(?:^|/)jetstream-(?:pytorch|maxtext|http)[\w.-]*$")),
+)
 
 
 def other_hardware(root: MapNode) -> Iterator[Diagnostic]:
@@ -34,6 +50,20 @@ def other_hardware(root: MapNode) -> Iterator[Diagnostic]:
         message = f"{quoted(name)} is not built for TPU: vLLM in it would find no device"
         hint = f"use vllm/vllm-tpu:v{VLLM_VERSION}, or an image that is built on it"
         yield problem(codes.NOT_A_TPU_IMAGE, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
+
+
+def no_server(root: MapNode) -> Iterator[Diagnostic]:
+    """Report a well-known image without vLLM. `serving.setup` may install it, and an unknown name may have it."""
+    image = look.value(root, _IMAGE, str) or ""
+    name = _DOCKER_HUB.sub("", _TAG.sub("", image.partition("@")[0]))
+    if not image or find(root, _SETUP) is not None:
+        return
+    other = next((server for server, names in _OTHER_SERVERS if names.search(name)), "")
+    if not other and not _WITHOUT_SERVER.search(name):
+        return
+    message = f"{quoted(name)} is {other}, not vLLM for TPU" if other else f"{quoted(name)} has no vLLM in it"
+    hint = f"use vllm/vllm-tpu:v{VLLM_VERSION}, or an image that is built on it"
+    yield problem(codes.NOT_A_TPU_IMAGE, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
 
 
 def floating_tag(root: MapNode) -> Iterator[Diagnostic]:

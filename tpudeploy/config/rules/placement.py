@@ -28,6 +28,7 @@ _LONGEST = Duration.parse("7d")
 _SHORTEST_FLEX_RUN = Duration.parse("10m")
 _SHORTEST_RUN = Duration.parse("30s")
 _SHORTEST_WAIT = Duration.parse("90s")
+_SHORTEST_REQUEST = Duration.parse("1m")
 _LONGEST_WAIT = Duration.parse("2h")
 
 
@@ -44,6 +45,15 @@ def run_duration(root: MapNode) -> Iterator[Diagnostic]:
     if duration is not None and duration > _LONGEST:
         message = f"{duration.text} is more than 7d"
         yield problem(codes.RUN_TOO_LONG, message, look.at(root, _RUN), path=_RUN, hint="at most 7d")
+
+
+def shortest_wait(root: MapNode) -> Iterator[Diagnostic]:
+    """Report a request that would lapse before Google answers it: an operation takes about half a minute."""
+    wait = _duration(root, _VALID_UNTIL)
+    if wait is not None and wait < _SHORTEST_REQUEST:
+        message = f"{wait.text} is less than {_SHORTEST_REQUEST.text}: a request would lapse before Google answers it"
+        at, hint = look.at(root, _VALID_UNTIL), "write 15m or more; a request that waits costs nothing"
+        yield problem(codes.WAIT_OUT_OF_RANGE, message, at, path=_VALID_UNTIL, hint=hint)
 
 
 def backend_serves(root: MapNode) -> Iterator[Diagnostic]:
@@ -87,7 +97,7 @@ def instance_limits(root: MapNode) -> Iterator[Diagnostic]:
     if not is_flex or wait is None:
         return
     at = look.at(root, _VALID_UNTIL)
-    if wait < _SHORTEST_WAIT:
+    if _SHORTEST_REQUEST <= wait < _SHORTEST_WAIT:
         message = f"{wait.text} is less than {_SHORTEST_WAIT.text}, the shortest wait of flex-start at Compute Engine"
         hint = _longer_or_tpu_api(root, _SHORTEST_WAIT)
         yield problem(codes.WAIT_OUT_OF_RANGE, message, at, path=_VALID_UNTIL, hint=hint)

@@ -15,7 +15,15 @@ from typing import Annotated, Any, ClassVar, Final, NoReturn, Self, TypeAlias, T
 
 from tpudeploy.catalog._spelling import count_of
 from tpudeploy.config.nodes import Path
-from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, TOKENS_PATTERN, Duration, Size
+from tpudeploy.config.scalars import (
+    DOCKER_SIZE_PATTERN,
+    DURATION_PATTERN,
+    LEAST_DOCKER_SIZE,
+    SIZE_PATTERN,
+    TOKENS_PATTERN,
+    Duration,
+    Size,
+)
 
 Read: TypeAlias = Callable[[Any], Any]
 JsonSchema: TypeAlias = dict[str, Any]
@@ -252,6 +260,18 @@ class Quantity:
         return quantity
 
 
+class DockerQuantity(Quantity):
+    """A size as docker takes it: text, or a whole number of bytes."""
+
+    def json_schema(self, _: JsonSchema) -> JsonSchema:
+        return {
+            "anyOf": [{"type": "integer", "minimum": LEAST_DOCKER_SIZE}, {"type": "string", "pattern": self.pattern}]
+        }
+
+    def _read(self, value: object) -> float:
+        return super()._read(str(value) if type(value) is int else value)
+
+
 class Tokens:
     """A number of tokens as vLLM reads it: 16384, 16k (16,000) or 16K (16,384); with `has_auto` also `auto` or -1.
 
@@ -304,6 +324,10 @@ JsonValue: TypeAlias = Any  # what a flag takes
 Text = Annotated[str, Form(r"[\s\S]+", "text that is not empty")]
 Words = tuple[Text, ...]
 Time = Annotated[Duration, Quantity(Duration.parse, DURATION_PATTERN, "90s, 15m, 2h or 7d")]
+DockerBytes = Annotated[
+    Size,
+    DockerQuantity(Size.parse_for_docker, DOCKER_SIZE_PATTERN, "16g, 16384m, 10gb, 10GiB or bytes"),
+]
 Bytes = Annotated[Size, Quantity(Size.parse, SIZE_PATTERN, "10gb (decimal) or 10GiB (binary)")]
 
 Bucket = Annotated[

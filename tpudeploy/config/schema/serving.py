@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from tpudeploy.config.schema.base import (
     AbsolutePath,
     Bucket,
-    Bytes,
+    DockerBytes,
     Field,
     Form,
     JsonValue,
@@ -155,10 +155,10 @@ class ServingSpec(Section):
         description="TCP port of the endpoint. Default: 8000. Source: vLLM's --port.",
         examples=[8000],
     )
-    shm_size: Bytes | None = Field(
+    shm_size: DockerBytes | None = Field(
         None,
-        description="Size of /dev/shm in the container; docker gets it as written, and reads gb as GiB. Default: "
-        "docker's. Source: docker's --shm-size.",
+        description="Size of /dev/shm in the container, as docker takes it: 16g, 16384m, 10gb, or bytes; its units are "
+        "binary. Default: docker's. Source: docker's --shm-size.",
         examples=["10gb"],
     )
     volumes: dict[str, str] | None = Field(

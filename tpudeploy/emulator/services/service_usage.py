@@ -31,7 +31,11 @@ _FAMILIES = {
     ("v5p", "on-demand"): "",
     ("tpu7x", "on-demand"): "TPU7X",
 }
-_SERVING = "tpu-v5s-litepod-serving-preemptible"  # another pool, which must not be mistaken for ours
+# The pool of v5e for slices that serve: the preemptible name is published, the other one is UNVERIFIED.
+_SERVING = {
+    "preemptible": "tpu-v5s-litepod-serving-preemptible",
+    "on-demand": "tpu-v5s-litepod-serving",
+}
 
 
 def batch_get(cloud: Cloud, call: Call) -> dict[str, Any]:
@@ -102,10 +106,15 @@ def _metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
     for (generation, pool), usual in _METRICS.items():
         respelled = cloud.scenario.project.quota_metrics if generation == "v6e" else {}
         metric = respelled.get(pool, usual)
+        if generation == "v5e":
+            # One of the two pools limits slices. A new project has nothing in the other one.
+            metric, other = _SERVING[pool], usual
+            if cloud.scenario.project.v5e_quota == "training":
+                metric, other = other, metric
+            yield _metric(call, other, [_limit(call, other, "1/{project}/{zone}", (), [_bucket(0)])])
         units = catalog.quota_units_per_chip(generation)
         limits = [_places(cloud, call, metric, pool, units=units, zonal=zonal) for zonal in (False, True)]
         yield _metric(call, metric, limits)
-    yield _metric(call, _SERVING, [_limit(call, _SERVING, "1/{project}/{zone}", (), [_bucket(0)])])
 
 
 def _places(cloud: Cloud, call: Call, metric: str, pool: str, *, units: int, zonal: bool) -> dict[str, Any]:

@@ -41,6 +41,8 @@ CHECKS = (
     model.fallback,
     placement.unreachable,
     placement.nothing_to_renew,
+    placement.too_short,
+    placement.short_name,
     unchecked.unchecked,
 )
 
@@ -69,7 +71,8 @@ _MOST_SOUND = 10_000
 def _problems_of(deployment: Deployment) -> tuple[Diagnostic, ...]:
     """Return the problems of one deployment. A fleet's, most of which differ in their names, are checked once."""
     attributes = deployment.attributes
-    if deployment.container.name == deployment.name:
+    # A name of one character is a problem of its own.
+    if deployment.container.name == deployment.name and len(deployment.name) > 1:
         attributes = {**attributes, "serving.container_name": ""}
     key = f"{deployment.replicas} {attributes!r}", id(deployment.budget)
     if key in _sound:

@@ -9,7 +9,8 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.pattern import pattern
-from tpudeploy.sizing.checks.check import check_for, error, warning
+from tpudeploy.sizing.checks.check import bounded, check_for, error, warning
+from tpudeploy.text import words
 
 _GOOGLE = pattern(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
 
@@ -95,6 +96,50 @@ def unreachable(deployment: Deployment) -> Iterator[Diagnostic]:
         )
         hint = "It needs Cloud NAT, or an image with docker in tpu.runtime_version."
         yield warning(deployment, message, path="placement.backend", hint=hint)
+
+
+_FASTEST_START = 60.0  # seconds: no published boot of vLLM on a TPU took less
+
+
+@check_for(
+    "TPU2005",
+    "A duration that is shorter than a start",
+    "The chips are billed from the grant on, and the server serves once image and weights are there and the graphs are "
+    "compiled. A run that ends before that serves nobody, and a health.timeout below it reports each start as "
+    "failed. `tpudeploy size` shows how long a start takes.",
+    "placement: {max_run_duration: 12h}\nhealth: {timeout: 45m}",
+)
+def too_short(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = bounded(deployment)
+    seconds, kind = _FASTEST_START, "a start"
+    if budget is not None and deployment.compile_cache is not None:
+        seconds, kind = max(seconds, budget.start.warm_seconds), "a start with a warm compile cache"
+    elif budget is not None:
+        seconds, kind = max(seconds, budget.start.cold_seconds), "a cold start"
+    takes = f"{kind} takes {'about' if budget else 'more than'} {words.minutes(seconds)}"
+    enough = words.minutes(2 * seconds)
+    run, timeout = deployment.max_run_seconds, deployment.health.timeout_seconds
+    if run is not None and run < seconds:
+        message = f"Google ends the run after {words.duration(run)}, before the server serves: {takes}."
+        yield error(deployment, message, path="placement.max_run_duration", hint=f"Write more than {enough}.")
+    if timeout < seconds:
+        message = f"health.timeout is over after {words.duration(timeout)}, before the server serves: {takes}."
+        make = error if timeout < _FASTEST_START else warning
+        yield make(deployment, message, path="health.timeout", hint=f"Write {enough} or more, or leave it out.")
+
+
+@check_for(
+    "TPU2006",
+    "Name that docker refuses",
+    "The container has the name of its deployment unless serving.container_name is set, and docker wants at least two "
+    "characters. The machine would find out after the grant.",
+    "serving: {container_name: vllm-m}",
+)
+def short_name(deployment: Deployment) -> Iterator[Diagnostic]:
+    name = deployment.container.name
+    if len(name) == 1:
+        message = f'docker refuses "{name}" as the name of a container: it has one character.'
+        yield error(deployment, message, path="name", hint="Write a longer name, or serving.container_name.")
 
 
 @check_for(

@@ -1,0 +1,68 @@
+"""Check `model.id`: it names weights that a vLLM on TPU can load, not a model of somebody's API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.config import codes
+from tpudeploy.config.diagnose import problem, quoted, warning
+from tpudeploy.config.nodes import MapNode, Path, ScalarNode
+from tpudeploy.config.rules import look
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.pattern import pattern
+
+_ID: Path = ("model", "id")
+_VOLUMES: Path = ("serving", "volumes")
+# Names of models that are sold as an API, as their vendors' pages list them. gpt-oss and gemma have weights.
+_APIS = (
+    (
+        "OpenAI",
+        pattern(r"^(?:openai/)?(?:gpt-[345](?:[.o-].*)?|chatgpt-.*|o[134](?:-.*)?|text-embedding-.*)$"),
+    ),
+    ("Anthropic", pattern(r"^(?:anthropic/.*|claude-.*)$")),
+    ("Google", pattern(r"^(?:(?:google|models)/)?gemini-.*$")),
+    ("xAI", pattern(r"^(?:xai/|x-ai/)?grok-[34].*$")),
+    ("DeepSeek", pattern(r"^deepseek-(?:chat|reasoner)$")),
+    ("Mistral", pattern(r"^mistral-(?:tiny|small|medium|large)-latest$")),
+)
+# tpu_inference's platform lists tpu_int8, compressed-tensors, awq, fp8 and mxfp4.
+_GGUF = pattern(r"(?:\.gguf|[-_.]gguf)$")
+# Of the hub's first years: ids without an organization.
+_CANONICAL = pattern(r"^(?:distil)?(?:gpt2|bert|roberta|t5|xlnet|albert|electra|opt|bloom)(?:-.*)?$")
+
+
+def loadable(root: MapNode) -> Iterator[Diagnostic]:
+    """Report an id whose weights nobody can load: of an API, in a format of another engine, or without its owner."""
+    name = look.value(root, _ID, str)
+    if not name or name.startswith(("/", "gs://")):
+        return
+    word = name.lower()
+    vendor = next((vendor for vendor, names in _APIS if names.search(word)), "")
+    if vendor:
+        message = f"{quoted(name)} is a model of {vendor}'s API, whose weights are not published"
+        hint = "name a model of the Hugging Face hub, such as google/gemma-4-E2B-it"
+        yield problem(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
+    elif _GGUF.search(word):
+        message = f"{quoted(name)} has its weights as GGUF, which vLLM does not load on TPU"
+        hint = "name the repository of the model's safetensors, which its page links to"
+        yield problem(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
+    elif "/" not in name and not _CANONICAL.search(word):
+        message = f"{quoted(name)} has no organization, which almost every id of the Hugging Face hub has"
+        hint = "write ORGANIZATION/NAME as on the model's page"
+        yield warning(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
+
+
+def mounted(root: MapNode) -> Iterator[Diagnostic]:
+    """Report a folder that the container does not have: a path is read inside it."""
+    folder = look.value(root, _ID, str)
+    if not folder or not folder.startswith("/"):
+        return
+    targets = [
+        entry.value.value.rstrip("/")
+        for entry in look.entries(root, _VOLUMES).values()
+        if isinstance(entry.value, ScalarNode) and isinstance(entry.value.value, str)
+    ]
+    if not any(folder == target or folder.startswith(f"{target}/") for target in targets):
+        message = f"No volume of the container has {quoted(folder)}, unless the image has it"
+        hint = f"add serving.volumes: {{/host/path: {folder}}}; the machine starts with an empty disk"
+        yield warning(codes.NOT_A_MODEL, message, look.at(root, _ID), path=_ID, hint=hint)
