@@ -112,3 +112,26 @@ def test_a_document_of_an_embedding_has_all_of_its_numbers(cli: Open) -> None:
     assert len(tree["numbers"]) == 64
     assert abs(sum(number * number for number in tree["numbers"]) - 1) < 1e-6
     assert tree["tokens_per_second"] is None
+
+
+def test_a_server_that_serves_is_probed_for_what_it_does_until_its_change(cli: Open) -> None:
+    at = cli()
+    serve(at, PROFILE)
+    path = at.write(EMBED.replace("v6e-4", "v6e-1").replace("Embedding-8B", "Embedding-0.6B"))
+    assert "does not answer" not in at.run("plan", path).all
+    status = at.run("status", path)
+    assert "serving" in status.out, status.all
+    changed = at.run("apply", "-auto-approve", path)
+    assert changed.code == 0, changed.all
+    assert at.run("query", path, "Say hello.").out.startswith("embedding of ")
+
+
+def test_an_embedding_model_is_not_sized_as_one_that_writes(cli: Open) -> None:
+    at = cli()
+    sized = at.run("size", at.write(EMBED)).out
+    assert (
+        "a model that pools may drop its output table and its KV cache (the name of Qwen/Qwen3-Embedding-8B)" in sized
+    )
+    assert "serves: embeddings (/v1/embeddings)" in sized
+    too_many = at.run("validate", at.write(EMBED.replace("v6e-4", "v6e-8")), "-set", "serving.tensor_parallel_size=6")
+    assert too_many.code == 1

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import TypeVar
 
+from tpudeploy.catalog import flags
+from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Via
@@ -31,6 +33,9 @@ class Subject:
 
     state: State
     deployment: Deployment | None = None
+
+
+_ARGS = "serving.args."
 
 
 @frozen
@@ -242,7 +247,20 @@ def _machines_up(subjects: Sequence[Subject], slices_of_each: Sequence[Mapping[s
 def _target(deployment: Deployment | None, replica: int, attempt: Attempt) -> Deployment | None:
     """Return what a machine is made from, or None while it is deleted."""
     target = None if deployment is None else deployment.of_replica(replica)
-    return machine_of(target, attempt) if target is not None and replica == ROUTER else target
+    if target is None:
+        return None
+    return machine_of(target, attempt) if replica == ROUTER else _with_task_of(target, attempt)
+
+
+def _with_task_of(deployment: Deployment, attempt: Attempt) -> Deployment:
+    """Return the deployment with the task of the server that is there: the profile may name another model by now."""
+    spec, attributes = attempt.spec, deployment.attributes
+    paths = {"model.id", *(path for path in (*spec, *attributes) if path.startswith(_ARGS))}
+    if "model.id" not in spec or all(spec.get(path) == attributes.get(path) for path in paths):
+        return deployment
+    values = {path.removeprefix(_ARGS): value for path, value in spec.items() if path.startswith(_ARGS)}
+    settings = {flag.name: value for name, value in values.items() if (flag := flags.find(name)) is not None}
+    return replace(deployment, task=resolve_task(str(spec["model.id"]), settings, {}))
 
 
 def _read_reports(world: World, machines: Sequence[_Machine]) -> Mapping[int, Mapping[str, BootReport]]:

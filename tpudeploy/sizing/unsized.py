@@ -11,6 +11,7 @@ from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
+from tpudeploy.domain.task import TASKS, TaskOrigin
 from tpudeploy.sizing.stages import can_be_split
 
 _OFF = ("", "0", "false")
@@ -46,8 +47,6 @@ _FLAGS: Mapping[str, tuple[Effect, str]] = {
     "kv-transfer-config": (Effect.ADDS, "KV transfer takes memory of its own"),
     "kv-offloading-size": (Effect.ADDS, "KV offloading takes memory of its own"),
     "hf-overrides": (Effect.MODEL, "it overrides the model's own config"),
-    "runner": (Effect.MODEL, "a runner other than generation serves no tokens"),
-    "convert": (Effect.MODEL, "a converted model serves no tokens"),
     "disable-hybrid-kv-cache-manager": (Effect.LAYOUT, "it changes how layers with a window are cached"),
     "kv-cache-dtype-skip-layers": (Effect.LAYOUT, "some layers would have another KV type"),
     "model-impl": (Effect.LAYOUT, "it chooses another implementation of the model"),
@@ -56,8 +55,6 @@ _DEFAULTS: Mapping[str, object] = {
     "pipeline-parallel-size": 1,
     "decode-context-parallel-size": 1,
     "prefill-context-parallel-size": 1,
-    "runner": "auto",
-    "convert": "auto",
     "model-impl": "auto",
 }
 # Variables of tpu_inference (0.32.0 envs.py) that change shapes or sharding.
@@ -89,6 +86,14 @@ def unknown_effects(settings: Mapping[str, Any], env: Mapping[str, str], model: 
         *_additions(settings),
         *_implementation(env, model),
     )
+
+
+def of_task(origin: TaskOrigin, settings: Mapping[str, Any]) -> Iterator[Unknown]:
+    """Yield what is not known of a model that pools; its layers and heads are those of the model it is made of."""
+    if not TASKS[origin.task].completions:
+        name = next((name for name in ("runner", "convert", "pooler-config") if settings.get(name)), "")
+        why = f"a model that pools may drop its output table and its KV cache ({origin.because})"
+        yield Unknown(name=name, effect=Effect.LAYOUT, why=why)
 
 
 def unknown_memory(kind: AcceleratorType) -> Iterator[Unknown]:
