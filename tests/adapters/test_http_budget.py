@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import socket
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from real_time import DEADLINE
 from tpudeploy.adapters.google.transport import OnceHttp
 from tpudeploy.adapters.http_budget import Budget, Unanswered, connect_to, fetch, is_public, is_remote, within
 from tpudeploy.adapters.requests_budget import limit
+from tpudeploy.emulator import VirtualClock
+from tpudeploy.wiring import Adapters
 
 OK = b"HTTP/1.1 200 OK\r\n"
 SHORT, LONG = Budget(seconds=0.3, size=1 << 30), Budget(seconds=DEADLINE, size=1 << 20)
@@ -99,6 +102,21 @@ def test_a_deadline_of_the_command_ends_a_request_that_may_take_longer() -> None
     pieces = DRIPS["a byte of the body now and then"]
     with endless(pieces, every=0.02) as url, within(0.3), pytest.raises(Unanswered, match="timed out"):
         fetch(url, Budget(seconds=DEADLINE, size=1 << 20, least_seconds=0.1).begin())
+
+
+def test_the_timeout_of_a_command_is_a_deadline_of_its_requests(tmp_path: Path) -> None:
+    pieces = DRIPS["a header now and then"]
+    with (
+        endless(pieces, every=0.02) as url,
+        Adapters(tmp_path).within(0.3),
+        pytest.raises(Unanswered, match="timed out"),
+    ):
+        fetch(url, Budget(seconds=DEADLINE, size=1 << 20, least_seconds=0.1).begin())
+
+
+def test_virtual_time_is_no_deadline_of_a_real_server(tmp_path: Path) -> None:
+    with answering({"/": http("x")}) as url, Adapters(tmp_path, clock=VirtualClock()).within(0.0):
+        assert fetch(f"{url}/", LONG.begin()).body == b"x"
 
 
 def test_several_requests_share_a_budget() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextvars import ContextVar
 
 import pytest
 from real_time import DEADLINE
@@ -43,3 +44,12 @@ def test_once_one_fails_no_other_is_begun() -> None:
     with pytest.raises(ValueError, match="0"):
         together(2, deed, range(1000))
     assert len(begun) < 1000
+
+
+def test_the_deadline_of_a_command_is_that_of_its_threads() -> None:
+    deadline = ContextVar("deadline", default=0)
+    token = deadline.set(7)
+    try:
+        assert together(4, lambda _: deadline.get(), range(8)) == [7] * 8
+    finally:
+        deadline.reset(token)

@@ -199,3 +199,15 @@ def test_a_link_to_nothing_says_where_it_points(cli: Open) -> None:
     result = at.run("validate", "gemma.yaml")
     assert result.code == 1
     assert "it is a link to `prod/gemma.yaml`, which does not exist" in result.err
+
+
+def test_a_name_that_reorders_the_line_is_shown_without_that_and_escaped_in_json(cli: Open) -> None:
+    at = cli()
+    name = "gemma\u202elmay.yaml"
+    result = at.run("validate", name)
+    assert result.code == 1
+    assert "\u202e" not in result.all
+    assert "gemma\ufffdlmay.yaml" in result.all
+    document = at.run("validate", name, "-json").out
+    assert "\u202e" not in document
+    assert "gemma\\u202elmay.yaml" in document

@@ -219,6 +219,27 @@ def test_the_plan_on_the_page_names_what_an_edited_profile_changes(
         assert complaints == []
 
 
+def test_the_documents_are_read_on_after_any_error_which_is_shown(
+    cli: Open, documents_of: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = cli(nodes="simulated")
+    assert at.run("apply", "-auto-approve", at.write(PROFILE)).code == 0
+    documents = documents_of(at, "gemma.yaml")
+    with monkeypatch.context() as patch:
+        patch.setattr(td.Workspace, "status", _surprise)
+        documents.read_live()
+        documents.read_live()
+    (error,) = documents.latest()["errors"].values()
+    assert (error["code"], "a surprise" in error["message"]) == ("TPU0070", True)
+    documents.read_live()
+    assert documents.latest()["errors"] == {}
+    assert documents.latest()["status"]["deployments"][0]["name"] == "gemma"
+
+
+def _surprise(*_: object, **__: object) -> None:
+    raise RuntimeError("a surprise")
+
+
 def test_a_page_without_its_token_says_so(cli: Open, documents_of: Read, browser: Browser) -> None:
     at = cli()
     with _serving(documents_of(at)) as server:

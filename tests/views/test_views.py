@@ -13,7 +13,7 @@ from jsonschema import Draft7Validator
 from tpudeploy.domain import events
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
-from tpudeploy.domain.excerpt import describe_diagnostics
+from tpudeploy.domain.excerpt import describe_diagnostics, escaped
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Claim, CloudResource, Mark, Orphan, Orphans, ResourceRequest
 from tpudeploy.domain.plan import Action
@@ -122,7 +122,35 @@ def test_a_duration_is_its_two_largest_units(seconds: float, text: str) -> None:
     assert words.duration(seconds) == text
 
 
-@pytest.mark.parametrize("text", ["\x1b]0;title\x07", "\x9b31m", "a\rb", "\x00", "\u2028", "\udcff"])
+# What reorders text, hides in it, or is a second form of a terminal's commands.
+HIDDEN = (
+    "\u202eevil",
+    "\u2066",
+    "\u2069",
+    "\u061c",
+    "\u200b",
+    "\u2060",
+    "\ufeff",
+    "\x85",
+    "\xad",
+    "\u3164",
+    "\U000e0041",
+)
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_a_document_writes_what_hides_as_escapes(text: str) -> None:
+    document = escaped(json.dumps({"a": text}, ensure_ascii=False))
+    assert document.isprintable()
+    assert json.loads(document) == {"a": text}
+
+
+def test_emoji_and_scripts_that_need_joiners_are_shown_as_they_are() -> None:
+    text = "\U0001f469\u200d\U0001f680 \u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u2764\ufe0f"
+    assert words.plain(text) == text
+
+
+@pytest.mark.parametrize("text", ["\x1b]0;title\x07", "\x9b31m", "a\rb", "\x00", "\u2028", "\udcff", *HIDDEN])
 def test_no_text_of_others_commands_the_terminal(text: str) -> None:
     line = words.plain(f"before {text} after\n\tnext")
     assert line.isprintable() is False  # its own line feed and tab stay

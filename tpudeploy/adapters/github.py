@@ -180,7 +180,10 @@ class GitHub:
         while url:
             visited.add(url)
             reply = self._send("GET", url, params=parameters)
-            yield from _tree(reply)
+            page = _tree(reply)
+            if not isinstance(page, list):
+                raise TypeError("a page is a list")
+            yield from page
             url, parameters = reply.links.get("next", {}).get("url", ""), {}
             if url and urlsplit(url)[:2] != urlsplit(self._api)[:2]:
                 raise ForgeError(f"GitHub's next page is at {urlsplit(url).netloc}, which is not the configured host.")

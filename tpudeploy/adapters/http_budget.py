@@ -174,9 +174,11 @@ class Reply:
     body: bytes
 
     @property
-    def location(self) -> str:
-        """Where a redirect leads, if it was not followed."""
-        return self.headers.get("location", "")
+    def outcome(self) -> str:
+        """The status in words: `answered 503`, and where a redirect leads that was not followed."""
+        location = self.headers.get("location", "")
+        host = urlsplit(location).netloc if location.isprintable() else "an invalid address"
+        return f"answered {self.status}" + (f", a redirect to {host}, which is not followed" if host else "")
 
 
 def fetch(

@@ -77,7 +77,7 @@ class Registry:
             return Image(is_there=False)
         if status in _CLOSED:
             return Unknown(because=f"{host} does not show {reference} to you, but it may show it to the machine.")
-        return Unknown(because=f"{host} answered {status}.")
+        return Unknown(because=f"{host} {reply.outcome}.")
 
 
 def _anonymous_token(challenge: str, base: str, host: str, meter: Meter) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from http import HTTPStatus
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from tpudeploy.adapters.http_budget import Budget, Unanswered, fetch
 from tpudeploy.adapters.registry import Registry, parts
@@ -46,7 +46,7 @@ class Hub:
         if reply.status in _HIDDEN:
             return Unknown(because=f"{host} does not show this model or revision to anonymous callers.")
         if reply.status != HTTPStatus.OK:
-            return Unknown(because=f"{host} answered {reply.status}{_elsewhere(reply.location)}.")
+            return Unknown(because=f"{host} {reply.outcome}.")
         try:
             tree = parse(reply.body)
         except ValueError as cause:
@@ -55,12 +55,6 @@ class Hub:
         if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
             return Unknown(because=f"{host} named no commit.")
         return commit
-
-
-def _elsewhere(location: str) -> str:
-    """Return where a redirect leads that was not followed, in words."""
-    host = urlsplit(location).netloc if location.isprintable() else "an invalid address"
-    return f", a redirect to {host}, which is not followed" if host else ""
 
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

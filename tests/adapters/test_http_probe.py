@@ -1,0 +1,68 @@
+"""Whether a server serves is what it answers now; what its machine reported of the boot counts where it is not reached."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from answering import answering, http
+from command_line import PROFILE
+from real_time import DEADLINE
+
+import tpudeploy as td
+from tpudeploy.adapters.http_probe import HttpProbe
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.slices import BootPhase, BootReport, Phase, Slice
+from tpudeploy.emulator import VirtualClock
+
+REPORT = BootReport(phase=BootPhase.SERVING, answer="Hello")
+MODELS = http(json.dumps({"data": [{"id": "google/gemma-4-E2B-it"}]}))
+SERVING = {"/health": http(""), "/v1/models": MODELS}
+
+
+@pytest.fixture
+def deployment(tmp_path: Path) -> Deployment:
+    (tmp_path / "gemma.yaml").write_text(PROFILE, "utf-8")
+    with td.Workspace.open(tmp_path, project="p") as workspace:
+        return workspace.deployment(td.Profile.load(tmp_path / "gemma.yaml"))
+
+
+@contextmanager
+def reached(replies: Mapping[str, bytes]) -> Iterator[tuple[HttpProbe, Slice]]:
+    probe = HttpProbe(VirtualClock(), lambda *_: "key", has_iap=False, timeout=DEADLINE)
+    with answering(replies) as url:
+        host, _, port = url.removeprefix("http://").partition(":")
+        place = Slice(name="a", zone=Zone("us-east5-a"), phase=Phase.UP, external_ip=host, port=int(port))
+        yield probe, place
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        http("<html>Sign in</html>"),
+        http("[" * 100_000),
+        http('data: {"choices": {"0": 1}}\n\n'),
+        http("data: " + "A" * (2 << 20)),
+        http('data: {"choices": [{"text": "x"}]}\n\n' * 100),
+    ],
+    ids=["a page", "brackets", "another shape", "a line without an end", "more than was asked for"],
+)
+def test_a_server_that_answers_something_else_does_not_serve_whatever_its_boot_reported(
+    deployment: Deployment, completion: bytes
+) -> None:
+    with reached({**SERVING, "/v1/chat/completions": completion}) as (probe, place):
+        health = probe.health(deployment, place, lambda: REPORT)
+    assert health.serving is False
+    assert "HTTP 200" in health.detail
+
+
+@pytest.mark.parametrize("busy", [http("busy", status="503 Busy"), http("later", status="429 Later"), b""])
+def test_a_server_that_is_busy_or_not_reached_serves_by_its_own_report(deployment: Deployment, busy: bytes) -> None:
+    with reached({**SERVING, "/v1/chat/completions": busy}) as (probe, place):
+        health = probe.health(deployment, place, lambda: REPORT)
+    assert health.serving is True
+    assert health.node_only is True
