@@ -7,6 +7,8 @@ domain/strict_json.py.
 
 A server that does not end raises TimeoutError, an answer that is too long `OverBudget`: both are OSErrors, as any other
 trouble of a connection. `within` bounds every request of a block, also in the threads of `together`.
+
+Why: decision 84 in docs/decisions.md.
 """
 
 from __future__ import annotations
