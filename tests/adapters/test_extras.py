@@ -30,6 +30,30 @@ UV_TOOL = "uv-receipt.toml"
 
 
 @pytest.mark.parametrize(
+    ("origin", "source"),
+    [
+        (None, "'tpudeploy[bench,mcp]'"),
+        (CHECKOUT, "'/home/me/my tools[bench,mcp]'"),
+        (EDITABLE, "--editable '/home/me/tools[bench,mcp]'"),
+        (REPOSITORY, "'tpudeploy[bench,mcp] @ git+https://example.org/t.git@v1'"),
+    ],
+)
+def test_what_uv_installed_before_stays(origin: Any, source: str, tmp_path: Path) -> None:
+    receipt = """\
+[tool]
+requirements = [
+    { name = "tpudeploy", extras = ["bench", "mcp"] },
+    { name = "plotext", specifier = ">=5" },
+    { name = "google-cloud-storage", specifier = ">=3.0" },
+]
+entrypoints = []
+"""
+    (tmp_path / UV_TOOL).write_text(receipt, encoding="utf-8")
+    command = install_command("gcs", prefix=tmp_path, package=_installed(tmp_path, "uv", origin))
+    assert command == f"uv tool install --with 'plotext>=5' --with 'google-cloud-storage>=3.0' {source}"
+
+
+@pytest.mark.parametrize(
     ("marker", "installer", "origin", "expected"),
     [
         ("pipx_metadata.json", "pip", CHECKOUT, "pipx inject tpudeploy 'google-cloud-storage>=3.0'"),

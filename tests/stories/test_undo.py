@@ -38,6 +38,22 @@ def test_the_endpoint_stands_throughout_an_undo_that_takes_minutes(cli: Open) ->
     assert "1 to restart" in at.run("plan", profile).out
 
 
+def test_after_an_undo_the_plan_for_the_profile_of_before_names_what_differs(cli: Open) -> None:
+    at = cli(boot=FAILS)
+    profile = _serve(at)
+    at.write(BAD)
+    assert at.run("apply", "-auto-approve", profile).code == 13
+    at.write()
+    planned = at.run("plan", profile)
+    assert "0 to add, 1 to change, 0 to destroy" in planned.out
+    assert "names the change that failed and was undone" in planned.words
+    assert "metadata.tpudeploy-spec" in planned.out
+    assert "its machine differs" not in planned.words
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert at.run("plan", profile, "-detailed-exitcode").code == 0
+
+
 def test_an_undo_that_fails_too_is_told_as_it_is_and_withdraws_the_endpoint(cli: Open) -> None:
     at = cli(boot={**FAILS, "undo_fails": True})
     profile = _serve(at)

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 _NAME = "tpudeploy"
+_RECEIPT = "uv-receipt.toml"
 _EXTRA = re.compile(r"^(?P<requirement>[^;]+);.*\bextra == ['\"](?P<extra>[\w-]+)['\"]")
 
 
@@ -27,8 +28,10 @@ def install_command(extra: str, *, prefix: Path | None = None, package: Distribu
     together = " ".join(requirements)
     if (folder / "pipx_metadata.json").exists():
         return f"pipx inject {_NAME} {together}"
-    if (folder / "uv-receipt.toml").exists():
-        return f"uv tool install {' '.join(f'--with {each}' for each in requirements)} {_source(installed)}"
+    if (folder / _RECEIPT).exists():
+        extras, others = _receipt(folder / _RECEIPT)
+        new = [*others, *(each for each in requirements if each not in others)]
+        return f"uv tool install {' '.join(f'--with {each}' for each in new)} {_source(installed, extras)}"
     if (installed.read_text("INSTALLER") or "").strip() == "uv":
         return f"uv pip install --python {shlex.quote(sys.executable)} {together}"
     return f"{shlex.quote(sys.executable)} -m pip install {together}"
@@ -52,7 +55,7 @@ def upgrade_command(*, prefix: Path | None = None, package: Distribution | None 
         return pull
     if (folder / "pipx_metadata.json").exists():
         install = f"pipx upgrade {_NAME}"
-    elif (folder / "uv-receipt.toml").exists():
+    elif (folder / _RECEIPT).exists():
         install = f"uv tool upgrade {_NAME}"
     elif (installed.read_text("INSTALLER") or "").strip() == "uv":
         install = f"uv pip install --python {shlex.quote(sys.executable)} --upgrade {_source(installed)}"
@@ -66,17 +69,40 @@ def _requirements(package: Distribution, extra: str) -> list[str]:
     return [m["requirement"].strip() for m in matches if m is not None and m["extra"] == extra]
 
 
-def _source(package: Distribution) -> str:
+def _receipt(file: Path) -> tuple[str, list[str]]:
+    """Return the extras of a tool and the packages beside it, as uv's receipt has them.
+
+    `uv tool install` makes the environment again, from what its command line names and nothing else.
+    """
+    import tomllib
+
+    try:
+        rows = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("requirements", [])
+    except (OSError, ValueError):
+        rows = []
+    extras, others = "", []
+    for row in rows:
+        own = f"[{','.join(row['extras'])}]" if row.get("extras") else ""
+        if row.get("name") == _NAME:
+            extras = own
+        else:
+            others.append(shlex.quote(f"{row['name']}{own}{row.get('specifier', '')}"))
+    return extras, others
+
+
+def _source(package: Distribution, extras: str = "") -> str:
     """Return where the package was installed from, as PEP 610 records it: a folder, a repository, or its name."""
     origin = _origin(package)
     url = origin.get("url", "")
     if "vcs_info" in origin:
         revision = origin["vcs_info"].get("requested_revision")
-        return shlex.quote(f"git+{url}{f'@{revision}' if revision else ''}")
-    if "dir_info" in origin:
+        url = f"git+{url}{f'@{revision}' if revision else ''}"
+    elif "dir_info" in origin:
         editable = "--editable " if origin["dir_info"].get("editable") else ""
-        return editable + shlex.quote(_checkout(package))
-    return shlex.quote(url) if url else _NAME
+        return editable + shlex.quote(f"{_checkout(package)}{extras}")
+    if not url:
+        return shlex.quote(f"{_NAME}{extras}")
+    return shlex.quote(f"{_NAME}{extras} @ {url}" if extras else url)
 
 
 def _checkout(package: Distribution) -> str:

@@ -68,6 +68,7 @@ class Reason(StrEnum):
     UNROUTED = "the profile has no router on a VM"
     LEFTOVER = "requests of an earlier run still exist"
     DRIFTED = "its machine differs from what was last applied to it"
+    UNDONE = "its metadata still names the change that failed and was undone; the server that runs is the right one"
     BLUE_GREEN = "blue-green: a second slice serves before this one is deleted"
     RENEWS = "its run ends, and a replacement takes over before that"
     ADOPTED = "found in the cloud: no state tracked it"

@@ -64,7 +64,7 @@ class LogReadings(Result):
         keys = {
             "logs": {"type": "array", "items": log, "description": about_logs},
             "draft": {"anyOf": [draft, {"type": "null"}], "description": about_draft},
-            "no_draft": {"anyOf": [no_draft, {"type": "null"}], "description": "why there null"},
+            "no_draft": {"anyOf": [no_draft, {"type": "null"}], "description": "why there is no draft, null with one"},
         }
         return document("logs", keys, optional=("draft", "no_draft"))
 

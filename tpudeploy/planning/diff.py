@@ -12,6 +12,7 @@ from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Reason
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Approval, Attempt, Record, State
 from tpudeploy.node.fingerprint import effect, server_print
+from tpudeploy.node.node_facts import SPEC_KEY
 from tpudeploy.node.router_machine import machine_near
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, DecisionContext, classify
@@ -103,6 +104,10 @@ def _replica_change(deployment: Deployment, record: Record, context: DecisionCon
     action, reason = _action(deployment, current, fields, context)
     if action is Action.NO_OP and len(classifications) > 1:
         action, reason = Action.UPDATE, Reason.LEFTOVER
+    if reason in {Reason.DRIFTED, Reason.UNDONE} and not fields:
+        fields = tuple(
+            _machine_fields(ServerStatus(deployment=deployment, replica=0, attempt=attempt, context=context))
+        )
     attributes = deployment.attributes_at(attempt.backend)
     hands_over = fits(deployment, attempt) and is_handed_over(deployment, attempt)
     price = prices.usd_per_hour(attempt)
@@ -188,7 +193,24 @@ def _action(
         return Action.UPDATE, Reason.RESUMES
     # The metadata that an apply sent a moment ago may not show yet, and are no drift.
     has_metadata = server.has_current_metadata() or server.has_recent_update()
-    return (Action.NO_OP, Reason.NONE) if has_metadata else (Action.UPDATE, Reason.DRIFTED)
+    if has_metadata:
+        return Action.NO_OP, Reason.NONE
+    # The watcher on the machine undid a change: the metadata have it until the next apply.
+    is_undone = server.shows_change() and attempt.is_undone_by(server.report)
+    return Action.UPDATE, Reason.UNDONE if is_undone else Reason.DRIFTED
+
+
+def _machine_fields(server: ServerStatus) -> Iterator[FieldChange]:
+    """Yield what of a machine differs from what it was given: none of it is an attribute of the profile."""
+    given = server.slice.metadata.get(SPEC_KEY)
+    pairs = {
+        "server": (server.attempt.boot.server, server.desired_server),
+        f"metadata.{SPEC_KEY}": (given, server.desired_server),
+        "metadata.startup-script": (server.slice.script, server.attempt.script),
+    }
+    for path, (before, after) in pairs.items():
+        if before and after and before != after:
+            yield FieldChange(path=path, before=before, after=after, effect=Effect.COSMETIC)
 
 
 def _reason_to_replace(deployment: Deployment, attempt: Attempt) -> Reason:
