@@ -8,7 +8,7 @@ from functools import cache
 
 from tpudeploy.catalog.families import gemma3, gemma4, llama, mistral, qwen
 from tpudeploy.catalog.families.reading import Config, quantized, refuse_foreign, refuse_part
-from tpudeploy.catalog.families.variants import variant_of
+from tpudeploy.catalog.families.variants import method_in, variant_of
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
 
@@ -67,7 +67,9 @@ def quantization_of(model_id: str, config_json: str | None = None) -> str:
     variant = None if config_json is not None else variant_of(model_id, _ids_by_name())
     config = config_of(config_json) if variant is None else variant.fields
     section = config.get("quantization_config") or config.get("compression_config")
-    return str(section.get("quant_method", "")) if isinstance(section, Mapping) else ""
+    if isinstance(section, Mapping):
+        return str(section.get("quant_method", ""))
+    return "" if config_json is not None else method_in(model_id)
 
 
 def config_of(text: str | None) -> Config:

@@ -30,14 +30,14 @@ _FLOATS = {"config_groups": {"group_0": {"weights": {"num_bits": 8}}}}
 # Read from the published checkpoints of Qwen (-FP8, -AWQ, -GPTQ-Int4), Red Hat (-FP8-dynamic, -quantized.w8a8 and
 # w4a16, all of compressed-tensors), Unsloth (-bnb-4bit) and NVIDIA (-FP8, -NVFP4).
 _ENDINGS = (
-    (pattern(r"-fp8-(dynamic|block)|-(quantized\.)?w8a(8|16)"), _quantized("compressed-tensors", **_FLOATS)),
-    (pattern(r"-fp8"), _quantized("fp8")),
-    (pattern(r"-awq(-int4)?"), _quantized("awq")),
-    (pattern(r"-(quantized\.)?w4a(8|16)"), _quantized("compressed-tensors")),
-    (pattern(r"-gptq(-int[348])?"), _quantized("gptq")),
-    (pattern(r"(-unsloth)?-bnb-4bit"), _quantized("bitsandbytes")),
-    (pattern(r"-nvfp4"), _quantized("modelopt_fp4")),
-    (pattern(r"-gguf"), _quantized("gguf")),
+    (pattern(r"(-fp8-(dynamic|block)|-(quantized\.)?w8a(8|16))$"), _quantized("compressed-tensors", **_FLOATS)),
+    (pattern(r"-fp8(-kv)?$"), _quantized("fp8")),
+    (pattern(r"-awq(-int4|-4bit)?$"), _quantized("awq")),
+    (pattern(r"(-qat)?-(quantized\.)?w4a(8|16)(-ct)?$"), _quantized("compressed-tensors")),
+    (pattern(r"-gptq(-int[348]|-[348]b(it)?)?(-\d+g)?$"), _quantized("gptq")),
+    (pattern(r"(-unsloth)?-bnb-4bit$"), _quantized("bitsandbytes")),
+    (pattern(r"-nvfp4$"), _quantized("modelopt_fp4")),
+    (pattern(r"-gguf$"), _quantized("gguf")),
 )
 # Fine-tunes whose config.json has the dimensions of their base, the length included.
 _FINE_TUNES: Mapping[str, str] = {
@@ -66,6 +66,17 @@ def variant_of(model_id: str, ids: Mapping[str, str]) -> Variant | None:
 def _without_ending(name: str) -> tuple[str, Mapping[str, Any]]:
     for ending, fields in _ENDINGS:
         match = ending.search(name)
-        if match is not None and match.end() == len(name):
+        if match is not None:
             return name[: match.start()], fields
     return name, {}
+
+
+# Words by which publishers name a method wherever the word stands, of checkpoints whose base may be unknown.
+_METHODS = ("gptq", "bnb-4bit", "gguf", "awq")
+
+
+def method_in(model_id: str) -> str:
+    """Return the method that an id names, as a config.json calls it, or ""."""
+    name = model_id.rpartition("/")[2].lower()
+    word = next((word for word in _METHODS if word in name), "")
+    return "bitsandbytes" if word.startswith("bnb") else word
