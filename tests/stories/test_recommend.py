@@ -61,7 +61,7 @@ def _options(*more: str, users: int = 64) -> tuple[str, ...]:
 def test_without_a_run_the_size_model_recommends_and_says_that_it_does(run: Run) -> None:
     result = run(*_options())
     assert result.code == 0, result.all
-    assert "v6e-1, tensor parallel 1, spot, about $" in result.err
+    assert "v6e-1, tensor parallel 1, spot, at " in result.err
     assert "knows memory, not speed" in result.err
     profile = yaml.safe_load(result.out)
     assert profile["tpu"]["type"] == "v6e-1"
@@ -81,7 +81,7 @@ def test_several_replicas_share_the_users_and_all_of_them_are_paid(run: Run, tmp
     assert yaml.safe_load(alone.out)["tpu"]["type"] == "v6e-4"
     profile = yaml.safe_load(shared.out)
     assert (profile["tpu"]["type"], profile["replicas"]) == ("v6e-1", 3)
-    assert "3 replicas of v6e-1, tensor parallel 1, spot, about $" in shared.err
+    assert "3 replicas of v6e-1, tensor parallel 1, spot, at " in shared.err
     assert "on each of 3 replicas, " in shared.err
     results = run(*_options("--json", users=200)), run(*_options("--json", "--set", "replicas=3", users=600))
     costs = [json.loads(result.out)["choices"][0]["usd_per_month"] for result in results]
@@ -130,3 +130,38 @@ def test_operating_points_are_found_by_the_rules_they_name(run: Run, tmp_path: P
 
 def test_a_published_table_recommends_nothing(run: Run) -> None:
     assert "agent-" not in run(*_options("--json")).out
+
+
+ZONES = ("-set", "placement.zones=[us-east5-a, us-central1-a]", "-set", "placement.provisioning=[spot]")
+
+
+def test_a_recommendation_costs_what_the_plan_of_its_profile_says_at_most(run: Run, tmp_path: Path) -> None:
+    result = run(*_options(*ZONES, "--json", users=8))
+    choice, text = json.loads(result.out)["choices"][0], json.loads(result.out)["profile"]
+    assert choice["usd_per_month"] == pytest.approx(1.4033 * 730), (
+        "us-central1-a is cheaper, us-east5-a is requested first"
+    )
+    (tmp_path / "recommended.yaml").write_text(text)
+    assert "at most $1,024 a month" in run(*_options(*ZONES, users=8)).err
+    assert "max_price_per_chip_hour" not in text
+
+
+def test_a_budget_holds_for_every_place_that_the_printed_profile_requests(run: Run, tmp_path: Path) -> None:
+    result = run(*_options(*ZONES, "--budget", "500", users=8))
+    assert result.code == 0, result.all
+    profile = yaml.safe_load(result.out)
+    assert profile["placement"]["max_price_per_chip_hour"] == 0.544
+    assert "at most $397 a month" in result.err
+    (tmp_path / "recommended.yaml").write_text(result.out)
+    assert run("validate", "recommended.yaml").code == 0
+    refused = run(*_options(*ZONES, "--budget", "300", users=8))
+    assert refused.code == 13
+    assert "at least $397 a month" in refused.err
+
+
+def test_places_without_a_known_price_make_the_cost_a_lower_bound(run: Run) -> None:
+    zones = ("-set", "placement.zones=[us-east5-a, southamerica-west1-a]", "-set", "placement.provisioning=[spot]")
+    result = run(*_options(*zones, users=8))
+    assert "at least $1,024 a month (1 of its places have no known price)" in result.err
+    limited = run(*_options(*zones, "--budget", "1100", users=8))
+    assert yaml.safe_load(limited.out)["placement"]["max_price_per_chip_hour"] == 1.4033

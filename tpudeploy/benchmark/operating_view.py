@@ -84,7 +84,10 @@ def _choice(choice: Choice) -> str:
     provisioning = settings.get("provisioning")
     models = ", ".join(map(str, provisioning)) if isinstance(provisioning, list) else ""
     month = choice.usd_per_month
-    price = "at an unknown price" if month is None else f"about ${month:,.0f} a month"
+    about = "about" if choice.is_measured else "at least" if choice.unknown_prices else "at most"
+    price = "at an unknown price" if month is None else f"{about} ${month:,.0f} a month"
+    if choice.unknown_prices:
+        price += f" ({choice.unknown_prices} of its places have no known price)"
     evidence = f"run {choice.run}{f', {EMULATOR}' if choice.is_emulated else ''}"
     replicas = settings.get("replicas", 1)
     slices = choice.accelerator_type if replicas == 1 else f"{replicas} replicas of {choice.accelerator_type}"

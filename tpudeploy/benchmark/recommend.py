@@ -5,15 +5,16 @@ Why: decision 37 in docs/decisions.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.budget import Engine, HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.recommendation import HOURS_PER_MONTH, Choice, Recommendation, Workload
+from tpudeploy.reconcile import prices
 from tpudeploy.sizing.budget import compute_budget
 from tpudeploy.sizing.serve import Service, can_serve
 from tpudeploy.sizing.sweep import fault
@@ -36,7 +37,7 @@ def recommend(
         if run.subject.model_id != deployment.model_id or not run.subject.chips:
             continue
         is_refused = run.subject.is_emulated and not takes_emulated
-        choice = _EMULATED if is_refused else _measured_choice(run, workload, deployment.replicas)
+        choice = _EMULATED if is_refused else _measured_choice(run, workload, deployment)
         if isinstance(choice, str):
             refused.append(f"run {run.id} on {run.subject.hardware}: {choice}")
         else:
@@ -48,8 +49,8 @@ def recommend(
     return Recommendation(workload=workload, choices=tuple(choices), refused=tuple(refused))
 
 
-def _measured_choice(run: Run, workload: Workload, replicas: int) -> Choice | str:
-    """Return the choice that a run supports, or why it supports none. `replicas` are those of the profile."""
+def _measured_choice(run: Run, workload: Workload, deployment: Deployment) -> Choice | str:
+    """Return the choice that a run supports, or why it supports none."""
     cells = [cell for cell in run.cells if _covers(cell, workload)]
     if not cells:
         return "it has no trusted cell with that many streams of that length"
@@ -63,10 +64,19 @@ def _measured_choice(run: Run, workload: Workload, replicas: int) -> Choice | st
     month = None if run.subject.usd_per_hour is None else run.subject.usd_per_hour * HOURS_PER_MONTH
     if _is_too_expensive(month, workload):
         return "its price is unknown" if month is None else f"it costs ${month:,.0f} a month"
+    settings = dict(_measured_settings(run, deployment.replicas))
+    kind = catalog.accelerator_type(run.subject.accelerator_type)
+    if kind is not None and workload.usd_per_month is not None:
+        # The run was paid at its place. The profile may be granted in others.
+        models = [*map(str, run.subject.provisioning.split(", "))] if run.subject.provisioning else []
+        cost = _cost(deployment, kind, models, max(1, len(run.subject.replicas)), workload)
+        if isinstance(cost, str):
+            return cost
+        settings |= cost.settings
     streams, context, output = cell.point.sizes
     why = f"measured at {streams:,} streams of {context:,} tokens in and {output:,} out"
     return Choice(
-        settings=dict(_measured_settings(run, replicas)),
+        settings=settings,
         accelerator_type=run.subject.accelerator_type,
         usd_per_month=month,
         why=why if ttft is None else f"{why}: the first token within {ttft:.3g} s",
@@ -112,8 +122,7 @@ def _sized_choices(deployment: Deployment, workload: Workload) -> tuple[list[Cho
     if not isinstance(current, HbmBudget):
         return [], [f"the size model: {current.because}"]
     choices, refused = [], []
-    prices = _prices(deployment)
-    provisioning = min(prices, key=lambda name: prices[name], default="")
+    provisioning = _cheapest_model(deployment)
     # The router of several replicas is taken to give each of them an equal share of the users.
     replicas = deployment.replicas
     workload = replace(workload, users=-(-workload.users // replicas))
@@ -125,16 +134,24 @@ def _sized_choices(deployment: Deployment, workload: Workload) -> tuple[list[Cho
             refused.append(f"{name}: {problem}")
             continue
         verdict = can_serve(sized, users=workload.users, context=workload.context_tokens, output=workload.output_tokens)
-        month = replicas * prices[provisioning] * kind.chips * HOURS_PER_MONTH if prices else None
+        cost = _cost(deployment, kind, [provisioning] if provisioning else [], replicas, workload)
         if verdict.service is not Service.FITS:
             refused.append(f"{name}: {_at_each(replicas)}{verdict.why}")
-        elif _is_too_expensive(month, workload):
-            refused.append(f"{name}: {'its price is unknown' if month is None else f'${month:,.0f} a month'}")
+        elif isinstance(cost, str):
+            refused.append(f"{name}: {cost}")
         else:
-            settings = _sized_settings(kind, engine, provisioning)
+            settings = {**_sized_settings(kind, engine, provisioning), **cost.settings}
             settings |= {"replicas": replicas} if replicas > 1 else {}
             why = f"{_at_each(replicas)}{verdict.why}"
-            choices.append(Choice(settings=settings, accelerator_type=kind.name, usd_per_month=month, why=why))
+            choices.append(
+                Choice(
+                    settings=settings,
+                    accelerator_type=kind.name,
+                    usd_per_month=cost.usd_per_month,
+                    unknown_prices=cost.unknown_prices,
+                    why=why,
+                )
+            )
     return choices, refused
 
 
@@ -175,11 +192,63 @@ def _engines(current: HbmBudget, workload: Workload) -> Iterator[tuple[Accelerat
             )
 
 
-def _prices(deployment: Deployment) -> Mapping[str, float]:
-    """Return the lowest list price of a chip-hour for each provisioning model that the profile allows."""
-    prices: dict[str, float] = {}
-    for candidate in deployment.candidates:
-        usd, provisioning = candidate.usd_per_chip_hour, candidate.provisioning
-        if usd is not None:
-            prices[provisioning] = min(usd, prices.get(provisioning, usd))
-    return prices
+@frozen
+class _Cost:
+    """The most that a profile costs in a month at list prices, and what keeps it within a budget.
+
+    If `unknown_prices` of its places have none, it's a lower bound; `usd_per_month` is None where all are unknown.
+    """
+
+    usd_per_month: float | None
+    settings: Mapping[str, Json]
+    unknown_prices: int = 0
+
+
+def _cost(
+    deployment: Deployment, kind: AcceleratorType, models: Sequence[str], replicas: int, workload: Workload
+) -> _Cost | str:
+    """Return what the profile with this slice costs, wherever it is granted, or why that is above the budget.
+
+    Within a budget, the profile requests only places that hold it: it gets a max_price_per_chip_hour.
+    """
+    chips = HOURS_PER_MONTH * kind.chips * replicas
+    router = (prices.router_usd_per_hour(deployment) or 0.0) * HOURS_PER_MONTH
+    places = _usd_per_chip_hour(deployment, kind, models)
+    known_prices = [usd for usd in places if usd is not None]
+    unknown_prices = len(places) - len(known_prices)
+    budget = workload.usd_per_month
+    if budget is None:
+        most = max(known_prices, default=None)
+        month = None if most is None else most * chips + router
+        return _Cost(usd_per_month=month, settings={}, unknown_prices=unknown_prices)
+    affordable = [usd for usd in known_prices if usd * chips + router <= budget]
+    if not affordable:
+        least = min(known_prices, default=None)
+        return "its price is unknown" if least is None else f"at least ${least * chips + router:,.0f} a month"
+    most = max(affordable)
+    is_limited = len(affordable) < len(places)
+    settings: Mapping[str, Json] = {"placement.max_price_per_chip_hour": most} if is_limited else {}
+    return _Cost(usd_per_month=most * chips + router, settings=settings)
+
+
+def _usd_per_chip_hour(deployment: Deployment, kind: AcceleratorType, models: Sequence[str]) -> list[float | None]:
+    """Return the price of each place that the profile may request, with these provisioning models instead of its own.
+
+    Without models, its own stay.
+    """
+    candidates = [each for each in deployment.candidates if not models or each.provisioning in models]
+    if candidates and kind.generation == deployment.accelerator.generation:
+        return [candidate.usd_per_chip_hour for candidate in candidates]
+    zones = dict.fromkeys(candidate.zone for candidate in deployment.candidates)
+    wishes = models or list(dict.fromkeys(candidate.provisioning for candidate in deployment.candidates))
+    return [catalog.usd_per_chip_hour(kind.generation, zone.region, model) for zone in zones for model in wishes]
+
+
+def _cheapest_model(deployment: Deployment) -> str:
+    """Return the provisioning model of the place with the lowest list price that the profile allows, "" for none."""
+    known_prices = [
+        (candidate.usd_per_chip_hour, str(candidate.provisioning))
+        for candidate in deployment.candidates
+        if candidate.usd_per_chip_hour is not None
+    ]
+    return min(known_prices, default=(0.0, ""))[1]

@@ -45,14 +45,17 @@ class Workload:
 class Choice:
     """A setup that would serve it. `settings` are the keys of a profile, by dotted path.
 
-    `run` and `cell` are the measurement that it rests on: "" and None where it rests on the size model, which knows
-    memory and nothing of speed. `why` says what was weighed. `is_emulated`: the run was measured on the emulator.
+    `usd_per_month` is that of the dearest place that the profile may request, or of a run where that was paid; if
+    `unknown_prices` of the places have none, it may cost more. `run` and `cell` are the measurement it rests on: ""
+    and None where it rests on the size model, which knows memory and nothing of speed. `why` says what was weighed.
+    `is_emulated`: the run was measured on the emulator.
     """
 
     settings: Mapping[str, Json]
     accelerator_type: str
     usd_per_month: float | None
     why: str
+    unknown_prices: int = 0
     run: str = ""
     cell: Cell | None = None
     is_emulated: bool = False

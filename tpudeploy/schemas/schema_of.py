@@ -17,6 +17,7 @@ from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.orphans import Orphan, Orphans
 from tpudeploy.domain.plan import Change, Drift, Goal, Plan, RouterPlan, ScalePlan
+from tpudeploy.domain.recommendation import Choice
 from tpudeploy.domain.report import Report, Summary
 from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.state import State
@@ -138,6 +139,7 @@ PRINTED_AS: Mapping[type, As] = {
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Evidence: frozenset({"answers"}),
     Subject: frozenset({"replicas"}),
+    Choice: frozenset({"unknown_prices"}),
     Change: frozenset({"ceiling", "places", "replicas_serving", "drain_seconds_most", "waits"}),
     Goal: frozenset({"router", "scale"}),
     Plan: frozenset({"ceiling"}),

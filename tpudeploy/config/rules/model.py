@@ -1,4 +1,4 @@
-"""Check `model.id`: it names weights that a vLLM on TPU can load, not a model of somebody's API."""
+"""Check `model.id`: it names weights that a vLLM on TPU can load, not a model that is sold as an API."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CANONICAL = pattern(r"^(?:distil)?(?:gpt2|bert|roberta|t5|xlnet|albert|electra|
 
 
 def loadable(root: MapNode) -> Iterator[Diagnostic]:
-    """Report an id whose weights nobody can load: of an API, in a format of another engine, or without its owner."""
+    """Report an id whose weights cannot be loaded: of an API, in a format of another engine, or without its owner."""
     name = look.value(root, _ID, str)
     if not name or name.startswith(("/", "gs://")):
         return

@@ -105,7 +105,7 @@ _FASTEST_START = 60.0  # seconds: no published boot of vLLM on a TPU took less
     "TPU2005",
     "A duration that is shorter than a start",
     "The chips are billed from the grant on, and the server serves once image and weights are there and the graphs are "
-    "compiled. A run that ends before that serves nobody, and a health.timeout below it reports each start as "
+    "compiled. A run that ends before that is paid for nothing, and a health.timeout below it reports each start as "
     "failed. `tpudeploy size` shows how long a start takes.",
     "placement: {max_run_duration: 12h}\nhealth: {timeout: 45m}",
 )
