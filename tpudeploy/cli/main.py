@@ -91,10 +91,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
         _overview()
         return None
     if name not in COMMANDS:
-        from tpudeploy.cli.suggestions import did_you_mean
+        from tpudeploy.cli.suggestions import did_you_mean_command
 
         raise Usage(
-            f"There is no command `{name}`.{did_you_mean(name, COMMANDS)}",
+            f"There is no command `{name}`.{did_you_mean_command(name, COMMANDS)}",
             hint="Run `tpudeploy --help` for all commands.",
         )
     verb, others = split_verb(name, rest)

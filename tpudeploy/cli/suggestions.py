@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tpudeploy.catalog import closest
+from tpudeploy.cli import verbs
 
 if TYPE_CHECKING:
     from tpudeploy.cli.parsers import Parser
@@ -21,11 +22,33 @@ _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("nocolor", "no-colour"), ("no-color",)),
 }
 _HELP = ("-h", "--help")
+_TYPO = 0.8
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
     """Return ` Did you mean ...?` with the nearest of the words, or "" if none is near."""
     return _question(closest(word, words))
+
+
+def did_you_mean_command(word: str, commands: Iterable[str]) -> str:
+    """Return the command that does what another tool's verb does, or the nearest one, unless it deletes something.
+
+    A misspelled `destroy` is one letter or two away; any other word is not guessed to mean a deletion.
+    """
+    sentence = verbs.advice(word)
+    if sentence:
+        return f" {sentence}"
+    near = closest(word, commands)
+    if near in verbs.DESTRUCTIVE and not _is_typo(word, near):
+        near = closest(word, [command for command in commands if command not in verbs.DESTRUCTIVE])
+    return _question(near)
+
+
+def _is_typo(word: str, name: str) -> bool:
+    """Return whether a word begins as the name does and has nearly all of its letters."""
+    from difflib import SequenceMatcher
+
+    return word[:1].lower() == name[:1] and SequenceMatcher(None, word.lower(), name).ratio() > _TYPO
 
 
 def did_you_mean_option(parser: Parser, words: Sequence[str], word: str) -> str:

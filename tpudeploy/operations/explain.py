@@ -64,6 +64,7 @@ def explain(workspace: Workspace | None, code: str | None = None) -> Explanation
     from tpudeploy.catalog import closest
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.operations.explanations import explain_text, groups
+    from tpudeploy.operations.trade_words import ENTRIES
 
     if code is None:
         titles = {name: {c: t.partition("\n")[0] for c, t in texts.items()} for name, texts in groups().items()}
@@ -73,6 +74,11 @@ def explain(workspace: Workspace | None, code: str | None = None) -> Explanation
     for each in (query, query.upper(), query.lower()):
         if each in pages:
             return _explanation(each, pages[each])
+    entries = ENTRIES.get("-".join(query.lower().split()), ())
+    if entries:
+        others = ", ".join(f"`{name}`" for name in entries[1:])
+        also = f"\n\n`{query}` may also be {others}: `tpudeploy explain NAME`." if others else ""
+        return _explanation(entries[0], f"{pages[entries[0]]}{also}")
     if len(query.split()) > 1:
         return _explanation(*explain_text(query))
     near = closest(query, pages)

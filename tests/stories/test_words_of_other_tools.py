@@ -1,0 +1,71 @@
+"""Words that people bring from other tools lead to what does it here, and never to a deletion that they did not mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import command
+
+from tpudeploy.cli import verbs
+from tpudeploy.cli.commands import COMMANDS
+from tpudeploy.cli.suggestions import did_you_mean_command
+from tpudeploy.operations.explanations import groups
+from tpudeploy.operations.trade_words import ENTRIES
+
+DELETES = ("down", "stop", "delete", "rm", "kill", "teardown", "remove")
+
+
+@pytest.mark.parametrize(
+    ("word", "answer"),
+    [
+        *((word, "tpudeploy apply PROFILE") for word in ("deploy", "up", "launch", "run", "start", "create")),
+        *((word, "tpudeploy destroy PROFILE") for word in DELETES),
+        *((word, "tpudeploy status") for word in ("ps", "list", "ls", "get")),
+        ("rollback", "roll-back.md"),
+        ("chat", "tpudeploy query"),
+        ("scale", "replicas"),
+        ("restart", "apply -replace"),
+        ("ssh", "tpu-vm ssh"),
+        ("exec", "tpudeploy logs"),
+        ("cost", "limit-the-cost.md"),
+        ("tune", "tpudeploy recommend"),
+        ("destory", "Did you mean `destroy`?"),
+        ("distroy", "Did you mean `destroy`?"),
+    ],
+)
+def test_a_verb_of_another_tool_is_answered_with_the_command_that_does_it(
+    word: str, answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = command(tmp_path, capsys, word, "p.yaml")
+    assert refused.code == 1
+    assert answer in refused.err
+    assert word in {*DELETES, "destory", "distroy"} or "destroy" not in refused.err
+
+
+def test_no_word_is_guessed_to_mean_a_deletion_unless_it_is_one_misspelled() -> None:
+    words = {*verbs.SENTENCES, "deplo", "depoly", "describe", "dev", "gci", "get-credentials", "forge", "desc", "draw"}
+    for word in words:
+        answer = did_you_mean_command(word, COMMANDS)
+        is_deletion = verbs.SENTENCES.get(word, "").startswith("`tpudeploy destroy")
+        assert is_deletion or not any(f"`{name}`" in answer for name in verbs.DESTRUCTIVE), (word, answer)
+
+
+def test_no_verb_is_a_command_of_ours() -> None:
+    assert not verbs.SENTENCES.keys() & COMMANDS.keys()
+
+
+@pytest.mark.parametrize(
+    ("word", "code"), [("OOM", "no-room-for-program"), ("429", "rate-limit"), ("vpc-sc", "perimeter")]
+)
+def test_explain_knows_words_of_the_trade(
+    word: str, code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    explained = command(tmp_path, capsys, "explain", word)
+    assert explained.code == 0, explained.all
+    assert explained.out.startswith(f"{code}  ")
+
+
+def test_every_word_of_the_trade_names_entries_that_exist() -> None:
+    pages = {code for texts in groups().values() for code in texts}
+    assert {code for entries in ENTRIES.values() for code in entries} <= pages
