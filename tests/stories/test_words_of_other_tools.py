@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from command_line import command
 from tpudeploy.cli import verbs
 from tpudeploy.cli.commands import COMMANDS
 from tpudeploy.cli.suggestions import did_you_mean_command
+from tpudeploy.config.foreign_keys import HINTS
+from tpudeploy.config.keys import all_keys
 from tpudeploy.operations.explanations import groups
 from tpudeploy.operations.trade_words import ENTRIES
 
@@ -69,3 +72,38 @@ def test_explain_knows_words_of_the_trade(
 def test_every_word_of_the_trade_names_entries_that_exist() -> None:
     pages = {code for texts in groups().values() for code in texts}
     assert {code for entries in ENTRIES.values() for code in entries} <= pages
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [
+        ("image", "serving.image"),
+        ("region", "placement.zones"),
+        ("zone", "placement.zones"),
+        ("spot", "placement.provisioning: [spot]"),
+        ("autoscaling", "replicas"),
+        ("budget", "placement.max_price_per_chip_hour"),
+        ("env", "serving.env"),
+        ("ports", "serving.port"),
+        ("resources", "tpu.type"),
+        ("accelerators", "tpu.type"),
+        ("gpus", "tpu.type"),
+        ("setup", "serving.setup"),
+        ("run", "serving.args"),
+    ],
+)
+def test_a_key_of_another_tools_file_is_answered_with_the_key_that_does_it(
+    key: str, answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = "version: 1\nname: gemma\nmodel: {id: google/gemma-4-E2B-it}\ntpu: {type: v6e-1}\n"
+    (tmp_path / "p.yaml").write_text(f"{profile}{key}: 1\n", encoding="utf-8")
+    refused = command(tmp_path, capsys, "validate", "p.yaml")
+    assert refused.code == 1
+    assert answer in refused.all
+
+
+def test_every_key_that_is_named_is_one_of_the_format() -> None:
+    known = {".".join(key) for key in all_keys()}
+    for hint in set(HINTS.values()):
+        for key in re.findall(r"\b(?:placement|serving|model|tpu|health|secrets)\.[a-z_]+", hint):
+            assert key in known, hint

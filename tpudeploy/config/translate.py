@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -62,6 +63,8 @@ def _suggestion(path: Path, root: MapNode) -> str:
     Keys that the file sets already are not suggested, because a key may be set once.
     """
     word = str(path[-1])
+    if len(path) == 1 and (foreign := _foreign(word, root)):
+        return foreign
     same_name = [key for key in all_keys() if key[-1] == word.replace("-", "_")]
     elsewhere = next((dotted(key) for key in same_name if not _is_beside(key, path, root)), "")
     if elsewhere:
@@ -69,6 +72,16 @@ def _suggestion(path: Path, root: MapNode) -> str:
     if not same_name and flags.find(word):
         return did_you_mean(word, _absent(path, root)) or "flags of vLLM belong under serving.args"
     return did_you_mean(word, _absent(path, root))
+
+
+def _foreign(word: str, root: MapNode) -> str:
+    """Return what does the same as another tool's key at the top, or ""."""
+    from tpudeploy.config.foreign_keys import HINTS  # only where a key is unknown
+
+    hint = HINTS.get(word, "")
+    named = re.match(r"write ([a-z][\w.]*)", hint)
+    key: Path = () if named is None else tuple(named[1].split("."))
+    return f"{dotted(key)} does that, and is already set" if key and find(root, key) is not None else hint
 
 
 def _absent(unknown: Path, root: MapNode) -> list[str]:

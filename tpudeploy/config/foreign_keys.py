@@ -1,0 +1,67 @@
+"""Top-level keys of other tools' files, and the key or the page here that does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_ZONES = "write placement.zones, a list of zones such as [us-east5-a], or any"
+_CHIPS = "write tpu.type, such as v6e-4: it names the generation and the number of chips"
+_COMMAND = "the server is `vllm serve` with serving.args; what to run before it belongs under serving.setup"
+_REPLICAS = "write replicas, a number, and change it with `tpudeploy apply`: docs/how-to/replicas.md"
+_COST = "write placement.max_price_per_chip_hour or placement.max_run_duration: docs/how-to/limit-the-cost.md"
+_FLAGS = "flags of vLLM belong under serving.args"
+
+HINTS: Mapping[str, str] = {
+    **dict.fromkeys(("region", "regions", "zone", "location", "cloud", "infra", "availability_zones"), _ZONES),
+    **dict.fromkeys(
+        ("spot", "use_spot", "preemptible", "spot_policy", "interruptible"),
+        "write placement.provisioning: [spot]",
+    ),
+    **dict.fromkeys(
+        ("resources", "accelerators", "accelerator", "gpus", "gpu", "tpus", "instance_type", "machine_type"),
+        _CHIPS,
+    ),
+    **dict.fromkeys(("chips", "hardware", "topology", "node_type", "instance_types"), _CHIPS),
+    **dict.fromkeys(
+        ("autoscaling", "autoscale", "scaling", "replica_policy", "min_replicas", "max_replicas"),
+        _REPLICAS,
+    ),
+    **dict.fromkeys(("service", "num_replicas", "num_nodes"), _REPLICAS),
+    **dict.fromkeys(("budget", "max_price", "max_cost", "price", "autostop", "idle_duration", "ttl"), _COST),
+    **dict.fromkeys(("env", "envs", "environment", "variables"), "write serving.env; a secret belongs under secrets"),
+    **dict.fromkeys(("ports", "port", "expose"), "write serving.port: one server has one port"),
+    **dict.fromkeys(("setup", "run", "command", "commands", "entrypoint", "cmd", "init", "script"), _COMMAND),
+    **dict.fromkeys(("args", "engine_args", "flags", "vllm", "extra_args"), _FLAGS),
+    **dict.fromkeys(("image", "docker", "container", "image_id"), "write serving.image"),
+    **dict.fromkeys(
+        ("volumes", "mounts", "file_mounts", "volume_mounts"),
+        "write serving.volumes; model.mirror fetches weights from a bucket",
+    ),
+    **dict.fromkeys(("disk", "disk_size", "boot_disk"), "write tpu.boot_disk_size"),
+    **dict.fromkeys(("shm_size", "shared_memory"), "write serving.shm_size"),
+    **dict.fromkeys(("network", "vpc", "subnet", "subnetwork", "external_ip"), "write placement.network"),
+    **dict.fromkeys(("project", "project_id", "gcp_project"), "write placement.project, or set GOOGLE_CLOUD_PROJECT"),
+    **dict.fromkeys(("service_account", "identity"), "write placement.service_account"),
+    **dict.fromkeys(("reservation", "reservations"), "write placement.reservation"),
+    **dict.fromkeys(
+        ("token", "hf_token", "api_key", "credentials", "auth"),
+        "name a secret under secrets, such as secrets.HF_TOKEN",
+    ),
+    **dict.fromkeys(
+        ("max_duration", "max_run_duration", "timeout"),
+        "write placement.max_run_duration, or health.timeout for the start",
+    ),
+    **dict.fromkeys(("healthcheck", "health_check", "readiness_probe", "liveness_probe", "probes"), "write health"),
+    **dict.fromkeys(("tags", "metadata", "annotations"), "write placement.labels"),
+    **dict.fromkeys(("model_name", "model_id", "models"), "write model: {id: …}, one model for a profile"),
+    **dict.fromkeys(("load_balancer", "ingress", "gateway", "routing"), "write router: docs/how-to/replicas.md"),
+    **dict.fromkeys(
+        ("apiVersion", "kind", "spec"),
+        "a profile is no Kubernetes manifest: `tpudeploy init` writes one, docs/how-to/gke.md goes the other way",
+    ),
+    **dict.fromkeys(("services", "deploy"), "a profile is no compose file: `tpudeploy init` writes one"),
+    **dict.fromkeys(
+        ("backend", "state"),
+        "name where states are kept with --backend or in tpudeploy.toml: docs/how-to/share-the-state.md",
+    ),
+}
