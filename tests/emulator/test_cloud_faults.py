@@ -302,6 +302,38 @@ def test_a_slow_operation_ends_late_while_the_slice_moves_on() -> None:
         assert w.operation(operation)["done"]
 
 
+def test_a_slice_can_stay_invisible_for_a_while_after_its_operation() -> None:
+    with world({"fault": "hidden-after-operation", "seconds": 60}) as w:
+        operation = w.create()
+        while not w.operation(operation).get("done"):
+            assert w.state() == "ABSENT"
+            w.clock.sleep(1)
+        w.clock.sleep(58)
+        assert w.state() == "ABSENT"
+        assert w.emulator.live()[ZONE]
+        w.clock.sleep(2)
+        assert w.state() != "ABSENT"
+
+
+def test_a_create_operation_can_stay_open_for_ever_while_the_slice_lives_and_goes() -> None:
+    with world({"fault": "operation-never-ends"}) as w:
+        operation = w.create()
+        w.grow()
+        w.delete(force=True)
+        w.grow(until="ABSENT")
+        assert not w.operation(operation).get("done")
+
+
+def test_a_deletion_can_begin_and_never_end() -> None:
+    with world({"fault": "deletion-hangs"}) as w:
+        w.create()
+        w.grow()
+        operation = w.delete(force=True)
+        w.clock.sleep(86_400)
+        assert w.state() == "DELETING"
+        assert not w.operation(operation).get("done")
+
+
 def test_a_slow_call_takes_time_of_the_clock() -> None:
     with world({"fault": "slow", "method": "queuedResources.get", "seconds": 30, "times": 1}) as w:
         w.create()

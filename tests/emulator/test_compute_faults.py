@@ -129,6 +129,28 @@ def test_an_instance_can_be_visible_late_or_missing_in_lists() -> None:
         assert (w.status("a"), w.listed()) == ("RUNNING", ["a", "b"])
 
 
+def test_an_instance_can_stay_invisible_for_a_while_after_its_operation() -> None:
+    with world({"fault": "hidden-after-operation", "seconds": 60}) as w:
+        operation = w.insert("a")
+        while w.finish(operation)["status"] != "DONE":
+            assert (w.status("a"), w.listed()) == ("ABSENT", [])
+            w.clock.sleep(1)
+        w.clock.sleep(58)
+        assert w.status("a") == "ABSENT"
+        w.clock.sleep(2)
+        assert (w.status("a"), w.listed()) == ("RUNNING", ["a"])
+
+
+def test_the_operations_of_an_instance_can_stay_open_for_ever() -> None:
+    with world({"fault": "operation-never-ends"}, {"fault": "deletion-hangs"}) as w:
+        inserted = w.insert("a")
+        w.until("RUNNING")
+        deleted = w.call("delete")
+        w.clock.sleep(86_400)
+        assert w.status("a") == "STOPPING"
+        assert [w.finish(each)["status"] for each in (inserted, deleted)] == ["RUNNING", "RUNNING"]
+
+
 def test_an_insert_s_operation_can_end_late_or_lie() -> None:
     rows: list[dict[str, Any]] = [
         {"fault": "slow-operation", "name": "a", "seconds": 500},

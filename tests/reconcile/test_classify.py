@@ -25,7 +25,7 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.slices import BootPhase, BootReport, Phase, Refusal, Remedy, Scope
+from tpudeploy.domain.slices import BootPhase, BootReport, CreateOperation, Phase, Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, classify
 
@@ -175,6 +175,158 @@ def test_a_create_operation_that_failed(
     current = slice_of(one, Phase.REFUSED, refusal=answer)
     expected = Classification(attempt=one, status=status, slice=current, reason="refused", refusal=expected_answer)
     assert classify(one, context(current)) == expected
+
+
+def over(seconds_ago: float) -> CreateOperation:
+    return CreateOperation(ended_at=NOW - seconds_ago)
+
+
+OPEN = CreateOperation()
+# When an open operation of a request with an end, and of one without a queue, is over.
+QUEUE_LIMIT, LIMIT = PATIENCE.lateness + GRACE, PATIENCE.creating + PATIENCE.lateness + GRACE
+
+
+def of_flex(*, seconds_after_its_end: float, is_released: bool = True) -> Attempt:
+    times = {"asked_at": NOW - 2 * HOUR, "expires_at": NOW - seconds_after_its_end, "spec": INSTANCE}
+    return releasing(release_reason="lapsed", **times) if is_released else attempt(model=FLEX, **times)
+
+
+@pytest.mark.parametrize(
+    ("one", "phase", "operation", "status", "reason"),
+    [
+        pytest.param(requested(seconds_ago=HOUR), Phase.QUEUED, OPEN, WAITING, "RAW", id="an open operation waits"),
+        pytest.param(requested(seconds_ago=900), Phase.CREATING, OPEN, WAITING, "RAW", id="for 15 minutes elsewhere"),
+        pytest.param(
+            requested(seconds_ago=901),
+            Phase.CREATING,
+            OPEN,
+            DEAD,
+            "still RAW after 15 min",
+            id="longer than Google takes to begin",
+        ),
+        pytest.param(
+            of_flex(seconds_after_its_end=121, is_released=False),
+            Phase.QUEUED,
+            OPEN,
+            DEAD,
+            "still RAW after 120 min",
+            id="an operation that outlives its request is a lapse",
+        ),
+        pytest.param(
+            of_flex(seconds_after_its_end=QUEUE_LIMIT - 1),
+            Phase.QUEUED,
+            OPEN,
+            LEAVING,
+            "lapsed",
+            id="its slice may still appear after the release",
+        ),
+        pytest.param(
+            of_flex(seconds_after_its_end=QUEUE_LIMIT),
+            Phase.QUEUED,
+            OPEN,
+            GONE,
+            "never appeared",
+            id="until nothing can be granted any more",
+        ),
+        pytest.param(
+            of_flex(seconds_after_its_end=9999, is_released=False),
+            Phase.QUEUED,
+            OPEN,
+            DEAD,
+            "still RAW after 120 min",
+            id="what was not released yet is released first",
+        ),
+        pytest.param(
+            released(seconds_ago=LIMIT - 1),
+            Phase.CREATING,
+            OPEN,
+            LEAVING,
+            "another slice is kept",
+            id="without a queue, it may appear until the limit",
+        ),
+        pytest.param(
+            released(seconds_ago=LIMIT), Phase.CREATING, OPEN, GONE, "never appeared", id="and not after the limit"
+        ),
+        pytest.param(
+            released(seconds_ago=LIMIT), Phase.QUEUED, OPEN, GONE, "never appeared", id="nor in a queue without an end"
+        ),
+        pytest.param(
+            requested(seconds_ago=HOUR),
+            Phase.CREATING,
+            over(119),
+            HIDDEN,
+            "RAW; not visible yet",
+            id="the grace begins when the operation ends",
+        ),
+        pytest.param(
+            requested(seconds_ago=HOUR),
+            Phase.CREATING,
+            over(120),
+            GONE,
+            "never appeared",
+            id="and ends some time after",
+        ),
+        pytest.param(
+            requested(seconds_ago=60),
+            Phase.CREATING,
+            CreateOperation(ended_at=0.0),
+            HIDDEN,
+            "RAW; not visible yet",
+            id="or some time after the request, where the operation does not say when it ended",
+        ),
+        pytest.param(
+            released(), Phase.CREATING, over(119), LEAVING, "another slice is kept", id="a release waits for the same"
+        ),
+        pytest.param(released(), Phase.CREATING, over(120), GONE, "never appeared", id="and ends with it"),
+        pytest.param(
+            released(), Phase.HUSK, over(120), LEAVING, "another slice is kept", id="what a group left is deleted"
+        ),
+        pytest.param(
+            requested(seconds_ago=HOUR),
+            Phase.HUSK,
+            over(120),
+            DEAD,
+            "RAW: nothing runs there, but it uses quota",
+            id="what a group left that never appeared is released",
+        ),
+    ],
+)
+def test_a_slice_of_which_only_its_operation_is_there(
+    one: Attempt, phase: Phase, operation: CreateOperation, status: AttemptStatus, reason: str
+) -> None:
+    current = slice_of(one, phase, operation=operation, raw_state="RAW")
+    result = classify(one, context(current))
+    assert (result.status, result.reason, result.slice) == (status, reason, current)
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        pytest.param(requested(seconds_ago=HOUR), UNANSWERED, id="it was not answered"),
+        pytest.param(
+            attempt(model=FLEX, asked_at=NOW - 2 * HOUR, expires_at=NOW, spec=INSTANCE), LAPSED, id="it lapsed"
+        ),
+        pytest.param(released(), None, id="it was given up before"),
+    ],
+)
+def test_what_the_end_of_an_operation_without_a_slice_says_of_its_place(one: Attempt, expected: Refusal | None) -> None:
+    current = slice_of(one, Phase.CREATING, operation=over(GRACE))
+    assert classify(one, context(current)).refusal == expected
+
+
+def test_an_unknown_refusal_is_believed_some_time_after_its_operation_ended() -> None:
+    one = requested(seconds_ago=HOUR)
+    for seconds, status in ((119, DEAD), (120, GONE)):
+        current = slice_of(one, Phase.REFUSED, refusal=UNKNOWN, operation=over(seconds))
+        assert classify(one, context(current)).status is status
+
+
+@pytest.mark.parametrize("phase", [Phase.HUSK, Phase.LOST])
+def test_where_some_machines_run_it_is_not_said_that_nothing_does(phase: Phase) -> None:
+    one = granted(model=FLEX)
+    current = slice_of(one, phase, machines_running=3, raw_state="3 of 4 workers run")
+    reason = "3 of 4 workers run: the slice needs all of them, and those that run are billed until it is deleted"
+    assert classify(one, context(current)).reason == reason
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.REFUSED])

@@ -24,7 +24,7 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.life import Draining, Landing, Life, Queued, Releasing, Requested, Serving, Starting
-from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Slice
+from tpudeploy.domain.slices import BootPhase, BootReport, CreateOperation, Health, Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Boot, NodeChange, Record, Refused, State
 from tpudeploy.reconcile.merge_observation import cached_observation, merge_observation
 
@@ -368,3 +368,10 @@ def test_without_an_observation_a_node_has_the_metadata_that_it_was_last_given()
     one = serving(A, FLEX, booted="old", update_asked="new", update_asked_at=NOW)
     observed = cached_observation(state(record(one)), NOW)
     assert observed.slices[one.name].metadata == {"tpudeploy-spec": "new"}
+
+
+def test_an_operation_is_no_sighting() -> None:
+    one = attempt(seen=False)
+    for operation in (CreateOperation(), CreateOperation(ended_at=NOW)):
+        current = slice_of(one, Phase.CREATING, operation=operation)
+        assert merged(record(one), current) == record(one)
