@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from random import Random
+from typing import Any
 
 import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
@@ -13,7 +15,7 @@ from promises.trial import DEFAULTS, trial
 SEEDS, SAMPLED = 60, 2
 HOUR = 3600.0
 GROUP = {"api": "gce-instance", "type": "v5p-16", "zones": "us-east5-a, us-central1-a, europe-west4-b"}
-KINDS = {
+KINDS: Mapping[str, Mapping[str, Any]] = {
     "queued resource": {},
     "instance": {"api": "gce-instance"},
     "flex-start instance": {"api": "gce-instance", "provisioning": "flex-start"},

@@ -187,7 +187,7 @@ QUEUE_LIMIT, LIMIT = PATIENCE.lateness + GRACE, PATIENCE.creating + PATIENCE.lat
 
 
 def of_flex(*, seconds_after_its_end: float, is_released: bool = True) -> Attempt:
-    times = {"asked_at": NOW - 2 * HOUR, "expires_at": NOW - seconds_after_its_end, "spec": INSTANCE}
+    times: dict[str, Any] = {"asked_at": NOW - 2 * HOUR, "expires_at": NOW - seconds_after_its_end, "spec": INSTANCE}
     return releasing(release_reason="lapsed", **times) if is_released else attempt(model=FLEX, **times)
 
 

@@ -134,6 +134,18 @@ def test_an_imported_slice_that_was_changed_is_adopted_by_its_labels_and_none_is
     assert not at.slices
 
 
+def test_adoption_without_anything_to_adopt_requests_nothing(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    at.make_by_hand()
+    profile = at.write()
+    assert at.run("import", "gemma[0]", f"us-east5-a/{HAND_MADE}").code == 0
+    assert at.run("state", "rm", "gemma[0]", "-auto-approve").code == 0
+    refused = at.run("apply", "-adopt", "-auto-approve", profile)
+    assert refused.code == 13, refused.all
+    assert "-adopt has nothing to adopt" in refused.words
+    assert list(at.slices) == [HAND_MADE]
+
+
 def test_the_command_that_state_rm_prints_tracks_an_imported_slice_again(cli: Open) -> None:
     at = cli(nodes="simulated")
     at.make_by_hand()

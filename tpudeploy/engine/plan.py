@@ -24,7 +24,7 @@ from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.session import warnings_of_abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.orphans.adoption import adoptable
-from tpudeploy.orphans.claims import untracked
+from tpudeploy.orphans.claims import nothing_to_adopt, untracked
 from tpudeploy.planning.change_estimates import with_estimates
 from tpudeploy.planning.diff import changes, removals
 from tpudeploy.planning.drift import drift, mark_outside_changes, refreshed
@@ -302,6 +302,9 @@ def _with_orphans(
     chosen = adoptable(resources) if scope.adopt and not is_removal else ()
     rest = [resource for resource in resources if resource not in chosen]
     diagnostics = tuple(untracked(deployment, rest, destroy=is_removal))
+    if scope.adopt and not is_removal and not resources and scope.refresh:
+        # The user expects a slice to be there. To request another one beside it could not be undone.
+        diagnostics = (nothing_to_adopt(deployment),)
     if chosen:
         state = adopt_all(world, part.state, deployment, chosen)
         part = replace(part, state=state, adopts=tuple(resource.ref.name for resource in chosen))

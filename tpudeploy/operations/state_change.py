@@ -96,7 +96,12 @@ class StatePushed(StateChange):
         if not self.untracked:
             return ""
         attempts = "".join(f"\n  {describe_request(attempt, self.at)}" for attempt in self.untracked)
-        return f"The previous state tracked more slices, which are now untracked:{attempts}\n`tpudeploy gc` finds them."
+        text = f"The previous state tracked more slices, which are now untracked:{attempts}\n`tpudeploy gc` finds them."
+        imported = [attempt for attempt in self.untracked if SliceName.parse(attempt.name) is None]
+        if not imported:
+            return text
+        commands = (f"\n  tpudeploy import '{self.deployment}[INDEX]' {_resource_id(a)} PROFILE" for a in imported)
+        return f"{text} One that was imported may lack its labels. To track it again:{''.join(commands)}"
 
 
 @result
@@ -247,7 +252,7 @@ def _removed_text(removed: StateRemoved, deployment: str) -> str:
         f"  tpudeploy import '{where}' {_resource_id(attempt)} {removed.profiles.get(deployment, 'PROFILE')}"
         for where, attempt in imported
     )
-    why = "`apply -adopt` may not find an imported slice and would request another one. To track it again:"
+    why = "`apply -adopt` may not find an imported slice. To track it again:"
     return "\n".join([text, why, *commands])
 
 

@@ -27,7 +27,8 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "it is in another folder, in a bucket or with a colleague. An apply would create more slices beside them, "
         "so it stops. Adopt them (apply -adopt), which writes a new state; remove them (gc -foreign); work with "
         "the state that tracks them (--chdir, or backend in tpudeploy.toml); or choose another name in the profile "
-        "if they belong to someone else.",
+        "if they belong to someone else. With -adopt, a deployment without such slices is an error: nothing is "
+        "requested instead of what was to be adopted.",
         "tpudeploy apply -adopt PROFILE\ntpudeploy gc -foreign PROFILE",
     ),
     NOT_SEARCHED: Explanation(
@@ -150,6 +151,16 @@ def untracked(deployment: Deployment, resources: Sequence[CloudResource], *, des
             severity=Severity.WARNING,
             hint=_REMOVE,
         )
+
+
+def nothing_to_adopt(deployment: Deployment) -> Diagnostic:
+    """Return the error of a plan that is to adopt slices, where none has the labels of its deployment."""
+    return Diagnostic(
+        code=UNTRACKED,
+        message=f"{deployment.name} has no state and no slice with its labels, so -adopt has nothing to adopt.",
+        hint="To request a slice, leave out -adopt. A slice without labels, for example one that was imported and not"
+        f" changed since, is tracked by its name: tpudeploy import '{deployment.name}[0]' ZONE/NAME PROFILE",
+    )
 
 
 def _hint(alive: Iterable[CloudResource], *, destroy: bool) -> str:
