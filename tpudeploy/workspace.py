@@ -261,7 +261,7 @@ class Workspace(Methods):
         from tpudeploy.node.serving import served_model
 
         deployment = self.deployment(profile)
-        client = VllmClient(self.url(deployment.name), api_key=self.adapters.probe.key(deployment), timeout=30.0)
+        client = VllmClient(self.url(deployment.name), api_key=self.adapters.probe.key(deployment), timeout=25.0)
         try:
             return client.complete(
                 served_model(deployment),

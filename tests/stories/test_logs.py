@@ -167,3 +167,14 @@ def test_a_zone_that_is_not_for_the_project_is_named_by_whoever_names_it(cli: Op
     at.emulator.script({"fault": "location-denied"})
     assert "Location  is" not in at.run("logs", profile).all
     assert "Location us-east5-a is not found" in at.run("status", profile).all
+
+
+def test_a_log_commands_no_terminal_and_is_unchanged_in_a_file(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = cli()
+    log = "\x1b[32mINFO\x1b[0m ready \x1b]0;title\x07\x1b[2J \u202eevil\u0085"
+    (at.folder / "boot.log").write_text(f"{log}\n", "utf-8")
+    assert log in at.run("logs", "-file", "boot.log").out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    shown = at.run("logs", "-file", "boot.log").out
+    assert "INFO ready" in shown
+    assert shown.replace("\n", "").isprintable()

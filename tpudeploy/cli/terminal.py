@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from tpudeploy.domain.errors import Interrupted, OutputFailed
-from tpudeploy.domain.excerpt import escaped, visible
+from tpudeploy.domain.excerpt import escaped, plain, visible
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.pattern import pattern
 from tpudeploy.text.paint import Paint
 
 _IN_ASCII = str.maketrans({"█": "#", "░": "-", "…": "~"})  # what tables are drawn with
+_SGR = pattern(r"\x1b\[[0-9;]*m")  # the colour of a log, which says nothing that its text does not
 _DEFAULT_SIZE = os.terminal_size((80, 24))
 
 
@@ -101,6 +103,10 @@ class Terminal:
             self.talk(text)
         else:
             self._write(visible(text) if self.stdout.isatty() else text, end)
+
+    def foreign(self, text: str) -> None:
+        """Write a text of others, such as a log: unchanged to a file or a pipe, without commands to a terminal."""
+        self.verbatim(plain(_SGR.sub("", text)) if self.stdout.isatty() else text)
 
     def document(self, text: str, end: str = "\n") -> None:
         """Write a document of --json to stdout, with escapes for invisible characters.

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.explain or args.json:
         show(readings, context)
     else:
-        context.terminal.verbatim(readings.with_headings(readings.texts))
+        context.terminal.foreign(readings.with_headings(readings.texts))
     return exits.SUCCESS
 
 
@@ -112,7 +112,7 @@ def _follow(profile: Profile, args: argparse.Namespace, context: Context) -> Non
                     context.terminal.document(jsonl.document({"type": "log_line", "log": name, "line": line}))
                 else:
                     label = f"{addresses[name]} = {name}" if name in addresses else name
-                    context.terminal.verbatim(line if len(logs) == 1 else f"{label}: {line}")
+                    context.terminal.foreign(line if len(logs) == 1 else f"{label}: {line}")
             printed[name] = len(lines)
         if all(has_ended("\n".join(lines)) for lines in logs.values()):
             return
