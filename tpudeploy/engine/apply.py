@@ -119,7 +119,7 @@ def _with_unpublished(
 ) -> tuple[list[Goal], list[Goal]]:
     """Return the goals with those among the first that serve and have no endpoint document.
 
-    Such a deployment was moved from another folder or bucket, or somebody removed its document: clients cannot find it.
+    Such a deployment was moved from another folder or bucket, or its document was removed: clients cannot find it.
     """
 
     def lacks_endpoint(goal: Goal) -> bool:

@@ -104,10 +104,7 @@ def _replica_change(deployment: Deployment, record: Record, context: DecisionCon
     action, reason = _action(deployment, current, fields, context)
     if action is Action.NO_OP and len(classifications) > 1:
         action, reason = Action.UPDATE, Reason.LEFTOVER
-    if reason in {Reason.DRIFTED, Reason.UNDONE} and not fields:
-        fields = tuple(
-            _machine_fields(ServerStatus(deployment=deployment, replica=0, attempt=attempt, context=context))
-        )
+    fields += _machine_fields(deployment, attempt, context, reason)
     attributes = deployment.attributes_at(attempt.backend)
     hands_over = fits(deployment, attempt) and is_handed_over(deployment, attempt)
     price = prices.usd_per_hour(attempt)
@@ -193,24 +190,32 @@ def _action(
         return Action.UPDATE, Reason.RESUMES
     # The metadata that an apply sent a moment ago may not show yet, and are no drift.
     has_metadata = server.has_current_metadata() or server.has_recent_update()
-    if has_metadata:
-        return Action.NO_OP, Reason.NONE
-    # The watcher on the machine undid a change: the metadata have it until the next apply.
-    is_undone = server.shows_change() and attempt.is_undone_by(server.report)
-    return Action.UPDATE, Reason.UNDONE if is_undone else Reason.DRIFTED
+    return (Action.NO_OP, Reason.NONE) if has_metadata else (Action.UPDATE, _reason_of_metadata(server))
 
 
-def _machine_fields(server: ServerStatus) -> Iterator[FieldChange]:
-    """Yield what of a machine differs from what it was given: none of it is an attribute of the profile."""
-    given = server.slice.metadata.get(SPEC_KEY)
+def _reason_of_metadata(server: ServerStatus) -> Reason:
+    """Return why the metadata name another server: the watcher undid a change, or they were set outside tpudeploy."""
+    is_undone = server.shows_change() and server.attempt.is_undone_by(server.report)
+    return Reason.UNDONE if is_undone else Reason.DRIFTED
+
+
+def _machine_fields(
+    deployment: Deployment, attempt: Attempt, context: DecisionContext, reason: Reason
+) -> tuple[FieldChange, ...]:
+    """Return what of a machine differs from what was sent to it: none of it is an attribute of the profile."""
+    if reason not in {Reason.DRIFTED, Reason.UNDONE}:
+        return ()
+    server = ServerStatus(deployment=deployment, replica=0, attempt=attempt, context=context)
     pairs = {
-        "server": (server.attempt.boot.server, server.desired_server),
-        f"metadata.{SPEC_KEY}": (given, server.desired_server),
-        "metadata.startup-script": (server.slice.script, server.attempt.script),
+        "server": (attempt.boot.server, server.desired_server),
+        f"metadata.{SPEC_KEY}": (server.slice.metadata.get(SPEC_KEY), server.desired_server),
+        "metadata.startup-script": (server.slice.script, attempt.script),
     }
-    for path, (before, after) in pairs.items():
-        if before and after and before != after:
-            yield FieldChange(path=path, before=before, after=after, effect=Effect.COSMETIC)
+    return tuple(
+        FieldChange(path=path, before=before, after=after, effect=Effect.COSMETIC)
+        for path, (before, after) in pairs.items()
+        if before and after and before != after
+    )
 
 
 def _reason_to_replace(deployment: Deployment, attempt: Attempt) -> Reason:
