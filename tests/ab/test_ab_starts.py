@@ -176,6 +176,36 @@ def test_of_several_servers_in_one_boot_the_last_ones_start_is_read() -> None:
     assert last_start("") is None
 
 
+PROGRESS = """\
+2026-11-27T22:00:00Z starting: Starting the container
+2026-11-27T22:00:31Z starting: Loading safetensors checkpoint shards: 0% Completed
+2026-11-27T22:10:50Z starting: Compiling graph 188
+  | (APIServer pid=1) INFO 11-27 22:00:05 [api_utils.py:273] non-default args: {'model_tag': 'm'}
+  | (EngineCore pid=327) INFO 11-27 22:10:55 [core.py:348] init engine (profile, create kv cache, warmup model) took 600.00 s (compilation: 393.98 s)
+  | (APIServer pid=1) INFO 11-27 22:11:00 [api_server.py:682] Starting vLLM server on http://0.0.0.0:8000
+  | (APIServer pid=1) INFO:     Application startup complete.
+2026-11-27T22:11:05Z serving: Healthy, and completed a prompt
+"""
+
+
+def test_progress_lines_of_the_machine_are_not_the_beginning_of_a_start() -> None:
+    assert last_start(PROGRESS) == Start(seconds=660, compile_seconds=393.98)
+
+
+def test_a_log_in_another_time_zone_begins_with_its_container() -> None:
+    elsewhere = PROGRESS.replace("INFO 11-27 22:", "INFO 11-28 07:")
+    assert last_start(elsewhere) == Start(seconds=655, compile_seconds=393.98)
+
+
+def test_the_server_of_several_hosts_starts_in_a_container_that_runs_already() -> None:
+    start = last_start(PROGRESS.replace("Starting the container", "Starting the server"))
+    assert start == Start(seconds=660, compile_seconds=393.98)
+
+
+def test_a_start_shorter_than_its_compilation_is_no_figure() -> None:
+    assert last_start(PROGRESS.replace("compilation: 393.98", "compilation: 3939.8")) is None
+
+
 def test_without_a_log_the_machines_own_report_tells_the_start() -> None:
     report = BootReport(
         phase=BootPhase.SERVING,

@@ -71,8 +71,9 @@ def test_what_was_gathered_side_by_side_overlaps() -> None:
 
 def test_a_container_begins_when_it_was_started_and_not_at_its_last_milestone() -> None:
     phases = {p.name: (p.began, p.seconds) for p in read(SIDE_BY_SIDE).phases}
-    assert phases["imports"][0] == 305
-    assert phases["weights"] == (335, 30)
+    assert phases["container"] == (305, 10)
+    assert phases["imports"][0] == 315
+    assert phases["weights"] == (345, 30)
 
 
 def test_a_failed_boot_has_the_engines_own_words_and_not_the_wrappers() -> None:

@@ -24,7 +24,7 @@ serving 480
 def test_the_longest_way_leaves_out_what_ran_beside_it() -> None:
     boot = timeline("gemma[0]", "slice", SIDE_BY_SIDE, None)
     assert boot is not None
-    assert [phase.name for phase in boot.critical] == ["docker", "image", "imports", "weights"]
+    assert [phase.name for phase in boot.critical] == ["docker", "image", "container", "imports", "weights"]
     assert boot.is_whole
 
 
@@ -40,6 +40,56 @@ def test_the_machines_own_account_tells_the_same_of_what_it_gathered() -> None:
     }
     assert [phase.name for phase in boot.critical] == ["docker", "image", "container"]
     assert not boot.is_whole
+
+
+RESTARTED = f"""\
+{ACCOUNT}image 9000
+image 9000 9004
+starting 9004
+starting 9050
+serving 9100
+"""
+
+
+def test_a_restart_in_place_is_a_start_of_its_own_in_the_machines_account() -> None:
+    boot = timeline("gemma[0]", "slice", "", _report(RESTARTED))
+    assert boot is not None
+    assert {p.name: (p.began, p.seconds) for p in boot.reading.phases} == {"image": (0, 4), "container": (4, 96)}
+    assert boot.reading.seconds == 100
+    assert boot.reading.is_serving
+
+
+def test_a_restart_under_way_shows_nothing_of_the_boot_before() -> None:
+    boot = timeline("gemma[0]", "slice", "", _report(RESTARTED.partition("serving 9100")[0]))
+    assert boot is not None
+    assert {p.name: (p.began, p.seconds) for p in boot.reading.phases} == {"image": (0, 4), "container": (4, None)}
+    assert not boot.reading.is_serving
+
+
+RESTART_LOG = """\
+2026-11-21T12:00:00Z image: Pulling it
+2026-11-21T12:00:20Z image: done in 20 s
+2026-11-21T12:00:20Z starting: Starting the container
+  | INFO 11-21 12:00:30 [api_utils.py:273] non-default args: {'model_tag': 'm'}
+  | INFO 11-21 12:00:40 [model_loader.py:625] Loading model with MODEL_IMPL_TYPE=auto
+  | INFO 11-21 12:01:10 [api_server.py:682] Starting vLLM server on http://0.0.0.0:8000
+2026-11-21T12:01:20Z serving: Healthy, and completed a prompt
+"""
+
+
+def test_a_restart_in_place_is_a_start_of_its_own_in_the_log() -> None:
+    access = '  | INFO 11-21 11:59:59 [launcher.py:9] 10.0.0.1:80 - "GET /health HTTP/1.1" 200 OK\n'
+    boot = timeline("gemma[0]", "slice", SIDE_BY_SIDE + access + RESTART_LOG, None)
+    assert boot is not None
+    phases = {p.name: (p.began, p.seconds) for p in boot.reading.phases}
+    began = phases["image"][0]
+    assert {name: (at - began, seconds) for name, (at, seconds) in phases.items()} == {
+        "image": (0, 20),
+        "container": (20, 10),
+        "imports": (30, 10),
+        "weights": (40, 30),
+    }
+    assert boot.reading.seconds <= 80
 
 
 def test_a_part_that_never_ended_is_shown_as_unfinished() -> None:

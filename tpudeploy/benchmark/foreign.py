@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from math import isfinite
 from typing import Any
 
 from tpudeploy.domain.benchmark import Driver, Evidence, Figures, Spread
-from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.load import Point
 
 Tree = Mapping[str, Any]
@@ -25,6 +26,10 @@ _GRID_SKIPPED = "skipped"  # the beginning of several statuses
 # The names of a spread's fields, as each client writes them.
 _VLLM_NAMES = {"mean": "mean", "deviation": "std", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
 _AIPERF_NAMES = {"mean": "avg", "deviation": "std", "most": "max"} | {p: p for p in ("p50", "p90", "p95", "p99")}
+_SERVING_KEYS = {"completed", "total_input_tokens", "output_throughput"}
+_SGLANG_KEYS = {"total_output_tokens_retokenized", "mean_e2e_latency_ms"}
+_AT_A_RATE = "cells at a request rate have the mean number of requests that ran at once"
+_LLMPERF_DEPTH = 4
 _GUIDELLM_NAMES = {"mean": "mean", "deviation": "std_dev", "p50": "median", "most": "max"}
 
 
@@ -42,31 +47,153 @@ class Result:
     model: str = ""
     seconds: float | None = None
     errors: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
 
 
 def read(text: str) -> tuple[Driver, Sequence[Result]]:
-    """Return the client that wrote a file, and its cells. Raise ValueError, with the reason, for any other file."""
-    if not text.lstrip().startswith(("{", "[")):
+    """Return the client that wrote a file, and its cells. Raise ValueError, with the reason, for any other file.
+
+    A file may hold several results: objects one after the other, lines of JSON, or blocks as `vllm bench serve` prints
+    them among its other output.
+    """
+    text = text.removeprefix("\ufeff")
+    if _BLOCK in text:
+        trees: Sequence[Tree] = tuple(_blocks(text))
+    elif text.lstrip().startswith(("{", "[")):
+        trees = _trees(text)
+    else:
         return Driver.GRID, _read_grid(text)
+    forms = [_form(tree, len(trees)) for tree in trees]
+    if len({form.driver for form in forms}) > 1:
+        raise ValueError(f"it holds results of {', '.join(sorted({form.name for form in forms}))}")
+    results: list[Result] = []
+    refusals: list[str] = []
+    for form, tree in zip(forms, trees, strict=True):
+        try:
+            results.extend(_results(form, tree))
+        except ValueError as cause:
+            refusals.append(str(cause))
+    if not results:
+        raise ValueError(refusals[0] if refusals else "it holds no result")
+    note = f"{len(refusals)} of {len(trees)} results left out: {refusals[0]}" if refusals else ""
+    return forms[0].driver, (replace(results[0], note=results[0].note or note), *results[1:])
+
+
+def _form(tree: Tree, count: int) -> Format:
+    """Return the format of a result. Raise ValueError for what is none, e.g. a client's list of single requests."""
+    form = next((form for form in FORMATS if form.matches(tree)), None)
+    if form is None:
+        single = " (if its lines are single requests, import the summary that the client writes)" if count > 1 else ""
+        raise ValueError(f"it is not a result of {', '.join(form.name for form in FORMATS)}{single}")
+    return form
+
+
+def _results(form: Format, tree: Tree) -> Sequence[Result]:
+    """Return the cells of a result. Raise ValueError, which names the format of a damaged one."""
     try:
-        tree = json.loads(text)
-        form = next((form for form in FORMATS if isinstance(tree, dict) and form.matches(tree)), None)
-        if form is None:
-            raise ValueError(f"it is not a result of {', '.join(form.name for form in FORMATS)}")
-        return form.driver, form.read(tree)
+        return form.read(tree)
+    except ValueError as cause:
+        raise ValueError(f"{form.name}: {cause}") from cause
     except (KeyError, TypeError, AttributeError, RecursionError) as cause:
-        raise ValueError(f"{type(cause).__name__}: {cause}") from cause
+        raise ValueError(f"{form.name}: {type(cause).__name__}: {cause}") from cause
+
+
+def _trees(text: str) -> Sequence[Tree]:
+    """Return the JSON objects of a text, one after the other. Raise ValueError for another text, or one that is cut."""
+    decoder, trees, at = json.JSONDecoder(), list[Any](), 0
+    try:
+        while at < len(text):
+            at += len(text[at:]) - len(text[at:].lstrip())
+            if at < len(text):
+                tree, at = decoder.raw_decode(text, at)
+                trees.extend(tree if isinstance(tree, list) else [tree])
+    except ValueError as cause:
+        name = next((form.name for form in FORMATS if form.sign in text), "")
+        cut = f"; it looks like a result of {name} that is cut off" if name else ""
+        raise ValueError(f"{cause}{cut}") from cause
+    except RecursionError as cause:
+        raise ValueError("it is nested too deeply") from cause
+    if not trees or not all(isinstance(tree, dict) for tree in trees):
+        raise ValueError(f"it is not a result of {', '.join(form.name for form in FORMATS)}")
+    return trees
+
+
+# What `vllm bench serve` (0.32, vllm/benchmarks/serve.py) and `sglang.bench_serving` print at their end, with the keys
+# that their JSON has. Earlier and later versions write some labels otherwise.
+_BLOCK = "Serving Benchmark Result"
+_LINE = re.compile(r"^[\s|]*(?:\([^)\n]*\) *)?(?P<label>[A-Za-z][^:\n]*?) *: +(?P<value>\S+)\s*$")
+_LABELS = {
+    "successful requests": "completed",
+    "failed requests": "failed",
+    "maximum request concurrency": "max_concurrency",
+    "max request concurrency": "max_concurrency",
+    "max concurrency": "max_concurrency",
+    "request rate configured (rps)": "request_rate",
+    "traffic request rate": "request_rate",
+    "benchmark duration (s)": "duration",
+    "total input tokens": "total_input_tokens",
+    "total generated tokens": "total_output_tokens",
+    "total generated tokens (retokenized)": "total_output_tokens_retokenized",
+    "request throughput (req/s)": "request_throughput",
+    "request goodput (req/s)": "request_goodput",
+    "output token throughput (tok/s)": "output_throughput",
+    "concurrency": "concurrency",
+}
+_LATENCY = re.compile(r"(?P<what>mean|median|std|p\d+) (?P<name>ttft|tpot|itl|e2el|e2e latency) \(ms\)")
+
+
+def _blocks(text: str) -> Iterator[Tree]:
+    """Yield each printed block as its client's JSON has it. Raise ValueError for one that is cut off."""
+    for block in text.split(_BLOCK)[1:]:
+        tree: dict[str, Any] = {}
+        for line in block.splitlines():
+            match = _LINE.match(line)
+            if match is not None:
+                label = match["label"].lower()
+                latency = _LATENCY.fullmatch(label)
+                name = _LABELS.get(label)
+                if latency is not None:
+                    tree[f"{latency['what']}_{latency['name'].replace(' ', '_')}_ms"] = _parsed(match["value"])
+                elif name is not None:
+                    tree[name] = _parsed(match["value"])
+        missing = next((key for key in ("completed", "duration", "output_throughput") if key not in tree), None)
+        if missing is not None:
+            raise ValueError(f"vllm bench serve: the block that it printed has no `{missing}`: it is cut off")
+        tree.setdefault("total_input_tokens", None)
+        yield tree
+
+
+def _parsed(text: str) -> Any:
+    """Return a number, or the text where it is none (`inf`)."""
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return text
 
 
 def _is_vllm(tree: Tree) -> bool:
-    return {"completed", "total_input_tokens", "output_throughput"} <= tree.keys()
+    return tree.keys() >= _SERVING_KEYS and not tree.keys() & _SGLANG_KEYS
+
+
+def _is_sglang(tree: Tree) -> bool:
+    return tree.keys() >= _SERVING_KEYS and bool(tree.keys() & _SGLANG_KEYS)
 
 
 def _read_vllm(tree: Tree) -> Sequence[Result]:
-    """Read `vllm bench serve --save-result`: one cell a file (vLLM 0.32, vllm/benchmarks/serve.py:1280,2258)."""
+    """Read `vllm bench serve --save-result`: one cell a file (vLLM 0.32, vllm/benchmarks/serve.py:1280,2258).
+
+    `sglang.bench_serving --output-file` has the same keys but for the latency of a whole request.
+    """
+    if "mean_e2e_latency_ms" in tree:
+        whole = {f"{part}_e2el_ms": tree.get(f"{part}_e2e_latency_ms") for part in _VLLM_NAMES.values()}
+        tree = {**tree, **whole}
     completed, seconds = int(_needed(tree, "completed")), _needed(tree, "duration")
     tokens_in, tokens_out = _needed(tree, "total_input_tokens"), _needed(tree, "total_output_tokens")
-    if _number(tree, "max_concurrency") is None:
+    if seconds <= 0:
+        raise ValueError("its `duration` is 0")
+    most = _number(tree, "max_concurrency")
+    rate = _number(tree, "request_rate")
+    if most is None and rate is None:
         raise ValueError("it was not measured at a fixed concurrency (`--max-concurrency`)")
     prompt, answer = (tokens / completed if completed else None for tokens in (tokens_in, tokens_out))
 
@@ -92,13 +219,20 @@ def _read_vllm(tree: Tree) -> Sequence[Result]:
     )
     # Little's law. `max_concurrent_requests` counts by the second, and is twice the number that ran at once.
     streams = None if e2e is None else completed * e2e.mean / seconds
+    own_streams = _number(tree, "concurrency")
+    if most is None and (streams is None and own_streams is None):
+        raise ValueError(
+            f"it was not measured at a fixed concurrency (`--max-concurrency`) but at {rate:g} requests/s, and has no "
+            "latency of whole requests (`--percentile-metrics ttft,tpot,itl,e2el`) to tell how many ran at once"
+        )
     return (
         Result(
-            point=_point(int(_needed(tree, "max_concurrency")), prompt, answer),
+            point=_point(int(most) if most is not None else _whole(own_streams or streams), prompt, answer),
             figures=figures,
-            evidence=Evidence(streams_by_latency=streams),
-            model=str(tree.get("model_id") or ""),
+            evidence=Evidence(streams_mean=own_streams, streams_by_latency=streams),
+            model=str(tree.get("model_id") or tree.get("model") or ""),
             seconds=seconds,
+            note="" if most is not None else _AT_A_RATE,
         ),
     )
 
@@ -109,8 +243,29 @@ def _is_guidellm(tree: Tree) -> bool:
 
 
 def _read_guidellm(tree: Tree) -> Sequence[Result]:
-    """Read guidellm's JSON: a benchmark for each strategy (0.8, src/guidellm/benchmark/schemas)."""
-    return tuple(_read_guidellm_cell(benchmark) for benchmark in tree["benchmarks"])
+    """Read guidellm's JSON: a benchmark for each strategy (0.8, src/guidellm/benchmark/schemas).
+
+    A sweep has several strategies. One that failed or cannot be read is left out, and so is one at a request rate that
+    had as many streams as another one.
+    """
+    results: dict[Point, Result] = {}
+    refusals = list[str]()
+    for benchmark in sorted(tree["benchmarks"], key=_is_at_a_rate):
+        try:
+            result = _read_guidellm_cell(benchmark)
+        except (ValueError, TypeError, AttributeError) as cause:
+            refusals.append(str(cause))
+            continue
+        results.setdefault(result.point, result)
+    if not results:
+        raise ValueError(refusals[0] if refusals else "it has no benchmark")
+    first, *others = results.values()
+    return (replace(first, note="; ".join(dict.fromkeys(filter(None, (first.note, *refusals))))), *others)
+
+
+def _is_at_a_rate(benchmark: Tree) -> bool:
+    strategy = (benchmark.get("config") or {}).get("strategy") or {}
+    return strategy.get("type_") not in {"concurrent", "synchronous"}
 
 
 def _read_guidellm_cell(tree: Tree) -> Result:
@@ -142,22 +297,134 @@ def _read_guidellm_cell(tree: Tree) -> Result:
         e2e_seconds=latency("request_latency", 1.0),
     )
     return Result(
-        point=_point(_guidellm_streams(config.get("strategy") or {}), prompt, answer),
+        point=_point(_guidellm_streams(config.get("strategy") or {}, mean("request_concurrency")), prompt, answer),
         figures=figures,
+        note=_AT_A_RATE if _is_at_a_rate(tree) else "",
         evidence=Evidence(streams_mean=mean("request_concurrency")),
         model=str((config.get("backend") or {}).get("model") or ""),
         seconds=_number(tree, "duration"),
     )
 
 
-def _guidellm_streams(strategy: Tree) -> int:
-    """Return the streams of a strategy. Raise ValueError for one without a fixed number."""
+def _guidellm_streams(strategy: Tree, mean: float | None) -> int:
+    """Return the streams of a strategy; at a request rate, the mean that ran. Raise ValueError for one without any."""
     streams = _number(strategy, "streams")
     if streams is not None:
         return int(streams)
     if strategy.get("type_") == "synchronous":
         return 1
-    raise ValueError(f"its strategy `{strategy.get('type_')}` keeps no fixed number of streams")
+    measured = _whole(mean)
+    if measured is None:
+        raise ValueError(f"its strategy `{strategy.get('type_')}` keeps no fixed number of streams")
+    return measured
+
+
+def _is_inference_perf(tree: Tree) -> bool:
+    return {"load_summary", "successes"} <= tree.keys()
+
+
+def _read_inference_perf(tree: Tree) -> Sequence[Result]:
+    """Read a summary of inference-perf, which drives a request rate (kubernetes-sigs/inference-perf, reportgen)."""
+    successes, load = tree["successes"], tree["load_summary"]
+    completed = _count(_number(successes, "count"))
+
+    def latency(name: str) -> Spread | None:
+        values = (successes.get("latency") or {}).get(name) or {}
+        quantiles = {"p50": "median", "p90": "p90", "p95": "p95", "p99": "p99", "most": "max", "mean": "mean"}
+        return _spread(
+            {ours: _number(values, theirs) for ours, theirs in quantiles.items()}, count=completed, scale=1.0
+        )
+
+    e2e, rate = latency("request_latency"), _number(successes, "throughput", "requests_per_sec")
+    fixed = _number(load, "concurrency")
+    streams = None if e2e is None else _product(rate, e2e.mean)
+    if fixed is None and streams is None:
+        raise ValueError("it has neither a concurrency, nor the rate and latency that tell how many ran at once")
+    prompt, answer = _number(successes, "prompt_len", "mean"), _number(successes, "output_len", "mean")
+    seconds = _number(load, "send_duration")
+    figures = Figures(
+        requests=completed,
+        requests_failed=_count(_number(tree.get("failures"), "count")),
+        window_seconds=seconds,
+        requests_per_second=rate,
+        input_tokens_per_second=_number(successes, "throughput", "input_tokens_per_sec"),
+        output_tokens_per_second=_number(successes, "throughput", "output_tokens_per_sec"),
+        prompt_tokens_mean=prompt,
+        output_tokens_mean=answer,
+        ttft_seconds=latency("time_to_first_token"),
+        itl_seconds=latency("inter_token_latency"),
+        tpot_seconds=latency("time_per_output_token"),
+        e2e_seconds=e2e,
+    )
+    return (
+        Result(
+            point=_point(_whole(streams) if fixed is None else int(fixed), prompt, answer),
+            figures=figures,
+            evidence=Evidence(streams_by_latency=streams),
+            seconds=seconds,
+            note=_AT_A_RATE if fixed is None else "",
+        ),
+    )
+
+
+def _is_llmperf(tree: Tree) -> bool:
+    return {"results_ttft_s_mean", "results_num_requests_started"} <= _flattened(tree).keys()
+
+
+def _flattened(tree: Tree) -> Tree:
+    """Return llmperf's summary with keys as its file has them: earlier versions nest them below `results`."""
+    flat: dict[str, Any] = {}
+
+    def add(prefix: str, value: Any, depth: int) -> None:
+        if isinstance(value, Mapping) and depth < _LLMPERF_DEPTH:
+            for key, each in value.items():
+                add(f"{prefix}_{key}" if prefix else str(key), each, depth + 1)
+        else:
+            flat[prefix] = value
+
+    add("", tree, 0)
+    return flat
+
+
+def _read_llmperf(tree: Tree) -> Sequence[Result]:
+    """Read `*_summary.json` of llmperf's token_benchmark_ray.py: one cell a file, at a fixed concurrency."""
+    flat = _flattened(tree)
+    names = {"mean": "mean", "deviation": "stddev", "most": "max"}
+    names |= {p: f"quantiles_{p}" for p in ("p50", "p90", "p95", "p99")}
+
+    def latency(name: str) -> Spread | None:
+        values = {ours: _number(flat, f"results_{name}_{theirs}") for ours, theirs in names.items()}
+        return _spread(values, count=_number(flat, "results_num_completed_requests"), scale=1.0)
+
+    streams = _needed(flat, "num_concurrent_requests")
+    completed = _number(flat, "results_num_completed_requests")
+    per_minute = _number(flat, "results_num_completed_requests_per_min")
+    rate = None if per_minute is None else per_minute / 60
+    prompt = _number(flat, "results_number_input_tokens_mean") or _number(flat, "mean_input_tokens")
+    answer = _number(flat, "results_number_output_tokens_mean") or _number(flat, "mean_output_tokens")
+    seconds = completed / rate if completed and rate else None
+    figures = Figures(
+        requests=_count(completed),
+        requests_failed=_count(_number(flat, "results_number_errors")),
+        window_seconds=seconds,
+        requests_per_second=rate,
+        input_tokens_per_second=_product(rate, prompt),
+        output_tokens_per_second=_number(flat, "results_mean_output_throughput_token_per_s"),
+        prompt_tokens_mean=prompt,
+        output_tokens_mean=answer,
+        ttft_seconds=latency("ttft_s"),
+        # Its inter-token latency is a mean of each request: the time per token.
+        tpot_seconds=latency("inter_token_latency_s"),
+        e2e_seconds=latency("end_to_end_latency_s"),
+    )
+    return (
+        Result(
+            point=_point(int(streams), prompt, answer),
+            figures=figures,
+            model=str(flat.get("model") or ""),
+            seconds=seconds,
+        ),
+    )
 
 
 def _is_aiperf(tree: Tree) -> bool:
@@ -260,18 +527,39 @@ def _read_grid_cell(row: Mapping[str, str], line: int) -> Result:
 
 @frozen
 class Format:
-    """`matches` and `read` get the JSON tree; `read` raises ValueError, KeyError or TypeError for a damaged file."""
+    """`matches` and `read` get the JSON tree; `read` raises ValueError, KeyError or TypeError for a damaged file.
+
+    `sign` is a key by which the beginning of a file is recognized that is cut off.
+    """
 
     driver: Driver
     name: str
+    sign: str
     matches: Callable[[Tree], bool]
     read: Callable[[Tree], Sequence[Result]]
 
 
 FORMATS = (
-    Format(driver=Driver.VLLM, name="vllm bench serve", matches=_is_vllm, read=_read_vllm),
-    Format(driver=Driver.GUIDELLM, name="guidellm", matches=_is_guidellm, read=_read_guidellm),
-    Format(driver=Driver.AIPERF, name="aiperf", matches=_is_aiperf, read=_read_aiperf),
+    Format(driver=Driver.VLLM, name="vllm bench serve", sign='"tokenizer_id"', matches=_is_vllm, read=_read_vllm),
+    Format(driver=Driver.GUIDELLM, name="guidellm", sign='"benchmarks"', matches=_is_guidellm, read=_read_guidellm),
+    Format(driver=Driver.AIPERF, name="aiperf", sign='"output_sequence_length"', matches=_is_aiperf, read=_read_aiperf),
+    Format(
+        driver=Driver.SGLANG,
+        name="sglang.bench_serving",
+        sign='"sharegpt_output_len"',
+        matches=_is_sglang,
+        read=_read_vllm,
+    ),
+    Format(
+        driver=Driver.INFERENCE_PERF,
+        name="inference-perf",
+        sign='"load_summary"',
+        matches=_is_inference_perf,
+        read=_read_inference_perf,
+    ),
+    Format(
+        driver=Driver.LLMPERF, name="llmperf", sign='"num_concurrent_requests"', matches=_is_llmperf, read=_read_llmperf
+    ),
 )
 
 

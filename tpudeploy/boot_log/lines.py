@@ -28,7 +28,10 @@ _OTHER_HEAD = re.compile(
 _LETTERS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 # The startup script's own lines (templates/boot/report.sh).
 _SCRIPT = re.compile(r"^\d{4}-(?P<day>\d\d-\d\d)T(?P<time>\d\d:\d\d:\d\d)Z ")
-_CONTAINER = "starting: Starting the container"
+# What starts a server: its container, or on several hosts the server in containers that run already. Later progress
+# lines of a start have the same first word.
+SERVER_STARTS = ("starting: Starting the container", "starting: Starting the server")
+_MOST_BEFORE_LOG = 900.0  # seconds from there to the first line of its log; a difference of time zones is larger
 _GIVES_UP = "failed: "
 # The prefix of a container's line in the startup script's log, and before that in the journal's, of any unit;
 # docker's own (`docker logs -t`, docker compose); kubectl's (`logs --prefix`).
@@ -62,6 +65,7 @@ def parse_lines(text: str) -> Iterator[Line]:
         # The process is at the beginning or behind the logger's head; anywhere else it is part of a quoted log.
         process = _PROCESS.match(content) or (None if head is None else _PROCESS.match(content, head.end()))
         if head is not None:
+            engine_clock.meet(head["moment"])
             at = engine_clock.read(head["moment"], at)
         elif script is not None:
             at = script_clock.read(f"{script['day']} {script['time']}", at)
@@ -70,9 +74,10 @@ def parse_lines(text: str) -> Iterator[Line]:
         yield Line(
             number=number, text=message, at=at, process="" if process is None else process["process"], level=level
         )
-        if script is not None and not engine_clock.runs and message.startswith(_CONTAINER):
+        if script is not None and not engine_clock.runs and message.startswith(SERVER_STARTS):
             # The container's log may be below the script's own, which continued meanwhile: it begins here.
             engine_clock.base = at or 0.0
+            engine_clock.base_moment = f"{script['day']} {script['time']}"
 
 
 def _level(head: re.Match[str] | None, script: re.Match[str] | None, message: str) -> tuple[str, str]:
@@ -92,12 +97,25 @@ class _Clock:
 
     def __init__(self) -> None:
         self.base = 0.0
+        self.base_moment = ""
         self._first: datetime | None = None
         self._last = 0.0
 
     @property
     def runs(self) -> bool:
         return self._first is not None
+
+    def meet(self, text: str) -> None:
+        """Add to `base` what passed from `base_moment` to the first date, if both are of one time zone."""
+        if self.runs or not self.base_moment:
+            return
+        try:
+            times = [datetime.fromisoformat(f"2000-{moment}") for moment in (self.base_moment, text)]
+        except ValueError:
+            return
+        since = (times[1] - times[0]).total_seconds()
+        if 0 <= since <= _MOST_BEFORE_LOG:
+            self.base += since
 
     def read(self, text: str, previous: float | None) -> float | None:
         """Return the time of a line, or `previous` where its date is not one.

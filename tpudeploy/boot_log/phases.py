@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from tpudeploy.boot_log.lines import SERVER_STARTS
 from tpudeploy.boot_log.reading import Line, Phase
 
 # The lines that begin each phase, in the order of a start: of our script, then of the engine (0.26; 0.32 writes the
@@ -43,6 +44,16 @@ def phases(lines: Sequence[Line]) -> tuple[Phase, ...]:
     begun = [Phase(name=name, began=at, seconds=end - at) for (name, at), (_, end) in pairwise(marks)]
     begun += [Phase(name=name, began=at, seconds=None) for name, at in marks[-1:] if name]
     return tuple(sorted((timed.get(phase.name, phase) for phase in begun), key=lambda phase: phase.began))
+
+
+def last_start(boot: Sequence[Line]) -> Sequence[Line]:
+    """Return the lines of the last start of a boot: a server that is restarted in place has a start of its own."""
+    starts = [n for n, line in enumerate(boot) if line.text.startswith(SERVER_STARTS)]
+    ready = [n for n, line in enumerate(boot[: starts[-1]]) if READY.search(line.text)] if starts else []
+    if not ready:
+        return boot
+    first = next(n for n in range(ready[-1] + 1, len(boot)) if phase_of(boot[n]))
+    return boot[first:]
 
 
 def phase_of(line: Line) -> str:

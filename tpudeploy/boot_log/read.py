@@ -69,10 +69,11 @@ def _read_host(text: str, budget: HbmBudget | None) -> Reading:
     relevant = start if ready is None else start[ready:]
     first = cause.first_cause(relevant, read_facts(start, budget), is_serving=ready is not None)
     end = len(boot) if ready is None else len(boot) - len(start) + ready + 1
-    times = [line.at for line in boot[:end] if line.at is not None]
+    last = phases.last_start(boot)
+    times = [line.at for line in boot[len(boot) - len(last) : end] if line.at is not None]
     return Reading(
-        phases=phases.phases(boot),
-        graphs=phases.count_graphs(boot),
+        phases=phases.phases(last),
+        graphs=phases.count_graphs(last),
         seconds=max(times) - times[0] if times else 0.0,
         is_serving=ready is not None and (first is None or cause.is_partial(first)),
         cause=first,

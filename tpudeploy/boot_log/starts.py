@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from tpudeploy.boot_log import phases
-from tpudeploy.boot_log.lines import parse_lines, server_starts
+from tpudeploy.boot_log.lines import SERVER_STARTS, parse_lines, server_starts
 from tpudeploy.boot_log.read import read
 from tpudeploy.boot_log.reading import Line, Phase, Reading, Timeline
 from tpudeploy.boot_log.settings import effective_settings
@@ -15,10 +15,10 @@ from tpudeploy.domain.benchmark import Start
 from tpudeploy.domain.slices import BootReport
 from tpudeploy.sizing.numbers import parse_number
 
-_CONTAINER_LINE = "starting: "
 # templates/boot/cache.sh writes it once the server has completed a prompt.
 _COUNTS = re.compile(r"(\d+) programs were here, (\d+) were compiled anew")
 _SCRIPT = re.compile(rf"^cache: .*?: {_COUNTS.pattern}")
+_RESOLUTION = 1.0  # seconds: the times of a log are whole ones
 _LOOKUPS = re.compile(r"(\d+) of (\d+)")
 # templates/boot/report.sh writes a phase as its name and the second of the epoch when it began, and a part that is
 # fetched side by side with others with its end as well.
@@ -28,7 +28,10 @@ _NAMES = {"docker": "docker", "image": "image", "secrets": "secrets", _CONTAINER
 
 
 def last_start(text: str) -> Start | None:
-    """Return the start of the last server in a log; None where it is not whole in it, or not dated."""
+    """Return the start of the last server in a log; None where it is not whole in it, or not dated.
+
+    A start that is shorter than the compilation in it was read wrongly, and is none.
+    """
     lines = list(parse_lines(text))
     servers = server_starts(lines)
     if not servers:
@@ -40,9 +43,12 @@ def last_start(text: str) -> Start | None:
         return None
     settings = effective_settings("\n".join(text.splitlines()[server[0].number - 1 :]))
     cached, programs = _programs(server, settings.get("cache_hits", ""))
+    compile_seconds = parse_number(settings.get("compile_seconds", ""))
+    if ready < began or (compile_seconds or 0.0) > ready - began + _RESOLUTION:
+        return None
     return Start(
-        seconds=max(0.0, ready - began),
-        compile_seconds=parse_number(settings.get("compile_seconds", "")),
+        seconds=ready - began,
+        compile_seconds=compile_seconds,
         programs_cached=cached,
         programs=programs,
     )
@@ -51,7 +57,7 @@ def last_start(text: str) -> Start | None:
 def _container_start(lines: Sequence[Line], servers: Sequence[int]) -> float | None:
     """Return when its container was started; in a log without the script's lines, when it wrote its arguments."""
     previous = servers[-2] if len(servers) > 1 else 0
-    times = [line.at for line in lines[previous : servers[-1]] if line.text.startswith(_CONTAINER_LINE)]
+    times = [line.at for line in lines[previous : servers[-1]] if line.text.startswith(SERVER_STARTS)]
     dated = [at for at in times if at is not None]
     return dated[-1] if dated else lines[servers[-1]].at
 
@@ -125,6 +131,7 @@ def _end(phase: Phase) -> float:
 
 def _reported_reading(text: str) -> Reading:
     """Return the reading of a machine's own report; its times are seconds of the epoch."""
+    text = _last_start_rows(text)
     marks = [(name, times[0]) for name, times in _rows(text, _MARK)]
     parts = dict(_rows(text, _PART))
     start = min((at for _, at in marks), default=0.0)
@@ -140,6 +147,13 @@ def _reported_reading(text: str) -> Reading:
         is_serving=any(name == _SERVES for name, _ in marks),
         cause=None,
     )
+
+
+def _last_start_rows(text: str) -> str:
+    """Return the rows of the last start: a change in place adds its rows to those of the boot before."""
+    rows = text.splitlines()
+    ends = [n for n, row in enumerate(rows[:-1]) if row.startswith(f"{_SERVES} ")]
+    return "\n".join(rows[ends[-1] + 1 :] if ends else rows)
 
 
 def _marked_phases(marks: Sequence[tuple[str, float]], start: float) -> Iterator[Phase]:

@@ -58,6 +58,9 @@ class Driver(StrEnum):
     VLLM = "vllm"
     GUIDELLM = "guidellm"
     AIPERF = "aiperf"
+    SGLANG = "sglang"
+    INFERENCE_PERF = "inference-perf"
+    LLMPERF = "llmperf"
     GRID = "grid"  # a CSV file by another tool
     PUBLISHED = "published"  # an article's table
 

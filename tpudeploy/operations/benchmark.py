@@ -286,7 +286,7 @@ class Benchmarks:
             new_run,
             cells=tuple(_imported(result, limits) for result in results),
             ended=Ended.COMPLETE,
-            source=", ".join(files),
+            source="; ".join(dict.fromkeys((", ".join(files), *(result.note for result in results if result.note)))),
             source_hash=f"sha256:{hashlib.sha256(b''.join(files.values())).hexdigest()}",
         )
         return _stored(self._workspace.adapters.runs, run)

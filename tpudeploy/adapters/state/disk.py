@@ -362,7 +362,7 @@ class Folder:
     def _write_beside(self, folder: int, name: str, content: bytes, mode: int) -> None:
         """Write a new file beside the old one and rename it.
 
-        The new file has a fixed name, because the writer holds the lock. What a killed run left there, or another person
+        The new file has a fixed name, because the writer holds the lock. What a killed run left there, or another user
         put there, is removed and never opened.
         """
         beside = f".{name}.new"

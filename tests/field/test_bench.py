@@ -1,0 +1,188 @@
+"""Results of other load clients: what people have at hand is imported as it is, or refused with the client's name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import command
+
+FOLDER = Path(__file__).parent / "bench"
+# By file: the driver, and streams, prompt tokens, answer tokens and requests/s of each cell.
+IMPORTED: dict[str, tuple[str, list[tuple[int, int, int, float]]]] = {
+    "b1-stdout.txt": ("vllm", [(64, 999, 1000, 2.49)]),
+    "b2-vllm-json-conc64.json": ("vllm", [(64, 999, 1000, 2.4948)]),
+    "b4-sglang.jsonl": ("sglang", [(64, 1024, 1024, 3.04), (128, 1024, 1024, 4.26)]),
+    "b5-genai-perf.json": ("aiperf", [(64, 1024, 1024, 3.04)]),
+    "b6-inference-perf.json": ("inference-perf", [(63, 1024, 1024, 3.04)]),
+    "b8-guidellm-concurrent.json": ("guidellm", [(4, 264, 128, 1.28)]),
+}
+
+
+def imported(folder: Path, capsys: pytest.CaptureFixture[str], name: str, text: str) -> dict[str, Any]:
+    (folder / name).write_text(text, encoding="utf-8")
+    result = command(folder, capsys, "bench", "import", name, "-model", "m", "-json")
+    assert result.code == 0, result.all
+    run: dict[str, Any] = json.loads(result.out)
+    return run
+
+
+def refusal(folder: Path, capsys: pytest.CaptureFixture[str], text: str) -> str:
+    (folder / "file").write_text(text, encoding="utf-8")
+    result = command(folder, capsys, "bench", "import", "file", "-model", "m")
+    assert result.code in {1, 2}, result.all
+    return result.err
+
+
+def cells(run: dict[str, Any]) -> list[tuple[int, int, int, float]]:
+    return [
+        (
+            cell["point"]["concurrency"],
+            cell["point"]["context_tokens"],
+            cell["point"]["output_tokens"],
+            cell["figures"]["requests_per_second"],
+        )
+        for cell in run["cells"]
+    ]
+
+
+def read(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def test_every_file_here_is_imported() -> None:
+    assert {path.name for path in FOLDER.iterdir() if path.suffix != ".md"} == IMPORTED.keys()
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_a_result_is_imported_as_its_client_wrote_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    run = imported(tmp_path, capsys, name, read(name))
+    assert (run["driver"], cells(run)) == IMPORTED[name]
+
+
+def test_what_is_printed_is_found_among_other_output_and_several_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    block = read("b1-stdout.txt")
+    other = block.replace("concurrency:             64", "concurrency:             128").replace("2.49\n", "3.10\n")
+    text = f"INFO 11-27 Starting initial single prompt test run...\n{block}\n+ vllm bench serve\n{other}\n"
+    assert cells(imported(tmp_path, capsys, "log", text)) == [(64, 999, 1000, 2.49), (128, 999, 1000, 3.1)]
+
+
+def test_sglangs_own_block_has_its_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """
+============ Serving Benchmark Result ============
+Backend:                                 sglang
+Traffic request rate:                    inf
+Max request concurrency:                 16
+Successful requests:                     160
+Benchmark duration (s):                  80.00
+Total input tokens:                      163840
+Total generated tokens:                  20480
+Total generated tokens (retokenized):    20470
+Request throughput (req/s):              2.00
+Output token throughput (tok/s):         256.00
+Concurrency:                             15.70
+----------------End-to-End Latency----------------
+Mean E2E Latency (ms):                   7850.00
+Median E2E Latency (ms):                 7800.00
+---------------Time to First Token----------------
+Mean TTFT (ms):                          300.00
+"""
+    run = imported(tmp_path, capsys, "log", text)
+    assert (run["driver"], cells(run)) == ("sglang", [(16, 1024, 128, 2.0)])
+    assert run["cells"][0]["figures"]["e2e_seconds"]["mean"] == pytest.approx(7.85)
+
+
+def test_results_one_after_the_other_are_several_cells_however_they_are_indented(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = json.loads(read("b2-vllm-json-conc64.json"))
+    texts = [json.dumps(tree | {"max_concurrency": streams}, indent=indent) for streams, indent in ((1, 4), (2, None))]
+    run = imported(tmp_path, capsys, "both.json", "\n".join(texts))
+    assert [cell[0] for cell in cells(run)] == [1, 2]
+
+
+def test_a_run_at_a_request_rate_has_the_mean_that_ran_at_once_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = json.loads(read("b2-vllm-json-conc64.json")) | {"max_concurrency": None, "request_rate": 2.5}
+    run = imported(tmp_path, capsys, "rate.json", json.dumps(tree | {"mean_e2el_ms": 20_000.0}))
+    assert cells(run)[0][0] == 50
+    assert "at a request rate" in run["source"]
+    assert "2.5 requests/s, and has no latency of whole requests" in refusal(tmp_path, capsys, json.dumps(tree))
+
+
+def test_a_sweep_has_the_cells_of_its_strategies_without_one_that_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = json.loads(read("b8-guidellm-concurrent.json"))
+    (whole,) = tree["benchmarks"]
+
+    def of(strategy: dict[str, Any], concurrency: float) -> dict[str, Any]:
+        metrics = whole["metrics"] | {"request_concurrency": {"successful": {"mean": concurrency}}}
+        return whole | {"config": whole["config"] | {"strategy": strategy}, "metrics": metrics}
+
+    failed = of({"type_": "throughput"}, 0.0)
+    failed["metrics"] = {"request_totals": {"successful": 0, "errored": 9}}
+    tree["benchmarks"] = [
+        of({"type_": "constant", "rate": 2.0}, 6.3),
+        failed,
+        of({"type_": "constant", "rate": 0.3}, 1.2),
+        of({"type_": "synchronous"}, 1.0),
+        of({"type_": "concurrent", "streams": 4}, 3.9),
+    ]
+    run = imported(tmp_path, capsys, "sweep.json", json.dumps(tree))
+    assert [cell[0] for cell in cells(run)] == [1, 4, 6]
+    assert "strategy `throughput`" in run["source"]
+
+
+def test_llmperfs_summary_is_one_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = {
+        "version": "2023-08-31",
+        "model": "m",
+        "mean_input_tokens": 550,
+        "mean_output_tokens": 150,
+        "num_concurrent_requests": 8,
+        "results_inter_token_latency_s_mean": 0.02,
+        "results_ttft_s_quantiles_p99": 0.9,
+        "results_ttft_s_mean": 0.4,
+        "results_end_to_end_latency_s_mean": 3.4,
+        "results_number_input_tokens_mean": "550.2",
+        "results_number_output_tokens_mean": 148.6,
+        "results_num_requests_started": 120,
+        "results_number_errors": 2,
+        "results_num_completed_requests": 118,
+        "results_num_completed_requests_per_min": 141.0,
+        "results_mean_output_throughput_token_per_s": 350.0,
+    }
+    run = imported(tmp_path, capsys, "summary.json", json.dumps(summary))
+    assert (run["driver"], cells(run)) == ("llmperf", [(8, 550, 149, 2.35)])
+    assert run["cells"][0]["figures"]["requests_failed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (read("b2-vllm-json-conc64.json")[:700], "it looks like a result of vllm bench serve that is cut off"),
+        (read("b1-stdout.txt")[:400], "the block that it printed has no `output_throughput`: it is cut off"),
+        (read("b4-sglang.jsonl")[:-300], "it looks like a result of sglang.bench_serving that is cut off"),
+        (read("b6-inference-perf.json")[:200], "inference-perf that is cut off"),
+        (
+            '{"ttft": 0.1, "success": true}\n{"ttft": 0.2, "success": true}\n',
+            "import the summary that the client writes",
+        ),
+        (read("b2-vllm-json-conc64.json") + read("b6-inference-perf.json"), "it holds results of inference-perf, vllm"),
+        (read("b2-vllm-json-conc64.json").replace("1202.50", "0"), "vllm bench serve: its `duration` is 0"),
+        (read("b1-stdout.txt") * 2, "Two results are of the same cell: 64 streams"),
+        ("[[1]]", "it is not a result of"),
+    ],
+)
+def test_what_cannot_be_imported_is_refused_with_the_name_of_its_client(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
+) -> None:
+    assert words in refusal(tmp_path, capsys, text)
