@@ -120,12 +120,13 @@ def test_a_run_at_a_request_rate_has_the_mean_that_ran_at_once_and_says_so(
 def test_a_sweep_has_the_cells_of_its_strategies_without_one_that_failed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tree = json.loads(read("b8-guidellm-concurrent.json"))
+    tree: dict[str, Any] = json.loads(read("b8-guidellm-concurrent.json"))
     (whole,) = tree["benchmarks"]
 
     def of(strategy: dict[str, Any], concurrency: float) -> dict[str, Any]:
         metrics = whole["metrics"] | {"request_concurrency": {"successful": {"mean": concurrency}}}
-        return whole | {"config": whole["config"] | {"strategy": strategy}, "metrics": metrics}
+        benchmark: dict[str, Any] = whole | {"config": whole["config"] | {"strategy": strategy}, "metrics": metrics}
+        return benchmark
 
     failed = of({"type_": "throughput"}, 0.0)
     failed["metrics"] = {"request_totals": {"successful": 0, "errored": 9}}

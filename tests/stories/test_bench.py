@@ -106,6 +106,13 @@ def _prompt_tokens(served: Machine) -> float:
     return float(match[1])
 
 
+def test_a_window_that_is_named_lasts_as_long_as_it_says(bench: Bench, url: str) -> None:
+    words = ("--url", url, "--concurrency", "1", "--context", "16", "--output", "1", "--json")
+    named, other = (json.loads(bench(*words, *more).out) for more in (("--window", "3s"), ()))
+    assert named["cells"][0]["figures"]["window_seconds"] >= 3
+    assert other["cells"][0]["figures"]["window_seconds"] < 3
+
+
 def test_a_person_reads_a_row_a_cell_a_heat_table_and_what_the_marks_mean(bench: Bench, url: str) -> None:
     result = bench("--url", url, "--concurrency", "1..4", "--context", "16,16384", "--output", "2", "--window", "50ms")
     assert result.code == 0

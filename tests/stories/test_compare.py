@@ -86,6 +86,34 @@ def test_ones_own_run_stands_beside_a_published_one(run: Run, tmp_path: Path) ->
     assert result.out.count("4 times the chips") == 2, "both of the one slice, against that of four"
 
 
+TABLES = [
+    *("agent-e2b-v6e-1", "agent-e2b-v6e-4", "agent-e4b-v6e-1", "agent-e4b-v6e-4", "agent-12b-v6e-1"),
+    *("agent-12b-v6e-4", "fp8-26b-v6e-4", "fp8-26b-v6e-4-earlier", "prefill-off-e4b-b200", "prefill-on-e4b-b200"),
+]
+
+
+def test_a_grid_of_ones_own_stands_beside_every_published_table(run: Run, tmp_path: Path) -> None:
+    lines = [
+        f"{streams},{context},{2.5 * streams},0.4"
+        for context in (128, 1024, 8192)
+        for streams in (1, 4, 8, 16, 32, 64, 256)
+    ]
+    head = "concurrency,context_len,throughput_req_sec,avg_latency_s"
+    (tmp_path / "grid.csv").write_text("\n".join([head, *lines]) + "\n")
+    imported = run("bench", "import", "grid.csv", "--model", "google/gemma-4-E2B-it", "--type", "v6e-1", "--json")
+    own = json.loads(imported.out)["id"]
+    published = json.loads(run("compare", "--published", "--json").out)["runs"]
+    assert [each["id"] for each in published] == TABLES
+    for table in TABLES:
+        result = run("compare", own, table)
+        assert result.code == 0, result.all
+        only_best = {
+            point["concurrency"] for each in published if each["id"] == table for point in each["sweep"]["points"]
+        }
+        words = "the best of each run" if only_best == {None} else "Not the same load"
+        assert words in result.words, table
+
+
 def test_runs_without_a_cell_in_common_are_not_compared(run: Run) -> None:
     result = run("compare", "fp8-26b-v6e-4", "agent-12b-v6e-1")
     assert result.code == 1

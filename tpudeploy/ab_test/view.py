@@ -240,6 +240,8 @@ def _quality(experiment: Experiment, quality: Quality, paint: Paint, width: int 
 def _verdict(result: Result, paint: Paint) -> Iterator[str]:
     experiment = result.experiment
     yield from _finding(result, paint)
+    if result.is_doubted and not result.decided_by.is_of_start and result.overall is not None:
+        yield paint.yellow("No cell is trusted in all repeats: the verdict rests on doubted figures.")
     if result.left and not result.is_refused:
         yield f"{result.left} repeats are missing: tpudeploy compare {experiment.file} --resume {experiment.id}"
     if result.keep is not None:

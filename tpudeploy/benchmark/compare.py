@@ -7,9 +7,10 @@ from itertools import combinations
 from math import log2
 
 from tpudeploy import catalog
-from tpudeploy.domain.benchmark import Cell, Run
+from tpudeploy.domain.benchmark import Cell, Driver, Run
 from tpudeploy.domain.comparison import Comparison, Row, Scaling
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.load import Load, Point
 
 _AXES = {"streams": "concurrency", "context": "context_tokens", "output": "output_tokens"}
@@ -19,18 +20,42 @@ def compare(runs: Sequence[Run]) -> Comparison:
     """Compare cells of the same streams, context and output.
 
     Runs that have one context and one answer length each are compared by streams alone, and a note says what differs.
-    Raise `errors.UsageError` where they have nothing in common.
+    So is a run of one's own beside a table of another load, by its nearest load. Of a table that states only its best,
+    the best is compared. Raise `errors.UsageError` where they have nothing in common.
     """
     loads = [{cell.point.load for cell in run.cells} for run in runs]
     by_streams = all(len(of_run) == 1 for of_run in loads) and len(set.union(*loads)) > 1
     rows = tuple(_rows(runs, by_streams=by_streams))
+    has_own = any(run.driver is not Driver.PUBLISHED for run in runs)
+    shown = runs
+    if not rows and has_own:
+        shown, by_streams = _of_nearest_load(runs), True
+        rows = tuple(_rows(shown, by_streams=True))
     bests = tuple(map(best, runs))
     scalings = tuple(_scalings(runs, bests))
-    if not rows and not scalings:
+    if not rows and not scalings and not (has_own and all(bests)):
         grids = "; ".join(f"{run.id}: {_axes(run)}" for run in runs)
         raise UsageError("These runs have no cell in common.", hint=f"{grids}.")
-    notes = tuple(_notes(runs, by_streams=by_streams))
+    notes = tuple(_notes(shown, by_streams=by_streams))
+    if not rows:
+        notes = ("No cell in common: the best of each run is what can be compared.", *notes)
     return Comparison(runs=tuple(runs), rows=rows, bests=bests, scalings=scalings, notes=notes)
+
+
+def _of_nearest_load(runs: Sequence[Run]) -> Sequence[Run]:
+    """Return each run with the cells of one load: that nearest to the load of the run with the fewest."""
+    loads = [tuple(dict.fromkeys(cell.point.load for cell in run.cells)) for run in runs]
+    target = min(filter(None, loads), key=len, default=((None, None),))[0]
+
+    def distance(load: Load) -> tuple[float, ...]:
+        pairs = zip(load, target, strict=True)
+        return tuple(abs(log2(own / other)) if own and other else 0.0 for own, other in pairs)
+
+    nearest = [min(of_run, key=distance, default=None) for of_run in loads]
+    return [
+        replace(run, cells=tuple(cell for cell in run.cells if cell.point.load == load))
+        for run, load in zip(runs, nearest, strict=True)
+    ]
 
 
 def best(run: Run) -> Cell | None:
@@ -87,7 +112,7 @@ def _generation(run: Run) -> str:
 
 def _notes(runs: Sequence[Run], *, by_streams: bool) -> Iterator[str]:
     if by_streams:
-        loads = ", ".join(f"{run.id} {_load_text(run.cells[0].point.load)}" for run in runs)
+        loads = ", ".join(f"{run.id} {_load_text(run.cells[0].point.load)}" for run in runs if run.cells)
         yield f"Not the same load: {loads}."
     for name, thing in (("image_digest", "image"), ("spec_fingerprint", "server")):
         values = {getattr(run.subject, name) for run in runs}

@@ -80,7 +80,7 @@ def read(text: str) -> tuple[Driver, Sequence[Result]]:
 
 
 def _form(tree: Tree, count: int) -> Format:
-    """Return the format of a result. Raise ValueError for what is none, e.g. a client's list of single requests."""
+    """Return the format of a result. Raise ValueError for anything else, e.g. a client's list of single requests."""
     form = next((form for form in FORMATS if form.matches(tree)), None)
     if form is None:
         single = " (if its lines are single requests, import the summary that the client writes)" if count > 1 else ""
@@ -164,7 +164,7 @@ def _blocks(text: str) -> Iterator[Tree]:
 
 
 def _parsed(text: str) -> Any:
-    """Return a number, or the text where it is none (`inf`)."""
+    """Return a number, or the text if it isn't one (`inf`)."""
     try:
         return float(text.replace(",", ""))
     except ValueError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tpudeploy.domain.benchmark import Cell, Run
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.load import Load
 from tpudeploy.domain.recommendation import Aim, OperatingPoint
 
@@ -24,7 +25,15 @@ def operating_points(run: Run) -> Mapping[Load, tuple[OperatingPoint, ...]]:
         if cell.is_trusted and cell.requests_per_second:
             cells_by_load.setdefault(cell.point.load, []).append(cell)
     loads = sorted(cells_by_load, key=lambda load: [tokens or 0 for tokens in load])
-    return {load: tuple(_points(cells_by_load[load])) for load in loads}
+    return {load: _told_apart(tuple(_points(cells_by_load[load])), len(cells_by_load[load])) for load in loads}
+
+
+def _told_apart(points: tuple[OperatingPoint, ...], cells: int) -> tuple[OperatingPoint, ...]:
+    """Return the points; where one cell alone is trusted, they say that no rule chose it."""
+    if cells > 1:
+        return points
+    rule = "the only trusted cell of this load, so nothing was chosen: measure other numbers of streams"
+    return tuple(replace(point, rule=rule) for point in points)
 
 
 def _points(cells: Sequence[Cell]) -> Iterator[OperatingPoint]:

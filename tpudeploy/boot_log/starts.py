@@ -30,7 +30,7 @@ _NAMES = {"docker": "docker", "image": "image", "secrets": "secrets", _CONTAINER
 def last_start(text: str) -> Start | None:
     """Return the start of the last server in a log; None where it is not whole in it, or not dated.
 
-    A start that is shorter than the compilation in it was read wrongly, and is none.
+    A start that is shorter than the compilation in it was read wrongly, and isn't returned.
     """
     lines = list(parse_lines(text))
     servers = server_starts(lines)

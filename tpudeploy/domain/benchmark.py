@@ -241,8 +241,9 @@ class Subject:
 class Sweep:
     """Which cells, in the order to run them, and how.
 
-    `window_seconds` is the most that a cell is measured for. Without `asks_oversubscribed`, cells with more streams
-    than run at once are named and not asked. `seed` makes the prompts; "": each cell's are its own.
+    `window_seconds` is the most that a cell is measured for, and with `is_whole_window` how long exactly. Without
+    `asks_oversubscribed`, cells with more streams than run at once are named and not asked. `seed` makes the prompts;
+    "": each cell's are its own.
     """
 
     points: tuple[Point, ...]
@@ -250,6 +251,7 @@ class Sweep:
     window_seconds: float = 60.0
     asks_oversubscribed: bool = True
     seed: str = ""
+    is_whole_window: bool = False
 
 
 @frozen

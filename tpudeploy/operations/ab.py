@@ -232,7 +232,11 @@ def ab_propose(
     arms = make_arms(profile, parsed(flag))
     experiment = tests.experiment(
         arms,
-        Sweep(points=GRID.points(concurrency, context, output), window_seconds=window_seconds or WINDOW),
+        Sweep(
+            points=GRID.points(concurrency, context, output),
+            window_seconds=window_seconds or WINDOW,
+            is_whole_window=window_seconds is not None,
+        ),
         repeats=_repeats(repeats),
         by=None if by is None else Measure(by),
         driver=driver_named(driver),

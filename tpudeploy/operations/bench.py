@@ -113,6 +113,7 @@ def bench(
         window_seconds=window_seconds or WINDOW,
         asks_oversubscribed=not skip_oversubscribed,
         seed=seed or "",
+        is_whole_window=window_seconds is not None,
     )
     benchmarks.check_client(target, client, tokenizer=tokenizer or "")
     run = benchmarks.run(
@@ -289,13 +290,12 @@ def sweep_arguments(grid: Grid, agents: Grid) -> tuple[Argument, ...]:
         axis("output", "Tokens in an answer"),
         Argument(
             name="window_seconds",
-            help="Measure each cell for at most TIME (default 60s).",
+            help="Measure each cell for TIME (default: 3 requests of each stream, at most 60s).",
             kind=Kind.SECONDS,
             option="window",
             metavar="TIME",
             most=3600,
-            agents="the longest time to measure a cell",
-            agents_default=WINDOW,
+            agents="how long to measure each cell; by default 3 requests of each stream, at most 60 s",
             is_resumed=True,
         ),
     )

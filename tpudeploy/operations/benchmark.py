@@ -374,7 +374,9 @@ def _offer(run: Run, point: Point, began: float, most_seconds: float | None, voc
         seed=int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]),
         requests=max(_ROUNDS * streams, _FEWEST_REQUESTS),
         window_seconds=run.sweep.window_seconds,
-        least_seconds=min(_STEADY_SECONDS, run.sweep.window_seconds),
+        least_seconds=run.sweep.window_seconds
+        if run.sweep.is_whole_window
+        else min(_STEADY_SECONDS, run.sweep.window_seconds),
         most_seconds=most_seconds,
         vocabulary=vocabulary,
     )
