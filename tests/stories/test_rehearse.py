@@ -371,6 +371,30 @@ def test_killed_with_a_slice_google_ends_it_and_its_whole_run_counts(cli: Open, 
     assert "above the ceiling" not in result.out
 
 
+def test_a_clock_that_is_set_back_books_the_whole_run_and_no_negative_money(cli: Open) -> None:
+    at = cli(**WHOLE)
+
+    def strike() -> None:
+        if "ACTIVE" in at.slices.values():
+            at.clock.on_advance.remove(strike)
+            raise Killed
+
+    at.clock.on_advance.append(strike)
+    with pytest.raises(Killed):
+        at.run(*EVERYTHING)
+    folder = at.folder / ".tpudeploy" / "rehearsal"
+    for path in folder.rglob("*.json"):
+        # The same as a clock that is a day behind what the killed run wrote.
+        text = path.read_text(encoding="utf-8")
+        times = re.compile(r'("(?:granted_at|requested_at|asked_at|provisioning_at)": )(\d+\.\d+)')
+        path.write_text(times.sub(lambda m: f"{m[1]}{float(m[2]) + 86_400}", text), encoding="utf-8")
+    before = json.loads((folder / "journal.json").read_text(encoding="utf-8"))["usd"]
+    at.run(*EVERYTHING)
+    assert not at.slices
+    assert spent(at) > before
+    assert spent(at) <= 2.0
+
+
 def test_a_second_rehearsal_in_the_same_folder_is_refused(cli: Open) -> None:
     at = cli(nodes="simulated", timings={"waiting": 36_000.0})
     refusals: list[str] = []

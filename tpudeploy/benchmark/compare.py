@@ -1,4 +1,4 @@
-"""Comparison of runs. Doubtful cells are shown; one of them is a run's best only where no cell is trusted."""
+"""Comparison of runs. Doubtful cells are compared_runs; one of them is a run's best only where no cell is trusted."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def compare(runs: Sequence[Run]) -> Comparison:
     by_streams = all(len(of_run) == 1 for of_run in loads) and len(set.union(*loads)) > 1
     rows = tuple(_rows(runs, by_streams=by_streams))
     has_own = any(run.driver is not Driver.PUBLISHED for run in runs)
-    shown = runs
+    compared_runs = runs
     if not rows and has_own:
-        shown, by_streams = _of_nearest_load(runs), True
-        rows = tuple(_rows(shown, by_streams=True))
+        compared_runs, by_streams = _of_nearest_load(runs), True
+        rows = tuple(_rows(compared_runs, by_streams=True))
     bests = tuple(map(best, runs))
     scalings = tuple(_scalings(runs, bests))
     if not rows and not scalings and not (has_own and all(bests)):
         grids = "; ".join(f"{run.id}: {_axes(run)}" for run in runs)
         raise UsageError("These runs have no cell in common.", hint=f"{grids}.")
-    notes = tuple(_notes(shown, by_streams=by_streams))
+    notes = tuple(_notes(compared_runs, by_streams=by_streams))
     if not rows:
         notes = ("No cell in common: the best of each run is what can be compared.", *notes)
     return Comparison(runs=tuple(runs), rows=rows, bests=bests, scalings=scalings, notes=notes)

@@ -197,7 +197,7 @@ class RehearsalRun:
         began = self._clock.now()
         self._give_back(step)
         if look_at_deletion is not None:
-            self._note(look_at_deletion(self._clock.now() - began))
+            self._note(look_at_deletion(max(0.0, self._clock.now() - began)))
 
     def _look_while_waiting(self, step: Step) -> Callable[[float], Finding] | None:
         """Request a slice and look at it until it waits. Raise `errors.TpudeployError` if it cannot be requested.
@@ -334,10 +334,12 @@ class RehearsalRun:
         if self._granted_at is not None:
             grants.append(self._granted_at)
         if grants:
-            seconds = self._clock.now() - min(grants)
-            if not has_outlived_run:
+            seconds, most = self._clock.now() - min(grants), step.run_seconds + LATENESS
+            if seconds < 0:
+                seconds = most  # the clock was set back, so nobody knows how long it ran
+            elif not has_outlived_run:
                 # Google ended it at the end of its run, if no deletion did.
-                seconds = min(seconds, step.run_seconds + LATENESS)
+                seconds = min(seconds, most)
             self.usd += cost(step.usd_per_hour, seconds)
         self._active = self._granted_at = self._requested_at = None
         self._is_resumed = False
@@ -405,7 +407,7 @@ class RehearsalRun:
                 f"A rehearsal in {journal['project']} did not end, and may have left a slice there.",
                 hint=f"Run: GOOGLE_CLOUD_PROJECT={journal['project']} tpudeploy rehearse",
             )
-        self.usd = float(journal["usd"])
+        self.usd = max(0.0, float(journal["usd"]))
         self.findings = tuple(
             Finding(fact=str(row["fact"]), verdict=Verdict(row["verdict"]), observation=str(row["observation"]))
             for row in journal["findings"]

@@ -162,10 +162,12 @@ def more_cache(budget: HbmBudget) -> tuple[Remedy, ...]:
     kinds = catalog.generation(budget.accelerator.generation).types
     larger = next((kind for kind in kinds if kind.hosts == 1 and kind.devices > devices), None)
     if larger is not None:
-        whole = compute_budget(budget.model, larger, replace(engine, tensor_parallel=larger.devices, data_parallel=1))
-        # A slice of several hosts is larger than any of one host, so there are no stages to undo here.
-        settings = {TYPE_KEY: larger.name, "tensor_parallel_size": larger.devices}
-        options.append((settings, whole if isinstance(whole, HbmBudget) else None))
+        # A slice of several hosts is larger than any of one host, so there are no stages to undo here. Copies of a
+        # model whose KV heads are fewer than the chips hold more than one copy over all of them.
+        splits = [split for split in _splits(budget, larger, larger.devices) if split.holds_a_request]
+        best = max(splits, key=lambda split: (split.kv_cache_tokens, split.engine.tensor_parallel), default=None)
+        if best is not None:
+            options.append(({TYPE_KEY: larger.name, **_split_settings(best)}, best))
     least = budget.kv_cache_tokens * _WORTH_A_RESTART
     return tuple(
         Remedy(settings=settings, budget=other)

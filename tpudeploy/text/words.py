@@ -26,8 +26,11 @@ _NO_CELL = {"Mn", "Me", "Cf"}  # categories of characters that combine with the 
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in its two largest units: `45s`, `12m 3s`, `2h 5m`, `3d 4h`."""
-    whole = round(seconds)
+    """Return a duration in its two largest units: `45s`, `12m 3s`, `2h 5m`, `3d 4h`.
+
+    One that began in the future has a clock that was set back: it is 0s.
+    """
+    whole = max(0, round(seconds))
     if whole < _MINUTE:
         return f"{whole}s"
     if whole < _HOUR:
