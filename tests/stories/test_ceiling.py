@@ -57,7 +57,7 @@ def test_the_ceiling_of_a_plan_is_that_of_all_its_replicas_and_of_what_runs(cli:
     at = cli()
     at.write(hunt(A, WEST, requests=2, top="replicas: 2"))
     planned = at.run("plan", "gemma.yaml")
-    assert "At most $6.37/h at list price may be billed at one time while this plan is applied." in planned.out
+    assert "At most $6.37/h may be billed at one time while this plan is applied, at list price." in planned.out
     assert json.loads(at.run("plan", "-json", "gemma.yaml").out)["ceiling"] == {
         "usd_per_hour": pytest.approx(6.37, abs=0.01),
         "prices": 4,
@@ -72,11 +72,18 @@ def test_the_ceiling_of_a_plan_is_that_of_all_its_replicas_and_of_what_runs(cli:
     assert json.loads(at.run("plan", "-json", "gemma.yaml").out)["ceiling"]["prices"] == 2, "what runs is billed"
 
 
+def test_a_status_counts_the_requests_whose_price_is_unknown(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "wait-for-ever"}])
+    at.write(hunt(A, CHILE, requests=2))
+    assert at.run("apply", "-auto-approve", "-timeout", "10m", "gemma.yaml").code == 12
+    assert "At least $1.40/h (1 of 2 prices unknown) may be billed at one time" in at.run("status", "gemma.yaml").words
+
+
 def test_a_plan_that_scales_has_the_ceiling_of_its_most_replicas(cli: Open) -> None:
     at = cli()
     at.write(hunt(A, CHILE, requests=1, top="scale: {min: 1, max: 3, waiting: 8, kv_cache: 0.85}"))
     planned = at.run("plan", "gemma.yaml")
-    assert "at least $4.21/h; 1 of 2 prices unknown at list price" in planned.words
+    assert "at least $4.21/h; 1 of 2 prices unknown. `apply -watch`" in planned.words
 
 
 def test_the_first_profile_of_the_readme_costs_what_the_readme_says_and_ends(cli: Open) -> None:

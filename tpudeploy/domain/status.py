@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
@@ -88,7 +89,8 @@ class DeploymentStatus:
     """The status of one deployment. `underway` names the run that did not finish, or is "".
 
     `continue_with` is the command that finishes it, without its profiles. `usd_per_hour_at_once` is what may be billed
-    at one time if every pending request is granted; None for fewer than two requests, or an unknown price.
+    at one time if every pending request is granted; None for fewer than two requests, or an unknown price. `ceiling` is
+    the same with what is known of it.
 
     `scale` is None where the number of replicas is fixed, or no profile was given.
 
@@ -103,6 +105,7 @@ class DeploymentStatus:
     continue_with: str = ""
     lock: str = ""
     usd_per_hour_at_once: float | None = None
+    ceiling: Ceiling | None = None
     error: TpudeployError | None = None
     scale: ScaleStatus | None = None
 

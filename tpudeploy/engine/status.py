@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.frozen import replace
@@ -66,8 +67,12 @@ def statuses(world: World, deployments: Mapping[str, Deployment | None]) -> tupl
 
 def _status(world: World, state: State, observed: Observed, deployment: Deployment | None) -> DeploymentStatus:
     replicas = tuple(_replicas(world, state, observed, deployment))
+    ceiling = _ceiling(state, DecisionContext(observed=observed, patience=world.patience))
     status = DeploymentStatus(
-        name=state.deployment, replicas=replicas, usd_per_hour_at_once=_usd_per_hour_at_once(replicas)
+        name=state.deployment,
+        replicas=replicas,
+        usd_per_hour_at_once=ceiling.usd_per_hour if ceiling is not None and ceiling.is_known else None,
+        ceiling=ceiling,
     )
     status = replace(status, scale=_scale(deployment, state, observed))
     if state.goal is None:
@@ -87,13 +92,14 @@ def _scale(deployment: Deployment | None, state: State, observed: Observed) -> S
     )
 
 
-def _usd_per_hour_at_once(replicas: tuple[ReplicaStatus, ...]) -> float | None:
+def _ceiling(state: State, context: DecisionContext) -> Ceiling | None:
     """Return the price of all slices and requests together, if a request may be granted beside another slice."""
-    waiting = [replica.usd_per_hour_granted for replica in replicas if replica.usd_per_hour_granted is not None]
-    billed = [replica.usd_per_hour for replica in replicas if replica.usd_per_hour is not None]
+    all_slices = [classify(attempt, context) for record in state.all_records for attempt in record.attempts]
+    waiting = [each.attempt for each in all_slices if each.status in _WAITING]
+    billed = [each.attempt for each in all_slices if each.status not in _WAITING and _is_billed(each)]
     if not waiting or len(waiting) + len(billed) <= 1:
         return None
-    return sum(billed) + sum(waiting)
+    return prices.ceiling_of_attempts([*waiting, *billed])
 
 
 def _continuation(state: State, approval: Approval) -> str:

@@ -148,7 +148,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),
     ReplicaStatus: frozenset({"backend", "load", "waits"}),
-    DeploymentStatus: frozenset({"scale"}),
+    DeploymentStatus: frozenset({"ceiling", "scale"}),
     State: frozenset({"replicas", "scaled", "start"}),
     Zones: frozenset({"readings_by_api"}),
 }

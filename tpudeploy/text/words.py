@@ -128,6 +128,14 @@ def ceiling(most: Ceiling) -> str:
     return f"at least {hourly(most.usd_per_hour)}; {unknown}" if most.usd_per_hour else unknown
 
 
+def billed_at_once(most: Ceiling) -> str:
+    """Return `At most $5.40/h may be billed at one time`, as the beginning of a sentence."""
+    if most.is_known:
+        return f"At most {hourly(most.usd_per_hour)} may be billed at one time"
+    unknown = f"{most.unknown_prices} of {plural(most.prices, 'price')} unknown"
+    return f"At least {hourly(most.usd_per_hour)} ({unknown}) may be billed at one time"
+
+
 def count(size: int | None) -> str:
     """Return a number of streams or tokens, `?` where it is unknown."""
     return "?" if size is None else f"{size:,}"

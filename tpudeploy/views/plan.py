@@ -109,7 +109,7 @@ def _scale(goal: Goal, *, is_named: bool) -> str:
     if scale is None or goal.errors or all(change.action is Action.NO_OP for change in goal.changes):
         return ""
     label = f"Scale of {goal.name}" if is_named else "Scale"
-    cost = f"{words.ceiling(scale.ceiling)} at list price"
+    cost = words.ceiling(scale.ceiling) + (" at list price" if scale.ceiling.is_known else "")
     number = "to begin with" if _start_before_scaling(goal) is None else "now by their load"
     return (
         f"{label}: {scale.min} to {scale.max} replicas, {scale.replicas} {number}, {cost}. `apply -watch` adds "
@@ -301,8 +301,7 @@ def _total(plan: Plan) -> list[str]:
     is_said = len(plan.changes) == 1 and not any(goal.scale for goal in plan.goals)
     if is_said or plan.mode is not Mode.NORMAL or not plan.ceiling.prices:
         return []
-    most = words.ceiling(plan.ceiling)
-    return [f"{most[0].upper()}{most[1:]} at list price may be billed at one time while this plan is applied."]
+    return [f"{words.billed_at_once(plan.ceiling)} while this plan is applied, at list price."]
 
 
 def _places(change: Change) -> Iterator[str]:

@@ -64,9 +64,9 @@ def _deployment(deployment: DeploymentStatus, paint: Paint, room: int | None) ->
 
 def _billing_ceiling(deployment: DeploymentStatus) -> Iterator[str]:
     """Yield what may be billed at one time: every pending request may be granted."""
-    if deployment.usd_per_hour_at_once is not None:
+    if deployment.ceiling is not None:
         yield (
-            f"At most {words.hourly(deployment.usd_per_hour_at_once)} may be billed at one time if Google grants every"
+            f"{words.billed_at_once(deployment.ceiling)} if Google grants every"
             " pending request. The run that made them deletes what is not needed; after its end, the next `apply` does."
         )
 
