@@ -103,7 +103,7 @@ def test_a_key_of_another_tools_file_is_answered_with_the_key_that_does_it(
 
 
 def test_every_key_that_is_named_is_one_of_the_format() -> None:
-    known = {".".join(key) for key in all_keys()}
+    known = {".".join(map(str, key)) for key in all_keys()}
     for hint in set(HINTS.values()):
         for key in re.findall(r"\b(?:placement|serving|model|tpu|health|secrets)\.[a-z_]+", hint):
             assert key in known, hint

@@ -84,9 +84,9 @@ def advice(name: str) -> str:
 def nearest(name: str) -> Flag | None:
     """Return the flag that was probably meant by a name that `find` does not know, never its opposite."""
     bare = name.lstrip("-").replace("_", "-")
-    negated = _negated(bare)
-    if negated is not None:
-        return negated
+    switch = _negated(bare)
+    if switch is not None:
+        return switch
     of_same_sense = [other for other in names() if _is_negative(other) == _is_negative(bare)]
     return find(bare.partition(".")[0]) or find(closest(bare, of_same_sense) or "")
 
@@ -95,10 +95,10 @@ def removal(name: str) -> Removal | None:
     """Return what vLLM's releases say of a flag or a variable that the newest one has not, or None if none had it."""
     from tpudeploy.catalog import _removed  # only for a profile with an unknown name
 
-    wanted = name if name.isupper() else name.lstrip("-").replace("_", "-")
+    own = name if name.isupper() else name.lstrip("-").replace("_", "-")
     for line in _removed.REMOVED.strip().splitlines():
         row, last, *words = line.split(" ", 2)
-        if row in {wanted, wanted.removeprefix("no-")}:
+        if row in {own, own.removeprefix("no-")}:
             return Removal(last=last, instead=words[0] if words else "leave it out: it has no successor")
     return None
 

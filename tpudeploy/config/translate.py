@@ -79,8 +79,8 @@ def _foreign(word: str, root: MapNode) -> str:
     from tpudeploy.config.foreign_keys import HINTS  # only where a key is unknown
 
     hint = HINTS.get(word, "")
-    named = re.match(r"write ([a-z][\w.]*)", hint)
-    key: Path = () if named is None else tuple(named[1].split("."))
+    match = re.match(r"write ([a-z][\w.]*)", hint)
+    key: Path = () if match is None else tuple(match[1].split("."))
     return f"{dotted(key)} does that, and is already set" if key and find(root, key) is not None else hint
 
 

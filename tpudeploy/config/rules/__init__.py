@@ -39,6 +39,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     args.args,
     args.reachable,
     combinations.needs,
+    combinations.environ_validation,
     combinations.needs_variable,
     combinations.on_tpu,
     combinations.at_most,

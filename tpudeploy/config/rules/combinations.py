@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from tpudeploy.catalog import flags, values
+from tpudeploy.catalog import flags, values, variables
 from tpudeploy.config import codes, engine_values
 from tpudeploy.config.diagnose import problem
-from tpudeploy.config.nodes import MapNode, Path
+from tpudeploy.config.nodes import MapNode, Path, find
 from tpudeploy.config.rules import chips, image, look
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location
@@ -184,10 +184,20 @@ def at_most(root: MapNode) -> Iterator[Diagnostic]:
     settings = look.settings(root)
     for name, row in _AT_MOST.items():
         flag, other = settings.get(name), settings.get(row.other)
-        most = row.default if other is None else other.number
+        most = _default_of(root, row) if other is None or other.value == "auto" else other.number
         if flag is not None and flag.number is not None and most is not None and flag.number > most > 0:
             message = f"--{name} {flag.value} is above --{row.other}, which is {most:g}"
             yield _together(root, flag, message, f"write at most {most:g}, or leave it out")
+
+
+def _default_of(root: MapNode, row: _AtMost) -> float | None:
+    """Return what the other flag is if it is not set. Without max_model_len, the model's own length counts."""
+    if row.other != "max-model-len":
+        return row.default
+    from tpudeploy.catalog import families  # only for the few profiles with such a flag
+
+    model = families.known_model(look.value(root, ("model", "id"), str) or "")
+    return None if model is None else model.max_position
 
 
 class _Without(NamedTuple):
@@ -285,6 +295,27 @@ _NEEDS_VARIABLE: Mapping[str, _NeedsVariable] = {
     "prefill-context-parallel-size": _NeedsVariable("NEW_MODEL_DESIGN", "write `env: {NEW_MODEL_DESIGN: 'True'}`"),
 }
 _ENV: Path = ("serving", "env")
+# tpu_inference reads these, and vLLM's own list lacks them (vllm/envs.py, validate_environ). The keys that set them:
+_NOT_IN_VLLM: Mapping[str, tuple[Path, ...]] = {
+    "VLLM_TPU_BUCKET_PADDING_GAP": (("serving", "padding_gap"),),
+    "VLLM_TPU_PATCH_MM_EMBEDDINGS": (),
+    "VLLM_XLA_CACHE_PATH": (("serving", "xla_cache_path"), ("serving", "xla_cache_bucket")),
+}
+
+
+def environ_validation(root: MapNode) -> Iterator[Diagnostic]:
+    """Report variables that vLLM refuses to start with, because it is told to refuse those that it does not know."""
+    flag = look.setting(root, "fail-on-environ-validation")
+    if flag is None or flag.value is not True:
+        return
+    env = look.entries(root, _ENV)
+    unknown = {name for name in env if name.startswith("VLLM_") and not variables.is_read(name)}
+    unknown |= {
+        name for name, keys in _NOT_IN_VLLM.items() if name in env or any(find(root, key) is not None for key in keys)
+    }
+    if unknown:
+        message = f"--fail-on-environ-validation refuses {' and '.join(sorted(unknown))}"
+        yield _together(root, flag, message, "leave it out: vLLM's list lacks variables that tpu_inference reads")
 
 
 def needs_variable(root: MapNode) -> Iterator[Diagnostic]:

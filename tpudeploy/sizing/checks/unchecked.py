@@ -135,6 +135,10 @@ def _hint(deployment: Deployment, budget: Unsized) -> str:
         closest = families.closest_model(deployment.model_id)
         if closest not in (None, deployment.model_id):
             return f"Did you mean `{closest}`? The hub's ids are case-sensitive."
-        return "Name the model's config.json in model.config: a family that the catalogue knows is then checked."
+        if "model.config" not in deployment.attributes:
+            return "Name the model's config.json in model.config: a family that the catalogue knows is then checked."
+        return (
+            "The catalogue does not know the family of model.config. Start with a small max_model_len and leave room."
+        )
     measured = "once the server runs, `tpudeploy verify` shows how large its KV cache really is."
     return f"Leave it room; {measured}" if budget.at_least is not None else f"{measured[0].upper()}{measured[1:]}"
