@@ -81,7 +81,15 @@ def test_every_state_of_a_life_is_among_them_but_one_that_no_story_came_to() -> 
 def test_flags_that_a_person_put_together_are_read_as_the_state_that_is_nearest(
     flags: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    bare = {"name": "n", "project": "p", "zone": "z", "provisioning": "spot", "spec": {}, "asked_at": 5.0, "booted": ""}
+    bare = {
+        "name": "n",
+        "project": "p",
+        "zone": "us-east5-a",
+        "provisioning": "spot",
+        "spec": {},
+        "asked_at": 5.0,
+        "booted": "",
+    }
     state = statefile.loads(json.dumps(changed(bare, **flags)), source="old.json")
     life = json.loads(statefile.dumps(state))["records"][0]["attempts"][0]["life"]
     assert expected.items() <= life.items()

@@ -546,7 +546,7 @@ def _check_steps(goal: Goal, steps: tuple[Step, ...], *, is_kept: bool, strays: 
         # These change nothing in the cloud. A drain only says which slices take requests.
         if isinstance(step, Wait | Done | GiveUp | Drain):
             continue
-        # Nobody planned a slice that appeared late, and nobody wants it.
+        # A slice that appeared late was in no plan, and is not wanted.
         if isinstance(step, Release | Forget) and step.name in strays:
             continue
         is_allowed = isinstance(step, KEEPING_STEPS) if is_kept else _is_planned(changes.get(step.replica), step)
