@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 
 from tpudeploy.domain.accuracy import Verdict
 from tpudeploy.domain.availability import Pair, Zones
-from tpudeploy.domain.benchmark import Evidence, Subject
+from tpudeploy.domain.benchmark import Evidence, Subject, Sweep
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
@@ -150,6 +150,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     ReplicaStatus: frozenset({"backend", "load", "waits"}),
     DeploymentStatus: frozenset({"ceiling", "scale"}),
     State: frozenset({"replicas", "scaled", "start"}),
+    Sweep: frozenset({"is_whole_window"}),
     Zones: frozenset({"readings_by_api"}),
 }
 
