@@ -84,7 +84,8 @@ def _choice(choice: Choice) -> str:
     provisioning = settings.get("provisioning")
     models = ", ".join(map(str, provisioning)) if isinstance(provisioning, list) else ""
     month = choice.usd_per_month
-    about = "about" if choice.is_measured else "at least" if choice.unknown_prices else "at most"
+    bound = "at least" if choice.unknown_prices else "at most"
+    about = "about" if choice.is_measured else bound
     price = "at an unknown price" if month is None else f"{about} ${month:,.0f} a month"
     if choice.unknown_prices:
         price += f" ({choice.unknown_prices} of its places have no known price)"

@@ -64,19 +64,13 @@ def _measured_choice(run: Run, workload: Workload, deployment: Deployment) -> Ch
     month = None if run.subject.usd_per_hour is None else run.subject.usd_per_hour * HOURS_PER_MONTH
     if _is_too_expensive(month, workload):
         return "its price is unknown" if month is None else f"it costs ${month:,.0f} a month"
-    settings = dict(_measured_settings(run, deployment.replicas))
-    kind = catalog.accelerator_type(run.subject.accelerator_type)
-    if kind is not None and workload.usd_per_month is not None:
-        # The run was paid at its place. The profile may be granted in others.
-        models = [*map(str, run.subject.provisioning.split(", "))] if run.subject.provisioning else []
-        cost = _cost(deployment, kind, models, max(1, len(run.subject.replicas)), workload)
-        if isinstance(cost, str):
-            return cost
-        settings |= cost.settings
+    cost = _cost_of_run(run, workload, deployment)
+    if isinstance(cost, str):
+        return cost
     streams, context, output = cell.point.sizes
     why = f"measured at {streams:,} streams of {context:,} tokens in and {output:,} out"
     return Choice(
-        settings=settings,
+        settings={**dict(_measured_settings(run, deployment.replicas)), **cost.settings},
         accelerator_type=run.subject.accelerator_type,
         usd_per_month=month,
         why=why if ttft is None else f"{why}: the first token within {ttft:.3g} s",
@@ -84,6 +78,15 @@ def _measured_choice(run: Run, workload: Workload, deployment: Deployment) -> Ch
         cell=cell,
         is_emulated=run.subject.is_emulated,
     )
+
+
+def _cost_of_run(run: Run, workload: Workload, deployment: Deployment) -> _Cost | str:
+    """Return what keeps a run's profile within the budget: it was paid at its place, and others may grant a slice."""
+    kind = catalog.accelerator_type(run.subject.accelerator_type)
+    if kind is None or workload.usd_per_month is None:
+        return _Cost(usd_per_month=None, settings={})
+    models = run.subject.provisioning.split(", ") if run.subject.provisioning else []
+    return _cost(deployment, kind, models, max(1, len(run.subject.replicas)), workload)
 
 
 def _covers(cell: Cell, workload: Workload) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.config import codes
@@ -25,21 +25,58 @@ _OTHER_HARDWARE = pattern(
     r"(?:^|/)(?:vllm-(?:openai|cpu|rocm|xpu|neuron|gaudi|hpu|spyre|ascend|nvidia|cuda)(?:[-_.][\w.-]*)?|rocm/vllm[\w-]*)$"
 )
 _SETUP: Path = ("serving", "setup")
-_DOCKER_HUB = pattern(r"^(?:(?:index\.|registry-1\.)?docker\.io/|mirror\.gcr\.io/)?(?:library/)?")
+_REGISTRIES = ("docker.io/", "index.docker.io/", "registry-1.docker.io/", "mirror.gcr.io/")
 # Official images of Docker Hub and bases for GPUs, as people try them first; an unknown name is not refused.
-_WITHOUT_SERVER = pattern(
-    r"^(?:ubuntu|debian|alpine|busybox|fedora|centos|rockylinux|amazonlinux|hello-world|python|node|golang|rust|ruby|php|"
-    r"openjdk|eclipse-temurin|nginx|httpd|caddy|traefik|haproxy|redis|postgres|mysql|mongo|"
-    r"(?:tensorflow/tensorflow|pytorch/pytorch|jupyter/[\w.-]+|nvidia/cuda|continuumio/\w+))$"
+_WITHOUT_SERVER = frozenset(
+    [
+        "ubuntu",
+        "debian",
+        "alpine",
+        "busybox",
+        "fedora",
+        "centos",
+        "rockylinux",
+        "amazonlinux",
+        "hello-world",
+        "python",
+        "node",
+        "golang",
+        "rust",
+        "ruby",
+        "php",
+        "openjdk",
+        "eclipse-temurin",
+        "nginx",
+        "httpd",
+        "caddy",
+        "traefik",
+        "haproxy",
+        "redis",
+        "postgres",
+        "mysql",
+        "mongo",
+        "tensorflow/tensorflow",
+        "pytorch/pytorch",
+        "nvidia/cuda",
+        "continuumio/anaconda3",
+        "continuumio/miniconda3",
+        "jupyter/base-notebook",
+        "jupyter/minimal-notebook",
+        "jupyter/scipy-notebook",
+        "jupyter/tensorflow-notebook",
+    ]
 )
-_OTHER_SERVERS = (
-    ("Ollama", pattern(r"^(?:ollama/ollama|alpine/ollama)$")),
-    ("Text Generation Inference", pattern(r"(?:^|/)(?:huggingface/)?text-generation-inference$")),
-    ("SGLang", pattern(r"(?:^|/)(?:lmsysorg/)?sglang(?:-jax)?$")),
-    ("llama.cpp", pattern(r"(?:^|/)llama\.cpp$")),
-    ("Triton", pattern(r"(?:^|/)tritonserver$")),
-    ("JetStream", pattern(r"(?:^|/)jetstream-(?:pytorch|maxtext|http)[\w.-]*$")),
-)
+# By the last part of their names, which mirrors keep.
+_OTHER_SERVERS: Mapping[str, str] = {
+    "ollama": "Ollama",
+    "text-generation-inference": "Text Generation Inference",
+    "sglang": "SGLang",
+    "sglang-jax": "SGLang",
+    "llama.cpp": "llama.cpp",
+    "tritonserver": "Triton",
+    "jetstream-pytorch": "JetStream",
+    "jetstream-maxtext": "JetStream",
+}
 
 
 def other_hardware(root: MapNode) -> Iterator[Diagnostic]:
@@ -55,11 +92,13 @@ def other_hardware(root: MapNode) -> Iterator[Diagnostic]:
 def no_server(root: MapNode) -> Iterator[Diagnostic]:
     """Report a well-known image without vLLM. `serving.setup` may install it, and an unknown name may have it."""
     image = look.value(root, _IMAGE, str) or ""
-    name = _DOCKER_HUB.sub("", _TAG.sub("", image.partition("@")[0]))
+    name = _TAG.sub("", image.partition("@")[0])
+    for beginning in (*_REGISTRIES, "library/"):
+        name = name.removeprefix(beginning)
     if not image or find(root, _SETUP) is not None:
         return
-    other = next((server for server, names in _OTHER_SERVERS if names.search(name)), "")
-    if not other and not _WITHOUT_SERVER.search(name):
+    other = _OTHER_SERVERS.get(name.rpartition("/")[2], "")
+    if not other and name not in _WITHOUT_SERVER:
         return
     message = f"{quoted(name)} is {other}, not vLLM for TPU" if other else f"{quoted(name)} has no vLLM in it"
     hint = f"use vllm/vllm-tpu:v{VLLM_VERSION}, or an image that is built on it"
