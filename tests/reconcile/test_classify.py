@@ -10,10 +10,13 @@ import pytest
 from reconcile.cases import (
     FLEX,
     HOUR,
+    INSTANCES,
     MINUTE,
     NOW,
     PATIENCE,
     SPOT,
+    TPU_API,
+    A,
     attempt,
     context,
     granted,
@@ -24,7 +27,7 @@ from reconcile.cases import (
     slice_of,
 )
 
-from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.deployment import Area, Provisioning
 from tpudeploy.domain.slices import BootPhase, BootReport, CreateOperation, Phase, Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, classify
@@ -145,6 +148,19 @@ def test_a_spot_slice_that_vanishes_soon_after_its_grant(spec: Mapping[str, str]
 def test_an_attempt_in_a_zone_that_does_not_answer(one: Attempt, status: AttemptStatus) -> None:
     expected = Classification(attempt=one, status=status, slice=None, reason=f"{one.zone} does not answer")
     assert classify(one, context(unseen={one.name: "503"})) == expected
+
+
+@pytest.mark.parametrize(
+    ("area", "text"),
+    [
+        pytest.param((A, TPU_API), "answers slowly", id="it rests"),
+        pytest.param((A, INSTANCES), "does not answer", id="it rests at the other API"),
+    ],
+)
+def test_a_zone_that_rests_is_not_said_to_be_silent(area: Area, text: str) -> None:
+    one = requested(seconds_ago=0)
+    unseen = context(unseen={one.name: "rests"}, resting={area: NOW + MINUTE})
+    assert classify(one, unseen).reason == f"{one.zone} {text}"
 
 
 def test_a_silent_zone_hides_only_itself() -> None:

@@ -290,6 +290,9 @@ def test_a_slice_that_google_takes_away_is_never_deleted_by_us() -> None:
 
 TWO_KINDS = deployment([candidate(A, FLEX), candidate(B, FLEX), candidate(C), candidate(D)], requests=4)
 
+# 8, 24 and 8 USD an hour.
+PRICED = deployment([candidate(A, usd=1.0), candidate(B, usd=3.0), candidate(C, usd=1.0)], requests=4)
+
 
 @pytest.mark.parametrize(
     ("there", "expected"),
@@ -417,6 +420,29 @@ TWO_KINDS = deployment([candidate(A, FLEX), candidate(B, FLEX), candidate(C), ca
             ),
             (spare(A, "more requests wait than the profile allows"), wait("QUEUED")),
             id="and of two queues the longest wait is kept",
+        ),
+        pytest.param(
+            world(
+                queues(queued(A, SPOT, minutes_ago=1)),
+                queues(queued(B, SPOT, minutes_ago=9)),
+                target=replace(PRICED, search_usd_per_hour=24.0),
+            ),
+            (spare(A, "more requests wait than the profile allows"), wait("QUEUED")),
+            id="both would cost more than the search may",
+        ),
+        pytest.param(
+            world(queues(queued(A, SPOT)), target=replace(PRICED, search_usd_per_hour=24.0)),
+            (wait("QUEUED"), replace(request(C), candidate=candidate(C, usd=1.0))),
+            id="a place that is too expensive beside the others is passed over",
+        ),
+        pytest.param(
+            world(
+                queues(queued(A, SPOT)),
+                target=replace(PRICED, search_usd_per_hour=12.0),
+                refusals=[refused(C, lasts=1)],
+            ),
+            (wait("QUEUED"),),
+            id="without money for one more, no refusal is waited for",
         ),
         pytest.param(
             world(target=places(A, B, C, requests=1), scores={Place(B, SPOT): 0.9}),

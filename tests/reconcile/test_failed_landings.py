@@ -25,9 +25,11 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.deployment import Place
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Refused
 from tpudeploy.reconcile.failed_landings import (
+    HOST_FAULT,
     LASTING,
     PREEMPTED,
     add_failed_landings,
@@ -133,6 +135,27 @@ def test_how_long_a_failed_landing_is_held_against_its_place(others: Sequence[Re
     rows = effective_refusals([candidate(A), candidate(B)], state, NOW, PATIENCE)
     assert rows[0].until - NOW == minutes * MINUTE
     assert [r for r in rows if not r.landed] == [r for r in others if not r.landed]
+
+
+@pytest.mark.parametrize(
+    ("kind", "other", "minutes"),
+    [
+        pytest.param("internal-error", refused(B, minutes_ago=4), 1, id="the other place is full: only time is lost"),
+        pytest.param("internal-error", refused(B, minutes_ago=5), 120, id="it was full five minutes ago"),
+        pytest.param("internal-error", refused(C, minutes_ago=1), 120, id="no answer of the other place"),
+        pytest.param(
+            "internal-error", refused(B, 1, scope=Scope.REGION_QUOTA), 120, id="it has no quota: no look at it"
+        ),
+        pytest.param(PREEMPTED, refused(B, minutes_ago=1), 120, id="chips that were billed are not risked again"),
+        pytest.param(HOST_FAULT, refused(B, minutes_ago=1), 120, id="nor on a machine that had a fault"),
+    ],
+)
+def test_while_every_other_place_is_full_a_failure_that_cost_only_time_is_tried_again_soon(
+    kind: str, other: Refused, minutes: float
+) -> None:
+    state = record(refusals=[replace(failed_landing(minutes_ago=0), kind=kind), other])
+    rows = effective_refusals([candidate(A), candidate(B)], state, NOW, PATIENCE)
+    assert rows[0].until - NOW == minutes * MINUTE
 
 
 @pytest.mark.parametrize(

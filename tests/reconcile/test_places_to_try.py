@@ -16,6 +16,7 @@ from reconcile.cases import (
     PATIENCE,
     RESERVED,
     SPOT,
+    TPU_API,
     ZONES,
     A,
     B,
@@ -31,7 +32,8 @@ from reconcile.cases import (
     refused,
 )
 
-from tpudeploy.domain.deployment import Candidate, Place, Provisioning
+from tpudeploy.domain.deployment import Area, Candidate, Place, Provisioning
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
@@ -151,6 +153,53 @@ def test_a_place_whose_landing_failed_comes_after_all_others() -> None:
     state = record(refusals=[lapsed, refused(B, 2), refused(C, 3)])
     assert tried(state, requests=4) == [Place(D, SPOT), Place(C, SPOT), Place(B, SPOT), Place(A, SPOT)]
     assert tried(record(home=A, refusals=[lapsed, refused(B, 2)]), requests=4)[-1] == Place(A, SPOT)
+
+
+def test_a_place_whose_landing_failed_has_its_turn_once_the_others_have_had_theirs() -> None:
+    lapsed = failed_landing(A, minutes_ago=30, held_for=29)
+    state = record(refusals=[lapsed, refused(B, 0.5, lasts=0), refused(C, 0.6, lasts=0), refused(D, 0.7, lasts=0)])
+    assert tried(state) == [Place(A, SPOT), Place(D, SPOT)]
+
+
+def test_a_place_whose_landing_failed_is_not_put_first_because_another_refusal_names_it() -> None:
+    lapsed = failed_landing(A, minutes_ago=30, held_for=29)
+    named = replace(refused(B, 0.5, lasts=0), zones_available=(A,))
+    assert tried(record(refusals=[lapsed, named]), requests=4)[-2:] == [Place(A, SPOT), Place(B, SPOT)]
+
+
+def test_no_more_is_requested_than_all_slices_together_may_cost() -> None:
+    costs = {A: 1.0, B: 3.0, C: 2.0, D: 1.0}
+    places = [candidate(zone, SPOT, usd) for zone, usd in costs.items()]
+    target = replace(deployment(places, requests=4), search_usd_per_hour=32.0)
+    chosen = next_places(target, record(), [], scores={}, now=NOW, patience=PATIENCE)
+    assert [each.zone for each in chosen] == [A, B], "8 and 24 dollars an hour: the others come later"
+    beside = next_places(target, record(), [attempt(B, SPOT)], scores={}, now=NOW, patience=PATIENCE)
+    assert [each.zone for each in beside] == [A]
+    small = replace(target, search_usd_per_hour=20.0)
+    assert [
+        each.zone for each in next_places(small, record(), [attempt(A)], scores={}, now=NOW, patience=PATIENCE)
+    ] == [D], "what is too expensive beside the others does not keep out what is not"
+
+
+@pytest.mark.parametrize(
+    ("resting", "places"),
+    [
+        pytest.param({(A, TPU_API): NOW + 1}, [Place(B, SPOT), Place(C, SPOT)], id="not before it has rested"),
+        pytest.param({(A, TPU_API): NOW}, [Place(A, SPOT), Place(B, SPOT)], id="once it has rested"),
+        pytest.param({(A, INSTANCES): NOW + 1}, [Place(A, SPOT), Place(B, SPOT)], id="the other API is slow there"),
+    ],
+)
+def test_a_zone_that_answers_slowly_is_left_out_for_a_while(resting: Mapping[Area, float], places: Places) -> None:
+    target = deployment(everywhere(SPOT))
+    chosen = next_places(target, record(), [], resting=resting, scores={}, now=NOW, patience=PATIENCE)
+    assert [each.place for each in chosen] == places
+
+
+def test_the_end_of_a_rest_is_waited_for_like_that_of_a_refusal() -> None:
+    target = deployment(everywhere(SPOT, zones=(A, B)))
+    rest = {(A, TPU_API): NOW + 20}
+    state = record(refusals=[refused(B, 0, lasts=1)])
+    assert next_opening(target, state, [], NOW, PATIENCE, resting=rest) == NOW + 20
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from reconcile.cases import FLEX, ON_DEMAND, SPOT, A, B, C, attempt, candidate, deployment, record
+from reconcile.cases import FLEX, ON_DEMAND, SPOT, A, B, C, D, attempt, candidate, deployment, record
 
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.ceiling import Ceiling
+from tpudeploy.domain.deployment import Candidate, Deployment, Place
 from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.reconcile import prices
@@ -54,6 +55,58 @@ def test_what_may_be_billed_at_one_time(
     places = [candidate(zone, SPOT, usd) for zone, usd in zip((A, B, C), costs, strict=False)]
     count, most = prices.ceiling_of_acquisition(deployment(places, requests=requests))
     assert (count, (most.usd_per_hour, most.prices, most.unknown_prices)) == expected
+
+
+@pytest.mark.parametrize(
+    ("costs", "most", "usd", "expected"),
+    [
+        pytest.param([1.0] * 20, None, None, (12, 100.0), id="a hundred dollars an hour, by default"),
+        pytest.param([1.0, 1.0], None, None, (2, 100.0), id="not more than there are places"),
+        pytest.param([5.0] * 6, None, None, (4, 160.0), id="four slices, however expensive they are"),
+        pytest.param([1.0, 9.0] * 9, None, None, (12, 288.0), id="the cheapest places decide how many"),
+        pytest.param([None] * 9, None, None, (4, 100.0), id="four without any price"),
+        pytest.param([None, 2.0] * 9, None, None, (6, 100.0), id="an unknown price counts as the highest"),
+        pytest.param([1.0] * 9, 3, None, (3, None), id="a number alone is the only limit"),
+        pytest.param([1.0] * 9, None, 24.0, (3, 24.0), id="a price alone"),
+        pytest.param([1.0] * 9, 2, 24.0, (2, 24.0), id="both: the number is reached first"),
+        pytest.param([1.0] * 9, 8, 24.0, (3, 24.0), id="both: the price is reached first"),
+        pytest.param([0.7] * 9, None, 16.8, (3, 16.8), id="a price that is reached exactly"),
+        pytest.param([], None, None, (1, 100.0), id="nowhere"),
+    ],
+)
+def test_how_many_slices_may_be_requested_at_the_same_time(
+    costs: Sequence[float | None], most: int | None, usd: float | None, expected: tuple[int, float | None]
+) -> None:
+    assert prices.search_limits(deployment(_places(costs)), most, usd) == expected
+
+
+@pytest.mark.parametrize(
+    ("requests", "usd", "is_allowed"),
+    [
+        pytest.param([], 8.0, True, id="the first request is always allowed"),
+        pytest.param([0], 32.0, True, id="both together cost as much as is allowed"),
+        pytest.param([0], 31.9, False, id="both together cost more"),
+        pytest.param([0], None, True, id="without a price limit"),
+        pytest.param([0, 0, 0], None, False, id="the number is reached"),
+        pytest.param([2], 47.9, False, id="an unknown price counts as the highest"),
+        pytest.param([2], 48.0, True, id="and not as more"),
+        pytest.param([9], 47.9, False, id="what the profile no longer allows counts as the highest"),
+    ],
+)
+def test_whether_one_more_request_is_allowed(requests: Sequence[int], usd: float | None, is_allowed: bool) -> None:
+    places = _places([1.0, 3.0, None])
+    target = replace(deployment(places, requests=3), search_usd_per_hour=usd)
+    others = [places[number].place if number < len(places) else Place(D, FLEX) for number in requests]
+    assert prices.has_room(target, others, places[1].place) is is_allowed
+
+
+def test_what_may_be_billed_at_one_time_is_not_above_the_price_limit() -> None:
+    target = replace(deployment(_places([1.0, 3.0, 2.0]), requests=2), search_usd_per_hour=30.0)
+    assert prices.ceiling_of_acquisition(target) == (2, Ceiling(usd_per_hour=30.0, prices=3))
+
+
+def _places(costs: Sequence[float | None]) -> list[Candidate]:
+    return [candidate(Zone(f"us-x{number}-a"), SPOT, usd) for number, usd in enumerate(costs)]
 
 
 VM = replace(deployment([candidate(A, ON_DEMAND, 0.5)], chips=1), name="router")

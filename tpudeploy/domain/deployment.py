@@ -72,6 +72,10 @@ def describe_place(zone: str, provisioning: str, backend: str) -> str:
     return ", ".join([zone, provisioning, *([] if backend == Backend.QUEUED_RESOURCE else [backend])])
 
 
+# A zone at one API.
+Area = tuple[Zone, Backend]
+
+
 @frozen
 class Candidate:
     """One place to request. `usd_per_chip_hour` is None where the list price is unknown."""
@@ -261,6 +265,8 @@ class Deployment:
     has beside the replicas (node/router_machine.py). `indexes` are those of its replicas where the state decides them,
     and `on_demand_floor` of the replicas have their slices in one of `floor_candidates`: see reconcile/replicas.py.
     `task` is what its server does with a prompt, and what decided that.
+    At most `max_parallel_requests` of one replica exist at the same time, and their slices cost at most
+    `search_usd_per_hour` together, if that is not None: see reconcile/prices.py.
     """
 
     name: str
@@ -272,6 +278,7 @@ class Deployment:
     boot_disk_gib: int
     candidates: tuple[Candidate, ...]
     max_parallel_requests: int
+    search_usd_per_hour: float | None = None
     reservation: str | None
     max_run_seconds: float | None
     valid_until_seconds: float

@@ -28,9 +28,10 @@
 
 A row of trouble strikes when everything it names fits: `zone`, `method`, `name`, `type`, `model`, `api` (shell
 patterns; `api` is `tpu`, `compute` or another service), `attempt` (n-th call of that method in that zone), `call` (n-th
-of that method anywhere), `times` (at most so often), `chance`, `until` (seconds of the cloud's life), `hours` (of the
-day, UTC: `6-22`, `22-6`). A row that names no method strikes what its fault is about in both APIs. Faults and their own
-options: faults.FAULTS. All rows that fit strike; of refusals, the first. Rows of `trouble` precede those of `habits`.
+of that method anywhere), `times` (at most so often), `chance`, `since` and `until` (seconds of the cloud's life),
+`hours` (of the day, UTC: `6-22`, `22-6`). A row that names no method strikes what its fault is about in both APIs.
+Faults and their own options: faults.FAULTS. All rows that fit strike; of refusals, the first. Rows of `trouble` precede
+those of `habits`.
 """
 
 from __future__ import annotations

@@ -26,13 +26,14 @@ _DAY, _HOUR = 86400.0, 3600.0
 class Trouble:
     """`patterns` and `counts` must fit a call; `options` are those of the fault.
 
-    `until` is in seconds since the cloud began, infinite for always; `hours` are the hours of the day (UTC) at which
-    the row begins and ceases to hold, None for all day.
+    It holds from `since` until `until`, in seconds since the cloud began, infinite for always; `hours` are the hours of
+    the day (UTC) at which the row begins and ceases to hold, None for all day.
     """
 
     fault: str
     patterns: Mapping[str, str]
     counts: Mapping[str, tuple[int, float]]
+    since: float
     until: float
     hours: tuple[float, float] | None
     times: float
@@ -46,13 +47,24 @@ class Trouble:
         if name not in FAULTS:
             raise ValueError(f"unknown fault `{name}`{suggest(str(name), FAULTS)}")
         fault = FAULTS[name]
-        unknown = set(row) - {"fault", "times", "chance", "until", "hours", *_PATTERNS, *_COUNTS, *fault.options}
+        unknown = set(row) - {
+            "fault",
+            "times",
+            "chance",
+            "since",
+            "until",
+            "hours",
+            *_PATTERNS,
+            *_COUNTS,
+            *fault.options,
+        }
         if unknown:
             raise ValueError(f"`{name}` takes no {', '.join(f'`{key}`' for key in sorted(unknown))}")
         return cls(
             fault=name,
             patterns={"method": fault.method} | {key: str(row[key]) for key in _PATTERNS if key in row},
             counts={key: _range(row[key]) for key in _COUNTS if key in row},
+            since=float(row.get("since", 0.0)),
             until=float(row.get("until", "inf")),
             hours=_hours(row["hours"]) if "hours" in row else None,
             times=float(row.get("times", "inf")),
@@ -69,7 +81,7 @@ class Trouble:
 
     def ends_at(self, now: float, began: float) -> float | None:
         """Return when this row ceases to hold, in seconds since the epoch; infinite for never, None if it does not."""
-        if now >= began + self.until:
+        if not began + self.since <= now < began + self.until:
             return None
         if self.hours is None:
             return began + self.until

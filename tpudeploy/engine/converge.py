@@ -44,6 +44,7 @@ from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.router_machine import RouterMachine
 from tpudeploy.engine.scale import Scaler
 from tpudeploy.engine.session import Session, open_session
+from tpudeploy.engine.slow_zones import SlowZones
 from tpudeploy.engine.strays import Listings, StraySearch
 from tpudeploy.engine.verify import Verifier
 from tpudeploy.planning.drift import with_losses
@@ -157,6 +158,7 @@ class Convergence:
         self._create_turns: dict[Backend, float] = {}
         self._router_machine = RouterMachine(world, goal.name)
         self._scaler = Scaler(world)
+        self._slow_zones = SlowZones(world.clock)
 
     @property
     def is_complete(self) -> bool:
@@ -326,7 +328,9 @@ class Convergence:
         """Return one observation, which is in the state then, with the number of replicas that its load needs."""
         deployment = self._goal.deployment
         is_scaled = self._keep and deployment is not None and deployment.scale is not None
-        observed = observe(self._world, session.state, deployment, patient=True, loads=is_scaled)
+        observed = observe(
+            self._world, session.state, deployment, patient=True, loads=is_scaled, slow_zones=self._slow_zones
+        )
         observed = self._router_machine.without_early_counts(session.state, observed)
         self._save_observation(session, observed)
         if is_scaled and self._reached_at is not None:
@@ -370,7 +374,9 @@ class Convergence:
 
     def _execute(self, session: Session, observed: Observed, steps: Iterable[Step]) -> bool:
         """Execute the steps, and return whether a refusal ended that: the others were decided without knowing of it."""
-        executor = StepExecutor(self._world, session, self._goal.deployment, observed, self._history)
+        executor = StepExecutor(
+            self._world, session, self._goal.deployment, observed, self._history, slow_zones=self._slow_zones
+        )
         for step in steps:
             if executor.was_refused:
                 # The next tick is due at once.
@@ -421,6 +427,7 @@ class Convergence:
             creates=creates,
             creates_in={backend: allowance.opens_in() for backend, allowance in self._world.creates.items()},
             scores=self._scores,
+            resting=self._slow_zones.resting(),
             may_reset=self._may_reset,
             renews=self._reached_at is not None,
             acquisition=self._acquisition,

@@ -17,6 +17,7 @@ from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Re
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.request_events import About, about, not_granted
 from tpudeploy.engine.session import Session
+from tpudeploy.engine.slow_zones import SlowZones
 from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
 from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
 from tpudeploy.node.request import boot_metadata, slice_request
@@ -38,12 +39,15 @@ class StepExecutor:
         deployment: Deployment | None,
         observed: Observed,
         history: CapacityHistory,
+        *,
+        slow_zones: SlowZones,
     ) -> None:
         self._world = world
         self._session = session
         self._deployment = deployment
         self._observed = observed
         self._history = history
+        self._slow_zones = slow_zones
         self.was_refused = False
 
     def execute(self, action: step.Step) -> None:  # noqa: C901, PLR0912 - one row for each kind of step
@@ -105,7 +109,7 @@ class StepExecutor:
         )
         self._world.creates[place.backend].spend()
         try:
-            with self._session.asking():
+            with self._session.asking(), self._slow_zones.timed((attempt.zone, attempt.backend)):
                 operation = self._world.cloud.request(request)
         except (errors.Refused, errors.Denied) as error:
             self._handle_refusal(action.replica, attempt, error)

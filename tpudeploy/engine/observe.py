@@ -20,6 +20,7 @@ from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Pha
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import retry_on_fault
+from tpudeploy.engine.slow_zones import SlowZones
 from tpudeploy.node.node_facts import SPEC_KEY
 from tpudeploy.node.router_machine import machine_of
 from tpudeploy.ports import World
@@ -94,18 +95,20 @@ def observe(
     *,
     patient: bool = False,
     loads: bool = False,
+    slow_zones: SlowZones | None = None,
 ) -> Observed:
     """Observe one deployment. Endpoints are probed if `deployment` is given. `loads` as in `observe_all`.
 
     With `patient`, a request in a zone that does not answer is `unseen`, as long as others can be observed, or another
-    API can be asked.
+    API can be asked. So is a request that was never granted in one of the `slow_zones`, while that rests.
     Raise `errors.Fault` or `errors.Denied`.
     """
     subject = Subject(state=state, deployment=deployment)
     # A plan or a status needs the whole truth; a run that waits for capacity continues without the answer of one zone.
     if not patient:
         return observe_all(world, [subject], loads=loads)[0]
-    slices, unseen = _slices_zone_by_zone(world, state, deployment)
+    zones = SlowZones(world.clock) if slow_zones is None else slow_zones
+    slices, unseen = _slices_zone_by_zone(world, state, deployment, zones)
     observed = _observations(world, [subject], [slices], probe_again=True, loads=loads)[0]
     return replace(observed, unseen=unseen)
 
@@ -363,7 +366,7 @@ def _may_have_several(deployment: Deployment | None) -> bool:
 
 
 def _slices_zone_by_zone(
-    world: World, state: State, deployment: Deployment | None
+    world: World, state: State, deployment: Deployment | None, slow_zones: SlowZones
 ) -> tuple[dict[str, Slice], dict[str, str]]:
     """Return the slices, and for each that could not be observed the reason.
 
@@ -371,26 +374,44 @@ def _slices_zone_by_zone(
     """
     slices: dict[str, Slice] = {}
     faults: dict[tuple[Zone, Backend], errors.Fault] = {}
-    attempts = state.attempts
+    unseen = _unseen_while_resting(state, slow_zones)
+    attempts = [attempt for attempt in state.attempts if attempt.name not in unseen]
     backends = {attempt.backend for attempt in attempts} | _apis_to_ask(state, deployment)
-    unseen: dict[str, str] = {}
+    unanswered = 0
     for number, attempt in enumerate(attempts, start=1):
         try:
             # A zone that did not answer is not called again in this observation: each call may last a minute.
             if (attempt.zone, attempt.backend) in faults:
                 raise faults[attempt.zone, attempt.backend]
-            slices |= {slice_.name: slice_ for slice_ in world.cloud.slices([attempt.ref])}
+            with slow_zones.timed((attempt.zone, attempt.backend)):
+                answer = world.cloud.slices([attempt.ref])
+            slices |= {slice_.name: slice_ for slice_ in answer}
         except errors.Fault as fault:
             faults[attempt.zone, attempt.backend] = fault
             unseen[attempt.name] = fault.message
+            unanswered += 1
             # If nothing has answered yet, in several regions or anywhere, and no API remains that might, the network or
             # Google fails as a whole. And nothing may be decided about a granted slice that could not be observed.
-            has_no_answer = len(unseen) == number and {backend for _, backend in faults} == backends
+            has_no_answer = unanswered == number and {backend for _, backend in faults} == backends
             has_several_regions = len({zone.region for zone, _ in faults}) > 1
             is_general = has_no_answer and (number == len(attempts) or has_several_regions)
             if attempt.granted_at is not None or is_general:
                 raise
     return slices, unseen
+
+
+def _unseen_while_resting(state: State, slow_zones: SlowZones) -> dict[str, str]:
+    """Return the requests in zones that rest, each with the reason. One that may be landing is always looked at."""
+    resting = slow_zones.resting()
+    return {
+        attempt.name: f"{attempt.zone} answers slowly"
+        for attempt in state.attempts
+        if (attempt.zone, attempt.backend) in resting and _only_waits(attempt)
+    }
+
+
+def _only_waits(attempt: Attempt) -> bool:
+    return attempt.granted_at is None and attempt.provisioning_at is None and attempt.releasing_at is None
 
 
 def _apis_to_ask(state: State, deployment: Deployment | None) -> set[Backend]:

@@ -26,6 +26,7 @@ EFFECTS: Mapping[str, Effect] = {
     "placement.labels": Effect.COSMETIC,
     "placement.network.tags": Effect.COSMETIC,
     "placement.max_parallel_requests": Effect.COSMETIC,
+    "placement.max_search_price_per_hour": Effect.COSMETIC,
     "placement.max_price_per_chip_hour": Effect.COSMETIC,
     "placement.on_demand_floor": Effect.COSMETIC,
     "placement.provisioning": Effect.COSMETIC,

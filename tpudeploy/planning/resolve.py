@@ -57,6 +57,7 @@ from tpudeploy.node import render
 from tpudeploy.node.compile_cache import DEFAULT as GRAPHS
 from tpudeploy.node.compile_cache import compile_cache
 from tpudeploy.node.serving import MIRROR_FOLDER, environment_of_keys, serve, served_model
+from tpudeploy.reconcile.prices import search_limits
 from tpudeploy.sizing import size
 from tpudeploy.sizing.profile import flag_values
 
@@ -169,11 +170,11 @@ def _unnamed(
         accelerator=kind,
         runtimes=runtimes,
         boot_disk_gib=_BOOT_DISK_GIB if spec.tpu.boot_disk_size is None else math.ceil(spec.tpu.boot_disk_size / _GIB),
-        candidates=_candidates(spec.placement, models, generation.name, tuple(runtimes)),
+        candidates=_candidates(spec.placement, models, kind, tuple(runtimes)),
         on_demand_floor=spec.placement.on_demand_floor or 0,
-        floor_candidates=_candidates(spec.placement, _floor_models(spec.placement), generation.name, tuple(runtimes)),
+        floor_candidates=_candidates(spec.placement, _floor_models(spec.placement), kind, tuple(runtimes)),
         scale=_scale(spec.scale, start=spec.replicas if "replicas" in spec.model_fields_set else None),
-        max_parallel_requests=spec.placement.max_parallel_requests,
+        max_parallel_requests=1,  # until its places are known: see `search_limits`
         reservation=spec.placement.reservation,
         max_run_seconds=None if max_run_duration is None else float(max_run_duration),
         valid_until_seconds=float(spec.placement.valid_until or _VALID_UNTIL),
@@ -188,6 +189,10 @@ def _unnamed(
         startup_script=Script(""),
         attributes=attributes,
     )
+    most, usd_per_hour = search_limits(
+        deployment, spec.placement.max_parallel_requests, spec.placement.max_search_price_per_hour
+    )
+    deployment = replace(deployment, max_parallel_requests=most, search_usd_per_hour=usd_per_hour)
     if spec.router is not None:
         deployment = replace(deployment, router=_router(spec.router, served_model(deployment)))
     attributes.update(_attributes(spec, deployment, digest, commit, machine_image))
@@ -356,7 +361,7 @@ def _stage_count(serving: ServingSpec, flag_name: str) -> int:
 
 @once_a_section
 def _candidates(
-    placement: PlacementSpec, models: tuple[Provisioning, ...], generation_name: str, backends: tuple[Backend, ...]
+    placement: PlacementSpec, models: tuple[Provisioning, ...], kind: AcceleratorType, backends: tuple[Backend, ...]
 ) -> tuple[Candidate, ...]:
     """Return the places in the order of the search: the first provisioning model in every zone, then the next.
 
@@ -364,16 +369,20 @@ def _candidates(
     requests draw on both quotas, and on as many zones as those of one API would: whether the APIs sell the same chips
     of a zone is not known.
 
-    Places above the price limit are left out. An unknown price is at most that of on-demand; if that is unknown too,
+    Places above a price limit are left out. An unknown price is at most that of on-demand; if that is unknown too,
     a limit excludes the place.
     """
-    return tuple(each for model in models for each in _of_model(placement, generation_name, model, backends))
+    return tuple(each for model in models for each in _of_model(placement, kind, model, backends))
 
 
 def _of_model(
-    placement: PlacementSpec, generation_name: str, model: Provisioning, backends: tuple[Backend, ...]
+    placement: PlacementSpec, kind: AcceleratorType, model: Provisioning, backends: tuple[Backend, ...]
 ) -> Iterator[Candidate]:
-    most = placement.max_price_per_chip_hour
+    generation_name = kind.generation
+    limits = [placement.max_price_per_chip_hour]
+    if placement.max_search_price_per_hour is not None:
+        limits.append(placement.max_search_price_per_hour / kind.chips)
+    most = min((limit for limit in limits if limit is not None), default=None)
     zones = _zones(placement, catalog.generation(generation_name), model)
     for zone, backend in in_turn(zones, backends):
         price = catalog.usd_per_chip_hour(generation_name, zone.region, model)

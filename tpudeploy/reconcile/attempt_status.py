@@ -19,7 +19,7 @@ from enum import StrEnum
 from math import inf
 
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.deployment import Place
+from tpudeploy.domain.deployment import Area, Place
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
@@ -54,7 +54,8 @@ class DecisionContext:
 
     `creates` is the number of creates that the project has left at each API, and `creates_in` the seconds until it has
     one more there; an API that is not in them has no limit.
-    `scores` are the capacity scores of places. `may_reset`: a node that does not pick up a change may be rebooted.
+    `scores` are the capacity scores of places, and `resting` the zones that answer slowly, with the moment until which
+    nothing is requested there (epoch seconds). `may_reset`: a node that does not pick up a change may be rebooted.
     `may_request`: a slice may be requested, also beside one that is up. `renews`: a successor may be requested for a
     run that ends, although no plan showed it. `acquisition` is the longest recent wait for a grant, in seconds.
     `others_serve`: another replica takes requests. `held_because`: why the server of this replica may not be
@@ -66,6 +67,7 @@ class DecisionContext:
     creates: Mapping[Backend, int] = field(default_factory=dict)
     creates_in: Mapping[Backend, float] = field(default_factory=dict)
     scores: Mapping[Place, float] = field(default_factory=dict)
+    resting: Mapping[Area, float] = field(default_factory=dict)
     may_reset: bool = False
     may_request: bool = True
     renews: bool = False
@@ -98,7 +100,9 @@ def classify(attempt: Attempt, context: DecisionContext) -> Classification:
         # A zone that does not answer hides only itself: its requests keep their place, and nothing is concluded.
         # A granted slice is never among them: `engine.observe` raises the fault instead.
         status = AttemptStatus.WAITING if attempt.release is None else AttemptStatus.LEAVING
-        return Classification(attempt=attempt, status=status, slice=None, reason=f"{attempt.zone} does not answer")
+        is_resting = (attempt.zone, attempt.backend) in context.resting
+        reason = f"{attempt.zone} {'answers slowly' if is_resting else 'does not answer'}"
+        return Classification(attempt=attempt, status=status, slice=None, reason=reason)
     current = context.observed.slices.get(attempt.name)
     if current is None:
         return _classify_absent(attempt, context)

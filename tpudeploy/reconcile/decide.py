@@ -56,6 +56,7 @@ from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.failed_landings import LASTING, doubtful_places
 from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_opening, next_places
 from tpudeploy.reconcile.preference import preference_key
+from tpudeploy.reconcile.prices import has_room
 from tpudeploy.reconcile.readiness import answers
 from tpudeploy.reconcile.refusals import frees, places_not_stopped, standing_refusals
 from tpudeploy.reconcile.rollout import ServerStatus, serve
@@ -458,15 +459,25 @@ def _hunt(replica: _Replica, *, beside: tuple[Attempt, ...] = ()) -> Iterator[St
         # Google has chosen a machine. Every other request may be granted as well, and would be billed.
         yield from _await_landing(replica)
         return
-    most = replica.deployment.max_parallel_requests - len(beside)
-    kept = sorted(replica.waiting, key=_place_in_queue)[:most]
+    kept = _allowed_requests(replica, beside)
     # More wait than are allowed, where the profile was changed or where one of them is up by now.
     surplus = [each for each in replica.waiting if each not in kept]
     yield from (_release_spare(replica.record, each, "more requests wait than the profile allows") for each in surplus)
     kept = [each for each in replica.waiting if each in kept]
     yield from (_wait_for(replica.record, each, replica.context) for each in kept)
     end = _end_of_hunt(replica)
-    yield from _request_places(replica, kept, beside, most) if end is None else _end_hunt(replica, end)
+    yield from _request_places(replica, kept, beside) if end is None else _end_hunt(replica, end)
+
+
+def _allowed_requests(replica: _Replica, beside: Iterable[Attempt]) -> list[Classification]:
+    """Return the requests that the profile allows beside these slices, the best spares first."""
+    allowed: list[Classification] = []
+    requested = [attempt.place for attempt in beside]
+    for each in sorted(replica.waiting, key=_place_in_queue):
+        if has_room(replica.deployment, requested, each.attempt.place):
+            allowed.append(each)
+            requested.append(each.attempt.place)
+    return allowed
 
 
 def _end_hunt(replica: _Replica, end: GiveUp) -> Iterator[Step]:
@@ -545,9 +556,9 @@ def _room_after_deletion(replica: _Replica, refusals: Iterable[Refused]) -> str:
 
 
 def _request_places(
-    replica: _Replica, waiting: Collection[Classification], beside: Iterable[Attempt], most: int
+    replica: _Replica, waiting: Collection[Classification], beside: Iterable[Attempt]
 ) -> Iterator[Step]:
-    """Yield the requests to send beside those that wait, at most `most` together, and what to wait for next."""
+    """Yield the requests to send beside those that wait, as many as are allowed, and what to wait for next."""
     deployment, record, context = replica.deployment, replica.record, replica.context
     requests = [*beside, *(each.attempt for each in waiting)]
     places = next_places(
@@ -556,6 +567,7 @@ def _request_places(
         requests,
         # Google ends these, and says why only at the end. Until then their places count as refused.
         unexplained=[each.attempt.place for each in replica.classifications if _is_ended_by_google(each)],
+        resting=context.resting,
         scores=context.scores,
         now=context.now,
         patience=context.patience,
@@ -569,10 +581,10 @@ def _request_places(
             pause = max(context.creates_in.get(backend, 0.0), context.patience.create_every)
             yield Wait(replica=replica.index, why=why, seconds=pause, rationed_at=backend)
         return
-    if len(waiting) + len(places) >= most:
+    if not _has_more_room(deployment, [*requests, *places]):
         # As many requests wait as are allowed, so no other place matters.
         return
-    opens_at = next_opening(deployment, record, requests, context.now, context.patience)
+    opens_at = next_opening(deployment, record, requests, context.now, context.patience, resting=context.resting)
     is_idle = not waiting and not places
     if opens_at is not None:
         # No observation shows that a refusal has lapsed, so this wait ends by the clock.
@@ -581,6 +593,12 @@ def _request_places(
     elif is_idle and replica.remaining:
         # Every place is one where a request of ours leaves: it is free once that one is gone.
         yield _wait_for(record, replica.remaining[0], context)
+
+
+def _has_more_room(deployment: Deployment, requests: Iterable[Attempt | Candidate]) -> bool:
+    """Return whether the profile allows a request in any place beside these."""
+    requested = [request.place for request in requests]
+    return any(has_room(deployment, requested, candidate.place) for candidate in deployment.candidates)
 
 
 def _ration(places: Iterable[Candidate], context: DecisionContext) -> tuple[list[Candidate], list[Backend]]:

@@ -6,7 +6,8 @@ says that what it gives is worth nothing, and costs minutes of waiting, and mone
 
 * A place with failed landings is *doubtful*. It is requested again after a hold that doubles with each failure in a
   row: from minutes where nothing came up, from hours where chips were billed. Where no other place can be hoped for,
-  waiting longer gains nothing, and the hold is that of a full place.
+  waiting longer gains nothing, and the hold is that of a full place. The same goes while every other place was refused
+  in the last minutes, if the failure cost nothing but time.
 * A failure is forgotten after twice its hold, and as soon as a slice has lasted there.
 * A run begins with what other runs saw: a failure in the capacity history counts as one of its own, as long as the
   history weighs against the place (reconcile/capacity_score.py). So neither a lost state nor another deployment trusts
@@ -32,6 +33,8 @@ LASTING = 1800.0
 _BILLED, _UNBILLED, _GROWTH, _LONGEST = 7200.0, 600.0, 2.0, 86400.0
 # Seconds of the first hold where no other place can be hoped for.
 _ALONE = 60.0
+# Seconds for which a refusal says that a place is full now: a round of the search takes less.
+_ROUND = 300.0
 
 
 def early_preemption(attempt: Attempt, now: float) -> Refusal | None:
@@ -69,8 +72,12 @@ def hold_seconds(kind: str, times: int) -> float:
 
     `kind` is that of the refusal: a slice that was preempted, or whose machine had a fault, was billed.
     """
-    first = _BILLED if kind in {PREEMPTED, HOST_FAULT} else _UNBILLED
+    first = _BILLED if _was_billed(kind) else _UNBILLED
     return min(first * _GROWTH ** (times - 1), _LONGEST)
+
+
+def _was_billed(kind: str) -> bool:
+    return kind in {PREEMPTED, HOST_FAULT}
 
 
 def makes_doubtful(refused: Refused, now: float) -> bool:
@@ -91,8 +98,16 @@ def effective_refusals(
     # Only a person can open these places: nothing can be hoped for there.
     closed = {r.place for r in record.refusals if not r.landed and r.until - now > patience.refused}
     stopped_backends = {r.backend for r in record.refusals if r.stops and r.until > now}
-    has_other = any(c.place not in doubtful | closed and c.backend not in stopped_backends for c in candidates)
-    return tuple(r if has_other or not r.landed else _shorten(r) for r in record.refusals)
+    others = [c.place for c in candidates if c.place not in doubtful | closed and c.backend not in stopped_backends]
+    # Chips that were billed for nothing are not risked again because the others are full for a moment.
+    may_shorten = {True: not others, False: _full_places(record, now).issuperset(others)}
+    return tuple(_shorten(r) if r.landed and may_shorten[_was_billed(r.kind)] else r for r in record.refusals)
+
+
+def _full_places(record: Record, now: float) -> set[Place]:
+    """Return the places that were refused in the last minutes, each for itself."""
+    looks = (r for r in record.refusals if not r.landed and r.scope is Scope.PAIR)
+    return {r.place for r in looks if now - r.at < _ROUND}
 
 
 def drop_forgiven_landings(refusals: Iterable[Refused], attempts: Iterable[Attempt], now: float) -> tuple[Refused, ...]:

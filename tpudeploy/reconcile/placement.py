@@ -11,26 +11,31 @@ round: first the places in which a refusal has just said that there is capacity;
 by preference; then the one that was looked at longest ago. By preference alone the last places of the profile would
 never be reached, because the first ones are due again before the round is over.
 
-A grant is worth what it lasts. A place whose landings failed is held back for growing times and comes last
-(reconcile/failed_landings.py). A slice there is one request among others until it serves: the search continues around
-it, and no place in another queue is given up for it.
+A grant is worth what it lasts. A place whose landings failed is held back for growing times, and then waits for its
+turn like any other (reconcile/failed_landings.py). A slice there is one request among others until it serves: the
+search continues around it, and no place in another queue is given up for it.
 
-Why: decisions 18 and 58 in docs/decisions.md.
+Money limits the number of requests: all of them may be granted in the same minute (reconcile/prices.py). A zone that
+answers slowly is requested seldom, so that it does not hold up the others (engine/slow_zones.py).
+
+Why: decisions 18, 58 and 80 in docs/decisions.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from math import inf
+from types import MappingProxyType
 
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.deployment import Candidate, Deployment, Place, Provisioning
+from tpudeploy.domain.deployment import Area, Candidate, Deployment, Place, Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.reconcile.capacity_score import preference
-from tpudeploy.reconcile.failed_landings import doubtful_places
+from tpudeploy.reconcile.failed_landings import doubtful_places, effective_refusals
+from tpudeploy.reconcile.prices import has_room
 from tpudeploy.reconcile.refusals import closes, covers, places_we_filled, standing_refusals
 
 CapacityScores = Mapping[Place, float]
@@ -54,32 +59,39 @@ def next_places(
     waiting: Collection[Attempt],
     *,
     unexplained: Iterable[Place] = (),
+    resting: Mapping[Area, float] = MappingProxyType({}),
     scores: CapacityScores,
     now: float,
     patience: Patience,
 ) -> tuple[Candidate, ...]:
     """Return the places to request now, best first, beside `waiting`: the requests that may still be granted.
 
-    `unexplained` are places whose request was refused, and whose refusal is not known yet.
+    `unexplained` are places whose request was refused, and whose refusal is not known yet. `resting` are zones
+    that answer slowly, with the moment until which nothing is requested there.
     """
     active_refusals = standing_refusals(deployment.candidates, record, now, patience)
     doubtful = doubtful_places(record, now)
-    unavailable = {a.place for a in waiting} | set(unexplained)
+    holds = effective_refusals(deployment.candidates, record, now, patience)
+    requested = [a.place for a in waiting]
+    unavailable = {*requested, *unexplained}
     shares = _shares(deployment)
     chips = deployment.accelerator.chips
     kinds = [a.provisioning in QUEUED for a in waiting]
     watched_zones = _watched_zones(waiting)
     preferred = order_by_preference(deployment, record.home, scores, doubtful, places_we_filled(record))
     choices: list[Candidate] = []
-    for candidate in _order_sweep(preferred, record, doubtful, now):
-        if len(kinds) >= deployment.max_parallel_requests:
-            break
+    for candidate in _order_sweep(preferred, record, doubtful, holds, now):
+        if not has_room(deployment, [*requested, *(c.place for c in choices)], candidate.place):
+            continue
         queues = candidate.provisioning in QUEUED
         # A request of ours is there already, or the other kind of request has a right to those that are left.
         if candidate.place in unavailable or kinds.count(queues) >= shares[queues]:
             continue
         # A queue of ours watches the zone, and a window there would be granted to both.
         if _sweep_resumes_at(candidate, record, watched_zones) > now:
+            continue
+        # Its calls would hold up the search in all other places.
+        if resting.get((candidate.zone, candidate.backend), now) > now:
             continue
         # A request would certainly be refused, alone or beside the choices so far, which share its quota.
         if any(_is_full(r, candidate, chips, choices, record.attempts) for r in active_refusals):
@@ -123,9 +135,13 @@ def order_by_preference(
 
 
 def _order_sweep(
-    places: Collection[Candidate], record: Record, doubtful: Collection[Place], now: float
+    places: Collection[Candidate],
+    record: Record,
+    doubtful: Collection[Place],
+    holds: Iterable[Refused],
+    now: float,
 ) -> list[Candidate]:
-    """Put the places that are swept in the order of a round: home first, doubtful places last, as in their rank.
+    """Put the places that are swept in the order of a round: home first, a doubtful place once after all others.
 
     Only a refusal of the place itself is a look at it. After one that is about more (a quota, a limit on requests per
     minute), the place comes first again, because whether it has capacity was not answered. Queues keep their order.
@@ -139,9 +155,16 @@ def _order_sweep(
 
     hinted = _hinted_places(record, last_looks, now)
 
-    def turn(candidate: Candidate) -> tuple[bool, bool, bool, float]:
+    # Of a doubtful place, the end of its hold counts as a look: it is requested once the others have had their turn.
+    for refused in holds:
+        if refused.place in doubtful and refused.landed:
+            last_looks[refused.place] = max(refused.until, last_looks.get(refused.place, -inf))
+
+    def turn(candidate: Candidate) -> tuple[bool, bool, float]:
         place = candidate.place
-        return (place in doubtful, place not in hinted, place.zone != record.home, last_looks.get(place, -inf))
+        is_trusted = place not in doubtful
+        is_hinted, is_home = is_trusted and place in hinted, is_trusted and place.zone == record.home
+        return (not is_hinted, not is_home, last_looks.get(place, -inf))
 
     sweeps = iter(sorted((p for p in places if p.provisioning not in QUEUED), key=turn))
     return [p if p.provisioning in QUEUED else next(sweeps) for p in places]
@@ -159,7 +182,13 @@ def _hinted_places(record: Record, last_looks: Mapping[Place, float], now: float
 
 
 def next_opening(
-    deployment: Deployment, record: Record, waiting: Iterable[Attempt], now: float, patience: Patience
+    deployment: Deployment,
+    record: Record,
+    waiting: Iterable[Attempt],
+    now: float,
+    patience: Patience,
+    *,
+    resting: Mapping[Area, float] = MappingProxyType({}),
 ) -> float | None:
     """Return when the first place that is refused now may be requested again (epoch seconds), or None without one."""
     requests = list(waiting)
@@ -167,7 +196,11 @@ def next_opening(
     watched_zones = _watched_zones(requests)
     active_refusals = standing_refusals(deployment.candidates, record, now, patience)
     openings = (
-        max(_refused_until(c, active_refusals, now), _sweep_resumes_at(c, record, watched_zones))
+        max(
+            _refused_until(c, active_refusals, now),
+            _sweep_resumes_at(c, record, watched_zones),
+            resting.get((c.zone, c.backend), now),
+        )
         for c in deployment.candidates
         if c.place not in requested_places
     )

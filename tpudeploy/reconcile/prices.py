@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from tpudeploy import catalog
 from tpudeploy.catalog import routers
 from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.ceiling import Ceiling
-from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.deployment import Candidate, Deployment, Place
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.state import Attempt, State
 
 _HOUR = 3600.0
+# USD per hour: what the requests of one replica may cost together if all are granted at the same time, unless the
+# profile says otherwise. A slice that is not needed is deleted within minutes: a quarter of that at most is billed.
+_SEARCH = 100.0
+# The slices that may be requested at the same time however expensive they are, and if no price is known.
+_AT_LEAST = 4
+_ROUNDING = 1e-6
 
 
 def usd_per_hour(attempt: Attempt) -> float | None:
@@ -79,12 +86,61 @@ def ceiling_of_attempts(attempts: Iterable[Attempt]) -> Ceiling:
 def ceiling_of_acquisition(deployment: Deployment) -> tuple[int, Ceiling]:
     """Return how many slices of one replica may be billed at one time while it is acquired, and their price per hour.
 
-    Every request of `max_parallel_requests` may be granted in the same minute, in the most expensive places. All but
-    one are then released.
+    Every request that `has_room` allows may be granted in the same minute, in the most expensive places. All but one
+    are then released.
     """
     costs = [usd_per_hour_at(deployment, candidate) for candidate in deployment.candidates]
     count = min(deployment.max_parallel_requests, len(costs))
-    return count, Ceiling.for_slices(costs, count)
+    ceiling, most = Ceiling.for_slices(costs, count), deployment.search_usd_per_hour
+    if most is None or not ceiling.is_known:
+        return count, ceiling
+    return count, replace(ceiling, usd_per_hour=min(ceiling.usd_per_hour, most))
+
+
+def search_limits(deployment: Deployment, most: int | None, usd_per_hour: float | None) -> tuple[int, float | None]:
+    """Return how many slices may be requested at the same time, and for how many USD per hour together (None: any).
+
+    `most` and `usd_per_hour` are what the profile says. A number alone is the only limit. Otherwise the price decides:
+    as many as the cheapest places allow.
+    """
+    if most is not None and usd_per_hour is None:
+        return most, None
+    candidates = deployment.candidates
+    dearest = Ceiling.for_slices(usd_per_hour_at(deployment, each) for each in candidates).usd_per_hour
+    limit = max(_SEARCH, _AT_LEAST * dearest) if usd_per_hour is None else usd_per_hour
+    counted = search_prices(replace(deployment, search_usd_per_hour=limit))
+    total, count = 0.0, 0
+    for usd in sorted(counted.values()):
+        total += usd
+        if total > limit + _ROUNDING:
+            break
+        count += 1
+    # One slice may always be requested: the places that alone cost more than the profile allows are no candidates.
+    return max(1, min(count, len(candidates) if most is None else most)), limit
+
+
+def search_prices(deployment: Deployment) -> Mapping[Place, float]:
+    """Return what a request in each place counts against the price limit of the search, in USD per hour.
+
+    A place without a list price counts as the dearest one that has a price, or as a quarter of the limit if none has.
+    """
+    known = {each.place: usd_per_hour_at(deployment, each) for each in deployment.candidates}
+    limit = deployment.search_usd_per_hour or 0.0
+    unknown = max((usd for usd in known.values() if usd is not None), default=limit / _AT_LEAST)
+    return {place: unknown if usd is None else usd for place, usd in known.items()}
+
+
+def has_room(deployment: Deployment, requests: Collection[Place], place: Place) -> bool:
+    """Return whether one more request is allowed beside `requests`: by their number, and by what all would cost."""
+    if len(requests) >= deployment.max_parallel_requests:
+        return False
+    limit = deployment.search_usd_per_hour
+    if limit is None or not requests:
+        return True
+    prices = search_prices(deployment)
+    dearest = max(prices.values(), default=0.0)
+    # What the profile no longer allows counts as much as anything that it does.
+    return sum(prices.get(each, dearest) for each in (*requests, place)) <= limit + _ROUNDING
 
 
 def router_usd_per_hour(deployment: Deployment) -> float | None:

@@ -77,6 +77,8 @@ class _Person:
     def __init__(self, world: World) -> None:
         self._cloud = Cloud(world)
         self._boot = world.setting.boot
+        # A call about the zone that is listed second takes this long, to create and to look.
+        self._slow = {world.places[1].zone: world.setting.slow} if world.setting.slow else {}
         self._now = 0.0
         self._kept: str | None = None
         self._usable_at = math.inf
@@ -90,12 +92,15 @@ class _Person:
 
         What did not last is gone afterwards.
         """
+        slow = self._slow.get(place.zone, 0.0)
+        if slow:
+            self._looks_after(self._now + slow)
         cloud, name, enough = self._cloud, str(self._cloud.creates), self._now + hold
         if cloud.ask(self._now, name, place.zone, model, lapses=self._now + VALID_UNTIL) is not None:
             self._looks_after(0.0)
             return False
         while name in cloud.held:
-            self._looks_after(min(cloud.next_turn(), enough))
+            self._looks_after(min(cloud.next_turn(), enough) + slow)
             holding = cloud.held.get(name)
             state = holding.now.state if holding is not None else ""
             if state == "ACTIVE" and self._lasts(name):

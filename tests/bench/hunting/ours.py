@@ -70,7 +70,8 @@ def deployment(
         for zone, backend in in_turn(zones, backends)
     )
     chosen = AUTO if len(backends) > 1 else backends[0].value
-    return replace(_any_deployment(chosen), candidates=candidates, max_parallel_requests=requests or len(candidates))
+    most = requests or len(candidates)
+    return replace(_any_deployment(chosen), candidates=candidates, max_parallel_requests=most, search_usd_per_hour=None)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from bench.hunting import processes
 from bench.hunting.baselines import BASELINES
 from bench.hunting.oracle import floor, oracle
 from bench.hunting.ours import hunt
@@ -27,6 +28,8 @@ _BACKENDS = {
 }
 # A bound: what so many requests can reach that know no window.
 FLOOR = "at best"
+# The whole program, in a few worlds: a second of it is a thousand times as long.
+COMMAND_LINE = "command line"
 NAMES = (OURS, *BASELINES)
 
 
@@ -41,6 +44,8 @@ def policies(
             rows |= {row(most, name): partial(ours, requests=most) for most in requests}
         elif name == FLOOR:
             rows |= {row(most, FLOOR): partial(_floor, requests=most, models=models) for most in requests}
+        elif name == COMMAND_LINE:
+            rows[name] = processes.hunt
         else:
             rows[name] = BASELINES[name]
     return rows

@@ -15,7 +15,8 @@ from bench.hunting.worlds import world
 
 from tpudeploy.domain.deployment import Provisioning
 
-_CHUNK = 25
+# Few enough worlds that both processes have some of the command line's.
+_CHUNK = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

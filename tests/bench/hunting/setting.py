@@ -60,11 +60,13 @@ class Habit(StrEnum):
 
     * `early-preemption`: it grants spot at once, and preempts it within minutes of ACTIVE.
     * `internal-error`: it grants everything at once, provisions, and ends with code 13.
+    * `flapping`: it opens every few minutes, for one to three, and half of what it grants ends with code 13.
     """
 
     NONE = "none"
     EARLY_PREEMPTION = "early-preemption"
     INTERNAL_ERROR = "internal-error"
+    FLAPPING = "flapping"
 
 
 class Deletion(StrEnum):
@@ -97,16 +99,18 @@ class Apis(StrEnum):
 class Setting:
     """One kind of world.
 
-    `gap` is the median between two windows of a zone, `window` a window's mean. `ours`: the share of windows in which
+    `gap` is the median between two windows of a zone, `window` a window's mean and `shortest` its least. `ours`: the share of windows in which
     we are served and not somebody else. `shared`: the share of gaps that a zone has in common with its region.
     `code13`: the share of grants that end in an internal error. `preempt`: preemptions an hour of a spot slice.
     `quota`: chips a region, or None for plenty. `no_quota`: the share of regions whose quota is 0, whatever their zones
     say, for each API by itself. `flex`, `spot`: the share of zones that offer it. `boot`: from ACTIVE to serving. `habit` is that of the zone
     that the profile lists first. `night`: there is capacity only at night, and spot is reclaimed in the morning.
+    `slow`: how long each call about the zone that is listed second takes.
     """
 
     gap: float
     window: float = 8 * MINUTE
+    shortest: float = 0.0
     sigma: float = 1.2
     ours: float = 0.6
     shared: float = 1 / 3
@@ -125,6 +129,7 @@ class Setting:
     night: bool = False
     deletion: Deletion = Deletion.FAILS
     apis: Apis = Apis.ONE
+    slow: float = 0.0
 
     @property
     def mean_gap(self) -> float:

@@ -11,7 +11,7 @@ from statistics import fmean
 
 from bench.hunting.kinds import Kind
 from bench.hunting.outcome import Outcome
-from bench.hunting.policies import EITHER, FLOOR, INSTANCES, ORACLE, row
+from bench.hunting.policies import COMMAND_LINE, EITHER, FLOOR, INSTANCES, ORACLE, row
 from bench.hunting.run import Row
 from bench.hunting.setting import HOUR, MINUTE, Apis, Setting
 
@@ -129,13 +129,14 @@ def goals(name: str, kind: Kind, rows: Mapping[str, Row]) -> Iterator[Goal]:
         yield from _goals_of_two_apis(name, rows)
         return
     sweep = rows.get(SWEEP)
-    for requests, elsewhere in ELSEWHERE.items():
-        policy = row(requests)
+    numbers = {None: ELSEWHERE[None]} if COMMAND_LINE in rows else ELSEWHERE
+    for requests, elsewhere in numbers.items():
+        policy = COMMAND_LINE if COMMAND_LINE in rows else row(requests)
         ours, floor = rows.get(policy), rows.get(row(requests, FLOOR))
         if ours is None:
             continue
         goal = partial(Goal, kind=name, policy=policy)
-        for share, most in ({0.5: LURED} if kind.is_lured else elsewhere).items():
+        for share, most in _most_of_oracle(kind, elsewhere).items():
             at_best = 0.0 if floor is None else _ratio(floor, rows[ORACLE], share).value
             estimate = _ratio(ours, rows[ORACLE], share)
             yield goal(figure=_p(share), unit=_OF_ORACLE, most=most, estimate=estimate, at_best=at_best)
@@ -146,6 +147,12 @@ def goals(name: str, kind: Kind, rows: Mapping[str, Row]) -> Iterator[Goal]:
         if kind.is_lured and _wasted(sweep):
             waste = _estimate(ours, sweep, lambda outcomes: fmean(o.wasted for o in outcomes))
             yield goal(figure="the waste", unit=_OF_SWEEP, most=WASTED, estimate=waste)
+
+
+def _most_of_oracle(kind: Kind, elsewhere: Mapping[float, float]) -> Mapping[float, float]:
+    if kind.median is not None:
+        return {0.5: kind.median}
+    return {0.5: LURED} if kind.is_lured else elsewhere
 
 
 def _goals_of_two_apis(name: str, rows: Mapping[str, Row]) -> Iterator[Goal]:

@@ -73,7 +73,7 @@ class Place:
         self.backend = backend
         self.offers = offers
         self.has_quota = has_quota
-        self._habit = habit
+        self.habit = habit
         self._seed = seed
         self._rest = windows
         self._made: list[Window] = []
@@ -86,18 +86,18 @@ class Place:
         it gets the same.
         """
         random = Random(self._seed * 1_000_003 + int(at // MINUTE))
-        if self._habit is Habit.INTERNAL_ERROR:
+        if self.habit is Habit.INTERNAL_ERROR:
             return Window(at, math.inf, random.uniform(*PROVISIONING), internal=True)
-        if self._habit is Habit.EARLY_PREEMPTION and model is Provisioning.SPOT:
+        if self.habit is Habit.EARLY_PREEMPTION and model is Provisioning.SPOT:
             lands = random.uniform(*PROVISIONING)
             return Window(at, math.inf, lands, preempted=lands + random.uniform(*EARLY))
         return self.window(at)
 
     def may_last(self, model: Provisioning) -> bool:
         """Whether what it grants is worth anything."""
-        if self._habit is Habit.EARLY_PREEMPTION:
+        if self.habit is Habit.EARLY_PREEMPTION:
             return model is not Provisioning.SPOT
-        return self._habit is not Habit.INTERNAL_ERROR
+        return self.habit is not Habit.INTERNAL_ERROR
 
     def window(self, at: float) -> Window | None:
         """The first of our windows that is open then or opens later; None where none comes any more."""
@@ -137,7 +137,9 @@ def _places(setting: Setting, first: int, quota: int, backend: Backend) -> Itera
     after = first + 1 + setting.regions
     began = Random(first).uniform(0, 24 * HOUR)
     for i, (region, zone) in enumerate(zones(setting)):
-        windows = _windows(setting, Random(after + i), regions[region])
+        is_flapping = i == 0 and setting.habit is Habit.FLAPPING
+        own = _flapping(setting) if is_flapping else setting
+        windows = _windows(own, Random(after + i), _Region(own, Random(first)) if is_flapping else regions[region])
         yield Place(
             zone,
             _at_night(windows, began) if setting.night else windows,
@@ -147,6 +149,11 @@ def _places(setting: Setting, first: int, quota: int, backend: Backend) -> Itera
             has_quota=Random(quota + region).random() >= setting.no_quota,
             backend=backend,
         )
+
+
+def _flapping(setting: Setting) -> Setting:
+    """The setting of a zone that opens every few minutes, for a minute or two, and keeps half of what it gives."""
+    return replace(setting, gap=10 * MINUTE, window=2 * MINUTE, shortest=MINUTE, sigma=0.5, code13=0.5, shared=0.0)
 
 
 def zones(setting: Setting) -> Iterator[tuple[int, Zone]]:
@@ -233,7 +240,7 @@ def _together(setting: Setting, random: Random, region: _Region) -> Iterator[tup
             opens = ends
             number += 1
             begins, ends = region.drought(number)
-        closes = min(opens + random.expovariate(1 / setting.window), begins)
+        closes = min(opens + _window(setting, random), begins)
         yield opens, closes
         opens = closes + _gap(setting, random)
 
@@ -251,9 +258,13 @@ def _apart(setting: Setting, random: Random, region: _Region) -> Iterator[tuple[
             number += 1
             begins, ends = region.drought(number)
         opens = closes + gap
-        closes = min(opens + random.expovariate(1 / setting.window), begins)
+        closes = min(opens + _window(setting, random), begins)
         yield opens, closes
         gap = own * _gap(setting, random)
+
+
+def _window(setting: Setting, random: Random) -> float:
+    return setting.shortest + random.expovariate(1 / (setting.window - setting.shortest))
 
 
 def _gap(setting: Setting, random: Random) -> float:

@@ -135,11 +135,19 @@ class PlacementSpec(Section):
         "TPU's `queueingPolicy.validUntilDuration`.",
         examples=["2h"],
     )
-    max_parallel_requests: Annotated[int, Field(ge=1, le=64)] = Field(
-        4,
+    max_parallel_requests: Annotated[int, Field(ge=1, le=64)] | None = Field(
+        None,
         description="The number of places to request from at the same time for one replica; the first usable slice is "
-        "kept and the other requests are deleted. Each counts against quota while it waits. Default: 4.",
+        "kept and the other requests are deleted. Each counts against quota while it waits. Default: as many as "
+        "max_search_price_per_hour allows.",
         examples=[8],
+    )
+    max_search_price_per_hour: Annotated[float, Field(gt=0)] | None = Field(
+        None,
+        description="USD per hour, at list price, of all slices together that may be requested at the same time for "
+        "one replica: Google may grant them in the same minute. Places whose slice alone costs more are not tried. "
+        "Default: 100, or the price of four slices if that is more; no limit where max_parallel_requests is set.",
+        examples=[40.0],
     )
     on_demand_floor: int | None = Field(
         None,
