@@ -36,7 +36,7 @@ def test_a_declared_setting_that_is_not_in_effect_exits_13_and_costs_nothing_els
     assert result.code == 13, result.all
     assert "Not in effect: max_model_len is 4096, declared 16384 [api]" in result.err
     assert "gemma[0] does not match its profile: max_model_len is 4096, declared 16384." in result.err
-    assert "Done! Resources: 1 added" in result.out
+    assert "Not done. Resources: 1 added" in result.out
     assert 'gemma[0] endpoint = "http://' in result.out
     assert list(at.slices.values()) == ["ACTIVE"]
     assert at.state()["goal"] is None, "nothing is left to a re-run"

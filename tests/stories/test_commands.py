@@ -153,7 +153,7 @@ def test_status_tells_each_phase_as_it_comes(cli: Open) -> None:
         options[replica["state"], replica["cloud"], replica["boot"]] = None
         at.clock.sleep(15)
     assert list(options) == [
-        ("hidden", "not found", ""),
+        ("waiting", "create RUNNING", ""),
         ("waiting", "PROVISIONING", ""),
         ("waiting", "ACTIVE, node CREATING", ""),
         *(("up", "ACTIVE", phase) for phase in ("booted", "docker", "image", "secrets", "starting")),

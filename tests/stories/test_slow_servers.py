@@ -49,7 +49,9 @@ def test_fp8_is_not_advised_where_it_buys_nothing_and_no_length_for_a_fixed_pool
     assert "fp8" not in hint
     assert "max_model_len" not in hint
     ways = advised(hint)
-    assert ways["tpu.type v6e-4 x tensor_parallel_size 4"] == tokens(at, "tpu.type=v6e-4")
+    (larger,) = [way for way in ways if way.startswith("tpu.type v6e-4")]
+    split = ("serving.tensor_parallel_size=1", "serving.data_parallel_size=4")
+    assert ways[larger] == tokens(at, "tpu.type=v6e-4", *split) > tokens(at, "tpu.type=v6e-4")
     (raised,) = [way for way in ways if way.startswith("hbm_utilization")]
     assert ways[raised] == tokens(at, f"serving.{raised.replace(' ', '=')}")
     assert ways["another replica"] == 2 * tokens(at)

@@ -26,6 +26,7 @@ class Answer(Result):
 
     FORMAT = "query"
     IS_VERBATIM = True
+    ADDED_LATER = frozenset({"numbers"})
     answer: str
     ttft_seconds: float
     total_seconds: float

@@ -70,7 +70,7 @@ class Size(Result):
             "diagnostics": tuple[Diagnostic, ...],
             **budget,
         }
-        return document("size", keys, optional=budget)
+        return document("size", keys, optional=[*budget, "task", "task_origin"])
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.views import size as view

@@ -91,7 +91,8 @@ def is_certain_refusal(text: str, code: int, provisioning: Provisioning | None =
     A status such as 503 alone leaves open whether the request was carried out.
     """
     row = matching_row(text, code, provisioning)
-    is_refusal = row.remedy is not Remedy.LOOK_AGAIN
+    # A replica that fails may say "permission" too: only a status of its own makes that a missing role.
+    is_refusal = row.remedy is not Remedy.LOOK_AGAIN and row.kind != "permission"
     return is_refusal and row is not UNKNOWN and row.code not in TRANSIENT
 
 

@@ -121,7 +121,8 @@ def too_short(deployment: Deployment) -> Iterator[Diagnostic]:
     run, timeout = deployment.max_run_seconds, deployment.health.timeout_seconds
     if run is not None and run < seconds:
         message = f"Google ends the run after {words.duration(run)}, before the server serves: {takes}."
-        yield error(deployment, message, path="placement.max_run_duration", hint=f"Write more than {enough}.")
+        make = error if run < seconds / 2 else warning  # an estimate is no proof, and a rehearsal wants no server
+        yield make(deployment, message, path="placement.max_run_duration", hint=f"Write more than {enough}.")
     if timeout < seconds:
         message = f"health.timeout is over after {words.duration(timeout)}, before the server serves: {takes}."
         make = error if timeout < _FASTEST_START else warning
