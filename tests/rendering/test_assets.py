@@ -23,8 +23,8 @@ def test_a_checkout_gives_every_template_and_profile_by_name() -> None:
 def test_a_zip_gives_the_same(tmp_path: Path) -> None:
     archive = tmp_path / "tpudeploy.zip"
     with zipfile.ZipFile(archive, "w") as file:
-        for path in ("__init__.py", "adapters/__init__.py", "adapters/assets.py"):
-            file.write(ROOT / "tpudeploy" / path, f"tpudeploy/{path}")
+        for module in (ROOT / "tpudeploy").rglob("*.py"):
+            file.write(module, module.relative_to(ROOT))
         for shipped in [*(ROOT / "templates").rglob("*.*"), *(ROOT / "profiles").glob("*.*")]:
             file.write(shipped, f"tpudeploy/_data/{shipped.relative_to(ROOT)}")
     program = (

@@ -88,11 +88,11 @@ def test_what_a_run_leaves_behind_is_named_with_its_end_and_the_most_it_may_cost
     assert stopped.code == 12
     names = {place: name for name, place in re.findall(r"(gemma-\S+) \((.*?)\):", stopped.err)}
     assert (
-        f"{names['us-east5-a, spot']} (us-east5-a, spot): lapses in 90 min; if granted, $1.40/h, at most $16.84 in its 12h\n"
+        f"{names['us-east5-a, spot']} (us-east5-a, spot): lapses in 91 min; if granted, $1.40/h, at most $16.84 in its 12h\n"
         in stopped.err
     )
     assert (
-        f"{names['us-east5-a, flex-start']} (us-east5-a, flex-start): lapses in 90 min; if granted, $1.35/h, at most $16.20"
+        f"{names['us-east5-a, flex-start']} (us-east5-a, flex-start): lapses in 91 min; if granted, $1.35/h, at most $16.20"
         in stopped.err
     )
     (one, *_) = _replicas(at, profile)
