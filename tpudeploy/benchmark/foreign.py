@@ -184,17 +184,12 @@ def _read_vllm(tree: Tree) -> Sequence[Result]:
 
     `sglang.bench_serving --output-file` has the same keys but for the latency of a whole request.
     """
-    if "mean_e2e_latency_ms" in tree:
-        whole = {f"{part}_e2el_ms": tree.get(f"{part}_e2e_latency_ms") for part in _VLLM_NAMES.values()}
-        tree = {**tree, **whole}
+    tree = _with_e2el(tree)
     completed, seconds = int(_needed(tree, "completed")), _needed(tree, "duration")
     tokens_in, tokens_out = _needed(tree, "total_input_tokens"), _needed(tree, "total_output_tokens")
     if seconds <= 0:
         raise ValueError("its `duration` is 0")
     most = _number(tree, "max_concurrency")
-    rate = _number(tree, "request_rate")
-    if most is None and rate is None:
-        raise ValueError("it was not measured at a fixed concurrency (`--max-concurrency`)")
     prompt, answer = (tokens / completed if completed else None for tokens in (tokens_in, tokens_out))
 
     def latency(name: str, count: int | None) -> Spread | None:
@@ -220,14 +215,9 @@ def _read_vllm(tree: Tree) -> Sequence[Result]:
     # Little's law. `max_concurrent_requests` counts by the second, and is twice the number that ran at once.
     streams = None if e2e is None else completed * e2e.mean / seconds
     own_streams = _number(tree, "concurrency")
-    if most is None and (streams is None and own_streams is None):
-        raise ValueError(
-            f"it was not measured at a fixed concurrency (`--max-concurrency`) but at {rate:g} requests/s, and has no "
-            "latency of whole requests (`--percentile-metrics ttft,tpot,itl,e2el`) to tell how many ran at once"
-        )
     return (
         Result(
-            point=_point(int(most) if most is not None else _whole(own_streams or streams), prompt, answer),
+            point=_point(_concurrency(tree, most, own_streams or streams), prompt, answer),
             figures=figures,
             evidence=Evidence(streams_mean=own_streams, streams_by_latency=streams),
             model=str(tree.get("model_id") or tree.get("model") or ""),
@@ -235,6 +225,28 @@ def _read_vllm(tree: Tree) -> Sequence[Result]:
             note="" if most is not None else _AT_A_RATE,
         ),
     )
+
+
+def _with_e2el(tree: Tree) -> Tree:
+    """Return the results with vLLM's names for the latency of whole requests, in place of sglang's."""
+    if "mean_e2e_latency_ms" not in tree:
+        return tree
+    return {**tree, **{f"{part}_e2el_ms": tree.get(f"{part}_e2e_latency_ms") for part in _VLLM_NAMES.values()}}
+
+
+def _concurrency(tree: Tree, most: float | None, mean: float | None) -> int | None:
+    """Return how many requests ran at once: as many as allowed, else the mean. Raise ValueError if neither is known."""
+    if most is not None:
+        return int(most)
+    rate = _number(tree, "request_rate")
+    if rate is None:
+        raise ValueError("it was not measured at a fixed concurrency (`--max-concurrency`)")
+    if mean is None:
+        raise ValueError(
+            f"it was not measured at a fixed concurrency (`--max-concurrency`) but at {rate:g} requests/s, and has no "
+            "latency of whole requests (`--percentile-metrics ttft,tpot,itl,e2el`) to tell how many ran at once"
+        )
+    return _whole(mean)
 
 
 def _is_guidellm(tree: Tree) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from tpudeploy import loading
@@ -38,6 +39,7 @@ _FEWEST_REQUESTS = 16  # with fewer, a percentile has no meaning
 _STEADY_SECONDS = 2.0  # the shortest window: in a few milliseconds, its edges would be most of it
 _HOUR = 3600.0
 _UNBOUND = Bounds()
+_T = TypeVar("_T")
 
 
 class Benchmarks:
@@ -270,17 +272,14 @@ class Benchmarks:
         """
         kind = None if type is None else loading.accelerator_type(type)
         contents = [_read_foreign(name, content) for name, content in files.items()]
-        drivers = {driver for driver, _ in contents}
         results = [result for _, of_file in contents for result in of_file]
-        models = {model or result.model for result in results}
-        if len(drivers) != 1 or len(models) != 1:
-            kinds = "drivers" if len(drivers) > 1 else "models"
-            raise UsageError(f"These files are of several {kinds}.", hint="Import them one by one.")
+        driver = _sole("drivers", {driver for driver, _ in contents})
+        model = _sole("models", {model or result.model for result in results})
         _check_unique(result.point for result in results)
-        measured = subject.of_address("", models.pop(), {}, kind=kind, usd_per_hour=usd_per_hour)
+        measured = subject.of_address("", model, {}, kind=kind, usd_per_hour=usd_per_hour)
         limits = roofline(measured, None)
         new_run = self._new_run(
-            Target(subject=measured), Sweep(points=tuple(result.point for result in results)), drivers.pop()
+            Target(subject=measured), Sweep(points=tuple(result.point for result in results)), driver
         )
         run = replace(
             new_run,
@@ -354,6 +353,13 @@ def seconds_left(bounds: Bounds, elapsed: float, usd_per_hour: float | None) -> 
     if bounds.usd is not None and usd_per_hour:
         candidates.append((bounds.usd / usd_per_hour * _HOUR - elapsed, Ended.COST))
     return min(candidates, key=lambda candidate: candidate[0], default=(None, Ended.DURATION))
+
+
+def _sole(kind: str, values: set[_T]) -> _T:
+    """Return the one value that all files share. Raise `errors.UsageError`."""
+    if len(values) != 1:
+        raise UsageError(f"These files are of several {kind}.", hint="Import them one by one.")
+    return values.pop()
 
 
 def _check_unique(points: Iterable[Point]) -> None:
