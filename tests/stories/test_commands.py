@@ -154,6 +154,7 @@ def test_status_tells_each_phase_as_it_comes(cli: Open) -> None:
         at.clock.sleep(15)
     assert list(options) == [
         ("waiting", "create RUNNING", ""),
+        ("hidden", "create DONE", ""),
         ("waiting", "PROVISIONING", ""),
         ("waiting", "ACTIVE, node CREATING", ""),
         *(("up", "ACTIVE", phase) for phase in ("booted", "docker", "image", "secrets", "starting")),
