@@ -16,6 +16,7 @@ from tpudeploy import Profile, Report, Workspace
 from tpudeploy.adapters import assets
 from tpudeploy.cli.commands import COMMANDS
 from tpudeploy.cli.main import main
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.operations.explanations import explanations
 
 SHIPPED = Path(__file__).parents[2] / "profiles"
@@ -224,12 +225,12 @@ def test_results_of_the_library_are_what_the_command_line_prints(cli: Open) -> N
         plan = workspace.plan([Profile.load(profile)])
         assert json.loads(at.run("plan", "gemma.yaml", "-json").out) == plan.to_dict()
         report = workspace.apply(plan)
-        endpoints = report.to_dict()["endpoints"]
+        endpoints = [to_json(endpoint) for endpoint in report.endpoints]
         assert endpoints != []
         stands = [status.to_dict() for status in workspace.status([Profile.load(profile)])]
     again = json.loads(at.run("apply", "gemma.yaml", "-auto-approve", "-json").out.splitlines()[-1])
-    # Without a probe, the route is the one that the profile allows.
-    unprobed = [{**endpoint, "reached_from": "auto"} for endpoint in endpoints]
+    # A run that changes nothing probes nothing.
+    unprobed = [{**endpoint, "reached_from": ""} for endpoint in endpoints]
     assert again == {**Report(outcomes=(), unchanged=("gemma",)).to_dict(), "endpoints": unprobed}
     assert json.loads(at.run("status", "gemma.yaml", "-json").out)["deployments"] == stands
 

@@ -12,7 +12,10 @@ from tpudeploy.domain.serialization import to_json
 
 @frozen
 class Endpoint:
-    """The endpoint of a replica. `url` has no path; `reached_from` is the network route that the probe used."""
+    """The endpoint of a replica. `url` has no path.
+
+    `reached_from` is the network route that the probe of this run used, or "" if it needed none.
+    """
 
     address: str
     url: str

@@ -351,7 +351,7 @@ def published_endpoints(world: World, goal: Goal) -> tuple[Endpoint, ...]:
         Endpoint(
             address=address(goal.name, replica),
             url=urls[attempt.name],
-            reached_from=str(attempt.spec.get("health.via", "")),
+            reached_from="",
             zone=attempt.zone,
             slice_name=attempt.name,
         )
