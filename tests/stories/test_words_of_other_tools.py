@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from command_line import command
+from command_line import PROFILE, command
 
 from tpudeploy.cli import verbs
 from tpudeploy.cli.commands import COMMANDS
+from tpudeploy.cli.commands import command as command_of
+from tpudeploy.cli.parsers import verbs_of
 from tpudeploy.cli.suggestions import did_you_mean_command
 from tpudeploy.config.foreign_keys import HINTS
 from tpudeploy.config.keys import all_keys
@@ -56,6 +58,91 @@ def test_no_word_is_guessed_to_mean_a_deletion_unless_it_is_one_misspelled() -> 
 
 def test_no_verb_is_a_command_of_ours() -> None:
     assert not verbs.SENTENCES.keys() & COMMANDS.keys()
+    for name, sentences in verbs.OF_COMMAND.items():
+        assert not sentences.keys() & verbs_of(command_of(name)).keys(), name
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("state delete gemma", "`tpudeploy state rm ADDR` only forgets a slice, which stays and is billed"),
+        ("state remove gemma", "`tpudeploy destroy PROFILE` deletes it"),
+        ("state ls", "tpudeploy state list"),
+        ("state ps", "tpudeploy state list"),
+        ("state get gemma", "tpudeploy state show ADDR"),
+        ("state move a b", "tpudeploy state mv SRC DST"),
+        ("state backup", "tpudeploy state pull NAME"),
+        ("state restore gemma", "tpudeploy state history NAME"),
+        ("state unlock", "tpudeploy force-unlock ID"),
+        ("workspace select dev", "Each deployment has a state of its own"),
+        ("workspace delete dev", "Each deployment has a state of its own"),
+        ("cluster create c", "tpudeploy apply PROFILE"),
+        ("compute tpus list", "tpudeploy status"),
+        ("secrets list", "private-model.md"),
+        ("taint gemma", "apply -replace"),
+        ("logs tail p.yaml", "tpudeploy logs PROFILE -follow"),
+        ("--chdir . logs tail p.yaml", "tpudeploy logs PROFILE -follow"),
+        ("bench run p.yaml", "tpudeploy bench PROFILE"),
+        ("bench delete abc", "no command deletes them"),
+        ("ci deploy", "tpudeploy ci apply"),
+        ("ci init", "pull-requests.md"),
+        ("emulator stop", "It runs until Ctrl-C."),
+        ("emulator status", "with them set, `tpudeploy status`"),
+        ("router start p", "tpudeploy router NAME"),
+        ("mcp serve", "tpudeploy mcp"),
+        ("gc list", "lists what it found, then asks"),
+    ],
+)
+def test_a_verb_within_a_command_is_answered_with_the_one_that_does_it(
+    words: str, answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = command(tmp_path, capsys, *words.split())
+    assert refused.code == 1
+    assert answer in refused.err
+    assert "Did you mean" not in refused.err
+
+
+def test_a_file_that_is_called_like_a_verb_is_a_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "list").write_text(PROFILE, encoding="utf-8")
+    assert "There is no profile" not in command(tmp_path, capsys, "gc", "list").all
+
+
+@pytest.mark.parametrize(
+    ("words", "never"),
+    [
+        ("state ups x", "`push`"),
+        ("state pull-all", "`push`"),
+        ("state rn x", "`rm`"),
+        ("force-unlock --format json", "--force"),
+        ("state rm --format json a", "--force"),
+        ("apply --refuse p.yaml", "--replace"),
+        ("gc --for p.yaml", "--foreign"),
+        ("apply --auto p.yaml", "--auto-approve"),
+        ("mcp --allow", "--allow-writes"),
+    ],
+)
+def test_a_verb_or_an_option_that_deletes_or_asks_nothing_is_no_guess(
+    words: str, never: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = command(tmp_path, capsys, *words.split())
+    assert refused.code == 1
+    assert f"Did you mean `{never.strip('`')}" not in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("state pussh x", "push"),
+        ("force-unlock --forcee x", "--force"),
+        ("apply --auto-aprove p.yaml", "--auto-approve"),
+        ("apply -y p.yaml", "auto-approve"),
+        ("gc --foriegn p.yaml", "--foreign"),
+    ],
+)
+def test_what_deletes_or_asks_nothing_is_named_where_its_own_name_is_misspelled(
+    words: str, meant: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"{meant}`?" in command(tmp_path, capsys, *words.split()).err
 
 
 @pytest.mark.parametrize(

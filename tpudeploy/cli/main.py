@@ -104,46 +104,72 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
     if not verb:
         _check_verb(name, rest)
     parser = parser_of(name, verb)
-    options = _parse(parser, others)
+    options = _parse(parser, others, name)
     options.command, options.command_name, options.verb = command(name), name, verb
     return options
 
 
-def _parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
+def _parse(parser: Parser, words: Sequence[str], name: str) -> argparse.Namespace:
     # The words after `emulator run --` are another command line, which argparse must not parse.
     end = words.index("--") if "--" in words and parser.get_default("argv") is not None else len(words)
     # Options may come between the words: `state list -json gemma`.
     options, unknown = parser.parse_known_intermixed_args(words[:end])
     if unknown:
-        from tpudeploy.cli.suggestions import did_you_mean_option
-
-        suggestion = did_you_mean_option(parser, words[:end], unknown[0])
-        raise Usage(
-            f"`{parser.prog}` has no option `{unknown[0]}`.{suggestion}"
-            if unknown[0].startswith("-")
-            else f"`{parser.prog}` takes no argument `{unknown[0]}`.",
-            hint=f"Run `{parser.prog} --help` for its options.",
-        )
+        raise _unknown(parser, words[:end], unknown[0], name)
     if end < len(words):
         options.argv = words[end + 1 :]
     return options
 
 
+def _unknown(parser: Parser, words: Sequence[str], word: str, name: str) -> Usage:
+    """Return the error for an option or an argument that a command does not have."""
+    from tpudeploy.cli.suggestions import did_you_mean_option
+    from tpudeploy.cli.verbs import advice
+
+    hint = f"Run `{parser.prog} --help` for its options."
+    if word.startswith("-"):
+        suggestion = did_you_mean_option(parser, words, word)
+        return Usage(f"`{parser.prog}` has no option `{word}`.{suggestion}", hint=hint)
+    position = first_argument(name, words)
+    first = "" if position is None else words[position]
+    sentence = advice(first, name)
+    if sentence:  # `logs tail PROFILE`: the first word is a verb of another tool
+        return Usage(f"`{parser.prog}` has no verb `{first}`. {sentence}", hint=hint)
+    return Usage(f"`{parser.prog}` takes no argument `{word}`.", hint=hint)
+
+
 def _check_verb(name: str, words: Sequence[str]) -> None:
-    """Raise `Usage` for a command that needs a verb and has none."""
+    """Raise `Usage` for a command that needs a verb and has none, or has another tool's where it takes a profile."""
     chosen = command(name)
+    position = first_argument(name, words)
+    word = "" if position is None else words[position]
     if not needs_verb(chosen):
+        from tpudeploy.cli.verbs import advice
+
+        sentence = advice(word, name)
+        if sentence and _takes_profile(name) and not _folder(words).joinpath(word).exists():
+            hint = f"Run `tpudeploy {name} --help` for its options."
+            raise Usage(f"There is no profile `{word}`. {sentence}", hint=hint)
         return
-    from tpudeploy.cli.suggestions import did_you_mean
+    from tpudeploy.cli.suggestions import did_you_mean_command
 
     table = verbs_of(chosen)
-    position = first_argument(name, words)
-    if position is None:
+    if not word:
         raise Usage(f"`tpudeploy {name}` needs a verb.", hint=f"There are: {', '.join(table)}.")
-    word = words[position]
-    suggestion = did_you_mean(word, table)
+    suggestion = did_you_mean_command(word, table, name)
     hint = f"Run `tpudeploy {name} --help` for its verbs." if suggestion else f"There are: {', '.join(table)}."
     raise Usage(f"`tpudeploy {name}` has no verb `{word}`.{suggestion}", hint=hint)
+
+
+def _takes_profile(name: str) -> bool:
+    """Return whether the first argument of a command is a file, and not the name of a deployment."""
+    arguments = parser_of(name).positionals
+    return bool(arguments) and arguments[0].metavar == "PROFILE"
+
+
+def _folder(words: Sequence[str]) -> Path:
+    """Return the folder in which a command runs."""
+    return Path(words[words.index("--chdir") + 1] if "--chdir" in words[:-1] else ".")
 
 
 def _wants_json(words: Sequence[str]) -> bool:

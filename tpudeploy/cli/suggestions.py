@@ -30,25 +30,26 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     return _question(closest(word, words))
 
 
-def did_you_mean_command(word: str, commands: Iterable[str]) -> str:
-    """Return the command that does what another tool's verb does, or the nearest one, unless it deletes something.
+def did_you_mean_command(word: str, commands: Iterable[str], group: str = "") -> str:
+    """Return the command, or the verb of a group, that does what another tool's verb does, or else the nearest one.
 
-    A misspelled `destroy` is one letter or two away; any other word is not guessed to mean a deletion.
+    One that deletes or overwrites is not guessed, unless it is misspelled.
     """
-    sentence = verbs.advice(word)
-    if sentence:
-        return f" {sentence}"
-    near = closest(word, commands)
-    if near in verbs.DESTRUCTIVE and not _is_typo(word, near):
-        near = closest(word, [command for command in commands if command not in verbs.DESTRUCTIVE])
-    return _question(near)
+    sentence = verbs.advice(word, group)
+    return f" {sentence}" if sentence else _question(_nearest(word, commands))
+
+
+def _nearest(word: str, names: Iterable[str]) -> str | None:
+    harmless = [name for name in names if name not in verbs.DESTRUCTIVE or _is_typo(word, name)]
+    return closest(word, harmless)
 
 
 def _is_typo(word: str, name: str) -> bool:
     """Return whether a word begins as the name does and has nearly all of its letters."""
     from difflib import SequenceMatcher
 
-    return word[:1].lower() == name[:1] and SequenceMatcher(None, word.lower(), name).ratio() > _TYPO
+    bare, own = word.lower().lstrip("-"), name.lstrip("-")
+    return bare[:1] == own[:1] and SequenceMatcher(None, bare, own).ratio() > _TYPO
 
 
 def did_you_mean_option(parser: Parser, words: Sequence[str], word: str) -> str:
@@ -69,7 +70,8 @@ def _candidates(parser: Parser, name: str) -> Iterator[str]:
     names = list(parser.option_names)
     bare = name.lstrip("-")
     yield from (f"--{alias}" for alias in _ALSO_CALLED.get(bare, ()) if f"--{alias}" in names and alias != bare)
-    yield from get_close_matches(f"--{bare}", names, n=5)
+    harmless = [each for each in names if each not in verbs.DESTRUCTIVE or _is_typo(bare, each)]
+    yield from get_close_matches(f"--{bare}", harmless, n=5)
 
 
 def _is_accepted(parser: Parser, words: Sequence[str], word: str, instead: str) -> bool:

@@ -14,8 +14,19 @@ _SCALE = f"Set replicas in the profile and run `tpudeploy apply PROFILE`: {_DOCS
 _CHANGE = f"Change the profile and run `tpudeploy apply PROFILE`: {_DOCS}/change-a-server.md."
 _COST = f"`tpudeploy plan PROFILE` prints prices, `tpudeploy status` what is billed now: {_DOCS}/limit-the-cost.md."
 
-# Commands that delete. Nothing but these verbs leads to one.
-DESTRUCTIVE = frozenset({"destroy", "gc", "force-unlock"})
+_HISTORY = f"`tpudeploy state history NAME` lists earlier states; to restore one: {_DOCS}/roll-back.md."
+_OWN_STATE = (
+    "Each deployment has a state of its own, by the name in its profile. For another environment, apply the profile "
+    f"under another name, with `-file` for what differs: {_DOCS}/several-deployments.md."
+)
+_STOP = "It runs until Ctrl-C."
+
+# Commands and verbs that delete or overwrite, and options that leave out a question or a check. Only their own words
+# above, and their own misspelled names, lead to one.
+DESTRUCTIVE = frozenset(
+    {"destroy", "gc", "force-unlock", "rm", "push"}
+    | {"--force", "--auto-approve", "--destroy", "--foreign", "--replace", "--adopt", "--allow-writes", "--accept"}
+)
 SENTENCES: Mapping[str, str] = {
     **dict.fromkeys(
         ("up", "launch", "run", "start", "create", "deploy", "serve", "install", "provision", "new"), _APPLY
@@ -73,9 +84,123 @@ SENTENCES: Mapping[str, str] = {
     **dict.fromkeys(
         ("refresh", "sync"), "`tpudeploy plan -refresh-only PROFILE` looks at what is there; so does `drift`."
     ),
+    **dict.fromkeys(("workspace", "workspaces", "stack", "stacks", "env", "environment", "namespace"), _OWN_STATE),
+    "taint": "`tpudeploy apply -replace 'NAME[0]' PROFILE` requests another slice for a replica.",
+    "untaint": "No slice is marked for replacement: only `apply -replace` replaces one.",
+    **dict.fromkeys(
+        ("cluster", "clusters", "tpu", "tpus", "tpu-vm", "compute", "node", "nodes", "instance", "instances", "slice"),
+        "A profile describes the slices and their server: `tpudeploy status` lists them, `tpudeploy apply PROFILE` "
+        "creates them. For any other resource of Google Cloud, use gcloud.",
+    ),
+    **dict.fromkeys(
+        ("job", "jobs", "service", "services", "replica", "replicas", "deployment", "deployments", "endpoint", "app"),
+        "A profile is a deployment: `tpudeploy status` lists deployments, `tpudeploy apply PROFILE` changes one.",
+    ),
+    **dict.fromkeys(
+        ("secret", "secrets"),
+        f"Secrets stay in Google's Secret Manager, and the profile names them under secrets: {_DOCS}/private-model.md.",
+    ),
+    **dict.fromkeys(("history", "revisions"), _HISTORY),
+    **dict.fromkeys(
+        ("tail", "log", "events"), "`tpudeploy logs PROFILE -follow` shows new lines of a machine's log as they come."
+    ),
+    **dict.fromkeys(
+        ("model",), "The profile names its model in model.id; `tpudeploy size PROFILE` sizes it, `init` writes one."
+    ),
+    **dict.fromkeys(("adopt",), "`tpudeploy import ADDR ID PROFILE` takes an existing slice into the state."),
+    **dict.fromkeys(("forget", "abandon"), "`tpudeploy state rm ADDR` forgets a slice, which stays and is billed."),
+}
+
+# The same within a command, where a word is a verb of a group, or stands where a profile is expected.
+OF_COMMAND: Mapping[str, Mapping[str, str]] = {
+    "state": {
+        **dict.fromkeys(
+            ("delete", "remove", "del", "destroy", "forget", "clean", "purge", "unmanage"),
+            "`tpudeploy state rm ADDR` only forgets a slice, which stays and is billed; `tpudeploy destroy PROFILE` "
+            "deletes it.",
+        ),
+        **dict.fromkeys(("ls", "ps", "addresses", "status"), "`tpudeploy state list` lists the addresses."),
+        **dict.fromkeys(
+            ("get", "cat", "describe", "inspect", "view", "info"), "`tpudeploy state show ADDR` shows one address."
+        ),
+        **dict.fromkeys(("move", "rename"), "`tpudeploy state mv SRC DST` renames an address."),
+        **dict.fromkeys(
+            ("export", "backup", "download", "dump", "save"), "`tpudeploy state pull NAME` prints a state: redirect it."
+        ),
+        **dict.fromkeys(("log", "versions", "revisions", "restore", "rollback", "undo"), _HISTORY),
+        **dict.fromkeys(
+            ("import", "add", "adopt"), "`tpudeploy import ADDR ID PROFILE` takes an existing slice into the state."
+        ),
+        **dict.fromkeys(
+            ("unlock", "lock"), "`tpudeploy force-unlock ID` releases a lock; the message about the lock names its ID."
+        ),
+        **dict.fromkeys(("refresh", "sync", "diff"), "`tpudeploy plan -refresh-only PROFILE` looks at what is there."),
+        **dict.fromkeys(("migrate", "init"), f"To move states to a bucket: {_DOCS}/share-the-state.md."),
+        "replace-provider": "There are no providers here: the state names slices of Google Cloud only.",
+    },
+    "ci": {
+        **dict.fromkeys(
+            ("init", "setup", "install", "configure", "generate"),
+            f"The workflow to copy is in {_DOCS}/pull-requests.md.",
+        ),
+        **dict.fromkeys(("deploy", "run", "merge", "release"), "`tpudeploy ci apply` applies what was approved."),
+        **dict.fromkeys(
+            ("check", "validate", "preview", "diff", "comment", "test"),
+            "`tpudeploy ci plan` comments the plan of a pull request.",
+        ),
+        **dict.fromkeys(
+            ("destroy", "delete", "remove", "down"),
+            "A pipeline deletes no deployment. `tpudeploy destroy PROFILE` does, and asks first.",
+        ),
+        "status": "`tpudeploy ci plan` and `tpudeploy ci drift` report to the pull request and to issues.",
+    },
+    "emulator": {
+        **dict.fromkeys(("stop", "down", "kill", "delete"), _STOP),
+        **dict.fromkeys(("up", "serve", "launch"), "`tpudeploy emulator start` runs it until Ctrl-C."),
+        **dict.fromkeys(("exec", "shell"), "`tpudeploy emulator run -- COMMAND` runs one command with it."),
+        **dict.fromkeys(
+            ("status", "ps", "list", "logs"),
+            "It prints the variables that send every Google call there; with them set, `tpudeploy status` shows what "
+            "runs in it.",
+        ),
+    },
+    "bench": {
+        **dict.fromkeys(("run", "start", "serve"), "`tpudeploy bench PROFILE` measures, without a verb."),
+        **dict.fromkeys(("ls", "runs", "history", "ps"), "`tpudeploy bench list` lists the runs."),
+        **dict.fromkeys(("get", "view", "describe", "results"), "`tpudeploy bench show ID` shows a run."),
+        **dict.fromkeys(("compare", "diff"), "`tpudeploy compare RUN RUN` compares runs."),
+        **dict.fromkeys(("export", "html", "plot"), "`tpudeploy bench report ID -o report.html` writes a page."),
+        **dict.fromkeys(
+            ("delete", "rm", "remove", "clean"), "Runs are files in .tpudeploy/runs; no command deletes them."
+        ),
+        "load": "`tpudeploy bench import FILE` takes over results that another client wrote.",
+    },
+    "logs": {
+        **dict.fromkeys(("tail", "follow", "watch", "stream"), "`tpudeploy logs PROFILE -follow` shows new lines."),
+        **dict.fromkeys(("show", "get", "view", "cat"), "`tpudeploy logs PROFILE` shows the log, without a verb."),
+        **dict.fromkeys(("read", "explain"), "`tpudeploy logs -file LOG -explain` explains a log in a file."),
+    },
+    "router": {
+        **dict.fromkeys(("start", "run", "up", "serve"), "`tpudeploy router NAME` runs it until Ctrl-C."),
+        **dict.fromkeys(("stop", "down", "kill", "restart"), _STOP),
+    },
+    "dashboard": {
+        **dict.fromkeys(("start", "run", "up", "open", "serve"), "`tpudeploy dashboard` runs it until Ctrl-C."),
+        **dict.fromkeys(("stop", "down", "kill"), _STOP),
+    },
+    "mcp": {
+        **dict.fromkeys(("start", "serve", "run", "stdio"), "`tpudeploy mcp` serves on stdin and stdout."),
+        **dict.fromkeys(("install", "add", "config"), f"An agent starts `tpudeploy mcp` itself: {_DOCS}/agents.md."),
+    },
+    "gc": {
+        **dict.fromkeys(
+            ("list", "ls", "plan", "dry-run", "preview", "show"), "`tpudeploy gc` lists what it found, then asks."
+        ),
+    },
 }
 
 
-def advice(word: str) -> str:
-    """Return what to run instead of a verb of another tool, or ""."""
-    return SENTENCES.get(word.lower().lstrip("-"), "")
+def advice(word: str, command: str = "") -> str:
+    """Return what to run instead of a verb of another tool, at the top or within a command, or ""."""
+    table = OF_COMMAND.get(command, {}) if command else SENTENCES
+    return table.get(word.lower().lstrip("-"), "")
