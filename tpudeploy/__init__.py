@@ -6,89 +6,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tpudeploy.domain import errors, events
-    from tpudeploy.domain.report import Wait
-    from tpudeploy.loading import Profile
-    from tpudeploy.operations.ab import AbProposal, AbResult
-    from tpudeploy.operations.accuracy import Accuracy
-    from tpudeploy.operations.alerts import AlertFile
-    from tpudeploy.operations.bench import WrittenFiles
-    from tpudeploy.operations.benchmark_runs import BenchmarkRun, OperatingPoints, Runs
-    from tpudeploy.operations.compare import Compared
-    from tpudeploy.operations.details import MemoryLayout
-    from tpudeploy.operations.doctor import Preconditions
-    from tpudeploy.operations.explain import Explanation
-    from tpudeploy.operations.force_unlock import Unlocked
-    from tpudeploy.operations.gc import Orphans
-    from tpudeploy.operations.import_slice import Imported
-    from tpudeploy.operations.logs import LogReadings
-    from tpudeploy.operations.metrics import MetricsReport
-    from tpudeploy.operations.output import Outputs
-    from tpudeploy.operations.query import Answer
-    from tpudeploy.operations.recommend import Recommended
-    from tpudeploy.operations.rehearse import Rehearsal
-    from tpudeploy.operations.render import Rendered
-    from tpudeploy.operations.report_host import ReportedHost
-    from tpudeploy.operations.show import States
-    from tpudeploy.operations.size import Size
-    from tpudeploy.operations.size import predict_size as size
-    from tpudeploy.operations.state import StateAddresses, StateFile, StateHistory, StateRecords
-    from tpudeploy.operations.state_change import StateMoved, StatePushed, StateRemoved
-    from tpudeploy.operations.status import Status
-    from tpudeploy.operations.validate import Validation
-    from tpudeploy.operations.verify import Verified
-    from tpudeploy.operations.version import Version
-    from tpudeploy.operations.zones import ZoneTables
-    from tpudeploy.plans import Plan, Report
-    from tpudeploy.workspace import Workspace
+    from tpudeploy.domain import errors as errors
+    from tpudeploy.domain import events as events
+    from tpudeploy.domain.report import Wait as Wait
+    from tpudeploy.features import *  # noqa: F403 - results of features, by their own list
+    from tpudeploy.loading import Profile as Profile
+    from tpudeploy.operations.ab import AbProposal as AbProposal
+    from tpudeploy.operations.ab import AbResult as AbResult
+    from tpudeploy.operations.accuracy import Accuracy as Accuracy
+    from tpudeploy.operations.bench import WrittenFiles as WrittenFiles
+    from tpudeploy.operations.benchmark_runs import BenchmarkRun as BenchmarkRun
+    from tpudeploy.operations.benchmark_runs import OperatingPoints as OperatingPoints
+    from tpudeploy.operations.benchmark_runs import Runs as Runs
+    from tpudeploy.operations.compare import Compared as Compared
+    from tpudeploy.operations.details import MemoryLayout as MemoryLayout
+    from tpudeploy.operations.doctor import Preconditions as Preconditions
+    from tpudeploy.operations.explain import Explanation as Explanation
+    from tpudeploy.operations.force_unlock import Unlocked as Unlocked
+    from tpudeploy.operations.gc import Orphans as Orphans
+    from tpudeploy.operations.import_slice import Imported as Imported
+    from tpudeploy.operations.logs import LogReadings as LogReadings
+    from tpudeploy.operations.metrics import MetricsReport as MetricsReport
+    from tpudeploy.operations.output import Outputs as Outputs
+    from tpudeploy.operations.query import Answer as Answer
+    from tpudeploy.operations.recommend import Recommended as Recommended
+    from tpudeploy.operations.rehearse import Rehearsal as Rehearsal
+    from tpudeploy.operations.render import Rendered as Rendered
+    from tpudeploy.operations.report_host import ReportedHost as ReportedHost
+    from tpudeploy.operations.show import States as States
+    from tpudeploy.operations.size import Size as Size
+    from tpudeploy.operations.size import predict_size as _predict_size
+    from tpudeploy.operations.state import StateAddresses as StateAddresses
+    from tpudeploy.operations.state import StateFile as StateFile
+    from tpudeploy.operations.state import StateHistory as StateHistory
+    from tpudeploy.operations.state import StateRecords as StateRecords
+    from tpudeploy.operations.state_change import StateMoved as StateMoved
+    from tpudeploy.operations.state_change import StatePushed as StatePushed
+    from tpudeploy.operations.state_change import StateRemoved as StateRemoved
+    from tpudeploy.operations.status import Status as Status
+    from tpudeploy.operations.validate import Validation as Validation
+    from tpudeploy.operations.verify import Verified as Verified
+    from tpudeploy.operations.version import Version as Version
+    from tpudeploy.operations.zones import ZoneTables as ZoneTables
+    from tpudeploy.plans import Plan as Plan
+    from tpudeploy.plans import Report as Report
+    from tpudeploy.workspace import Workspace as Workspace
 
-__all__ = [
-    "AbProposal",
-    "AbResult",
-    "Accuracy",
-    "AlertFile",
-    "Answer",
-    "BenchmarkRun",
-    "Compared",
-    "Explanation",
-    "Imported",
-    "LogReadings",
-    "MemoryLayout",
-    "MetricsReport",
-    "OperatingPoints",
-    "Orphans",
-    "Outputs",
-    "Plan",
-    "Preconditions",
-    "Profile",
-    "Recommended",
-    "Rehearsal",
-    "Rendered",
-    "Report",
-    "ReportedHost",
-    "Runs",
-    "Size",
-    "StateAddresses",
-    "StateFile",
-    "StateHistory",
-    "StateMoved",
-    "StatePushed",
-    "StateRecords",
-    "StateRemoved",
-    "States",
-    "Status",
-    "Unlocked",
-    "Validation",
-    "Verified",
-    "Version",
-    "Wait",
-    "Workspace",
-    "WrittenFiles",
-    "ZoneTables",
-    "errors",
-    "events",
-    "size",
-]
+    size = _predict_size
+    __all__: list[str]
 
 # The module of each name, and its name there; None is the module itself. Results are beside their operations.
 _HOMES = {
@@ -103,7 +68,6 @@ _HOMES = {
     "AbProposal": ("tpudeploy.operations.ab", "AbProposal"),
     "AbResult": ("tpudeploy.operations.ab", "AbResult"),
     "Accuracy": ("tpudeploy.operations.accuracy", "Accuracy"),
-    "AlertFile": ("tpudeploy.operations.alerts", "AlertFile"),
     "Answer": ("tpudeploy.operations.query", "Answer"),
     "BenchmarkRun": ("tpudeploy.operations.benchmark_runs", "BenchmarkRun"),
     "Compared": ("tpudeploy.operations.compare", "Compared"),
@@ -142,11 +106,15 @@ _HOMES = {
 if not TYPE_CHECKING:  # a type checker would take any name for one of ours
 
     def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
+        from tpudeploy.feature_table import RESULTS
+
+        if name == "__all__":
+            return sorted({*_HOMES, *RESULTS})
+        module, inside = _HOMES.get(name) or (RESULTS.get(name), name)
+        if module is None:
             raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-        module, inside = _HOMES[name]
         home = import_module(module)
         return getattr(home, inside) if inside else home
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__getattr__("__all__")})

@@ -13,10 +13,10 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from tpudeploy.alerts.rules import group
-from tpudeploy.alerts.watched import Watched
 from tpudeploy.cli.commands import COMMANDS, GROUPS, command
 from tpudeploy.cli.parsers import parser_of, verbs_of
+from tpudeploy.features.alerts.rules import group
+from tpudeploy.features.alerts.watched import Watched
 from tpudeploy.operations.explanations import groups
 from tpudeploy.operations.schemas import PROFILE, all_schemas, schema_text
 

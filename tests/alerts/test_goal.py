@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import PROFILE, CommandLine, Open, Result
 
-from tpudeploy.alerts.watched import TTFT_EDGES
+from tpudeploy.features.alerts.watched import TTFT_EDGES
 
 
 def cell(streams: int, rate: float, p95: float, context: int = 4096) -> str:

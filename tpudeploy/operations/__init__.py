@@ -11,12 +11,15 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tpudeploy import feature_table
+from tpudeploy.feature_table import COMMANDS
+
 if TYPE_CHECKING:
+    from tpudeploy.features import FeatureMethods
     from tpudeploy.operations.ab import ab as _ab
     from tpudeploy.operations.ab import ab_propose as _ab_propose
     from tpudeploy.operations.ab import ab_result as _ab_result
     from tpudeploy.operations.accuracy import accuracy as _accuracy
-    from tpudeploy.operations.alerts import alerts as _alerts
     from tpudeploy.operations.apply import apply as _apply
     from tpudeploy.operations.bench import bench as _bench
     from tpudeploy.operations.bench import bench_import as _bench_import
@@ -59,9 +62,9 @@ if TYPE_CHECKING:
     from tpudeploy.operations.version import version as _version
     from tpudeploy.operations.zones import zones as _zones
 
-# Each operation with one line of help, in the order of the work, as `--help` shows them. One without a line has no
-# command of its own: it is part of another command, or has a module in cli/commands.
-OPERATIONS: Mapping[str, str] = {
+# Each operation of the deployer with one line of help, in the order of the work. One without a line has no command of
+# its own: it is part of another command, or has a module in cli/commands.
+_OF_THE_DEPLOYER: Mapping[str, str] = {
     "validate": "Check profiles offline.",
     "size": "Show what fits into memory, how long a start takes, and which other slices would do.",
     "render": "Show the request, the startup script and the docker command.",
@@ -94,7 +97,6 @@ OPERATIONS: Mapping[str, str] = {
     "compare": "Compare benchmark runs with each other and with published figures, or run an A/B.",
     "operating_points": "",
     "recommend": "Recommend a slice and a profile for a workload, from measurements.",
-    "alerts": "Write Prometheus rules, a Grafana dashboard, and how to collect metrics.",
     "state_list": "",
     "state_show": "",
     "state_mv": "",
@@ -108,6 +110,8 @@ OPERATIONS: Mapping[str, str] = {
     "explain": "Explain an error code, a refusal, or an error text of Google Cloud.",
     "version": "Print the version.",
 }
+_OF_FEATURES = {name: COMMANDS[name].summary if name in COMMANDS else "" for name in feature_table.OPERATIONS}
+OPERATIONS: Mapping[str, str] = {**_OF_THE_DEPLOYER, **_OF_FEATURES}
 # The rows that share a module, which has a table of them, `OPERATIONS`.
 _SHARED_MODULES: Mapping[str, str] = {
     **dict.fromkeys(("state_list", "state_show", "state_history", "state_pull"), "state"),
@@ -120,8 +124,9 @@ _SHARED_MODULES: Mapping[str, str] = {
 
 def operation(name: str) -> Operation:
     """Return the row of an operation, which is imported when it is first needed."""
-    module = import_module(f"tpudeploy.operations.{_SHARED_MODULES.get(name, name)}")
-    row: Operation = module.OPERATIONS[name] if name in _SHARED_MODULES else module.OPERATION
+    home = feature_table.OPERATIONS.get(name) or f"tpudeploy.operations.{_SHARED_MODULES.get(name, name)}"
+    module = import_module(home)
+    row: Operation = module.OPERATIONS[name] if hasattr(module, "OPERATIONS") else module.OPERATION
     return row
 
 
@@ -145,7 +150,11 @@ class Method:
         return call
 
 
-class Methods:
+if not TYPE_CHECKING:
+    FeatureMethods = object
+
+
+class Methods(FeatureMethods):
     """The methods that `Workspace` has, one for each operation. Type checkers read them here."""
 
     if TYPE_CHECKING:
@@ -182,7 +191,6 @@ class Methods:
         operating_points = _operating_points
         recommend = _recommend
         rehearse = _rehearse
-        alerts = _alerts
         state_list = _state_list
         state_show = _state_show
         state_mv = _state_mv

@@ -496,7 +496,7 @@ FACTS: tuple[Fact, ...] = (
         Stage.ELSEWHERE,
         "monitoring-agent",
         "Google's Ops Agent runs on TPU VMs.",
-        "alerts/formats.py",
+        "features/alerts/formats.py",
         "installs no agent.",
     ),
     _fact(

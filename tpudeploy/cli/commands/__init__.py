@@ -13,6 +13,7 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from tpudeploy import feature_table
 from tpudeploy.operations import OPERATIONS
 
 if TYPE_CHECKING:
@@ -38,7 +39,13 @@ _OTHERS = {
     "schema": "Print the JSON Schemas of profiles, plans, states, events and other documents.",
     "completion": "Print a completion script for your shell.",
 }
-_SUMMARIES = {**_FIRST, **{name: help_ for name, help_ in OPERATIONS.items() if help_}, **_OTHERS}
+_SUMMARIES = {
+    **_FIRST,
+    **{name: help_ for name, help_ in OPERATIONS.items() if help_},
+    **_OTHERS,
+    **{name: command.summary for name, command in feature_table.COMMANDS.items()},
+}
+# By what they are for, as `--help` shows them: those of the deployer, then those of features.
 _NAMES_BY_GROUP = {
     "Start": ("init", "size", "zones", "doctor", "emulator", "explain", "completion", "version"),
     "Deploy": ("validate", "render", "plan", "apply", "destroy", "drift", "import"),
@@ -47,17 +54,26 @@ _NAMES_BY_GROUP = {
         *("force-unlock", "report-host"),
     ),
     "Measure": ("bench", "compare", "recommend", "rehearse"),
-    "Automate": ("ci", "mcp", "alerts", "schema"),
+    "Automate": ("ci", "mcp", "schema"),
 }
-_GROUPED = frozenset(chain.from_iterable(_NAMES_BY_GROUP.values()))
-_OTHER_NAMES = tuple(name for name in _SUMMARIES if name not in _GROUPED)
-# The names of the commands by what they are for, as `--help` shows them.
-GROUPS: Mapping[str, tuple[str, ...]] = {**_NAMES_BY_GROUP, **({"Other": _OTHER_NAMES} if _OTHER_NAMES else {})}
+
+
+def _groups() -> dict[str, tuple[str, ...]]:
+    """Return the names of all commands by group; "Other" has those that no group names."""
+    groups = {
+        title: (*names, *(name for name, command in feature_table.COMMANDS.items() if command.group == title))
+        for title, names in _NAMES_BY_GROUP.items()
+    }
+    grouped = frozenset(chain.from_iterable(groups.values()))
+    groups["Other"] = tuple(name for name in _SUMMARIES if name not in grouped)
+    return {title: names for title, names in groups.items() if names}
+
+
+GROUPS: Mapping[str, tuple[str, ...]] = _groups()
 COMMANDS: Mapping[str, str] = {name: _SUMMARIES[name] for name in chain.from_iterable(GROUPS.values())}
 # The operations whose command has more than options, a result and an exit code.
 _WITH_MODULE = frozenset(
     [
-        "alerts",
         "apply",
         "bench",
         "compare",
@@ -85,9 +101,11 @@ class Command(Protocol):
 
 def command(name: str) -> Command:
     """Return a command, which is imported when it is first needed."""
-    if name in OPERATIONS and name not in _WITH_MODULE:
+    of_feature = feature_table.COMMANDS.get(name)
+    home = of_feature.module if of_feature is not None else f"tpudeploy.cli.commands.{name.replace('-', '_')}"
+    if not home or (of_feature is None and name in OPERATIONS and name not in _WITH_MODULE):
         from tpudeploy.cli.operation_command import OperationCommand
 
         return OperationCommand(name)
-    module: Command = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
+    module: Command = import_module(home)
     return module

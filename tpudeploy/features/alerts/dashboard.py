@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from tpudeploy.alerts.panels import ROWS, Kind, Limit, Panel
-from tpudeploy.alerts.watched import Watched
+from tpudeploy.features.alerts.panels import ROWS, Kind, Limit, Panel
+from tpudeploy.features.alerts.watched import Watched
 
 Json: TypeAlias = dict[str, Any]
 

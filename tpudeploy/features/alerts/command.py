@@ -8,7 +8,7 @@ from pathlib import Path
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_arguments, prepare
-from tpudeploy.operations.alerts import OPERATION
+from tpudeploy.features.alerts.operation import OPERATION
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,8 @@ from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
-    from tpudeploy.alerts.watched import Watched
     from tpudeploy.config.profile import Profile
+    from tpudeploy.features.alerts.watched import Watched
     from tpudeploy.loading import Profiles
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
@@ -69,8 +69,8 @@ def alerts(
     model.
     """
     from tpudeploy import loading
-    from tpudeploy.alerts.watched import watched
     from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.alerts.watched import watched
 
     if form not in _FORMATS:
         raise UsageError(f"`{form}` is not a format of alerts.", hint=f"There are: {', '.join(_FORMATS)}.")
@@ -94,9 +94,9 @@ def _measured_limit(
     Raise `errors.UsageError` for a run that has no such figure, or that measured another model.
     """
     from tpudeploy import loading
-    from tpudeploy.alerts.watched import ROOM, ttft_target
     from tpudeploy.benchmark.operating import operating_points
     from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.alerts.watched import ROOM, ttft_target
 
     if ttft_seconds is not None or len(profiles) > 1:
         raise UsageError("-run works with one profile, and without -ttft.", hint="Name one profile, and no -ttft.")
@@ -119,11 +119,11 @@ def _measured_limit(
 
 
 def _text(form: str, deployments: Sequence[Watched]) -> str:
-    from tpudeploy.alerts import formats
-    from tpudeploy.alerts.formats import FORMATS
+    from tpudeploy.features.alerts import formats
+    from tpudeploy.features.alerts.formats import FORMATS
 
     if form == _DASHBOARD:
-        from tpudeploy.alerts.dashboard import dashboard
+        from tpudeploy.features.alerts.dashboard import dashboard
 
         return formats.dashboard_text(dashboard(deployments))
     names = ", ".join(deployment.name for deployment in deployments)
@@ -142,7 +142,7 @@ def _check_names(deployments: Sequence[Watched]) -> None:
 
 def _remarks(form: str, deployments: Sequence[Watched]) -> list[str]:
     """Return what a reader of the file alone would miss."""
-    from tpudeploy.alerts.watched import around
+    from tpudeploy.features.alerts.watched import around
 
     names = [deployment.name for deployment in deployments if not deployment.tells_metrics]
     silent = [

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any
 
-from tpudeploy.alerts.watched import SCRAPE_SECONDS, WAITING_SECONDS, Watched
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.features.alerts.watched import SCRAPE_SECONDS, WAITING_SECONDS, Watched
 from tpudeploy.metrics.advice import KV_CACHE_FULL
 
 

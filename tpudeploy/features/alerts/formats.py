@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tpudeploy.alerts.rules import group
-from tpudeploy.alerts.watched import SCRAPE_SECONDS, Watched
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.alerts.rules import group
+from tpudeploy.features.alerts.watched import SCRAPE_SECONDS, Watched
 
 Document: TypeAlias = dict[str, Any]
 
