@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from refusal_cases import SELF_NAMED
 
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
@@ -26,26 +27,6 @@ FACTS = {
     "runtime": "v2-alpha-tpuv6e",
 }
 
-# Causes of the emulator that have the name of their row.
-SELF_NAMED = (
-    "act-as",
-    "billing-off",
-    "external-ip-forbidden",
-    "key-permission",
-    "network-address",
-    "network-missing",
-    "organization-policy",
-    "perimeter",
-    "project-missing",
-    "project-suspended",
-    "quota-global",
-    "quota-project",
-    "reservation-required",
-    "reservation-used",
-    "scopes",
-    "service-account-missing",
-    "shared-network",
-)
 # The emulator's text → the row it must fall to.
 KINDS: Mapping[str, str] = {
     "stockout": "stockout",

@@ -278,13 +278,184 @@ OF_THE_SAME_KIND = (
 )
 
 
-@pytest.mark.parametrize("reply", OF_THE_SAME_KIND, ids=lambda reply: f"{reply.kind}-{reply.text[:30]}")
+# By what people met: skypilot issues 3840, 4579 and 962; tensorflow/tpu issue 124; marin issue 87, PRs 1612 and 6198;
+# keras-team/kinetic issue 305; hashicorp/terraform-provider-google issue 24153; kubernetes/k8s.io issue 9834;
+# vagrant-google issue 163; sig-storage-local-static-provisioner PR 526; tables of zones that were asked for a v6e.
+PUBLISHED = (
+    Reply(
+        'Cloud TPU received a bad request. The requested accelerator configuration for accelerator type, "v6e-1", could '
+        'not be found in the zonal accelerator configurations for "asia-east1-a".; the accelerator v6e-1 was not found in '
+        "zone asia-east1-a [EID: 0x362c45de1b38c529]",
+        INVALID,
+        "type-unsupported",
+        DROP,
+        "other zones",
+    ),
+    Reply(
+        'Cloud TPU received a bad request. The requested zone "asia-northeast1-a" is not supported. [EID: 0x1994f2446]',
+        INVALID,
+        "zone-unsupported",
+        DROP,
+        "placement.zones",
+    ),
+    Reply(
+        'FLEX_START provisioning model is not supported for accelerator type "v6e-1" in location "asia-east1-c"',
+        INVALID,
+        "model-unsupported",
+        DROP,
+        "placement.provisioning",
+    ),
+    Reply(
+        "Permission denied on 'locations/us-central2-b' (or it may not exist).", DENIED, "location-denied", DROP, "zone"
+    ),
+    Reply(
+        "Cloud TPU received a bad request. update is not supported while in state PREEMPTED [EID: 0x73013519f5b7feb2]",
+        INVALID,
+        "preempted",
+        NEXT,
+        "preempted",
+    ),
+    Reply(
+        "Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x7adf6d58c0]",
+        FAILED,
+        "stockout-reserved",
+        NEXT,
+        "without a reservation",
+    ),
+    Reply(
+        "Quota 'TPUV5sLitepodServingPerProjectPerZoneForTPUAPI' exhausted. Limit 4 in zone us-central1-a",
+        EXHAUSTED,
+        "quota",
+        NEXT,
+        "quota",
+    ),
+    Reply(
+        "Quota 'TPUV5sPreemptibleLitepodPerProjectPerRegionForTPUAPI' exhausted.\n      Limit 10000 in region us-west4",
+        EXHAUSTED,
+        "quota",
+        NEXT,
+        "quota",
+    ),
+    Reply(
+        "cannot create a TPU Node on a project linked to a free-trial billing account",
+        DENIED,
+        "billing-off",
+        STOP,
+        "upgrade the billing account",
+    ),
+    Reply(
+        "Cloud TPU received a bad request. the accelerator v4-128 was not found in zone us-central2-b [EID: 0x945ef8]",
+        INVALID,
+        "type-unsupported",
+        DROP,
+        "other zones",
+    ),
+    Reply(
+        "Cloud TPU received an invalid argument. A target reservation must be specified when the host project has at "
+        "least one",
+        INVALID,
+        "reservation-required",
+        STOP,
+        "placement.reservation",
+    ),
+    Reply(
+        "Required 'compute.diskTypes.get' permission for 'projects/p/zones/us-central1-f/diskTypes/pd-standard'.",
+        DENIED,
+        "permission",
+        STOP,
+        "roles/compute.viewer",
+    ),
+    Reply(
+        "Required 'compute.subnetworks.use' permission for 'project/p/regions/us-east1/subnetworks/default'",
+        DENIED,
+        "shared-network",
+        STOP,
+        "roles/compute.networkUser",
+    ),
+    Reply("Quota 'GPUS_ALL_REGIONS' exceeded. Limit: 0.0 globally.", EXHAUSTED, "quota-global", STOP, "every zone"),
+    Reply("Quota 'CPUS' exceeded. Limit: 24.0 in region us-central1.", DENIED, "quota", NEXT, "quota"),
+    Reply(
+        'Invalid machine type "e2-standard-4" in zone "us-central2-b": GCE_NOT_FOUND',
+        INVALID,
+        "type-unsupported",
+        DROP,
+        "other zones",
+    ),
+    Reply(
+        "The resource 'projects/p/zones/us-west1-b/acceleratorTypes/nvidia-tesla-p4' was not found",
+        ABSENT,
+        "type-unsupported",
+        DROP,
+        "other zones",
+    ),
+    Reply(
+        "A n1-standard-4 VM instance with 1 nvidia-tesla-t4 accelerator(s) is\n      currently unavailable in the "
+        "us-central1-b zone. Consider trying your request\n      in the us-central1-a, us-central1-f zone(s), which "
+        "currently has capacity to\n      accommodate your request.",
+        Code.UNKNOWN,
+        "stockout",
+        NEXT,
+        "full",
+    ),
+    Reply(
+        "The zone 'projects/p/zones/us-central1-a' does not have enough resources available to fulfill the request.  "
+        "'NULL:0/NULL:0/NULL:0 (state:STOCKOUT, sub-state:STOCKOUT, resource type:compute)'.",
+        Code.UNAVAILABLE,
+        "stockout",
+        NEXT,
+        "full",
+    ),
+    Reply("Quota 'TPUS_PER_TPU_FAMILY' exceeded.  Limit: 0.0 in region us-east5.", DENIED, "quota-none", DROP, "quota"),
+    Reply("Maximum number of CreateNode requests per minute", EXHAUSTED, "rate-limit", LOOK, "91 creates a minute"),
+    Reply(
+        "Instance 'x' creation failed: Quota 'IN_USE_ADDRESSES' exceeded.  Limit: 8.0 in region europe-central2.",
+        EXHAUSTED,
+        "address-quota",
+        DROP,
+        "placement.network.external_ip",
+    ),
+    Reply(
+        "Insufficient Permission: Request had insufficient authentication scopes.", DENIED, "scopes", STOP, "No role"
+    ),
+    Reply(
+        "Required 'compute.zones.get' permission for 'projects/p/zones/us-central1-a', forbidden",
+        DENIED,
+        "permission",
+        STOP,
+        "roles/compute.viewer",
+    ),
+    Reply(
+        "Error creating instance: googleapi: Error 503: Internal error. Please try again or contact Google Support. "
+        "(Code: '-54')",
+        Code.UNAVAILABLE,
+        "internal",
+        NEXT,
+        "zones",
+    ),
+)
+
+
+@pytest.mark.parametrize("reply", [*OF_THE_SAME_KIND, *PUBLISHED], ids=lambda reply: f"{reply.kind}-{reply.text[:30]}")
 def test_other_replies_of_the_same_kind_have_the_remedy_of_their_cause(reply: Reply) -> None:
     refusal = classify_request(reply.text, reply.code)
     hint = hint_for(refusal.kind, refusal.message)
     assert (refusal.kind, refusal.remedy) == (reply.kind, reply.remedy)
     assert reply.hint in hint
     assert "roles/tpu.admin" not in hint
+
+
+def test_a_refusal_that_several_zones_give_is_said_once_with_the_zones(cli: Open) -> None:
+    at = cli(trouble=[{"fault": "quota-zero", "layer": "L1"}])
+    profile = (FOLDER / "place.yaml").read_text()
+    stopped = at.run("apply", "-auto-approve", at.write(profile))
+    assert stopped.code == 1, stopped.all
+    progress, error = stopped.err.split("Error: ")
+    assert progress.count("has been exceeded") == 1
+    assert ", as in us-east5-a, spot" in progress
+    assert error.count("has been exceeded") == 1
+    for zone in ("us-east5-a", "europe-west4-a"):
+        assert error.count(zone) == 1
+    assert "in region REGION" in error
 
 
 # Of three zones in two regions: how many are asked, and the remedy.

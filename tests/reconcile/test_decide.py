@@ -497,7 +497,7 @@ def test_where_to_ask(there: World, expected: tuple[Step, ...]) -> None:
         pytest.param(
             world(refusals=[refused(A, lasts=121), refused(B, lasts=121)]),
             "All allowed zones refused the request, and retrying will not help.",
-            "us-east5-a, spot: us-east5-a is full.\nus-east5-b, spot: us-east5-b is full.\n"
+            "us-east5-a, spot; us-east5-b, spot: ZONE is full.\n"
             "Request more quota, or widen placement.zones. The next `tpudeploy apply` then tries every zone again.",
             id="every place refuses for longer than two hours",
         ),

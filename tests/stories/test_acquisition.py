@@ -93,7 +93,7 @@ def test_where_no_zone_has_quota_it_says_so_at_once_and_a_rerun_asks_anew(cli: O
     assert stopped.code == 1
     assert at.requested_zones() == [A, ELSEWHERE]
     assert "All allowed zones refused the request" in stopped.err
-    assert f"{A}, spot: Quota limit" in stopped.err
+    assert f"{A}, spot; {ELSEWHERE}, spot: Quota limit" in stopped.err
     assert not at.slices
     assert at.run("apply", profile).code == 0  # the quota was granted meanwhile
     assert at.requested_zones() == [A, ELSEWHERE, A]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from command_line import PROFILE, CommandLine, Open
+from refusal_cases import SELF_NAMED
 
 from tpudeploy.adapters.google.codes import TRANSIENT, Code
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
@@ -17,26 +18,6 @@ from tpudeploy.emulator.faults import FAULTS
 A, B, ELSEWHERE = "us-east5-a", "us-east5-b", "europe-west4-a"
 CREATE = "queuedResources.create"
 
-# Faults of the emulator that have the name of the row that they speak for.
-SELF_NAMED = (
-    "act-as",
-    "billing-off",
-    "external-ip-forbidden",
-    "key-permission",
-    "network-address",
-    "network-missing",
-    "organization-policy",
-    "perimeter",
-    "project-missing",
-    "project-suspended",
-    "quota-global",
-    "quota-project",
-    "reservation-required",
-    "reservation-used",
-    "scopes",
-    "service-account-missing",
-    "shared-network",
-)
 # The emulator's faults that speak for a row. Rows that are absent are played by their own words, or by none that
 # anybody knows.
 PLAYED: Mapping[str, tuple[str, ...]] = {

@@ -18,7 +18,7 @@ from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.ports import Clock
 from tpudeploy.text import words
 from tpudeploy.text.words import fitted, width
-from tpudeploy.views.events import Repeats, line
+from tpudeploy.views.events import Repeats
 from tpudeploy.views.request_table import heading, table
 
 _FRAME = 0.25  # seconds between frames
@@ -101,8 +101,9 @@ class Live:
                     self._outlooks.pop(event.address, None)
                 case _:
                     pass
-            if self._repeats.is_new(event):
-                self._lines.append(line(event, self._terminal.paint))
+            text = self._repeats.line(event, self._terminal.paint)
+            if text is not None:
+                self._lines.append(text)
 
     def _show(self, outlook: events.Outlook) -> None:
         if outlook.places:

@@ -31,7 +31,7 @@ def event_printing(
 
 def event_printer(terminal: Terminal, *, as_json: bool = False) -> Callable[[Event], None]:
     """Return a callback for `on_event`; with `as_json`, it prints a stream. Several threads may call it."""
-    from tpudeploy.views import events, jsonl
+    from tpudeploy.views import jsonl
     from tpudeploy.views.events import Repeats
 
     lock, repeats = threading.Lock(), Repeats()
@@ -40,7 +40,7 @@ def event_printer(terminal: Terminal, *, as_json: bool = False) -> Callable[[Eve
         with lock:
             if as_json:
                 terminal.document(jsonl.line(event))
-            elif repeats.is_new(event):
-                terminal.talk(events.line(event, terminal.paint))
+            elif (text := repeats.line(event, terminal.paint)) is not None:
+                terminal.talk(text)
 
     return tell

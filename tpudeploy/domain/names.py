@@ -36,6 +36,10 @@ class Zone(str):
     def region(self) -> str:
         return self.rsplit("-", 1)[0]
 
+    def abstracted(self, text: str) -> str:
+        """Return a text with ZONE and REGION for this zone's names: so the same reply of two zones is one text."""
+        return text.replace(self, "ZONE").replace(self.region, "REGION")
+
 
 @frozen
 class SliceName:

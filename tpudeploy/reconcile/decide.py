@@ -532,7 +532,7 @@ def _end_of_hunt(replica: _Replica) -> GiveUp | None:
 
 def _closed_end(replica: _Replica, refusals: Collection[Refused]) -> GiveUp:
     """Return the end of a hunt in places that all stay closed."""
-    answers = "\n".join(f"{refusal.place}: {refusal.message}" for refusal in refusals)
+    answers = "\n".join(_answers(refusals))
     # Whole regions that a policy or a missing subnetwork closes are no matter of quota.
     of_regions = tuple(refusal for refusal in refusals if refusal.scope is Scope.REGION)
     is_quota = len(of_regions) < len(refusals)
@@ -541,6 +541,16 @@ def _closed_end(replica: _Replica, refusals: Collection[Refused]) -> GiveUp:
     hint = f"{answers}\n{_room_after_deletion(replica, refusals)}{next_step}"
     error = Denied("All allowed zones refused the request, and retrying will not help.", hint=hint)
     return GiveUp(replica=replica.index, error=error, refusals=of_regions)
+
+
+def _answers(refusals: Iterable[Refused]) -> Iterator[str]:
+    """Yield each of Google's texts once, after the places that gave it."""
+    groups: dict[str, list[Refused]] = {}
+    for refusal in refusals:
+        groups.setdefault(refusal.zone.abstracted(refusal.message), []).append(refusal)
+    for text, group in groups.items():
+        places = "; ".join(str(refusal.place) for refusal in group)
+        yield f"{places}: {group[0].message if len(group) == 1 else text}"
 
 
 def _room_after_deletion(replica: _Replica, refusals: Iterable[Refused]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TypeAlias, assert_never
 
 from tpudeploy.domain import events
+from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import FILE
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.slices import BootPhase, Phase
@@ -47,9 +48,12 @@ _PLACES: Mapping[str, str] = {
 _UPDATES = {"node": "Node updated", "change": "Change handed to the node", "restart": "Reset asked for"}
 
 
-def line(event: events.Event, paint: Paint) -> str:
-    """Return the event's text, prefixed with its address unless the event is about the whole run."""
-    text = _text(event, paint)
+def line(event: events.Event, paint: Paint, *, like: str = "") -> str:
+    """Return the event's text, prefixed with its address unless the event is about the whole run.
+
+    `like` is the place whose refusal had the same text: the text is left out.
+    """
+    text = _refusal_text(event, paint, like) if isinstance(event, events.NotGranted) else _text(event, paint)
     return f"{paint.bold(event.address)}: {text}" if event.address else text
 
 
@@ -132,7 +136,7 @@ def _slice_text(event: _SliceEvent, paint: Paint) -> str:
         case events.Requested():
             return f"Asking for {event.accelerator_type} in {event.place} [{event.name}]"
         case events.NotGranted():
-            return _refusal_text(event, paint)
+            return _refusal_text(event, paint, "")
         case events.PhaseChanged():
             # What a machine reports does not name the slice, and several may boot at one time.
             name = "" if event.phase in {*_PLACES, BootPhase.FAILED} else f"{event.name}, "
@@ -151,11 +155,13 @@ def _slice_text(event: _SliceEvent, paint: Paint) -> str:
     assert_never(event)
 
 
-def _refusal_text(event: events.NotGranted, paint: Paint) -> str:
+def _refusal_text(event: events.NotGranted, paint: Paint, like: str) -> str:
     outcome = paint.yellow("Failed landing" if event.landed else "Refused")
     where = f"{event.place} ({event.kind})"
     if event.blocked_seconds:
         where += f"; not asked there again for {words.duration(event.blocked_seconds)}"
+    if like:
+        return f"{outcome} in {where}, as in {like}"
     return f"{outcome} in {where}\n  {words.plain(event.message)}"
 
 
@@ -229,6 +235,20 @@ class Repeats:
     def __init__(self) -> None:
         self._refused: defaultdict[_Place, set[str]] = defaultdict(set)
         self._silent: dict[_Place, str] = {}
+        self._texts: dict[tuple[str, str], str] = {}
+
+    def line(self, event: events.Event, paint: Paint) -> str | None:
+        """Return the line of an event, or None for one that is not new. A text that other zones gave is not repeated.
+
+        Call it once for each event, in order.
+        """
+        if not self.is_new(event):
+            return None
+        if not isinstance(event, events.NotGranted) or event.landed:
+            return line(event, paint)
+        key = event.address, Zone(event.zone).abstracted(event.message)
+        first = self._texts.setdefault(key, event.place)
+        return line(event, paint, like="" if first == event.place else first)
 
     def is_new(self, event: events.Event) -> bool:
         """Return whether to show an event. Call it once for each event, in order."""

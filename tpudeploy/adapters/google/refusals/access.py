@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpudeploy.adapters.google.codes import Code
-from tpudeploy.adapters.google.refusals.row import MINUTES, Layer, Verdict
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.adapters.google.refusals.row import Layer, Verdict
 
 _CALLER = (Layer.REPLY,)
 _GRANT = "Run: gcloud projects add-iam-policy-binding PROJECT --member=user:YOU --role="
@@ -46,9 +45,6 @@ ROWS: tuple[Verdict, ...] = (
         ),
         code=Code.PERMISSION_DENIED,
         layers=_CALLER,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Run: gcloud services enable tpu.googleapis.com",
         examples=(
             (
@@ -65,9 +61,6 @@ ROWS: tuple[Verdict, ...] = (
         pattern=r"insufficient (?:authentication )?scopes?|ACCESS_TOKEN_SCOPE_INSUFFICIENT|insufficientPermissions",
         code=Code.PERMISSION_DENIED,
         layers=_CALLER,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="No role helps. For your own credentials, run: gcloud auth application-default login. On a VM, give it "
         "the scope cloud-platform while it is stopped: gcloud compute instances set-service-account VM "
         "--scopes=cloud-platform",
@@ -84,9 +77,6 @@ ROWS: tuple[Verdict, ...] = (
         code=Code.UNAUTHENTICATED,
         by_code=True,
         layers=_CALLER,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Run: gcloud auth application-default login",
         examples=(
             "Reauthentication failed",
@@ -103,9 +93,6 @@ ROWS: tuple[Verdict, ...] = (
         ),
         code=Code.PERMISSION_DENIED,
         layers=_CALLER,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Run: gcloud auth application-default set-quota-project PROJECT. The caller needs "
         "roles/serviceusage.serviceUsageConsumer in that project.",
         # cloud.google.com/docs/authentication/troubleshoot-adc
@@ -125,16 +112,16 @@ ROWS: tuple[Verdict, ...] = (
             r"requires billing to be enabled|BILLING_DISABLED|BILLING_NOT_ENABLED|UREQ_PROJECT_BILLING"
             r"|billing account .{0,60}(?:disabled|closed|suspended|delinquent|not open|absent)"
             r"|billing (?:has not been|must be|is not|isn't|to be) (?:enabled|activated)"
-            r"|billing is (?:disabled|not enabled)|accountDisabled"
+            r"|billing is (?:disabled|not enabled)|accountDisabled|free[- ]trial"
         ),
         code=Code.PERMISSION_DENIED,
         layers=_CALLER,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Link an open billing account: gcloud billing projects link PROJECT --billing-account=ACCOUNT. It takes "
         "some minutes to take effect.",
+        hints={r"free[- ]trial": ("A free trial has no TPUs: upgrade the billing account in the Cloud console.")},
+        # tensorflow/tpu issue 124
         examples=(
+            "cannot create a TPU Node on a project linked to a free-trial billing account",
             (
                 "This API method requires billing to be enabled. Please enable billing on project #7 by visiting "
                 "https://console.developers.google.com/billing/enable?project=7 then retry."
@@ -148,9 +135,6 @@ ROWS: tuple[Verdict, ...] = (
         pattern=r"(?:consumer|project) \S{0,80} ?has been suspended|CONSUMER_SUSPENDED|project .{0,80}is suspended",
         code=Code.PERMISSION_DENIED,
         layers=_CALLER,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="No role helps: its owner must appeal in the Cloud console, or use another project (placement.project).",
         examples=("Permission denied: Consumer 'project:p' has been suspended.",),
     ),
@@ -164,9 +148,6 @@ ROWS: tuple[Verdict, ...] = (
         ),
         code=Code.PERMISSION_DENIED,
         layers=_CALLER,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Correct placement.project or GOOGLE_CLOUD_PROJECT: it is the project's id, not its name. "
         "`gcloud projects list` prints those that you may see.",
         examples=("Permission denied on resource project my-projct.", "Project 'my-projct' not found or deleted."),
@@ -177,9 +158,6 @@ ROWS: tuple[Verdict, ...] = (
         what="The caller may not use the network or the subnetwork, which often belong to a host project",
         pattern=r"\bcompute\.(?:subnetworks|networks)\.(?:use\w*|get|list)\b",
         code=Code.PERMISSION_DENIED,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Grant roles/compute.networkUser on the host project's subnetwork: gcloud compute networks subnets "
         "add-iam-policy-binding SUBNET --project=HOST --region=REGION --member=user:YOU "
         "--role=roles/compute.networkUser. Cloud TPU's service agent "
@@ -201,9 +179,6 @@ ROWS: tuple[Verdict, ...] = (
             r"|permission to act as (?:the )?service account"
         ),
         code=Code.PERMISSION_DENIED,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Grant roles/iam.serviceAccountUser on that service account: gcloud iam service-accounts "
         "add-iam-policy-binding ACCOUNT --member=user:YOU --role=roles/iam.serviceAccountUser",
         examples=(
@@ -223,9 +198,6 @@ ROWS: tuple[Verdict, ...] = (
             r"|@[\w.-]*gserviceaccount\.com'? (?:was not found|does not exist|is disabled)"
         ),
         code=Code.INVALID_ARGUMENT,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Correct placement.service_account, or leave it out for the project's default account. A deleted default "
         "account is restored with `gcloud iam service-accounts undelete`, or name one of your own.",
         examples=(
@@ -239,9 +211,6 @@ ROWS: tuple[Verdict, ...] = (
         what="The encryption key cannot be used",
         pattern=r"cloudkms\.|KMS_|\bCloud KMS\b|/cryptoKeys/\S+|kmsKey",
         code=Code.PERMISSION_DENIED,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Grant roles/cloudkms.cryptoKeyEncrypterDecrypter on the key to the service agent that the text names "
         "(service-NUMBER@compute-system.iam.gserviceaccount.com for disks), and check that the key exists in the "
         "region and that its version is enabled.",
@@ -260,9 +229,6 @@ ROWS: tuple[Verdict, ...] = (
         pattern=r"permission 'storage\.[^']*' denied on resource|does not have storage\.\S+ access",
         code=Code.PERMISSION_DENIED,
         layers=_CALLER,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Run: gcloud storage buckets add-iam-policy-binding gs://BUCKET --member=user:YOU "
         "--role=roles/storage.objectUser",
         examples=(
@@ -285,9 +251,6 @@ PERMISSION = Verdict(
     code=Code.PERMISSION_DENIED,
     by_code=True,
     layers=_CALLER,
-    remedy=Remedy.STOP,
-    scope=Scope.PROJECT,
-    holds=10 * MINUTES,
     hint=f"{_GRANT}ROLE, with a role that includes what Google's own text names. `tpudeploy doctor PROFILE` checks "
     "every role that the profile needs, and prints the commands.",
     hints={permission: f"{_GRANT}{role}" for permission, role in _ROLES.items()},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpudeploy.adapters.google.codes import Code
-from tpudeploy.adapters.google.refusals.row import HOURS, MINUTES, Layer, Verdict
+from tpudeploy.adapters.google.refusals.row import HOURS, Layer, Verdict
 from tpudeploy.domain.slices import Remedy, Scope
 
 ROWS: tuple[Verdict, ...] = (
@@ -29,7 +29,8 @@ ROWS: tuple[Verdict, ...] = (
         what="The zone does not have this type",
         pattern=(
             r"could not be found in the zonal accelerator configurations|invalid AcceleratorType"
-            r"|must provide existing machine type|(?:machineTypes|acceleratorTypes)/[\w-]+'? was not found"
+            r"|must provide existing machine type|invalid machine type \"?[\w-]+\"? in zone"
+            r"|(?:machineTypes|acceleratorTypes)/[\w-]+'? was not found"
             r"|(?:accelerator|machine|TPU)(?: type)? (?:with name )?['\"\[]?[\w-]+['\"\]]? "
             r"(?:was not found|not found|is not (?:available|supported|offered|found)|does not exist) in\b"
         ),
@@ -60,9 +61,6 @@ ROWS: tuple[Verdict, ...] = (
         pattern=r"provisioning model is incompatible with",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="This is a bug in tpudeploy: please report it, with the output of `tpudeploy render PROFILE request`.",
         examples=("STANDARD provisioning model is incompatible with spot requests",),
     ),
@@ -128,9 +126,6 @@ ROWS: tuple[Verdict, ...] = (
         pattern=r"target reservation must be specified|reservation (?:name )?(?:must be|is required)",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Set placement.reservation to projects/P/locations/ZONE/reservations/NAME, and placement.provisioning to "
         "[reserved].",
         # hashicorp/terraform-provider-google issue 24153
@@ -147,9 +142,6 @@ ROWS: tuple[Verdict, ...] = (
         pattern=r"reservation for request queue",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Check placement.reservation: its name, its zone, and that it has begun.",
         examples=("Could not find a reservation for request queue v6e",),
         is_recorded=False,
@@ -175,13 +167,20 @@ ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="location-denied",
         what="The zone does not exist for this project",
-        pattern=r"location \S+ is not found or access is unauthorized",
+        pattern=(
+            r"location \S+ is not found or access is unauthorized|permission denied on '?locations/[\w-]+"
+            r"|LOCATION_POLICY_VIOLATED"
+        ),
         code=Code.PERMISSION_DENIED,
         layers=(Layer.REPLY,),
         remedy=Remedy.DROP_ZONE,
         scope=Scope.ZONE,
         holds=24 * HOURS,
         hint="Leave the zone out of placement.zones.",
-        examples=("Location us-east1-d is not found or access is unauthorized.",),
+        # The second is Google's 403 with the reason LOCATION_POLICY_VIOLATED, for a zone that was not granted.
+        examples=(
+            "Location us-east1-d is not found or access is unauthorized.",
+            "Permission denied on 'locations/us-central2-b' (or it may not exist).",
+        ),
     ),
 )

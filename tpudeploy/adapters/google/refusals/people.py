@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.refusals.access import PERMISSION
-from tpudeploy.adapters.google.refusals.row import MINUTES, Layer, Verdict
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.adapters.google.refusals.row import Layer, Verdict
 
 ROWS: tuple[Verdict, ...] = (
     PERMISSION,
@@ -15,9 +14,6 @@ ROWS: tuple[Verdict, ...] = (
         pattern=r"user agent is not allowed to use the machine type",
         code=Code.PERMISSION_DENIED,
         layers=(Layer.REPLY,),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Set placement.backend: queued-resource.",
         examples=("This user agent is not allowed to use the machine type [ct5lp-hightpu-1t]",),
     ),
@@ -30,9 +26,6 @@ ROWS: tuple[Verdict, ...] = (
         ),
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="This is a bug in tpudeploy: please report it, with the output of `tpudeploy render PROFILE request`.",
         examples=("pd-ssd disk type cannot be used by ct6e-standard-1t.",),
         is_recorded=False,
@@ -46,9 +39,6 @@ ROWS: tuple[Verdict, ...] = (
         ),
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Google deletes old images. Pin the newest one of the family: tpudeploy plan --pin PROFILE",
         examples=("The referenced image resource cannot be found.",),
         is_recorded=False,
@@ -59,9 +49,6 @@ ROWS: tuple[Verdict, ...] = (
         pattern=r"runtime.?version|software version .{0,60}(?:not (?:valid|found|supported)|does not exist)",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Leave tpu.runtime_version out: each generation has a suitable default.",
         examples=('Cloud TPU received a bad request. The runtime version "v2-alpha" is not valid. [EID: 0x1a2b]',),
         is_recorded=False,
@@ -75,9 +62,6 @@ ROWS: tuple[Verdict, ...] = (
         ),
         code=Code.NOT_FOUND,
         layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Correct placement.network.network: `gcloud compute networks list` prints those of the project, which "
         "may have no network called default. One of a host project is written in full: "
         "projects/HOST/global/networks/N.",
@@ -96,9 +80,6 @@ ROWS: tuple[Verdict, ...] = (
         pattern=r"IP_SPACE_EXHAUSTED|ip space of .{0,120}exhausted|no (?:free|available) (?:internal )?ip address",
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.CREATE, Layer.FAILED),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Expand the subnetwork's range (gcloud compute networks subnets expand-ip-range), or set "
         "placement.network.subnetwork to another one.",
         # cloud.google.com/compute/docs/troubleshooting/troubleshooting-vm-creation
@@ -109,9 +90,6 @@ ROWS: tuple[Verdict, ...] = (
         what="Google rejects the request as invalid, with an unknown message",
         code=Code.INVALID_ARGUMENT,
         by_code=True,
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Google's own text, which is always shown, names the field. `tpudeploy render PROFILE request` shows "
         "what was sent.",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpudeploy.adapters.google.codes import Code
-from tpudeploy.adapters.google.refusals.row import HOURS, MINUTES, Layer, Verdict
+from tpudeploy.adapters.google.refusals.row import HOURS, Layer, Verdict
 from tpudeploy.domain.slices import Remedy, Scope
 
 _ASK = "Or ask an administrator of the organization for an exception for this project."
@@ -15,9 +15,6 @@ ROWS: tuple[Verdict, ...] = (
         pattern=r"constraints/compute\.(?:managed\.)?vmExternalIpAccess",
         code=Code.FAILED_PRECONDITION,
         layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="Set placement.network.external_ip: false. The subnetwork then needs Private Google Access, and Cloud NAT "
         f"for the hub and other registries. {_ASK}",
         # googlecodelabs/feedback issue 695; gardener/gardener-extension-provider-gcp issue 415
@@ -64,9 +61,6 @@ ROWS: tuple[Verdict, ...] = (
         ),
         code=Code.PERMISSION_DENIED,
         layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="No role helps: call from inside the perimeter, or have an administrator allow this caller in an ingress "
         "rule. The identifier in the text finds the denial in the audit log and in the violation analyzer.",
         # cloud.google.com/vpc-service-controls/docs/troubleshooting
@@ -83,9 +77,6 @@ ROWS: tuple[Verdict, ...] = (
         ),
         code=Code.FAILED_PRECONDITION,
         layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="No role, quota or zone helps. The text names the constraint, and `gcloud org-policies describe "
         "CONSTRAINT --project=PROJECT --effective` prints what it allows. Change the profile to fit it, or ask an "
         "administrator of the organization for an exception for this project.",

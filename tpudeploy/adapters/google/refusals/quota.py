@@ -64,9 +64,6 @@ ROWS: tuple[Verdict, ...] = (
         pattern=r"quota '?[\w-]+'? exceeded\. limit:? [\d.,]+ globally|quota '?[\w-]*ALL_REGIONS'? exceeded",
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.REPLY, Layer.CREATE, Layer.FAILED),
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * MINUTES,
         hint="It counts in every zone, so no other place helps: request more of the quota that the text names, or "
         "delete what uses it.",
         # cloud.google.com/compute/quotas-limits

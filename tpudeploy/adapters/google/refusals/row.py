@@ -34,6 +34,7 @@ _REQUEST = (Layer.REPLY, Layer.CREATE, Layer.FAILED)
 class Verdict:
     """A cause. `what` describes it in a line, `hint` is the remedy. `layers`: where it was observed, or may occur.
 
+    Without another `remedy`, the row stops the run, because no other place helps until a person acts.
     `scope` None: the text of a quota names it (`in region R`, `in zone Z`). `holds` is in seconds.
     `code` is the usual code; with `by_code`, the code alone is enough to classify an unknown text.
     `only`: the row applies only to requests with this provisioning model.
@@ -48,16 +49,17 @@ class Verdict:
     by_code: bool = False
     only: Provisioning | None = None
     layers: tuple[Layer, ...] = _REQUEST
-    remedy: Remedy
-    scope: Scope | None
-    holds: float
+    remedy: Remedy = Remedy.STOP
+    scope: Scope | None = Scope.PROJECT
+    holds: float = 10 * MINUTES
     hint: str
     hints: Mapping[str, str] = field(default_factory=dict)
     examples: tuple[str, ...] = ()
     is_recorded: bool = True
 
     def says(self, text: str) -> bool:
-        return self.pattern is not None and re.search(self.pattern, text, re.IGNORECASE) is not None
+        """Return whether the text is this row's, however its lines are broken and its sentences are spaced."""
+        return self.pattern is not None and re.search(self.pattern, " ".join(text.split()), re.IGNORECASE) is not None
 
     def hint_for(self, text: str) -> str:
         """Return the remedy for this text."""
