@@ -10,9 +10,11 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def answering(replies: Mapping[str, bytes | Callable[[bytes], bytes]]) -> Iterator[str]:
+def answering(
+    replies: Mapping[str, bytes | Callable[[bytes], bytes]], *, at: tuple[str, int] = ("127.0.0.1", 0)
+) -> Iterator[str]:
     """The server's URL. `replies` by path, raw, or made from the request; an unknown path is closed without a word."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(at)
 
     def serve() -> None:
         while True:
@@ -29,7 +31,7 @@ def answering(replies: Mapping[str, bytes | Callable[[bytes], bytes]]) -> Iterat
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"http://{at[0]}:{listener.getsockname()[1]}"
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from answering import answering, http
 from command_line import PROFILE
+from endless import endless
 from real_time import DEADLINE
 
 import tpudeploy as td
@@ -66,3 +67,39 @@ def test_a_server_that_is_busy_or_not_reached_serves_by_its_own_report(deploymen
         health = probe.health(deployment, place, lambda: REPORT)
     assert health.serving is True
     assert health.node_only is True
+
+
+@pytest.mark.parametrize(
+    ("completion", "why"),
+    [
+        (http("busy", status="503 Busy"), "external: HTTP 503: busy"),
+        (
+            b"HTTP/1.1 307 Moved\r\nLocation: http://evil.example/x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            "a redirect to evil.example, which is not followed",
+        ),
+        (b"", "external: Remote end closed connection"),
+    ],
+    ids=["busy", "a redirect", "closed"],
+)
+def test_a_server_that_is_reached_and_gives_no_answer_is_not_observed(
+    deployment: Deployment, completion: bytes, why: str
+) -> None:
+    with reached({**SERVING, "/v1/chat/completions": completion}) as (probe, place):
+        health = probe.health(deployment, place, lambda: REPORT)
+    assert why in health.silence
+
+
+def test_a_server_that_stalls_is_not_observed(deployment: Deployment) -> None:
+    with endless([b""], every=DEADLINE) as url:
+        host, _, port = url.removeprefix("http://").partition(":")
+        place = Slice(name="a", zone=Zone("us-east5-a"), phase=Phase.UP, external_ip=host, port=int(port))
+        probe = HttpProbe(VirtualClock(), lambda *_: "key", has_iap=False, timeout=0.05)
+        health = probe.health(deployment, place, lambda: REPORT)
+    assert health.silence == "external: timed out"
+
+
+def test_a_machine_that_cannot_be_reached_is_believed(deployment: Deployment) -> None:
+    with reached({}) as (probe, place):
+        pass
+    health = probe.health(deployment, place, lambda: REPORT)
+    assert (health.serving, health.node_only, health.silence) == (True, True, "")

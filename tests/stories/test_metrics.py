@@ -157,7 +157,7 @@ def test_whatever_else_answers_there_is_no_server_of_figures(cli: Open, answer: 
         (at.folder / "endpoints").mkdir()
         (at.folder / "endpoints" / "gemma.json").write_text(json.dumps({"url": url}), "utf-8")
         result = at.run("metrics", "gemma")
-    assert result.code == 0
+    assert result.code == 1
     assert "Traceback" not in result.all
     assert "Nothing is beyond" not in result.out
 

@@ -60,8 +60,11 @@ def test_a_server_that_says_nothing_is_told_so(cli: Open) -> None:
     at = cli(nodes="simulated", boot={"reachable": False})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     result = at.run("verify", "gemma.yaml")
-    assert result.code == 0, result.all
+    assert result.code == 1, result.all
     assert "api reported nothing:" in result.words
+    assert "gemma[0] was not observed:" in result.words
+    tree = json.loads(at.run("verify", "gemma.yaml", "-json").out)
+    assert (tree["holds"], tree["unobserved"]) == (False, ["gemma[0]"])
     assert "No setting can be verified" in result.out
 
 

@@ -149,6 +149,11 @@ class Metered:
 
     budget: Budget
     meter: Meter | None = None  # set, it counts instead of a new one for each request
+    is_reached = False  # whether a server has ever accepted the connection
+
+    def connect(self) -> None:
+        super().connect()  # type: ignore[misc]  # a mix-in
+        self.is_reached = True
 
     def request(self, *arguments: Any, **options: Any) -> None:
         meter = self.meter or self.budget.begin()
@@ -178,9 +183,8 @@ class Reply:
     @property
     def outcome(self) -> str:
         """The status in words: `answered 503`, and where a redirect leads that was not followed."""
-        location = self.headers.get("location", "")
-        host = urlsplit(location).netloc if location.isprintable() else "an invalid address"
-        return f"answered {self.status}" + (f", a redirect to {host}, which is not followed" if host else "")
+        target = redirect_of(self.headers.get("location", ""))
+        return f"answered {self.status}" + (f", {target}" if target else "")
 
 
 def fetch(
@@ -218,6 +222,15 @@ def _opened(opener: urllib.request.OpenerDirector, request: urllib.request.Reque
         return opener.open(request, timeout=seconds)
     except urllib.error.HTTPError as refused:
         return refused
+
+
+def redirect_of(location: str) -> str:
+    """Return the words for a redirect to a host that is not followed, or "" without one."""
+    try:
+        host = urlsplit(location).netloc if location.isprintable() else "an invalid address"
+    except ValueError:
+        host = "an invalid address"
+    return f"a redirect to {host}, which is not followed" if host else ""
 
 
 def reason(cause: BaseException) -> str:

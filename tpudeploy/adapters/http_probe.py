@@ -12,6 +12,7 @@ from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment, Via
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, ServerLoad, Slice
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.task import TASKS
@@ -45,9 +46,11 @@ class HttpProbe:
 
     def _health(self, deployment: Deployment, slice_: Slice, report: Callable[[], BootReport | None]) -> Health:
         failures: list[str] = []
+        silences: list[str] = []
         for route in ROUTES[deployment.health.via]:
             if route is Via.NODE:
-                return _reported_health(deployment, slice_, report(), failures)
+                health = _reported_health(deployment, slice_, report(), failures)
+                return replace(health, silence="; ".join(silences)) if health.serving else health
             if route is Via.IAP and not self._may_use_tunnel(deployment.health.via, report):
                 continue
             with open_route(route, slice_, project=deployment.project, port=deployment.container.port) as url:
@@ -57,6 +60,7 @@ class HttpProbe:
             if is_certain:
                 return health
             failures.append(f"{route}: {health.detail}")
+            silences += failures[-1:] if health.silence else []
         return Health(serving=False, detail="; ".join(failures) or "the slice has no address")
 
     def health_at(self, deployment: Deployment, url: str) -> Health:
@@ -93,12 +97,15 @@ class HttpProbe:
         """Return the health by one route, and whether it is certain, so that no other route can know better.
 
         A server that is reached, and answers 200 with something else than its task's reply, does not serve: neither the
-        firewall nor a queue does that, and what the machine reported of its boot is older.
+        firewall nor a queue does that, and what the machine reported of its boot is older. One that is reached, and
+        refuses, stalls or redirects, may be busy: whether it serves is not observed.
         """
         try:
             with VllmClient(url, api_key=self.key(deployment), timeout=self._timeout) as client:
-                if not client.is_healthy():
-                    return Health(serving=False, detail="not healthy yet"), False
+                refusal = client.refusal_of_health()
+                if refusal is not None:
+                    why = f"not healthy: /health answers {refusal}"
+                    return Health(serving=False, detail="not healthy yet", silence=why), False
                 models, model = client.models(), deployment.model_id
                 if model not in models:
                     model = next(iter(models), model)
@@ -106,8 +113,13 @@ class HttpProbe:
                 task, prompt = deployment.task.task, deployment.health.prompt
                 answer = client.answer(task, model, prompt, max_tokens=_TOKENS, now=self._clock.now)
         except BadAnswer as failure:
-            return Health(serving=False, detail=str(failure)), failure.status == HTTPStatus.OK
-        except (NoAnswer, errors.CloudError) as failure:
+            is_certain = failure.status == HTTPStatus.OK
+            return Health(serving=False, detail=str(failure), silence="" if is_certain else str(failure)), is_certain
+        except NoAnswer as failure:
+            # A tunnel accepts each connection, and closes that to a port without a server.
+            is_reached = failure.reached and not (failure.closed and route is Via.IAP)
+            return Health(serving=False, detail=str(failure), silence=str(failure) if is_reached else ""), False
+        except errors.CloudError as failure:
             return Health(serving=False, detail=str(failure)), False
         reached = public_url(deployment, url, route)
         return Health(serving=True, detail="", door=route, url=reached, answer=answer.text), True

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from tpudeploy.adapters.http_budget import Budget, Connection, TlsConnection, reason
+from tpudeploy.adapters.http_budget import Budget, Connection, TlsConnection, reason, redirect_of
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.strict_json import parse
 from tpudeploy.domain.task import TASKS, Reply, Task, Trial, is_absent_route
@@ -24,7 +24,16 @@ _STAND_IN = "tpudeploy-emulator"  # what its HTTP server calls itself; vLLM's is
 
 
 class NoAnswer(Exception):
-    """There was no HTTP answer: the connection was refused, timed out or cut off, as the message says."""
+    """There was no HTTP answer: the connection was refused, timed out or cut off, as the message says.
+
+    `reached`: the server accepted the connection. `closed`: it closed it without a byte, as does a tunnel to a port
+    without a server.
+    """
+
+    def __init__(self, message: str, *, reached: bool = False, closed: bool = False) -> None:
+        super().__init__(message)
+        self.reached = reached
+        self.closed = closed
 
 
 class BadAnswer(Exception):
@@ -116,11 +125,15 @@ class VllmClient:
 
     def is_healthy(self) -> bool:
         """GET /health. Raise `NoAnswer`."""
+        return self.refusal_of_health() is None
+
+    def refusal_of_health(self) -> BadAnswer | None:
+        """Return what /health answers instead of 200, or None. Raise `NoAnswer`."""
         try:
-            self._json("GET", "/health")
+            self._text("GET", "/health")
         except BadAnswer as answer:
-            return answer.status == HTTPStatus.OK  # vLLM's /health has an empty body, which is not JSON
-        return True
+            return answer
+        return None
 
     def models(self) -> tuple[str, ...]:
         """Return the names of the served models. Raise `NoAnswer` or `BadAnswer` (401: a key is required)."""
@@ -262,7 +275,7 @@ class VllmClient:
                             raise BadAnswer(int(chunk["error"].get("code", 500)), str(chunk["error"].get("message")))
                         yield chunk
         except ValueError as cause:
-            raise NoAnswer(reason(cause)) from cause
+            raise NoAnswer(reason(cause), reached=True) from cause
 
     def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         try:
@@ -290,7 +303,8 @@ class VllmClient:
             yield response
             is_complete = response.isclosed()
         except (OSError, http.client.HTTPException) as cause:
-            raise NoAnswer(reason(cause)) from cause
+            closed = isinstance(cause, ConnectionError | http.client.BadStatusLine)
+            raise NoAnswer(reason(cause), reached=connection.is_reached, closed=closed) from cause
         finally:
             # A connection is used again only after a whole response; http.client opens a closed one when it is needed.
             if connection is not self._shared or not is_complete:
@@ -344,6 +358,8 @@ def _expected() -> Iterator[None]:
 
 def _bad(response: http.client.HTTPResponse) -> BadAnswer:
     text = response.read().decode(errors="replace")
+    if target := redirect_of(response.getheader("Location", "")):
+        return BadAnswer(response.status, target)
     try:
         tree = parse(text)
         error = tree.get("error", tree)

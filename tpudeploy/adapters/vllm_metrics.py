@@ -64,6 +64,8 @@ def figures(text: str) -> Figures:
     """Return the figures of all engines and models in one text, or raise ValueError if it is not Prometheus text."""
     from prometheus_client.parser import text_string_to_metric_families
 
+    if not any(line.startswith(("# TYPE ", *_FAMILIES)) for line in text.splitlines()):
+        raise ValueError("not Prometheus text")
     lines = "".join(f"{line}\n" for line in text.splitlines() if line.removeprefix("# TYPE ").startswith(_FAMILIES))
     samples_by_name: dict[str, list[Any]] = defaultdict(list)
     for family in text_string_to_metric_families(lines):

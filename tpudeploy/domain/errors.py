@@ -28,6 +28,7 @@ TpudeployError                        message · hint · code · exit_code
 ├── ServingError             1        the slice exists, but vLLM does not serve
 │   ├── StillStarting                 the server is not ready yet; a re-run resumes
 │   ├── NotInEffect         13        it serves with other settings than declared
+│   ├── NotObserved                   it was reached and gave no answer; look again
 │   ├── StillDraining                 the replaced slice is not released yet; a re-run resumes
 │   ├── GivenUpUpdate       13        the second slice failed; the first continues to serve
 │   ├── RolledBack          13        a change failed, and the previous server runs again
@@ -386,6 +387,17 @@ class NotInEffect(ServingError):
 
     code = "TPU6003"
     exit_code = 13
+
+
+class NotObserved(ServingError):
+    """The server was reached, and gave no answer that shows whether it serves.
+
+    It accepts connections, and then stalls, sends a byte now and then, redirects, or refuses. Its machine reported a
+    completion at its last start, which is older and proves nothing about now. The server may be overloaded or hang, or
+    another program answers at its address. Nothing was changed.
+    """
+
+    code = "TPU6008"
 
 
 class StillDraining(ServingError):

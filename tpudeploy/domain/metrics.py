@@ -161,12 +161,16 @@ class Reading:
 
 @frozen
 class Metered:
-    """One replica, or the server at a published endpoint. `silent` says why there are no readings."""
+    """One replica, or the server at a published endpoint. `silent` says why there are no readings.
+
+    `observed` is False where its metrics could not be read.
+    """
 
     address: str
     url: str
     readings: tuple[Reading, ...] = ()
     silent: str = ""
+    observed: bool = True
 
 
 @frozen

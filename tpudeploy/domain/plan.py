@@ -22,6 +22,7 @@ _STOPPING: tuple[type[errors.TpudeployError], ...] = (
     errors.Fault,
     errors.Denied,
     errors.CloudError,
+    errors.NotObserved,
     errors.Unapproved,
 )
 _OF_PROFILES = "TPU1"  # the prefix of all codes of problems in a profile

@@ -236,7 +236,8 @@ class NodeUpdate:
 class Health:
     """The result of one probe. `door` is the network route that answered; `answer` is the completion's text.
 
-    `node_only`: the machine reports a completion, but no route from here reached it.
+    `node_only`: the machine reports a completion, but no route from here reached it. `silence` is why it is not
+    observed: the server was reached, and gave no answer. What its machine reported of its boot is older than that.
     """
 
     serving: bool
@@ -245,6 +246,7 @@ class Health:
     url: str = ""
     answer: str = ""
     node_only: bool = False
+    silence: str = ""
 
 
 @frozen

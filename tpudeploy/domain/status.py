@@ -33,7 +33,8 @@ class ReplicaStatus:
 
     `detail` is the result of a probe. `undo` is why the node returns, or returned, to the previous server, or "".
     `waits` is why the change of a run that did not finish waits for other replicas, or "".
-    `serving` is None if nothing was probed. Ages are in seconds; `usd_per_hour` is the list price of what is billed.
+    `serving` is None if nothing was probed, or the server was reached and gave no answer. Ages are in seconds;
+    `usd_per_hour` is the list price of what is billed.
     For a pending request: it `lapses_in` seconds and costs `usd_per_hour_granted` if granted, at most `usd_most` until
     Google ends its run (None without an end). `load` is what the server reports of its requests; None if it was not
     asked, as where the deployment has one replica.
@@ -94,7 +95,8 @@ class DeploymentStatus:
 
     `scale` is None where the number of replicas is fixed, or no profile was given.
 
-    `error` is the reason why the deployment cannot be observed; it has no replicas then.
+    `error` is the reason why the deployment cannot be observed, and it has no replicas then; or why one of its replicas
+    is not observed, whose `serving` is None then.
 
     `lock` is the holder of the state lock with the command that releases it, if a killed run may have left it behind.
     """
@@ -108,6 +110,11 @@ class DeploymentStatus:
     ceiling: Ceiling | None = None
     error: TpudeployError | None = None
     scale: ScaleStatus | None = None
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether its machines were observed, if not each of their servers."""
+        return self.error is None or bool(self.replicas)
 
     def to_dict(self) -> dict[str, object]:
         """Return one of the `deployments` of `status --json`."""

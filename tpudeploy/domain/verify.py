@@ -78,6 +78,11 @@ class ReplicaVerification:
         return self.with_verdict(Verdict.DIFFERS)
 
     @property
+    def is_observed(self) -> bool:
+        """Whether the engine itself reported a setting, by its API or its metrics. A boot log is older than now."""
+        return any({"api", "metrics"} & set(setting.effective) for setting in self.settings)
+
+    @property
     def is_open(self) -> bool:
         """Whether some setting in the profile is reported by no source."""
         return any(s.is_written and s.verdict is Verdict.UNTOLD for s in self.settings)
@@ -107,15 +112,31 @@ class Verification:
         return tuple(r.address for r in self.replicas if not r.with_verdict(Verdict.HOLDS) and not r.broken)
 
     @property
+    def broken(self) -> tuple[VerifiedSetting, ...]:
+        """The settings of all replicas that are declared and not in effect."""
+        return tuple(setting for replica in self.replicas for setting in replica.broken)
+
+    @property
+    def silent_replicas(self) -> tuple[str, ...]:
+        """The addresses of replicas whose engine did not answer; a boot log is older than now."""
+        return tuple(replica.address for replica in self.replicas if not replica.is_observed)
+
+    @property
     def holds(self) -> bool:
-        return not any(replica.broken for replica in self.replicas)
+        return not self.broken and not self.silent_replicas
 
     def to_dict(self) -> dict[str, object]:
         """Return the document of `tpudeploy verify --json` without its format."""
         rows = [setting.to_dict(replica.address) for replica in self.replicas for setting in replica.settings]
         silent = {replica.address: dict(replica.silent) for replica in self.replicas if replica.silent}
-        absent = list(self.absent)
-        return {"name": self.name, "holds": self.holds, "settings": rows, "silent": silent, "absent": absent}
+        return {
+            "name": self.name,
+            "holds": self.holds,
+            "settings": rows,
+            "silent": silent,
+            "absent": list(self.absent),
+            "unobserved": list(self.silent_replicas),
+        }
 
 
 @frozen

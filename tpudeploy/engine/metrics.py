@@ -71,7 +71,7 @@ def _total(name: str, answers: Sequence[Answer]) -> Metered:
     missing = ", ".join(each.address for each in answers if isinstance(each.figures, Unknown))
     silent = f"without {missing}, which could not be read" if missing else ""
     if not servers:
-        return Metered(address=name, url="", silent=silent)
+        return Metered(address=name, url="", silent=silent, observed=False)
     return Metered(address=name, url="", readings=tuple(map(_as_total, readings(combined(servers)))), silent=silent)
 
 
@@ -84,7 +84,7 @@ def _as_total(reading: Reading) -> Reading:
 def to_readings(where: str, url: str, figures: Figures | Unknown, budget: HbmBudget | Unsized | None = None) -> Metered:
     """Return an engine's report in words; `budget` is that of its profile, for the remedies."""
     if isinstance(figures, Unknown):
-        return Metered(address=where, url=url, silent=figures.because)
+        return Metered(address=where, url=url, silent=figures.because, observed=False)
     silent = (
         "" if figures.running is not None else "the engine keeps no statistics (--disable-log-stats), or is not vLLM"
     )

@@ -238,6 +238,17 @@ def _observations(
     )
 
 
+def not_observed(where: str, health: Health) -> errors.NotObserved:
+    """Return the error for a server that was reached, and gave no answer."""
+    return errors.NotObserved(
+        f"{where} was not observed: its server was reached at {health.url}, and gave no answer ({health.silence}).",
+        hint=(
+            "It may be overloaded, or hang: run the command again, and read its log with `tpudeploy logs`."
+            f" If it stays so, `tpudeploy apply -replace '{where}'` requests another slice."
+        ),
+    )
+
+
 def _machines_up(subjects: Sequence[Subject], slices_of_each: Sequence[Mapping[str, Slice]]) -> Iterator[_Machine]:
     for number, (subject, slices) in enumerate(zip(subjects, slices_of_each, strict=True)):
         for replica, attempt in subject.state.indexed_attempts:

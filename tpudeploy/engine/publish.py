@@ -14,6 +14,7 @@ from tpudeploy.domain.router import Router, RouterHost, published_router
 from tpudeploy.domain.slices import Health, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Release, Step
+from tpudeploy.engine.observe import not_observed
 from tpudeploy.engine.request_events import about
 from tpudeploy.engine.session import Session, open_session
 from tpudeploy.node.router_machine import router_on
@@ -151,14 +152,14 @@ class EndpointPublisher:
             events.Serving(**subject, url=health.url, door=health.door, answer=health.answer, elapsed=now - self._began)
         )
         if health.node_only:
-            self._world.emit(
-                events.Warned(
-                    at=now,
-                    address=subject["address"],
-                    message="It answered a completion request on its own machine, but it cannot be reached from here.",
-                    hint=health.detail,
-                )
+            message, hint = (
+                "It answered a completion request on its own machine, but it cannot be reached from here.",
+                health.detail,
             )
+            if health.silence:
+                error = not_observed(subject["address"], health)
+                message, hint = error.message, error.hint
+            self._world.emit(events.Warned(at=now, address=subject["address"], message=message, hint=hint))
         return Endpoint(
             address=subject["address"],
             url=health.url,

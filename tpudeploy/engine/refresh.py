@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Action, Drift, DriftKind, Goal, Plan, stopped_by
 from tpudeploy.domain.report import Outcome, Report
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
-from tpudeploy.engine.observe import observe
+from tpudeploy.engine.observe import not_observed, observe
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import open_session
 from tpudeploy.engine.verify import Server, serving, verify_as_applied
@@ -39,7 +41,9 @@ def observation(
     deployment = with_replicas(deployment, state, observed)
     context = DecisionContext(observed=observed, patience=world.patience)
     drifts = [*drift(state, context), *missing(deployment, state, context)]
+    problems: tuple[Diagnostic, ...] = ()
     if sources is not None:
+        problems = tuple(_unobserved(state, targets, observed))
         drifts += _settings_drift(world, sources, deployment, serving(state, observed))
     return Goal(
         name=deployment.name,
@@ -51,7 +55,17 @@ def observation(
         changes=(),
         drift=only_targets(targets, drifts),
         targets=targets,
+        errors=problems,
     )
+
+
+def _unobserved(state: State, targets: Targets, observed: Observed) -> Iterator[Diagnostic]:
+    """Yield an error for each server that was reached and gave no answer: whether it has drifted is unknown."""
+    for index, attempt in state.indexed_attempts:
+        health = observed.health.get(attempt.name)
+        if health is not None and health.serving and health.silence and (targets is None or index in targets):
+            error = not_observed(address(state.deployment, index), health)
+            yield Diagnostic(code=error.code, message=error.message, hint=error.hint)
 
 
 def _settings_drift(

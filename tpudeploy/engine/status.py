@@ -8,13 +8,13 @@ from itertools import chain, combinations, islice
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.errors import CloudError
+from tpudeploy.domain.errors import CloudError, NotObserved
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER, address
-from tpudeploy.domain.slices import BootPhase, Observed, Phase
+from tpudeploy.domain.slices import BootPhase, Health, Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, ScaleStatus
-from tpudeploy.engine.observe import Subject, observe_all_or_each, readable_states
+from tpudeploy.engine.observe import Subject, not_observed, observe_all_or_each, readable_states
 from tpudeploy.engine.session import abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.planning.diff import changes
@@ -75,9 +75,19 @@ def _status(world: World, state: State, observed: Observed, deployment: Deployme
         ceiling=ceiling,
     )
     status = replace(status, scale=_scale(deployment, state, observed))
+    status = replace(status, error=_not_observed(state, observed))
     if state.goal is None:
         return status
     return replace(status, underway=f"started by {state.goal.who}", continue_with=_continuation(state, state.goal))
+
+
+def _not_observed(state: State, observed: Observed) -> NotObserved | None:
+    """Return the error of the first server that was reached and gave no answer, or None."""
+    for index, attempt in state.indexed_attempts:
+        health = observed.health.get(attempt.name)
+        if health is not None and health.serving and health.silence:
+            return not_observed(address(state.deployment, index), health)
+    return None
 
 
 def _scale(deployment: Deployment | None, state: State, observed: Observed) -> ScaleStatus | None:
@@ -191,13 +201,20 @@ def _replica_status(
     if report is not None:
         status = replace(status, boot=report.phase, boot_detail=report.detail)
     if health is not None:
-        status = replace(status, serving=health.serving, detail=health.detail, url=health.url)
-        if health.serving and report is None:
-            # The report of one of many was not read: a server that answers has reached this phase.
-            status = replace(status, boot=BootPhase.SERVING)
-        if status.state == "up":
-            status = replace(status, state="serving" if health.serving else "up, not serving")
+        status = _with_health(status, health)
+    if health is not None and health.serving and report is None:
+        # The report of one of many was not read: a server that answers has reached this phase.
+        status = replace(status, boot=BootPhase.SERVING)
     return replace(status, load=observed.loads.get(attempt.name))
+
+
+def _with_health(status: ReplicaStatus, health: Health) -> ReplicaStatus:
+    """Return the status with the result of a probe. One that was reached and gave no answer is not observed."""
+    if health.silence:
+        state = "up, not observed" if status.state == "up" else status.state
+        return replace(status, state=state, detail=health.silence, url=health.url)
+    state = ("serving" if health.serving else "up, not serving") if status.state == "up" else status.state
+    return replace(status, state=state, serving=health.serving, detail=health.detail, url=health.url)
 
 
 def _lapses_in(classification: Classification, observed: Observed) -> float | None:

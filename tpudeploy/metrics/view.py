@@ -33,6 +33,8 @@ def _replica(engine: Metered, paint: Paint, width: int | None) -> Iterator[str]:
     if engine.silent:
         text = f"{engine.silent}." if engine.readings else f"Nothing is reported: {words.plain(engine.silent)}."
         yield paint.yellow(f"  {text}")
+    if not engine.observed:
+        yield paint.yellow("  It was not observed. `tpudeploy status PROFILE` shows whether it serves and why not.")
 
 
 def _total(total: Metered, paint: Paint, width: int | None) -> Iterator[str]:

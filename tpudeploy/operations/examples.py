@@ -317,6 +317,7 @@ EXAMPLES: Mapping[str, Example] = {
         unrun="it takes a person who approves the plan and declines the reset",
     ),
     "TPU6007": _session(f"{_APPLY}\n{_BLUE_GREEN} -timeout 190s", _APPLY),
+    "TPU6008": _unrun(f"{_APPLY}\n{_STATUS}", _LOGS, "it takes a server that stalls after it has served"),
     "TPU6010": _session(
         'printf "#!/bin/sh\\nexit 3\\n" > vllm; chmod +x vllm\n'
         f"{_APPLY}\n"

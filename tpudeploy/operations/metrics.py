@@ -1,4 +1,7 @@
-"""Show the current metrics of running servers: each figure, what it means, and what to do."""
+"""Show the current metrics of running servers: each figure, what it means, and what to do.
+
+Exit with 1 if the metrics of a server cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,10 @@ class MetricsReport(Result):
     ADDED_LATER = frozenset({"totals"})
     replicas: tuple[Metered, ...]
     totals: Annotated[tuple[Metered, ...], "the sum over the replicas of each deployment that has several"]
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if all(each.observed for each in self.replicas) else 1
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.domain.metrics import Metrics

@@ -113,7 +113,7 @@ def status(
         all_of_them = _statuses_of(workspace, loaded, invalid)
     else:
         all_of_them = statuses(adapters.world(), dict.fromkeys(adapters.states.names()))
-    names = [each.name for each in all_of_them if each.error is None]
+    names = [each.name for each in all_of_them if each.is_visible]
     visible = [profile for profile in loaded if profile.spec.name in names]
     return Status(
         emulated=adapters.is_emulated,

@@ -1,6 +1,7 @@
 """Compare what the profile declares with what its servers do; exit with 13 if a declared setting is not in effect.
 
-With --accuracy, ask questions with known answers instead; exit with 13 if quality fell.
+Exit with 1 if a server reports nothing. With --accuracy, ask questions with known answers instead; exit with 13 if
+quality fell.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class Verified(Result):
 
     @property
     def exit_code(self) -> int:
-        return 0 if self.holds else 13
+        if self.verification.broken:
+            return 13
+        return 1 if self.verification.silent_replicas else 0
 
     def values(self) -> dict[str, Any]:
         return self.verification.to_dict()
@@ -44,8 +47,9 @@ class Verified(Result):
             "deviation": float | None,
         }
         silent = Mapping[str, Mapping[str, str]]
-        keys = {"name": str, "holds": bool, "settings": [setting], "silent": silent, "absent": tuple[str, ...]}
-        return document("verify", keys)
+        addresses = {"absent": tuple[str, ...], "unobserved": tuple[str, ...]}
+        keys = {"name": str, "holds": bool, "settings": [setting], "silent": silent, **addresses}
+        return document("verify", keys, optional=("unobserved",))
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.verify.view import verify as view

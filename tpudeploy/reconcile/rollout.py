@@ -102,8 +102,14 @@ class ServerStatus:
         return restarted_at is None or self.context.now - restarted_at >= self.context.patience.restart
 
     def is_serving(self) -> bool:
-        """Return whether the desired server answers."""
-        return self.is_current() and self.health is not None and self.health.serving
+        """Return whether the desired server answers.
+
+        One that served before may be busy: its machine's report counts although the server gave no answer here. A new
+        one has to answer.
+        """
+        if not self.is_current() or self.health is None:
+            return False
+        return self.health.serving and (self.attempt.is_announced or not self.health.silence)
 
     def must_restart(self) -> bool:
         """Return whether the start of the desired server has to be requested, for the first time or again."""

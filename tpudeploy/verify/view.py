@@ -33,12 +33,14 @@ def _not_verified(verification: Verification, paint: Paint) -> Iterator[str]:
     """Yield a line for each replica that the summary is not about."""
     for address in verification.absent:
         yield paint.yellow(f"{address} was not verified: it has no machine.")
-    # If no replica reports a setting, the summary says so.
-    if len(verification.replicas) > 1 and len(verification.mute) < len(verification.replicas):
-        for address in verification.mute:
-            yield paint.yellow(
-                f"{address} was not verified: neither its API, nor /metrics, nor its log shows a setting."
-            )
+    for address in verification.silent_replicas:
+        if address in verification.mute:
+            text = "neither its API, nor /metrics, nor its log shows a setting"
+        else:
+            text = "neither its API nor /metrics shows a setting; its log is of its last start"
+        yield paint.yellow(f"{address} was not observed: {text}.")
+    if verification.silent_replicas:
+        yield paint.yellow("`tpudeploy status` shows whether it serves and how to reach it; then verify again.")
 
 
 def _replica(attestation: ReplicaVerification, paint: Paint, room: int | None) -> Iterator[str]:
@@ -73,6 +75,8 @@ def _summary(verification: Verification, paint: Paint) -> str:
     in_effect = sum(len(replica.with_verdict(Verdict.HOLDS)) for replica in verification.replicas)
     if not in_effect:
         return paint.yellow("No setting can be verified: neither its API, nor /metrics, nor its log reports one.")
+    if verification.silent_replicas:
+        return paint.yellow(f"{in_effect} settings match where a source reports them. The others were not observed.")
     return paint.green(f"All {in_effect} settings that can be verified are in effect.")
 
 

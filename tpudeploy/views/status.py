@@ -46,13 +46,15 @@ def _end_of_billing(deployments: Iterable[DeploymentStatus]) -> Iterator[str]:
 
 
 def _deployment(deployment: DeploymentStatus, paint: Paint, room: int | None) -> Iterator[str]:
-    if deployment.error is not None:
+    if deployment.error is not None and not deployment.replicas:
         yield f"{paint.bold(deployment.name)}  {paint.yellow('unknown')}"
         yield from (f"  {line}" for line in why_unknown(deployment.error))
     for replica in deployment.replicas:
         style = paint.green if replica.serving else paint.yellow
         yield f"{paint.bold(replica.address)}  {style(state_text(replica))}"
         yield from (f"  {line}" for line in words.aligned(list(facts(replica)), room=room))
+    if deployment.error is not None and deployment.replicas:
+        yield from (paint.yellow(line) for line in why_unknown(deployment.error))
     if deployment.scale is not None:
         yield scale(deployment.scale)
     yield from _billing_ceiling(deployment)
@@ -90,7 +92,9 @@ def facts(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
     yield "slice", f"{replica.slice_name} ({replica.accelerator_type}, {place})"
     yield "cloud", replica.cloud
     yield from _boot(replica)
-    if replica.serving is not None:
+    if replica.serving is None and replica.detail:
+        yield "health", f"not observed: {words.plain(replica.detail)}"
+    elif replica.serving is not None:
         yield "health", "a completion came back" if replica.serving else words.plain(replica.detail)
     if replica.serving and replica.detail:
         yield "reach", replica.detail

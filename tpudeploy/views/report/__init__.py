@@ -62,7 +62,8 @@ def _fleet_row(
     deployment: DeploymentStatus,
 ) -> tuple[str, list[str], list[tuple[str, list[tuple[str, str]]]], list[str]]:
     """Return the name of a deployment, why it is unknown, its replicas with their facts, and its unfinished run."""
-    errors = [] if deployment.error is None else [" ".join(["Unknown.", *why_unknown(deployment.error)])]
+    unknown = [] if deployment.replicas else ["Unknown."]
+    errors = [] if deployment.error is None else [" ".join([*unknown, *why_unknown(deployment.error)])]
     replicas = []
     for replica in deployment.replicas:
         state = "serving" if replica.serving else state_text(replica)
