@@ -169,6 +169,12 @@ class ProfileFile:
     read: Callable[[], Profile]
 
 
+def is_untrusted(profile: Checked) -> bool:
+    """Return whether a profile was loaded as that of an untrusted author."""
+    source = profile.source if isinstance(profile, Profile) else None
+    return isinstance(source, Source) and source.untrusted
+
+
 # One profile or a path is accepted where several profiles are.
 OneProfile: TypeAlias = "Checked | ProfileFile | str | PathLike[str]"
 Profiles: TypeAlias = "OneProfile | Iterable[OneProfile]"

@@ -69,6 +69,8 @@ class Adapters:
         self._project = project
         self._load_drivers: list[LoadDriver] = []
         self._is_stopped = False
+        # Once one is used here, registries inside the network are not asked for any profile.
+        self.has_untrusted_profile = False
 
     def stop(self) -> None:
         """End every wait and every load, present and future, from any thread."""
@@ -127,7 +129,9 @@ class Adapters:
     def connection(self) -> Connection:
         from tpudeploy.adapters.google.connect import Connection
 
-        return Connection.from_environment(timeout=self.patience.call_timeout)
+        return Connection.from_environment(
+            timeout=self.patience.call_timeout, is_trusted=lambda: not self.has_untrusted_profile
+        )
 
     @cached_property
     def probe(self) -> HttpProbe:
@@ -221,7 +225,7 @@ class Adapters:
         from tpudeploy.adapters.sources import Hub, Origins
 
         connection, timeout = self.connection, min(self.patience.call_timeout, NAME_SECONDS)
-        registry = Registry(connection.registry, connection.token, timeout=timeout)
+        registry = Registry(connection.registry, connection.token, timeout=timeout, allow=connection.may_be_registry)
         return Origins(registry, Hub(connection.hub, timeout=timeout), partial(newest_image, connection))
 
     @cached_property

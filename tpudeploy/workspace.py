@@ -100,12 +100,18 @@ class Workspace(Methods):
 
         Raise `errors.PinsUnreadable` or `errors.PinsTooNew` for a lock file that cannot be used.
         """
+        self.note_trust([profile])
         project = profile.spec.placement.project or self.adapters.known_project
         if not project and not offline:
             project = self.adapters.connection.project()
         active_pins = pins if pins is not None else self.adapters.pins.read()
         folder = self.adapters.folder
         return loading.deployment(profile, project=project, folder=folder, script=script, pins=active_pins)
+
+    def note_trust(self, profiles: Iterable[config.Profile]) -> None:
+        """Note whether a profile's author is untrusted, before a name in it is looked up."""
+        if any(map(loading.is_untrusted, profiles)):
+            self.adapters.has_untrusted_profile = True
 
     def offline_deployment(self, profile: config.Profile) -> Deployment:
         """Return the deployment for an operation that continues without a project, and without a startup script."""
@@ -153,7 +159,9 @@ class Workspace(Methods):
         from tpudeploy.engine.pins import renew
         from tpudeploy.pins import names
 
-        all_names = [name for profile in loading.profiles(profiles) for name in names(profile.spec)]
+        loaded = tuple(loading.profiles(profiles))
+        self.note_trust(loaded)
+        all_names = [name for profile in loaded for name in names(profile.spec)]
         adapters = self.adapters
         return renew(adapters.world(on_event), adapters.pins, all_names, adapters.sources, states=self.states())
 

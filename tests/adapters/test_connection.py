@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from threading import Thread, current_thread
+from typing import Any
 
 import pytest
 from answering import answering, http
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from endless import Drip, endless
+from google.auth.exceptions import DefaultCredentialsError, TransportError
 from real_time import DEADLINE
 
 from tpudeploy.adapters.google.access import _members
@@ -131,3 +134,22 @@ def test_a_grant_under_a_condition_is_not_taken_for_one() -> None:
     assert list(_members({"bindings": [grant]})) == ["user:a@b.c"]
     assert not list(_members({"bindings": [{**grant, "condition": {"expression": "request.time < x"}}]}))
     assert not list(_members({"bindings": [{**grant, "role": "roles/secretmanager.viewer"}]}))
+
+
+def test_the_search_for_credentials_ends_where_a_metadata_server_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Google's own client has a timeout for each read alone, so one that sends a byte a moment has no end."""
+    found: list[Exception] = []
+
+    def default(*, request: Any, **_: object) -> None:
+        head = b"HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Length: 999\r\n\r\n"
+        with endless(Drip(head, b"a"), every=0.01) as url:
+            try:
+                request(url=url, method="GET", timeout=DEADLINE)
+            except TransportError as cause:
+                found.append(cause)
+        raise DefaultCredentialsError("none")  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
+
+    monkeypatch.setattr("google.auth.default", default)
+    with pytest.raises(errors.Denied):
+        Connection(emulator_host=None, timeout=0.2).project()
+    assert "timed out" in str(found[0]).lower()

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import socket
+from pathlib import Path
 
 import pytest
 from answering import answering, http
+from command_line import PROFILE
 from endless import Drip, endless
 from real_time import DEADLINE
 
+import tpudeploy as td
+from tpudeploy.adapters.http_budget import is_public
 from tpudeploy.adapters.registry import HUB, Registry, is_of_registry, parts
 from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.pins import Kind
 from tpudeploy.domain.project_facts import Image
+from tpudeploy.pins import names
 
 NAME = "vllm/vllm-tpu:v0.32.0"
 PATH = "/v2/vllm/vllm-tpu/manifests/v0.32.0"
@@ -153,7 +160,7 @@ def test_the_token_of_another_address_is_neither_asked_for_nor_passed_on() -> No
 def test_an_image_of_this_machine_or_of_the_metadata_server_is_not_asked_for(number: str) -> None:
     image = Registry(lambda host: f"https://{host}", lambda: None, timeout=DEADLINE).image(f"{number}:9/a/b")
     assert isinstance(image, Unknown)
-    assert "cannot be a registry" in image.because
+    assert "cannot be the registry of this profile" in image.because
 
 
 def test_a_registry_and_a_token_service_that_do_not_end_are_reasons_not_to_know() -> None:
@@ -191,3 +198,49 @@ def test_the_persons_own_token_goes_to_googles_registries_alone(image: str, *, i
     with answering({"/v2/p/r/i/manifests/v1": tell}) as url:
         assert asking(url, token="mine").image(image) == Image(is_there=True)
     assert (b"Authorization: Bearer mine" in requests[0]) is is_sent
+
+
+PRIVATE = ("10.1.2.3", "172.16.0.9", "192.168.1.1", "100.64.0.1", "fd00::1", "127.0.0.1", "169.254.169.254")
+
+
+@pytest.mark.parametrize("door", ["pin", "plan"])
+@pytest.mark.parametrize("number", ["10.1.2.3", "192.168.1.1", "127.0.0.1"])
+def test_a_registry_inside_the_network_is_not_asked_for_an_untrusted_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str, door: str
+) -> None:
+    monkeypatch.delenv("TPU_EMULATOR_HOST", raising=False)
+    monkeypatch.setattr(socket, "create_connection", lambda *_, **__: pytest.fail("it was asked"))
+    text = re.sub(r"image: \S+", f"image: {number}:5000/a/b:1", PROFILE)
+    (tmp_path / "gemma.yaml").write_text(text, "utf-8")
+    profile = td.Profile.load(tmp_path / "gemma.yaml", untrusted=True, folder=tmp_path)
+    with td.Workspace.open(tmp_path, project="p") as workspace:
+        if door == "plan":
+            workspace.deployment(profile)
+        else:
+            workspace.note_trust([profile])
+        (image,) = [name for name in names(profile.spec) if name.kind is Kind.IMAGE]
+        answer = workspace.adapters.sources.look_up(image)
+    assert isinstance(answer, Unknown)
+    assert "cannot be the registry of this profile" in answer.because
+
+
+@pytest.mark.parametrize("number", PRIVATE)
+def test_no_private_address_is_a_public_one(number: str) -> None:
+    assert not is_public(number)
+
+
+def test_a_trusted_profile_may_name_a_registry_of_its_own_network(tmp_path: Path) -> None:
+    (tmp_path / "gemma.yaml").write_text(PROFILE, "utf-8")
+    with td.Workspace.open(tmp_path, project="p") as workspace:
+        workspace.deployment(td.Profile.load(tmp_path / "gemma.yaml"))
+        assert workspace.adapters.connection.may_be_registry("10.1.2.3")
+        assert not workspace.adapters.connection.may_be_registry("127.0.0.1")
+
+
+def test_a_proxy_does_not_open_the_way_to_a_private_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    with answering({}) as proxy:
+        monkeypatch.setenv("https_proxy", proxy)
+        registry = Registry(lambda host: f"https://{host}", lambda: None, timeout=DEADLINE, allow=is_public)
+        image = registry.image("10.1.2.3:5000/a/b")
+    assert isinstance(image, Unknown)
+    assert "cannot be the registry of this profile" in image.because

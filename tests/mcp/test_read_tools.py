@@ -10,6 +10,10 @@ import pytest
 from agent import connected
 from command_line import PROFILE, CommandLine, Open, Result
 
+from tpudeploy.cli.mcp.answers import Answer
+from tpudeploy.cli.mcp.strict import as_tool_result
+from tpudeploy.domain.errors import UsageError
+
 TOOLS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "validate": ({"profiles": ["gemma.yaml"]}, ("validate", "--format", "json", "gemma.yaml")),
     "size": ({"profile": "gemma.yaml", "sweep": True}, ("size", "--json", "--sweep", "gemma.yaml")),
@@ -132,3 +136,31 @@ def test_arguments_that_do_not_fit_are_refused_before_anything_is_done(cli: Open
 def test_a_resource_that_is_not_there_says_so(cli: Open) -> None:
     with connected(cli()) as agent, pytest.raises(Exception, match="Nothing is deployed as `llama`"):
         agent.read("tpudeploy://deployments/llama")
+
+
+HOSTILE = "\x1b[2J\u202eevil\u0085\u200b"
+
+
+def test_nothing_that_hides_or_reorders_text_reaches_a_model() -> None:
+    """Whatever a tool returns or raises, by the one door that makes answers."""
+    returned = as_tool_result(lambda: {HOSTILE: [{"a": HOSTILE}]}, Answer)()
+
+    def refuse() -> dict[str, object]:
+        raise UsageError(HOSTILE, hint=HOSTILE)
+
+    refused = as_tool_result(refuse, Answer)()
+    for answer in (returned, refused):
+        text = answer.model_dump_json() + repr(answer.structured_content) + str(answer.content)
+        assert not set(text) & set(HOSTILE) - set("[2Jevil")
+        assert "\\u202e" not in text
+        assert "\\x1b" not in text
+        assert "\\u001b" not in text
+    assert (returned.is_error, refused.is_error) == (False, True)
+
+
+def test_nor_does_it_by_the_name_of_a_file(cli: Open) -> None:
+    at = cli()
+    with connected(at) as agent:
+        refused = agent.call("validate", profiles=[f"{HOSTILE}.yaml"])
+    assert refused.document["valid"] is False
+    assert not set(refused.text + repr(refused.document)) & set(HOSTILE) - set("[2Jevil")

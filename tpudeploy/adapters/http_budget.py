@@ -256,7 +256,11 @@ class _Https(urllib.request.HTTPSHandler):
 
     def https_open(self, req: urllib.request.Request) -> Any:
         # A proxy resolves the name itself, and its own address is the operator's choice.
-        allow = None if getattr(req, "_tunnel_host", None) else self._allow
+        tunnel = getattr(req, "_tunnel_host", None)
+        allow = None if tunnel else self._allow
+        number = (urlsplit(f"//{tunnel}").hostname or "") if tunnel else ""
+        if self._allow is not None and _is_number(number) and not self._allow(number):
+            raise OSError(f"{number} cannot be the registry of this profile")
         return self.do_open(partial(_connection, TlsConnection, self._meter, allow), req)
 
 
@@ -281,11 +285,19 @@ def connect_to(
     numbers = dict.fromkeys(str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     allowed = [number for number in numbers if allow(number)]
     if not allowed:
-        raise OSError(f"{host} is at {', '.join(numbers)}, which cannot be a registry")
+        raise OSError(f"{host} is at {', '.join(numbers)}, which cannot be the registry of this profile")
     for number in allowed[:-1]:
         with suppress(OSError):
             return socket.create_connection((number, port), timeout, source)
     return socket.create_connection((allowed[-1], port), timeout, source)
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def is_public(number: str) -> bool:

@@ -173,7 +173,9 @@ class HttpEngineSource:
 
     def read_facts(self, deployment: Deployment, slice_: Slice, health: Health) -> EngineReport:
         if not health.serving or health.node_only or health.door == Via.NODE:
-            return _all_silent("it cannot be reached from here" if health.serving else health.detail)
+            return _all_silent(
+                health.silence or ("it cannot be reached from here" if health.serving else health.detail)
+            )
         with open_route(Via(health.door), slice_, project=deployment.project, port=deployment.container.port) as url:
             if url is None:
                 return _all_silent("the slice has no address")

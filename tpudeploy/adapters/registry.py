@@ -44,12 +44,21 @@ class Registry:
     """Reads container registries.
 
     `base` returns the URL of a registry for its host name. `token` returns a token for Google's registries, or None.
+    `allow` returns whether an IP address may be asked.
     """
 
-    def __init__(self, base: Callable[[str], str], token: Callable[[], str | None], *, timeout: float) -> None:
+    def __init__(
+        self,
+        base: Callable[[str], str],
+        token: Callable[[], str | None],
+        *,
+        timeout: float,
+        allow: Callable[[str], bool] = is_remote,
+    ) -> None:
         self._base = base
         self._token = token
         self._timeout = timeout
+        self._allow = allow
 
     def image(self, reference: str) -> Image | Unknown:
         """Return whether the image exists, or `Unknown` with the reason. Raises only `errors.CloudError` of `token`.
@@ -64,10 +73,10 @@ class Registry:
         token = self._token() if is_google else None
         meter = Budget(seconds=self._timeout, size=_MOST_BYTES).begin()  # one for all of the exchange
         try:
-            reply = _head(url, token, meter)
+            reply = self._head(url, token, meter)
             if reply.status == HTTPStatus.UNAUTHORIZED and not is_google:
                 challenge = reply.headers.get("www-authenticate", "")
-                reply = _head(url, _anonymous_token(challenge, base, host, meter), meter)
+                reply = self._head(url, self._anonymous_token(challenge, base, host, meter), meter)
         except (Unanswered, ValueError) as cause:
             return Unknown(because=f"{host} cannot be asked: {cause}.")
         status = reply.status
@@ -79,36 +88,36 @@ class Registry:
             return Unknown(because=f"{host} does not show {reference} to you, but it may show it to the machine.")
         return Unknown(because=f"{host} {reply.outcome}.")
 
+    def _anonymous_token(self, challenge: str, base: str, host: str, meter: Meter) -> str | None:
+        """Return the token that the registry gives to anonymous callers.
 
-def _anonymous_token(challenge: str, base: str, host: str, meter: Meter) -> str | None:
-    """Return the token that the registry gives to anonymous callers.
+        Raise `Unanswered`, or ValueError for a malformed answer and for a token service that is not this registry's.
+        """
+        parameters = dict(_CHALLENGE.findall(challenge))
+        realm = parameters.pop("realm", "")
+        if urlsplit(realm).scheme not in ("http", "https"):
+            return None
+        if not is_of_registry(realm, base, host):
+            raise ValueError(
+                f"it names {urlsplit(realm).netloc or realm} for its tokens, which is not a host of its own"
+            )
+        reply = fetch(
+            f"{realm}?{urlencode(parameters)}", meter, allow=self._allow if realm.startswith(f"{base}/") else is_public
+        )
+        tree: Mapping[str, Any] = parse(reply.body)
+        if not isinstance(tree, dict):
+            raise ValueError("its token service sent a malformed answer")  # noqa: TRY004  what a server sent is a value
+        return str(tree.get("token") or tree.get("access_token") or "") or None
 
-    Raise `Unanswered`, or ValueError for a malformed answer and for a token service that is not this registry's.
-    """
-    parameters = dict(_CHALLENGE.findall(challenge))
-    realm = parameters.pop("realm", "")
-    if urlsplit(realm).scheme not in ("http", "https"):
-        return None
-    if not is_of_registry(realm, base, host):
-        raise ValueError(f"it names {urlsplit(realm).netloc or realm} for its tokens, which is not a host of its own")
-    reply = fetch(
-        f"{realm}?{urlencode(parameters)}", meter, allow=is_remote if realm.startswith(f"{base}/") else is_public
-    )
-    tree: Mapping[str, Any] = parse(reply.body)
-    if not isinstance(tree, dict):
-        raise ValueError("its token service sent a malformed answer")  # noqa: TRY004  what a server sent is a value
-    return str(tree.get("token") or tree.get("access_token") or "") or None
+    def _head(self, url: str, token: str | None, meter: Meter) -> Reply:
+        """Ask for a manifest. A redirect is not followed, because a token must not be sent to another host."""
+        headers = {"Accept": _ACCEPT, **({"Authorization": f"Bearer {token}"} if token else {})}
+        return fetch(url, meter, method="HEAD", headers=headers, allow=self._allow)
 
 
 def is_of_registry(realm: str, base: str, host: str) -> bool:
     """Return whether a token service belongs to this registry: it is below its URL, or on its known second host."""
     return realm.startswith(f"{base}/") or urlsplit(realm)[:2] == ("https", _TOKEN_HOSTS.get(host))
-
-
-def _head(url: str, token: str | None, meter: Meter) -> Reply:
-    """Ask for a manifest. A redirect is not followed, because a token must not be sent to another host."""
-    headers = {"Accept": _ACCEPT, **({"Authorization": f"Bearer {token}"} if token else {})}
-    return fetch(url, meter, method="HEAD", headers=headers, allow=is_remote)
 
 
 def parts(reference: str) -> tuple[str, str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 from tpudeploy.domain.pattern import pattern
@@ -35,6 +36,19 @@ def visible(text: str) -> str:
 def escaped(document: str) -> str:
     """Return a JSON document in which such characters are written as escapes: it means the same, and shows them."""
     return _NEVER_OURS.sub(lambda match: _escape(match[0]), document)
+
+
+def visible_tree(tree: Any) -> Any:
+    """Return a JSON document whose texts and keys are safe to show."""
+    match tree:
+        case str():
+            return plain(tree)
+        case dict():
+            return {plain(str(key)): visible_tree(value) for key, value in tree.items()}
+        case list():
+            return [visible_tree(value) for value in tree]
+        case _:
+            return tree
 
 
 def _escape(character: str) -> str:

@@ -152,6 +152,8 @@ def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> Pi
     from tpudeploy.pins import names
 
     adapters = workspace.adapters
+    profiles = tuple(profiles)
+    workspace.note_trust(profiles)
     pins = adapters.pins.read()
     unpinned = {}
     for profile in profiles:

@@ -18,7 +18,7 @@ from google.auth.credentials import AnonymousCredentials, Credentials
 
 from tpudeploy.adapters.google.translate import translate_errors
 from tpudeploy.adapters.google.transport import LEAST_SECONDS, MOST_BYTES, OnceHttp, OnExchange, Pool, call_check
-from tpudeploy.adapters.http_budget import Budget
+from tpudeploy.adapters.http_budget import Budget, is_public, is_remote
 from tpudeploy.domain import errors
 from tpudeploy.version import VERSION
 
@@ -39,6 +39,8 @@ _RECORDED = frozenset(
 )
 # A state of 200 MB is downloaded within minutes by a line of 10 Mbit/s.
 _STATE_SECONDS, _STATE_BYTES = 600.0, 1 << 30
+# A metadata server answers within milliseconds. Google's library asks for it three times.
+_METADATA_SECONDS, _SEARCH_SECONDS = 5.0, 20.0
 _PAGE_TOKENS = ("pageToken", "nextPageToken")
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
@@ -46,10 +48,18 @@ _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 class Connection:
     """Holds all that is needed to call Google. No client is thread-safe, so each call borrows one of a pool."""
 
-    def __init__(self, *, emulator_host: str | None, timeout: float, storage_host: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        emulator_host: str | None,
+        timeout: float,
+        storage_host: str | None = None,
+        is_trusted: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.emulator_host = emulator_host
         self.storage_host = storage_host or emulator_host
         self.timeout = timeout
+        self._is_trusted = is_trusted
         self._local = threading.local()
         self._collections: dict[tuple[str, ...], _Collection] = {}
         self._https, self._typed, self._storages = Pool(self._new_http), Pool(self._new_typed), Pool(self._new_storage)
@@ -57,11 +67,12 @@ class Connection:
         self.on_exchange: OnExchange | None = None
 
     @classmethod
-    def from_environment(cls, *, timeout: float) -> Connection:
+    def from_environment(cls, *, timeout: float, is_trusted: Callable[[], bool] = lambda: True) -> Connection:
         return cls(
             emulator_host=os.environ.get(EMULATOR_VARIABLE) or None,
             storage_host=os.environ.get(STORAGE_VARIABLE) or None,
             timeout=timeout,
+            is_trusted=is_trusted,
         )
 
     def close(self) -> None:
@@ -96,6 +107,14 @@ class Connection:
     def registry(self, host: str) -> str:
         """Return the URL of a container registry, or of the emulator's."""
         return f"{self._endpoint}/registry/{host}" if self._endpoint else f"https://{host}"
+
+    def may_be_registry(self, number: str) -> bool:
+        """Return whether a registry may be at this IP address, which a profile names.
+
+        For an untrusted profile it is a public one, so that a stranger cannot make this machine send requests inside
+        its own network. The emulator's address is the operator's and is not checked.
+        """
+        return is_remote(number) if self._is_trusted() else is_public(number)
 
     @property
     def hub(self) -> str:
@@ -197,14 +216,14 @@ class Connection:
             limit(session._auth_request_session, _login_budget(self.timeout))  # noqa: SLF001 - as above
 
     @contextmanager
-    def _login_session(self) -> Iterator[requests.Session]:
+    def _login_session(self, seconds: float | None = None) -> Iterator[requests.Session]:
         """Yield a session for a token server, bounded as every other one."""
         import requests
 
         from tpudeploy.adapters.requests_budget import limit
 
         with requests.Session() as session:
-            limit(session, _login_budget(self.timeout))
+            limit(session, _login_budget(self.timeout if seconds is None else seconds))
             yield session
 
     def storage_time(self) -> float | None:
@@ -251,10 +270,17 @@ class Connection:
     def _adc_or_error(self) -> tuple[Credentials, str | None] | errors.CloudError:
         """Search once, whether or not it succeeds: on some networks the search for a metadata server is slow."""
         import google.auth
+        from google.auth.transport.requests import Request
+
+        from tpudeploy.adapters.http_budget import within
 
         try:
-            with translate_errors("find Google credentials"):
-                credentials, project = google.auth.default(scopes=_SCOPES)
+            with (
+                translate_errors("find Google credentials"),
+                within(_SEARCH_SECONDS),
+                self._login_session(min(self.timeout, _METADATA_SECONDS)) as session,
+            ):
+                credentials, project = google.auth.default(scopes=_SCOPES, request=Request(session))
         except errors.CloudError as error:
             return error
         return credentials, project

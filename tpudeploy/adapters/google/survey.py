@@ -143,7 +143,8 @@ def _or_stale(cached: R | None, current: R | Unknown) -> R | Unknown:
 
 
 def _image(connection: Connection, reference: str) -> Image | Unknown:
-    registry = Registry(connection.registry, connection.token, timeout=min(connection.timeout, NAME_SECONDS))
+    timeout = min(connection.timeout, NAME_SECONDS)
+    registry = Registry(connection.registry, connection.token, timeout=timeout, allow=connection.may_be_registry)
     return safe_read(f"look up {reference}", lambda: registry.image(reference))
 
 

@@ -9,6 +9,7 @@ from tpudeploy.ab_test.view import proposal
 from tpudeploy.cli.mcp.plans import StoredPlan
 from tpudeploy.cli.mcp.session import Call, session
 from tpudeploy.domain.errors import NotApproved
+from tpudeploy.domain.excerpt import plain
 from tpudeploy.domain.plan import Action, Change
 from tpudeploy.text.paint import Paint
 
@@ -37,7 +38,7 @@ def consent(plan_id: str, ctx: Call) -> Consent | Elicit[Consent]:
         return Consent(approve=False)
     restarts = any(change.action is Action.RESTART for change in plan.ends)
     form: type[Consent] = ConsentToRestart if restarts else Consent
-    return Elicit(_question(plan), form)
+    return Elicit(plain(_question(plan)), form)
 
 
 def consent_to_trial(ab_id: str, ctx: Call) -> Consent | Elicit[Consent]:
@@ -47,7 +48,7 @@ def consent_to_trial(ab_id: str, ctx: Call) -> Consent | Elicit[Consent]:
         return Consent(approve=False)
     text = proposal(trial.proposal, Paint())
     form: type[Consent] = ConsentToRestart
-    return Elicit(f"tpudeploy: carry out {trial.id}?\n{text}", form)
+    return Elicit(plain(f"tpudeploy: carry out {trial.id}?\n{text}"), form)
 
 
 def consent_to_report(address: str, ctx: Call) -> Consent | Elicit[Consent]:
@@ -55,7 +56,7 @@ def consent_to_report(address: str, ctx: Call) -> Consent | Elicit[Consent]:
     if not _can_ask(ctx):
         return Consent(approve=False)
     text = f"tpudeploy: report the host of {address} to Google as faulty? Its machine stops, or the slice is deleted."
-    return Elicit(f"{text}\nThere is no undo.", Consent)
+    return Elicit(plain(f"{text}\nThere is no undo."), Consent)
 
 
 def require(plan: StoredPlan, answer: ElicitationResult[Consent], ctx: Call) -> None:

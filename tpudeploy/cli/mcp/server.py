@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from inspect import cleandoc
@@ -16,6 +17,7 @@ from tpudeploy.cli.mcp.session import Call, Session, session
 from tpudeploy.cli.mcp.strict import StrictTool, as_tool_result
 from tpudeploy.cli.mcp.tools import READING, WRITING, Tool
 from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.domain.excerpt import plain, visible_tree
 from tpudeploy.operations.show import States
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
@@ -68,13 +70,13 @@ def _register_resources(server: MCPServer[Session], server_session: Session) -> 
     def deployments() -> str:
         """List every slice in the states here, without reading the cloud."""
         with _opened(server_session) as workspace:
-            return documents.text(workspace.show().to_dict())
+            return _without_hidden_text(documents.text(workspace.show().to_dict()))
 
     @server.resource("tpudeploy://runs", title="Benchmarks", mime_type=_JSON)
     def runs() -> str:
         """List every benchmark of this project, without its cells."""
         with _opened(server_session) as workspace:
-            return documents.text(workspace.benchmark_runs().to_dict())
+            return _without_hidden_text(documents.text(workspace.benchmark_runs().to_dict()))
 
     server.resource("tpudeploy://deployments/{name}", title="Deployment", mime_type=_JSON)(_deployment)
     server.resource("tpudeploy://runs/{run_id}", title="Benchmark", mime_type=_JSON)(_run)
@@ -85,8 +87,8 @@ def _deployment(name: str, ctx: Call) -> str:
     with _opened(session(ctx)) as workspace:
         states = [state for state in workspace.states() if state.deployment == name]
     if not states:
-        raise ResourceNotFoundError(f"Nothing is deployed as `{name}` here.")
-    return documents.text(States(states=tuple(states)).to_dict())
+        raise ResourceNotFoundError(plain(f"Nothing is deployed as `{name}` here."))
+    return _without_hidden_text(documents.text(States(states=tuple(states)).to_dict()))
 
 
 def _run(run_id: str, ctx: Call) -> str:
@@ -94,8 +96,13 @@ def _run(run_id: str, ctx: Call) -> str:
     with _opened(session(ctx)) as workspace:
         runs = [candidate for candidate in workspace.adapters.runs.all() if candidate.id == run_id]
     if not runs:
-        raise ResourceNotFoundError(f"There is no run `{run_id}` here.")
-    return runfile.dumps(runs[0])
+        raise ResourceNotFoundError(plain(f"There is no run `{run_id}` here."))
+    return _without_hidden_text(runfile.dumps(runs[0]))
+
+
+def _without_hidden_text(document: str) -> str:
+    """Return a resource without characters that hide or reorder other text, as the answers of tools are."""
+    return documents.text(visible_tree(json.loads(document)))
 
 
 @contextmanager
@@ -105,4 +112,4 @@ def _opened(server_session: Session) -> Iterator[Workspace]:
         with server_session.project.opened() as at:
             yield at.workspace
     except TpudeployError as error:
-        raise ResourceError(f"{error.message} {error.hint}".strip()) from error
+        raise ResourceError(plain(f"{error.message} {error.hint}".strip())) from error

@@ -16,6 +16,7 @@ from tpudeploy.catalog import closest
 from tpudeploy.cli.documents import Document
 from tpudeploy.cli.mcp.answers import Answer
 from tpudeploy.domain.errors import TpudeployError, UsageError
+from tpudeploy.domain.excerpt import plain, visible_tree
 from tpudeploy.views import jsonl
 
 P = ParamSpec("P")
@@ -27,10 +28,10 @@ def as_tool_result(tool: Callable[P, Document], shape: type[Answer]) -> Callable
     @wraps(tool)
     def answer(*args: P.args, **kwargs: P.kwargs) -> CallToolResult:
         try:
-            text = json.dumps(tool(*args, **kwargs), ensure_ascii=False)
+            tree = json.loads(json.dumps(tool(*args, **kwargs)))
         except TpudeployError as error:
             return error_result(error)
-        return CallToolResult(content=[TextContent(text=text)], structured_content=json.loads(text))
+        return tool_result(tree)
 
     # The SDK makes the schemas of a tool from its signature.
     annotation = Annotated[CallToolResult, shape]
@@ -40,8 +41,17 @@ def as_tool_result(tool: Callable[P, Document], shape: type[Answer]) -> Callable
 
 def error_result(error: TpudeployError) -> CallToolResult:
     """Return an error as text, and as the document that `--json` prints for it."""
-    tree = json.loads(jsonl.error(error))
-    return CallToolResult(content=[TextContent(text=str(error))], structured_content=tree, is_error=True)
+    return tool_result(json.loads(jsonl.error(error)), str(error), is_error=True)
+
+
+def tool_result(tree: Document, text: str | None = None, *, is_error: bool = False) -> CallToolResult:
+    """Return what a model and its client get to read, without characters that hide or reorder other text.
+
+    `text` is the document itself where it is None. Every answer of a tool is made here.
+    """
+    safe = visible_tree(tree)
+    content = json.dumps(safe, ensure_ascii=False) if text is None else plain(text)
+    return CallToolResult(content=[TextContent(text=content)], structured_content=safe, is_error=is_error)
 
 
 class StrictTool(Tool):
