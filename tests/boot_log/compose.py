@@ -241,7 +241,9 @@ def serving() -> Iterator[Log]:
             "encountered an issue. See stack trace (above) for the root cause."
         ),
     ]
-    yield Log("died-while-serving", [*served, *missing], ("server-died",))
+    unheard = [line.replace("Core halted unexpectedly", "Something unheard of") for line in missing]
+    yield Log("died-while-serving", [*served, *unheard], ("server-died",))
+    yield Log("halted-while-serving", [*served, *missing], ("core-halted",))
     yield Log("died-while-serving-cut", [*served, *missing[3:]], ("server-died",))
     oom = "Out of memory: Killed process 4711 (VLLM::EngineCor) total-vm:1kB, anon-rss:1kB, file-rss:0kB"
     yield Log("out-of-memory-while-serving", [*served, oom, *missing[3:]], ("host-memory",))

@@ -54,7 +54,7 @@ def test_a_server_that_died_while_it_served_shows_the_engines_own_words() -> Non
     (log,) = [log for log in LOGS if log.name == "died-while-serving"]
     reading = read(log.text)
     assert reading.cause is not None
-    assert reading.cause.line.text == "XlaRuntimeError: INTERNAL: Core halted unexpectedly"
+    assert reading.cause.line.text == "XlaRuntimeError: INTERNAL: Something unheard of"
     assert not reading.is_serving
 
 

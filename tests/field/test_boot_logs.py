@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
+import gzip
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from command_line import PROFILE, command
 
 from tpudeploy.boot_log.read import read
 from tpudeploy.boot_log.reading import Cause
+from tpudeploy.boot_log.settings import EngineFacts
+from tpudeploy.boot_log.signatures import SIGNATURES
+from tpudeploy.catalog import flags, variables
+from tpudeploy.config.keys import all_keys
 
 FOLDER = Path(__file__).parent / "logs"
 OOM = (Path(__file__).parents[1] / "boot_log" / "data" / "boot_e2b_v5e1_util095_oom.log").read_text(encoding="utf-8")
@@ -70,37 +79,116 @@ def test_a_log_of_the_field_has_the_remedy_of_its_cause(
     assert not any(words in cause["remedy"] for words in answer.never), cause["remedy"]
 
 
-# The remedy as a change of the profile, for each log that has one; it must be valid, and not what failed.
-APPLIED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "hybrid.log": ({"serving.max_num_seqs": 256}, {"serving.max_num_seqs": 24}),
-    "l01b.log": ({"serving.hbm_utilization": 0.93}, {"serving.hbm_utilization": 0.83}),
-    "l04.log": ({"serving.env.TPU_WORKER_HOSTNAMES": "WARNING: could not determine"}, {}),
-    "l09.log": ({"serving.dtype": "bfloat16"}, {"serving.dtype": "float16"}),
-    "l14.log": ({}, {"serving.args.limit_mm_per_prompt": {"image": 1}}),
-    "l15.log": ({"serving.max_model_len": 32768}, {"serving.max_model_len": 8192}),
-    "l22.log": ({}, {"serving.kv_cache_dtype": "fp8"}),
-    "mla.log": (
-        {},
-        {
-            "serving.env.NEW_MODEL_DESIGN": "1",
-            "serving.args.additional_config": {"sharding": {"sharding_strategy": {"enable_dp_attention": True}}},
-        },
-    ),
-    "vmem.log": ({"serving.block_size": 256}, {"serving.block_size": 128}),
-    "x1-cloudlogging.jsonl": ({"serving.hbm_utilization": 0.95}, {"serving.hbm_utilization": 0.92}),
+# The settings that produced each message, beside those of PROFILE; without a row, the remedy names none.
+PRODUCED: dict[str, dict[str, Any]] = {
+    "hybrid.log": {"serving.max_num_seqs": 256},
+    "l01b.log": {"serving.hbm_utilization": 0.93},
+    "l03.log": {"serving.image": "vllm/vllm-tpu:v0.18.0"},
+    "l04.log": {"serving.env.TPU_WORKER_HOSTNAMES": "WARNING: could not determine"},
+    "l06.log": {"tpu.type": "v4-8"},
+    "l08.log": {"serving.image": "vllm/vllm-tpu:v0.18.0"},
+    "l09.log": {"serving.dtype": "bfloat16"},
+    "l14.log": {},
+    "l15.log": {"serving.max_model_len": 32768},
+    "l18.log": {"serving.args.disable_log_requests": True},
+    "l20.log": {"serving.env.TPU_WORKER_ID": "0", "serving.env.TPU_WORKER_HOSTNAMES": "a"},
+    "l22.log": {"serving.kv_cache_dtype": "fp8_e5m2"},
+    "mla.log": {},
+    "vmem.log": {"serving.block_size": 256},
+    "x1-cloudlogging.jsonl": {"serving.hbm_utilization": 0.95},
+}
+# What a remedy says in words and not as a value. None: the setting is left out.
+IN_WORDS: dict[str, dict[str, Any]] = {
+    "l01b.log": {"serving.hbm_utilization": 0.83},
+    "l03.log": {"serving.image": "vllm/vllm-tpu:v0.32.0"},
+    "l04.log": {"serving.env.TPU_WORKER_HOSTNAMES": None},
+    "l06.log": {"tpu.type": "v6e-1"},
+    "l08.log": {"serving.image": "vllm/vllm-tpu:v0.32.0"},
+    "l14.log": {"serving.args.limit_mm_per_prompt": {"image": 1}},
+    "l15.log": {"serving.max_model_len": 8192},
+    "l18.log": {"serving.args.disable_log_requests": None},
+    "l20.log": {"serving.env.TPU_WORKER_ID": None, "serving.env.TPU_WORKER_HOSTNAMES": None},
+    "mla.log": {
+        "serving.env.NEW_MODEL_DESIGN": "1",
+        "serving.args.additional_config": {"sharding": {"sharding_strategy": {"enable_dp_attention": True}}},
+    },
+    "vmem.log": {"serving.block_size": 128},
+}
+SETTING = re.compile(r"\b(?:serving|tpu|model|health|placement|lifecycle)\.[A-Za-z_.]*[A-Za-z_]")
+VALUE = re.compile(
+    rf"(?P<key>{SETTING.pattern})(?: from \S+)? to (?P<value>\"\d+\"|(?:\d[\d.]*\d|\d|auto|fp8|float16)\b)"
+)
+KEYS = {".".join(map(str, key)) for key in all_keys()}
+
+
+def _values(remedy: str) -> dict[str, Any]:
+    """Return the settings to which a remedy gives a value; of alternatives to each other, the first."""
+    matches = list(VALUE.finditer(remedy))[:1]
+    return {match["key"]: yaml.safe_load(match["value"]) for match in matches}
+
+
+def _written(folder: Path, settings: dict[str, Any]) -> str:
+    profile = yaml.safe_load(PROFILE)
+    for key, value in settings.items():
+        *parents, name = key.split(".")
+        section = profile
+        for parent in parents:
+            section = section.setdefault(parent, {})
+        if value is not None:
+            section[name] = value
+    (folder / "p.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+    return "p.yaml"
+
+
+def _remedy(name: str) -> str:
+    return _cause((FOLDER / name).read_text(encoding="utf-8")).remedy
+
+
+def test_each_log_whose_remedy_names_a_setting_has_the_profile_that_produced_it() -> None:
+    assert {name for name in ANSWERS if SETTING.search(_remedy(name))} == PRODUCED.keys()
+
+
+@pytest.mark.parametrize("name", PRODUCED)
+def test_a_remedy_that_is_applied_is_valid_and_fits_and_is_not_what_failed(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = PRODUCED[name]
+    after = before | _values(_remedy(name)) | IN_WORDS.get(name, {})
+    assert before != after
+    profile = _written(tmp_path, after)
+    for verb in ("validate", "size"):
+        answer = command(tmp_path, capsys, verb, profile)
+        assert answer.code == 0, answer.all
+
+
+EXAMPLES = {
+    row.name: row.advice(match, EngineFacts(flags={})) for row in SIGNATURES if (match := row.search(row.example))
+}
+# What the setting of a remedy needs beside it.
+BESIDE: dict[str, dict[str, Any]] = {
+    "adapter-rank": {"serving.args.enable_lora": True},
+    "item-exceeds-batch": {"serving.max_num_seqs": 8},
 }
 
 
-@pytest.mark.parametrize("name", APPLIED)
-def test_a_remedy_that_is_applied_is_valid_and_is_not_what_failed(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before, after = APPLIED[name]
-    assert before != after
-    (tmp_path / "p.yaml").write_text(PROFILE, encoding="utf-8")
-    settings = [word for key, value in after.items() for word in ("--set", f"{key}={json.dumps(value)}")]
-    validated = command(tmp_path, capsys, "validate", "p.yaml", *settings)
-    assert validated.code == 0, validated.all
+@pytest.mark.parametrize("name", [name for name, remedy in EXAMPLES.items() if VALUE.search(remedy)])
+def test_a_value_that_a_remedy_gives_is_valid(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = _written(tmp_path, BESIDE.get(name, {}) | _values(EXAMPLES[name]))
+    answer = command(tmp_path, capsys, "validate", profile)
+    assert answer.code == 0, answer.all
+
+
+@pytest.mark.parametrize("name", [name for name, remedy in EXAMPLES.items() if SETTING.search(remedy)])
+def test_a_setting_that_a_remedy_names_is_one_of_the_format(name: str) -> None:
+    for key in SETTING.findall(EXAMPLES[name]):
+        section, _, rest = key.partition(".")
+        group, _, flag = rest.partition(".")
+        if (section, group) == ("serving", "args") and flag:
+            assert flags.find(flag.split(".")[0]) is not None, key
+        elif (section, group) == ("serving", "env") and flag:
+            assert variables.is_read(flag), key
+        else:
+            assert key in KEYS, key
 
 
 # One line each, as programs write it, and the cause that it is.
@@ -118,6 +206,75 @@ LINES: tuple[tuple[str, str], ...] = (
         "configuration-refused",
     ),
     ("RuntimeError: No CUDA GPUs are available", "cuda-image"),
+    # Wordings of other releases, and of other models: jax docs (device_memory_profiling), pytorch/xla test_pallas.py,
+    # mesh-transformer-jax issue 237, vLLM model_loader and platforms, moby, jax _src/lib/__init__.py.
+    (
+        (
+            "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Allocation (size=107374182400) would exceed memory "
+            "(size=17179869184) :: #allocation7 [shape = 'u8[327680,327680]{1,0:T(8,128)(4,1)}', space=hbm, size = 0xff]"
+        ),
+        "no-room-while-compiling",
+    ),
+    (
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 2.24GiB.",
+        "no-room-for-array",
+    ),
+    (
+        (
+            "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Failed to allocate request for 32.00MiB (33554432B) on "
+            "device ordinal 0: while running replica 0 and partition 0 of a replicated computation"
+        ),
+        "no-room-for-array",
+    ),
+    (
+        "jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: The program continuator has halted unexpectedly.",
+        "core-halted",
+    ),
+    ("jax.errors.JaxRuntimeError: INTERNAL: Core halted unexpectedly", "core-halted"),
+    ("KeyError: 'model.layers.0.mlp.gate_up_proj.weight_scale'", "checkpoint-mismatch"),
+    ("ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0.", "cuda-image"),
+    (
+        (
+            'docker: Error response from daemon: failed to resolve reference "us-docker.pkg.dev/p/r/i:t": failed to '
+            "authorize: failed to fetch oauth token: unexpected status: 403 Forbidden."
+        ),
+        "registry-denied",
+    ),
+    (
+        (
+            "RuntimeError: jaxlib version 0.7.0 is newer than and incompatible with jax version 0.6.0. Please update your jax "
+            "and/or jaxlib packages."
+        ),
+        "package-missing",
+    ),
+    (
+        (
+            "RuntimeError: TPU initialization failed: Invalid --2a886c8_slice_builder_worker_addresses specified. Expected 8 "
+            "worker addresses, got 4."
+        ),
+        "worker-addresses",
+    ),
+    (
+        "RuntimeError: Unable to initialize backend 'tpu': UNKNOWN: TPU initialization failed: No ba16c7433 device found.",
+        "no-chips",
+    ),
+    (
+        "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer",
+        "checkpoint-corrupt",
+    ),
+    (
+        'docker: Error response from daemon: Conflict. The container name "/vllm" is already in use by container "e67".',
+        "container-name-conflict",
+    ),
+    (
+        (
+            "docker: Error response from daemon: failed to create task for container: mkdir /var/lib/containerd/x: no space "
+            "left on device"
+        ),
+        "disk-full",
+    ),
+    ("RuntimeError: Cannot find any model weights with `/models/gemma`", "checkpoint-incomplete"),
+    ("Value error, LoRA rank 128 is greater than max_lora_rank 16.", "adapter-rank"),
     ('docker: could not select device driver "" with capabilities: [[gpu]].', "cuda-image"),
     ("ValueError: gptq quantization is currently not supported in tpu.", "quantization-unsupported"),
     ("ModuleNotFoundError: No module named 'terratorch'", "package-missing"),
@@ -191,6 +348,29 @@ FORMS = {
     ),
     "kubectl logs --prefix": "\n".join(f"[pod/vllm-abc/vllm] {line}" for line in LINES_OF_BOOT),
     "a kubelet's file": "\n".join(f"2026-08-07T23:10:35.123456789Z stderr F {line}" for line in LINES_OF_BOOT),
+    "kubectl logs --timestamps --prefix": "\n".join(
+        f"[pod/vllm-abc/vllm] 2026-08-07T23:10:35.123456789Z {line}" for line in LINES_OF_BOOT
+    ),
+    "a pipeline around a kubelet's file": "\n".join(
+        f"[2026-08-07T23:10:35.000000000Z] 2026-08-07T23:10:35.1Z stderr F {line}" for line in LINES_OF_BOOT
+    ),
+    "journalctl -o short-iso": "\n".join(f"2026-08-07T23:10:35+0000 host docker[12]: {line}" for line in LINES_OF_BOOT),
+    "rsyslog, with its priority": "\n".join(f"<30>Aug  7 23:10:35 host docker[12]: {line}" for line in LINES_OF_BOOT),
+    "a serial console": "\n".join(
+        f"[  123.456789] google_metadata_script_runner[1]: startup-script: {line}" for line in LINES_OF_BOOT
+    ),
+    "seconds alone": "\n".join(f"2026-08-07T23:10:35Z {line}" for line in LINES_OF_BOOT),
+    "gcloud logging read": "".join(
+        "---\ninsertId: a1\nlogName: projects/p/logs/vllm\nresource:\n  type: gce_instance\n"
+        f"textPayload: {json.dumps(line)}\ntimestamp: '{_moment(n)}'\n"
+        for n, line in reversed([*enumerate(LINES_OF_BOOT)])
+    ),
+    "gcloud logging read, of an agent": "".join(
+        f"---\ninsertId: a1\njsonPayload:\n  message: {json.dumps(line)}\ntimestamp: '{_moment(n)}'\n"
+        for n, line in reversed([*enumerate(LINES_OF_BOOT)])
+    ),
+    "marks of a terminal": "\n".join(f"\x1b]0;title\x07\x1b[?25l\x1b[1m{line}\x1b(B\x1b[m" for line in LINES_OF_BOOT),
+    "marks of a terminal as cat -v writes them": "\n".join(f"^[[36m{line}^[[0m" for line in LINES_OF_BOOT),
     "colors": "\n".join(f"\x1b[1;36m{line}\x1b[0m" for line in LINES_OF_BOOT),
     "Windows line ends and a byte order mark": "\ufeff" + "\r\n".join(LINES_OF_BOOT),
 }
@@ -201,6 +381,36 @@ def test_a_log_is_read_in_whatever_form_it_was_exported(form: str) -> None:
     plain, exported = _cause(OOM), _cause(FORMS[form])
     assert (exported.signature, exported.remedy) == (plain.signature, plain.remedy)
     assert exported.line.text == plain.line.text
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda text: gzip.compress(text.encode()),
+        lambda text: text.encode("utf-16"),
+        lambda text: codecs.BOM_UTF16_BE + text.encode("utf-16-be"),
+        lambda text: gzip.compress(text.replace("\n", "\r\n").encode("utf-16")),
+        lambda text: codecs.BOM_UTF8 + text.encode(),
+    ],
+    ids=["gzip", "UTF-16", "UTF-16, big end first", "gzip of a Windows file", "UTF-8 with a mark"],
+)
+def test_a_log_is_read_in_whatever_bytes_it_was_saved(
+    encode: Callable[[str], bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "boot.log").write_bytes(encode(OOM))
+    told = command(tmp_path, capsys, "logs", "-file", "boot.log", "-explain", "-json")
+    cause = json.loads(told.out)["logs"][0]["cause"]
+    assert (cause["signature"], cause["remedy"]) == (_cause(OOM).signature, _cause(OOM).remedy)
+
+
+def test_a_compressed_log_that_is_cut_is_refused_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "boot.log").write_bytes(gzip.compress(OOM.encode())[:2000])
+    assert (
+        "boot.log` cannot be read: Compressed file ended"
+        in command(tmp_path, capsys, "logs", "-file", "boot.log", "-explain").err
+    )
 
 
 def test_a_setting_that_the_log_does_not_show_is_not_printed_as_a_reading() -> None:

@@ -5,16 +5,24 @@ Why: decision 54 in docs/decisions.md.
 
 from __future__ import annotations
 
+import codecs
 import errno
+import io
 import os
 import stat
 import sys
+import zlib
+from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tpudeploy.adapters.state.disk import read_handle
 from tpudeploy.config.reader import MAX_BYTES, Unreadable
 from tpudeploy.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsRead
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # without O_NONBLOCK, opening a FIFO would wait for a writer
 _ENDINGS = (".yaml", ".yml", ".json", ".sh")
@@ -42,18 +50,6 @@ def read_beginning(path: str | Path, most: int) -> bytes:
     handle = _open_regular(path)
     try:
         return os.read(handle, most)
-    finally:
-        os.close(handle)
-
-
-def read_end(path: str | Path, most: int) -> bytes:
-    """Return the last `most` bytes of a regular file. Raise as `read_file` does."""
-    handle = _open_regular(path)
-    try:
-        skipped = max(0, os.fstat(handle).st_size - most)
-        os.lseek(handle, skipped, os.SEEK_SET)
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read(most)
     finally:
         os.close(handle)
 
@@ -189,16 +185,45 @@ def _neighbour(path: Path) -> str:
 
 # A boot of 199 graphs writes 170 KB. Of a server's log over days, only the end is read.
 _MOST_BYTES = 64 * 2**20
+_PART = 2**20
+_GZIP = b"\x1f\x8b"
+_MOST_DECOMPRESSED = 16 * _MOST_BYTES  # the end of a compressed log is reached only through its beginning
+_UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 def read_log(path: str) -> str:
-    """Return the end of a log; `-` means stdin. Raise `errors.UsageError` where it cannot be read."""
+    """Return the end of a log in UTF-8 or UTF-16, which may be compressed by gzip; `-` means stdin.
+
+    Raise `errors.UsageError` where it cannot be read.
+    """
     try:
         if path == "-":
-            end = b""
-            while part := sys.stdin.buffer.read(_MOST_BYTES):
-                end = (end + part)[-_MOST_BYTES:]
-            return end.decode("utf-8", "replace")
-        return read_end(path, _MOST_BYTES).decode("utf-8", "replace")
-    except OSError as cause:
-        raise UsageError(f"`{path}` cannot be read: {cause.strerror or cause}.") from cause
+            return _decoded(_end_of(sys.stdin.buffer))
+        with os.fdopen(_open_regular(path), "rb") as file:
+            start = file.read(len(_GZIP))
+            skipped = 0 if start == _GZIP else max(0, os.fstat(file.fileno()).st_size - _MOST_BYTES)
+            file.seek(skipped - skipped % 2)  # UTF-16 has two bytes or four for each letter
+            return _decoded(_end_of(file), start)
+    except (OSError, EOFError, zlib.error) as cause:
+        raise UsageError(f"`{path}` cannot be read: {getattr(cause, 'strerror', None) or cause}.") from cause
+
+
+def _end_of(stream: SupportsRead[bytes], most: int | None = None) -> bytes:
+    """Return the end of a stream, of which at most `most` bytes are read."""
+    parts = deque[bytes](maxlen=_MOST_BYTES // _PART + 1)
+    total = 0
+    while (most is None or total < most) and (part := stream.read(_PART)):
+        parts.append(part)
+        total += len(part)
+    return b"".join(parts)
+
+
+def _decoded(content: bytes, start: bytes = b"") -> str:
+    """Return the text of a log's bytes. `start`: the first bytes of its file, where the content is only its end."""
+    if content.startswith(_GZIP):
+        import gzip
+
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            content = _end_of(file, most=_MOST_DECOMPRESSED)
+    encoding = _UTF_16.get(content[:2]) or _UTF_16.get(start) or "utf-8"
+    return content.decode(encoding, "replace")

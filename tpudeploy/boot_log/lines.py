@@ -33,19 +33,30 @@ _SCRIPT = re.compile(r"^\d{4}-(?P<day>\d\d-\d\d)T(?P<time>\d\d:\d\d:\d\d)Z ")
 SERVER_STARTS = ("starting: Starting the container", "starting: Starting the server")
 _MOST_BEFORE_LOG = 900.0  # seconds from there to the first line of its log; a difference of time zones is larger
 _GIVES_UP = "failed: "
-# The prefix of a container's line in the startup script's log, and before that in the journal's, of any unit;
-# docker's own (`docker logs -t`, docker compose); kubectl's (`logs --prefix`).
-_JOURNAL = (
-    r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})?"
-    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?[+-]\d\d:?\d\d"
-    r"|[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? \w{1,5}|\[ *\d{1,9}\.\d{6}\])"
-    r" \S{1,253} [\w.@/-]+(?:\[\d+\])?: "
+# What carriers of a log write before each line. One may be in another, so they are removed as long as there is one:
+# the startup script in the journal, docker in a kubelet, a pipeline around all of it.
+_STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+_UNIT = r" \S{1,253} [\w.@/-]+(?:\[\d+\])?: "
+_CARRIERS = (
+    r".{0,200}?startup-script(?:\[\d+\])?: ?",
+    # journalctl: short, short-iso (with its host and unit), short-full, short-monotonic; syslog's priority before it
+    (
+        rf"(?:<\d{{1,3}}>)?(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
+        rf"|{_STAMP}(?:\.\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)"
+        rf"|[A-Z][a-z]{{2}} {_STAMP}(?:\.\d{{1,6}})? \w{{1,5}}|\[ *\d{{1,9}}\.\d{{6}}\]){_UNIT}"
+    ),
+    r"\[pod/[^\]\s]+\] ",  # kubectl logs --prefix
+    r"[\w.-]+-\d+ +(?=\| )",  # docker compose
+    r" *\| ",
+    rf"{_STAMP}(?:[.,]\d{{1,9}})(?:Z|[+-]\d\d:?\d\d)? ",  # docker logs -t, kubectl logs --timestamps, pipelines
+    rf"{_STAMP}[+-]\d\d:?\d\d ",
+    rf"{_STAMP}Z (?![a-z-]+: )",  # not the startup script's own lines, which have a state
+    rf"\[{_STAMP}(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)?\] ",
+    r"std(?:out|err) [FP] ",  # a kubelet's file
+    r"\[ *\d{1,9}\.\d{6}\] ",  # the kernel's, on a serial console
 )
-_CARRIER = re.compile(
-    rf"^(?:.{{0,200}}?startup-script(?:\[\d+\])?: ?|{_JOURNAL}|\[pod/[^\]\s]+\] )?(?:[\w.-]+-\d+ +(?=\| ))?(?: *\| ?)?"
-    r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?)?"
-)
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_CARRIER = re.compile(rf"^(?:{'|'.join(_CARRIERS)})+")
+_COLOUR = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9])|\^\[\[[0-9;]*m")
 _LONGEST = 4_000  # characters of a line that are read; patterns take long on more
 _YEAR = 366 * 86_400.0
 _FIRST_OF_BOOT, _FIRST_OF_SERVER = "booted: ", "non-default args:"
@@ -58,7 +69,7 @@ def parse_lines(text: str) -> Iterator[Line]:
     for number, raw in numbered_lines(text):
         # A progress bar overwrites itself, so only its last state counts.
         content = raw.rstrip("\r").rpartition("\r")[2]
-        content = (_COLOUR.sub("", content) if "\x1b" in content else content)[:_LONGEST]
+        content = (_COLOUR.sub("", content) if "\x1b" in content or "^[[" in content else content)[:_LONGEST]
         content = _CARRIER.sub("", content, count=1)
         head = _HEAD.search(content)
         script = _SCRIPT.search(content) if head is None else None

@@ -1,13 +1,17 @@
 """Lines of a log as they were written: an export of Cloud Logging, of journald or of docker is taken apart.
 
-An export is one JSON object a line, or one array of them, and Cloud Logging writes the newest first.
+An export is one JSON object a line, one array of them, or YAML documents (`gcloud logging read`), and Cloud Logging
+writes the newest first.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+from tpudeploy.config.libyaml import LOADER, yaml
 
 _BOM = "\ufeff"
 # Where an entry has its text: Cloud Logging (textPayload, or a field of jsonPayload), docker's json-file (log),
@@ -16,6 +20,8 @@ _PAYLOADS = ("jsonPayload", "json_payload")
 _TEXTS = ("textPayload", "text_payload", "message", "MESSAGE", "log", "msg")
 _TIMES = ("timestamp", "receiveTimestamp", "time", "__REALTIME_TIMESTAMP", "ts")
 _DECODER = json.JSONDecoder()
+_DOCUMENT = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
+_PAYLOAD_OF_YAML = re.compile(rf"^(?:{'|'.join((*_PAYLOADS, *_TEXTS))}):", re.MULTILINE)
 _PROBE = 20  # lines more than entries, after which a text counts as plain
 
 
@@ -43,7 +49,29 @@ def _entries(text: str) -> list[_Entry]:
     start = text.removeprefix(_BOM).lstrip()
     if start.startswith("["):
         return list(_array(text))
+    if start.startswith("---"):
+        return list(_documents(text))
     return _objects(text) if start.startswith("{") else []
+
+
+def _documents(text: str) -> Iterator[_Entry]:
+    """Yield the entries of YAML documents; one that is damaged or cut is left out."""
+    begin, number = 0, 1
+    for separator in (*_DOCUMENT.finditer(text), None):
+        end = len(text) if separator is None else separator.start()
+        document = text[begin:end]
+        entry = _entry(_parsed(document), number) if _PAYLOAD_OF_YAML.search(document) else None
+        if entry is not None:
+            yield entry
+        number += document.count("\n")
+        begin = end if separator is None else separator.end()
+
+
+def _parsed(document: str) -> Any:
+    try:
+        return yaml.load(document, LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
 
 
 def _array(text: str) -> Iterator[_Entry]:

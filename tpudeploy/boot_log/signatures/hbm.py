@@ -276,11 +276,12 @@ ROWS: tuple[Signature, ...] = (
         name="no-room-for-array",
         what="An array does not fit into the HBM that is left",
         pattern=(
-            r"Error allocating device buffer: Attempting to allocate (?P<wanted>[\d.]+ ?[KMGT]?)\b"
+            r"(?:Error allocating device buffer: Attempting to allocate |Out of memory while trying to allocate "
+            r"|Failed to allocate request for |Out of memory allocating )(?P<wanted>[\d.]+ ?[KMGT]?)(?:i?B|\b)"
             r"(?:.*?There are (?P<free>[\d.]+ ?[KMGT]?))?"
         ),
         remedy=_array,
-        # libtpu's words, in huggingface/diffusers issue 8358 and pytorch/xla issue 8020
+        # libtpu's words, in huggingface/diffusers issue 8358 and pytorch/xla issue 8020; XLA's of other releases
         example=(
             "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate "
             "4.39G. That was not possible. There are 2.30G free.; (0x0x0_HBM0)"
@@ -308,7 +309,11 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="no-room-while-compiling",
         what="A program's temporaries do not fit into HBM while it is compiled",
-        pattern=r"Ran out of memory in memory space hbm(?:.*?Exceeded hbm capacity by (?P<over>[\d.]+ ?[KMGT]?))?",
+        # The second wording: docs.jax.dev/en/latest/device_memory_profiling.html
+        pattern=(
+            r"Ran out of memory in memory space hbm(?:.*?Exceeded hbm capacity by (?P<over>[\d.]+ ?[KMGT]?))?"
+            r"|Allocation \(size=\d+\) would exceed memory \(size=\d+\).*space=hbm"
+        ),
         remedy=_compiling,
         example=(
             "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 33.10G "
@@ -326,7 +331,7 @@ ROWS: tuple[Signature, ...] = (
         name="compiling-side-by-side",
         what="Compiling several programs at once failed",
         pattern=r"Compilation failed: .*NUM_PRECOMPILE_WORKERS",
-        remedy="Set serving.env.NUM_PRECOMPILE_WORKERS to 1: slower, and one at a time.",
+        remedy='Set serving.env.NUM_PRECOMPILE_WORKERS to "1": slower, and one at a time.',
         example="RuntimeError: Compilation failed: out of memory. Try setting NUM_PRECOMPILE_WORKERS=1",
     ),
 )

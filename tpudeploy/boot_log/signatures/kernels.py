@@ -51,8 +51,8 @@ ROWS: tuple[Signature, ...] = (
         ),
         remedy=(
             "Take a newer serving.image: its kernels do not support this head size, type or shape. Until there is one, "
-            "serve another model, or leave out what the kernel is for (serving.kv_cache_dtype, serving.quantization, "
-            "serving.block_size)."
+            "serve another model, or leave out what the kernel is for (serving.kv_cache_dtype, serving.block_size, "
+            "serving.args.quantization)."
         ),
         # jax-ml/jax issue 29520
         example=(
@@ -73,6 +73,21 @@ ROWS: tuple[Signature, ...] = (
         ),
         # marin-community/marin issue 7085; tpu-inference kernels/ragged_paged_attention/v3
         example="NotImplementedError: Unsupported tpu_version=4",
+    ),
+    Signature(
+        name="core-halted",
+        what="A program stopped a core of the chip: it reads or writes out of bounds, or the chip is broken",
+        pattern=r"program continuator has halted|[Cc]ore halted unexpectedly|TensorCore .{0,80}halted",
+        remedy=(
+            "No setting is known to cause it: take a newer serving.image. If the same profile runs elsewhere, the "
+            "machine is broken: report it with `tpudeploy report-host NAME[0]`, and run `tpudeploy apply -replace "
+            "ADDRESS`."
+        ),
+        # pytorch/xla test_pallas.py: indexes out of bounds
+        example=(
+            "jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: The program continuator has halted "
+            "unexpectedly."
+        ),
     ),
     Signature(
         name="torchax-bug",

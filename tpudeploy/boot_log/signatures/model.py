@@ -85,7 +85,7 @@ ROWS: tuple[Signature, ...] = (
         pattern=(
             r"There is no module or parameter named|Missing .*k_norm\.weight|Attempted to load weight \("
             r"|Failed to load weight '[^']*' with shape|Shape mismatch (?:in non-vocab layer|when loading weight)"
-            r"|size mismatch for \S+"
+            r"|size mismatch for \S+|KeyError: '[\w.]*\blayers\.\d+\.[\w.]+'"
         ),
         remedy=(
             "An export for quantization-aware training is laid out differently: take the plain checkpoint, or a newer "

@@ -92,7 +92,7 @@ ROWS: tuple[Signature, ...] = (
             r"No CUDA GPUs are available|CUDA out of memory|Torch not compiled with CUDA enabled|Found no NVIDIA driver"
             r"|could not select device driver \"[^\"]*\" with capabilities|nvidia-container-cli"
             r"|libcudart\.so\.\d+: cannot|CUDA driver version is insufficient|NCCL error"
-            r"|No module named '(?:flash_attn|bitsandbytes)"
+            r"|No module named '(?:flash_attn|bitsandbytes)|only supported on GPUs with compute capability"
         ),
         remedy=(
             "Name an image of vLLM for TPU in serving.image, such as vllm/vllm-tpu, and leave out settings for GPUs "
@@ -128,7 +128,8 @@ ROWS: tuple[Signature, ...] = (
         name="package-missing",
         what="The image lacks a Python package, or has another version than the model or vLLM needs",
         pattern=(
-            r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError): (?:No module named '(?P<name>[\w.]+)'|cannot import name"
+            r"is newer than and incompatible with jax version|jaxlib version \S+ is (?:too old|incompatible)"
+            r"|^(?:\w+\.)*(?:ModuleNotFoundError|ImportError): (?:No module named '(?P<name>[\w.]+)'|cannot import name"
             r"|.*undefined symbol|.*please install|.*is required|.*requires|.*version)"
         ),
         remedy=(

@@ -41,6 +41,7 @@ ROWS: tuple[Signature, ...] = (
         pattern=(
             r"artifactregistry\.repositories\.downloadArtifacts"
             r"|denied: Unauthenticated request|pkg\.dev\S*[^\n]*: (?:denied|unauthorized)"
+            r"|pkg\.dev\S*[^\n]*failed to (?:authorize|fetch oauth token)[^\n]*40[13]"
         ),
         remedy=(
             "Grant the VM's service account roles/artifactregistry.reader on the repository, and check project, "
