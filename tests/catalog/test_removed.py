@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tpudeploy.catalog import flags, variables
@@ -33,12 +35,30 @@ def test_no_removed_name_is_one_of_the_release(name: str) -> None:
         ("speculative_model", "speculative_config"),
         ("VLLM_USE_V1", "V1 is the only engine"),
         ("VLLM_ATTENTION_BACKEND", "attention_backend"),
+        ("VLLM_TORCH_PROFILER_RECORD_SHAPES", "profiler_config: {torch_profiler_record_shapes"),
+        ("VLLM_TRITON_ATTN_USE_TD", "VLLM_TRITON_USE_TD"),
+        ("VLLM_RPC_TIMEOUT", "no successor is known"),
+        ("guided_decoding_disable_fallback", "leave it out"),
+        ("qlora_adapter_name_or_path", "no effect"),
+        ("logits_processor_pattern", "no successor is known"),
     ],
 )
 def test_a_removed_name_has_its_successor(name: str, successor: str) -> None:
     removal = flags.removal(name)
     assert removal is not None
     assert successor in removal.instead
+
+
+SUCCESSORS = {line.split()[0]: line.split(" write ", 1)[1] for line in REMOVED.splitlines() if " write " in line}
+
+
+@pytest.mark.parametrize("name", SUCCESSORS)
+def test_what_is_written_instead_is_a_flag_or_a_variable_of_the_release(name: str) -> None:
+    words = SUCCESSORS[name].removeprefix("the flag ")
+    successor = re.match(r"\w+", words)
+    assert successor is not None
+    is_variable = successor[0].isupper()
+    assert variables.is_read(successor[0]) if is_variable else flags.find(successor[0].replace("_", "-")) is not None
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from tpudeploy.catalog import flags, variables
 
 _SOURCES = ("vllm/engine/arg_utils.py", "vllm/entrypoints/openai/cli_args.py")
 _VARIABLES = "vllm/envs.py"
+_INTERNAL = {"help", "model", "model-weights", "mamba-config"}  # no flag of `vllm serve`, or a field without one
 _VERSION = re.compile(r"-(\d+)\.(\d+)\.(\d+)")
 
 
@@ -34,7 +35,7 @@ def main(folder: Path) -> None:
                 last[name] = max(version, last.get(name, version))
     for name, version in sorted(last.items()):
         is_known = name in variables.names() if name.isupper() else flags.find(name) is not None
-        if not is_known:
+        if not is_known and not name.startswith("-") and name not in _INTERNAL:
             print(name, ".".join(map(str, version)))
 
 

@@ -67,10 +67,7 @@ def parse_lines(text: str) -> Iterator[Line]:
     script_clock, engine_clock = _Clock(), _Clock()
     at: float | None = None
     for number, raw in numbered_lines(text):
-        # A progress bar overwrites itself, so only its last state counts.
-        content = raw.rstrip("\r").rpartition("\r")[2]
-        content = (_COLOUR.sub("", content) if "\x1b" in content or "^[[" in content else content)[:_LONGEST]
-        content = _CARRIER.sub("", content, count=1)
+        content = _without_carriers(raw)
         head = _HEAD.search(content)
         script = _SCRIPT.search(content) if head is None else None
         # The process is at the beginning or behind the logger's head; anywhere else it is part of a quoted log.
@@ -89,6 +86,15 @@ def parse_lines(text: str) -> Iterator[Line]:
             # The container's log may be below the script's own, which continued meanwhile: it begins here.
             engine_clock.base = at or 0.0
             engine_clock.base_moment = f"{script['day']} {script['time']}"
+
+
+def _without_carriers(raw: str) -> str:
+    """Return a line as its program wrote it."""
+    # A progress bar overwrites itself, so only its last state counts.
+    content = raw.rstrip("\r").rpartition("\r")[2]
+    if "\x1b" in content or "^[[" in content:
+        content = _COLOUR.sub("", content)
+    return _CARRIER.sub("", content[:_LONGEST], count=1)
 
 
 def _level(head: re.Match[str] | None, script: re.Match[str] | None, message: str) -> tuple[str, str]:

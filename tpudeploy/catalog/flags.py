@@ -99,7 +99,7 @@ def removal(name: str) -> Removal | None:
     for line in _removed.REMOVED.strip().splitlines():
         row, last, *words = line.split(" ", 2)
         if row in {own, own.removeprefix("no-")}:
-            return Removal(last=last, instead=words[0] if words else "leave it out: it has no successor")
+            return Removal(last=last, instead=words[0] if words else "leave it out: no successor is known")
     return None
 
 
