@@ -87,6 +87,28 @@ def test_a_working_directory_that_was_deleted_is_said_to_be_so(tmp_path: Path, w
     assert "The working directory does not exist any more" in process.stderr
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "w = td.Workspace.open(); w.status()",
+        "td.Workspace.open().show()",
+        "td.Workspace.open().plan('gemma.yaml')",
+        "td.Profile.load('gemma.yaml', untrusted=True)",
+        "td.Workspace.open('sub').benchmark_runs()",
+    ],
+)
+def test_the_library_says_so_too(tmp_path: Path, call: str) -> None:
+    code = (
+        "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')\n"
+        f"import tpudeploy as td\ntry:\n    {call}\nexcept td.errors.TpudeployError as error: print(error.message)"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE, check=False
+    )
+    assert "Traceback" not in process.stderr
+    assert "The working directory does not exist any more" in process.stdout or "`gemma.yaml`" in process.stdout
+
+
 def _with(at: CommandLine, **changes: object) -> str:
     path = at.folder / ".tpudeploy" / "state" / "gemma.json"
     state = json.loads(path.read_text(encoding="utf-8"))

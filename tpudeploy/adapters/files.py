@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tpudeploy.adapters.project import absolute
 from tpudeploy.adapters.state.disk import read_handle
 from tpudeploy.config.reader import MAX_BYTES, Unreadable
 from tpudeploy.domain.errors import UsageError
@@ -155,8 +156,8 @@ def open_inside(project: Path, path: str, endings: tuple[str, ...]) -> int:
 
 def _outside_paths(project: Path, paths: Iterable[str]) -> frozenset[str]:
     """Return the paths that are outside of the project as written, without resolving links."""
-    root = os.path.normpath(project.absolute())
-    return frozenset(path for path in paths if not Path(os.path.normpath(Path(path).absolute())).is_relative_to(root))
+    root = absolute(project)
+    return frozenset(path for path in paths if not absolute(Path(path)).is_relative_to(root))
 
 
 def _unreadable(path: str, error: OSError | ValueError) -> Unreadable:

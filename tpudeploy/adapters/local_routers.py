@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tpudeploy.adapters.project import absolute
 from tpudeploy.adapters.state import disk
 from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.errors import ConfigError
@@ -80,7 +81,7 @@ class LocalRouters:
         files = self._files(name)
         with files.writing(LOG):
             log = files.open_in_place(LOG, flags=os.O_APPEND)
-        command = [*self._command, "--chdir", str(self._folder.absolute()), name]
+        command = [*self._command, "--chdir", str(absolute(self._folder)), name]
         try:
             self._started[name] = os.posix_spawn(
                 command[0],

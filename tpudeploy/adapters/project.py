@@ -22,7 +22,7 @@ def folder_of(here: Path, profiles: Iterable[Path]) -> Path:
     another folder finds its existing slices and does not request them twice. A new project is created in `here` if
     the profile is below it, else beside the profile.
     """
-    beside = dict.fromkeys(map(_absolute, dict.fromkeys(profile.parent for profile in profiles)))
+    beside = dict.fromkeys(map(absolute, dict.fromkeys(profile.parent for profile in profiles)))
     projects = dict.fromkeys(_project(here, folder) for folder in beside)
     if len(projects) > 1:
         names = " and ".join(map(str, projects))
@@ -36,9 +36,9 @@ def boundary_of(here: Path, profile: Path) -> Path:
     States or settings above the repository, for example in a home folder, must not widen the access.
     """
     project = folder_of(here, [profile])
-    folder = _absolute(profile).parent
+    folder = absolute(profile).parent
     repository = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), None)
-    return repository if repository is not None and repository.is_relative_to(_absolute(project)) else project
+    return repository if repository is not None and repository.is_relative_to(absolute(project)) else project
 
 
 def _project(here: Path, beside: Path) -> Path:
@@ -46,7 +46,7 @@ def _project(here: Path, beside: Path) -> Path:
     project = _nearest_project(beside)
     if project is not None:
         return project
-    return here if beside.is_relative_to(_absolute(here)) else beside
+    return here if beside.is_relative_to(absolute(here)) else beside
 
 
 def _nearest_project(folder: Path) -> Path | None:
@@ -54,10 +54,18 @@ def _nearest_project(folder: Path) -> Path | None:
 
     The cache of `zones` is in the same folder as the states, and does not make a folder a project.
     """
-    own = _absolute(folder)
+    own = absolute(folder)
     return next((f for f in (own, *own.parents) if (f / STATES / "state").is_dir() or (f / SETTINGS).is_file()), None)
 
 
-def _absolute(path: Path) -> Path:
-    """Return the absolute path without `..`. Links are not resolved: a profile belongs to the folder that is named."""
-    return Path(os.path.normpath(path.absolute()))
+def absolute(path: Path) -> Path:
+    """Return the absolute path without `..`. Links are not resolved: a profile belongs to the folder that is named.
+
+    Raise `errors.UsageError` where the working directory was deleted: no relative path can be resolved from it.
+    """
+    try:
+        return Path(os.path.normpath(path.absolute()))
+    except FileNotFoundError as cause:
+        raise UsageError(
+            "The working directory does not exist any more.", hint="Change to another folder, or name one: --chdir DIR"
+        ) from cause

@@ -118,12 +118,12 @@ def interrupted() -> errors.Interrupted:
 
 def _deleted_folder() -> errors.UsageError | None:
     """Return the error for a working directory that was deleted, which no path can be resolved from, or None."""
+    from tpudeploy.adapters.project import absolute
+
     try:
-        Path.cwd()
-    except FileNotFoundError:
-        return errors.UsageError(
-            "The working directory does not exist any more.", hint="Change to another folder, or name one: --chdir DIR"
-        )
+        absolute(Path())
+    except errors.UsageError as error:
+        return error
     return None
 
 

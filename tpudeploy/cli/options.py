@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off"}
+_MOST_COUNT, _MOST_AMOUNT, _MOST_SPEED = 10**9, 10**9, 10**6
 _MILLISECONDS = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s)"
 
 
@@ -151,62 +151,71 @@ def events(parser: argparse.ArgumentParser) -> None:
 
 def duration(text: str) -> float:
     """Return seconds from `90s`, `15m`, `2h` or `7d`, as in profiles, or from a bare number."""
-    from tpudeploy.config.scalars import Duration
+    from tpudeploy.config.scalars import MOST_SECONDS, Duration
 
+    whole = _whole(text, most=MOST_SECONDS)
     try:
-        return float(text) if text.isdecimal() else float(Duration.parse(text))
+        return float(Duration.parse(text)) if whole is None else float(whole)
     except ValueError as cause:
         raise argparse.ArgumentTypeError(f"`{text}` is not a duration; write 90s, 15m, 2h or 7d") from cause
 
 
 def seconds(text: str) -> float:
-    """Return seconds from a latency: 500ms, 0.5s, or a duration."""
+    """Return seconds above zero from a latency: 500ms, 0.5s, or a duration."""
     match = re.fullmatch(_MILLISECONDS, text)
-    if match is None:
-        return duration(text)
-    return float(match[1]) / (1000 if match[2] == "ms" else 1)
+    value = duration(text) if match is None else float(match[1]) / (1000 if match[2] == "ms" else 1)
+    if not value:
+        raise argparse.ArgumentTypeError(f"`{text}` is no time at all; write 500ms, 90s or 15m")
+    return value
 
 
 def latency(text: str) -> float:
     """Return seconds from 2.5, or from a latency as `seconds` reads it."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = seconds(text)
-    if not 0 < value < math.inf:
+    value = _decimal(text)
+    if value is None:
+        return seconds(text)
+    if not 0 < value <= _MOST_COUNT:
         raise argparse.ArgumentTypeError(f"`{text}` is not a time to wait for a token; write 2.5")
     return value
 
 
 def port(text: str) -> int:
     """Return a TCP port, or 0 for any free one."""
-    if not text.isdecimal() or int(text) >= 1 << 16:
+    number = _whole(text, most=(1 << 16) - 1)
+    if number is None:
         raise argparse.ArgumentTypeError(f"`{text}` is not a port; ports go from 0 (any free port) to 65535")
-    return int(text)
+    return number
 
 
 def count(text: str) -> int:
     """Return a positive integer."""
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"`{text}` is not a positive integer")
-    return int(text)
+    number = _whole(text, most=_MOST_COUNT)
+    if not number:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a positive integer of at most {_MOST_COUNT:,}")
+    return number
 
 
 def index(text: str) -> int:
     """Return an integer from 0 on."""
-    if not text.isdecimal():
+    number = _whole(text, most=_MOST_COUNT)
+    if number is None:
         raise argparse.ArgumentTypeError(f"`{text}` is not an index; write 0, 1, 2, …")
-    return int(text)
+    return number
 
 
 def amount(text: str) -> float:
     """Return an amount of USD, as 2.50 or $2.50."""
-    try:
-        value = float(text.removeprefix("$"))
-    except ValueError:
-        value = -1.0
-    if not 0 < value < math.inf:
+    value = _decimal(text.removeprefix("$"))
+    if value is None or not 0 < value <= _MOST_AMOUNT:
         raise argparse.ArgumentTypeError(f"`{text}` is not an amount of USD; write 2.50")
+    return value
+
+
+def speed(text: str) -> float:
+    """Return how many times faster than the clock on the wall."""
+    value = _decimal(text)
+    if value is None or not 0 < value <= _MOST_SPEED:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a speed; write a number above zero, e.g. 10")
     return value
 
 
@@ -218,6 +227,17 @@ def counts(text: str) -> tuple[int, ...]:
         return numbers(text)
     except ValueError as cause:
         raise argparse.ArgumentTypeError(f"{cause}; write 1,2,8, or 1..64 for 1, 2, 4 … 64") from cause
+
+
+def _whole(text: str, *, most: int) -> int | None:
+    """Return an integer from 0 to `most` in ASCII digits, or None for any other text."""
+    number = int(text) if re.fullmatch(r"[0-9]{1,15}", text) else -1
+    return number if 0 <= number <= most else None
+
+
+def _decimal(text: str) -> float | None:
+    """Return a number without a sign or an exponent, or None for any other text."""
+    return float(text) if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15}", text) else None
 
 
 def _truth(text: str) -> bool:

@@ -7,13 +7,15 @@ from typing import Self
 
 from tpudeploy.domain.pattern import pattern
 
-_DURATION = pattern(r"([0-9]{1,12})([smhd])")
+MOST_SECONDS = 99_999_999  # about three years: nothing here takes as long, and no clock overflows
+_DURATION_FORMS = "[0-9]{1,8}s|[0-9]{1,6}m|[0-9]{1,4}h|[0-9]{1,3}d"
+_DURATION = pattern(_DURATION_FORMS)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 _SIZE = pattern(r"([0-9]{1,12})(k|m|g|t)(i?)b", re.IGNORECASE)
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 
-DURATION_PATTERN = "^[0-9]{1,12}[smhd]$"
+DURATION_PATTERN = f"^(?:{_DURATION_FORMS})$"
 # As vLLM's human_readable_int reads it: decimals only with a decimal unit.
 TOKENS_PATTERN = r"[0-9]{1,12}[kmgtKMGT]|[0-9]{1,12}\.[0-9]{1,6}[kmgt]"
 
@@ -28,10 +30,9 @@ class Duration(float):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raise ValueError unless `text` looks like 90s, 15m, 2h or 7d."""
-        match = _DURATION.fullmatch(text)
-        if match is None:
+        if _DURATION.fullmatch(text) is None:
             raise ValueError(f"`{text}` is not a duration")
-        duration = cls(int(match[1]) * _SECONDS[match[2]])
+        duration = cls(int(text[:-1]) * _SECONDS[text[-1]])
         duration.text = text
         return duration
 

@@ -90,9 +90,13 @@ def _kind(thing: object) -> str:
 
 
 def _seconds(timeout: float | str | None) -> float | None:
-    """Return a time in seconds. Raise `errors.UsageError` for a text that is not a duration."""
-    from tpudeploy.config.scalars import Duration
+    """Return a time in seconds. Raise `errors.UsageError` for what is not a duration."""
+    from tpudeploy.config.scalars import MOST_SECONDS, Duration
 
+    if timeout is not None and not isinstance(timeout, str) and not 0 <= timeout <= MOST_SECONDS:
+        raise UsageError(
+            f"timeout: {timeout} is not a number of seconds.", hint="Write seconds, or 90s, 15m, 2h or 7d."
+        )
     if not isinstance(timeout, str):
         return timeout
     try:

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from tpudeploy.adapters.project import STATES
+from tpudeploy.adapters.project import STATES, absolute
 from tpudeploy.config.settings import FILE as SETTINGS
 from tpudeploy.domain import errors
 
@@ -57,10 +57,10 @@ class Folder:
     __slots__ = ("_parts", "_private_from", "_root", "path")
 
     def __init__(self, path: Path, *, root: Path | None = None) -> None:
-        whole = os.path.normpath(path.absolute())
+        whole = str(absolute(path))
         before, is_private, _ = f"{whole}/".partition(f"/{STATES}/")
         project = (before or "/") if is_private else whole
-        top = project if root is None else os.path.normpath(root.absolute())
+        top = project if root is None else str(absolute(root))
         if not f"{project}/".startswith(f"{top.rstrip('/')}/"):  # it is elsewhere, or in a `.tpudeploy` folder itself
             top = project
         self.path = path
@@ -76,8 +76,8 @@ class Folder:
         Its root is the outermost folder whose content may be another person's: the repository or project that the file
         is in, or `here`. A file that is in none of them is where the operator says.
         """
-        folder = Path(os.path.normpath(file.parent.absolute()))
-        start = Path(os.path.normpath((here or Path()).absolute()))
+        folder = absolute(file.parent)
+        start = absolute(here or Path())
         above = [folder, *folder.parents]
         roots = [each for each in above if each == start or any((each / name).exists() for name in _PROJECT)]
         return cls(file.parent, root=roots[-1] if roots else None)

@@ -42,7 +42,7 @@ def verb_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         default=(),
         metavar="CMD",
     )
-    options.option(parser, "speed", "Run its time this many times faster.", type=_speed, default=1.0)
+    options.option(parser, "speed", "Run its time this many times faster.", type=options.speed, default=1.0)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -77,13 +77,3 @@ def _engine(text: str) -> tuple[str, ...]:
     if not words:
         raise argparse.ArgumentTypeError("it is empty; write the command of a vLLM, e.g. vllm")
     return words
-
-
-def _speed(text: str) -> float:
-    try:
-        speed = float(text)
-    except ValueError:
-        speed = 0.0
-    if not 0 < speed < float("inf"):
-        raise argparse.ArgumentTypeError(f"`{text}` is not a speed; write a number above zero, e.g. 10")
-    return speed

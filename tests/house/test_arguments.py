@@ -1,0 +1,99 @@
+"""Every option that takes a number or a duration refuses what is none, by its type, before anything is done."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from command_line import Open
+
+import tpudeploy as td
+from tpudeploy.cli import options
+from tpudeploy.cli.commands import COMMANDS, command
+from tpudeploy.cli.parsers import parser_of, verbs_of
+from tpudeploy.config.scalars import MOST_SECONDS
+from tpudeploy.operations import OPERATIONS, operation
+from tpudeploy.operations.declaration import Kind
+
+# The least and the most that each type of an option may return.
+BOUNDS: dict[Callable[[str], Any], tuple[float, float]] = {
+    options.duration: (0, MOST_SECONDS),
+    options.seconds: (1e-9, MOST_SECONDS * 10),
+    options.latency: (1e-9, 10**9),
+    options.amount: (1e-9, 10**9),
+    options.speed: (1e-9, 10**6),
+    options.count: (1, 10**9),
+    options.index: (0, 10**9),
+    options.port: (0, 65535),
+}
+LISTS = {options.counts}
+# What is no number: a command, a path, yes or no.
+OTHERS = {"_engine", "_truth", "Path"}
+ABSURD = (
+    *("-1", "-5s", "-0", "-0.5", "+5", "inf", "-inf", "nan", "1e9", "1e999", "0x10", "1_000", "", " ", "s", "5 m"),
+    *("5s ", "1.5.5", "\u0663", "\u0663s", "\u00b2", "9" * 30, "9" * 400, "9" * 5000, "9999999999d", "1h30", "NaNs"),
+)
+EDGES = ("0", "00", "0s", "0ms", "1", "1.5", "999999999", "999d", "99999999s", "65536")
+
+
+def typed_options() -> Iterator[tuple[tuple[str, ...], str, Callable[[str], Any]]]:
+    """Yield each option with a type, with the words of its command."""
+    for name in COMMANDS:
+        for verb in ("", *verbs_of(command(name))):
+            for action in parser_of(name, verb)._actions:
+                if action.type is not None and action.option_strings:
+                    yield tuple(filter(None, (name, verb))), action.option_strings[-1], action.type  # type: ignore[misc]  # a function
+
+
+def test_each_type_of_an_option_has_its_bounds() -> None:
+    types = {type_ for _, _, type_ in typed_options()}
+    unknown = {getattr(type_, "__name__", "?") for type_ in types - BOUNDS.keys() - LISTS}
+    assert unknown <= OTHERS, "give the type its bounds here"
+
+
+@pytest.mark.parametrize("type_", [*BOUNDS, *LISTS], ids=lambda type_: type_.__name__)
+def test_what_a_type_accepts_is_within_its_bounds(type_: Callable[[str], Any]) -> None:
+    for text in (*ABSURD, *EDGES):
+        try:
+            value = type_(text)
+        except argparse.ArgumentTypeError as refusal:
+            assert text.strip()[:40] in str(refusal) or type_ in LISTS  # noqa: PT017 - some are accepted
+            continue
+        assert text not in ABSURD, f"{type_.__name__} takes {text[:40]!r} for {value}"
+        least, most = BOUNDS.get(type_, (1, 10**9))
+        for number in value if isinstance(value, tuple) else (value,):
+            assert math.isfinite(number)
+            assert least <= number <= most
+
+
+@pytest.mark.parametrize("text", ["-5s", "-1", "9" * 400, "nan"])
+def test_a_command_refuses_it_as_a_usage_error(cli: Open, text: str) -> None:
+    at = cli()
+    at.write()
+    for words, option, type_ in typed_options():
+        if type_ in BOUNDS or type_ in LISTS:
+            result = at.run(*words, f"{option}={text}", "gemma.yaml")
+            assert result.code == 1, (words, option, result.all)
+            assert "bug" not in result.all, (words, option)
+
+
+def test_every_operation_takes_its_durations_by_such_a_type() -> None:
+    """A duration that is read as text reaches the work unchecked."""
+    kinds = {Kind.DURATION, Kind.SECONDS, Kind.LATENCY, Kind.AMOUNT, Kind.COUNT, Kind.COUNTS, Kind.INDEX}
+    for name in OPERATIONS:
+        for argument in operation(name).arguments:
+            if argument.metavar in {"TIME", "N", "USD"} and not argument.positional:
+                assert argument.kind in kinds, (name, argument.name)
+
+
+@pytest.mark.parametrize("timeout", [-1, -0.5, math.nan, math.inf, 1e30, "-5s", "9" * 400])
+def test_the_library_refuses_it_too(cli: Open, timeout: float | str) -> None:
+    at = cli()
+    at.write()
+    with td.Workspace.open(at.folder, clock=at.clock) as workspace:
+        plan = workspace.plan([td.Profile.load(at.folder / "gemma.yaml")])
+        with pytest.raises(td.errors.UsageError, match="timeout"):
+            workspace.apply(plan, timeout=timeout)
