@@ -75,10 +75,14 @@ def test_a_length_that_the_engine_does_not_read_is_refused(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "tag", ["v0.32.0", "0.32.0", "nightly-20260801", "nightly-20260801-1a2b3c4-5d6e7f8", "2026-08-01", "1a2b3c4d"]
+    "image",
+    [
+        *(f"vllm/vllm-tpu:{tag}" for tag in ("v0.32.0", "nightly-20260801", "nightly-20260801-1a2b3c4-5d6e7f8")),
+        *("vllm/vllm-tpu:2026-08-01", "vllm/vllm-tpu:1a2b3c4d", "example.com/mine/vllm-tpu:0.32.0"),
+    ],
 )
-def test_a_tag_that_names_a_release_a_date_or_a_commit_does_not_float(tag: str) -> None:
-    assert problems(SMALL.replace("v0.32.0", tag)) == ()
+def test_a_tag_that_names_a_release_a_date_or_a_commit_does_not_float(image: str) -> None:
+    assert problems(SMALL.replace("vllm/vllm-tpu:v0.32.0", image)) == ()
 
 
 def test_of_another_version_the_tables_warn_and_the_words_are_passed_on() -> None:

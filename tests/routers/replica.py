@@ -43,6 +43,12 @@ class Replica(BaseHTTPRequestHandler):
         if not self._is_allowed():
             self._answer(401, '{"error": "Unauthorized"}')
             return
+        if self.path.endswith("/rerank"):
+            # vLLM 0.32.0, entrypoints/pooling/score/protocol.py.
+            row = {"index": 0, "document": {"text": "a", "multi_modal": None}, "relevance_score": 0.5}
+            usage = {"prompt_tokens": 1, "total_tokens": 1}
+            self._answer(200, json.dumps({"id": "score-1", "model": "gemma", "usage": usage, "results": [row]}))
+            return
         if "completions" not in self.path:
             row = {"index": 0, "object": "", "embedding": [0.5], "score": 0.5, "probs": [0.5], "data": [0.5]}
             usage = {"prompt_tokens": 1, "total_tokens": 1}

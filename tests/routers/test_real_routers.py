@@ -359,6 +359,22 @@ def test_a_router_passes_on_the_requests_of_the_tasks_that_its_row_names(place: 
             client.prove(TASKS[task].trials[0], "gemma", "Say hello.")
 
 
+def test_the_reply_of_rerank_comes_through_wherever_scores_do(place: Place) -> None:
+    """Of smg, its 1.13.0 sends the request on, and answers 500 because it cannot read vLLM's reply."""
+    place.serve(place.start_replica())
+    with closing(http.client.HTTPConnection("127.0.0.1", place.port, timeout=DEADLINE)) as connection:
+        body = json.dumps({"model": "gemma", "query": "a", "documents": ["a"]})
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
+        connection.request("POST", "/rerank", body, headers)
+        response = connection.getresponse()
+        text = response.read().decode()
+    if Task.SCORE in ROUTERS[place.router.kind].tasks:
+        assert json.loads(text)["results"][0]["relevance_score"] == 0.5
+    else:
+        assert response.status == 500
+        assert "rerank" in text
+
+
 def served_by(load: Load, replica: Replica) -> list[Stream]:
     return [stream for stream in tuple(load.streams) if stream.source == str(replica.port)]
 

@@ -135,3 +135,38 @@ def test_an_embedding_model_is_not_sized_as_one_that_writes(cli: Open) -> None:
     assert "serves: embeddings (/v1/embeddings)" in sized
     too_many = at.run("validate", at.write(EMBED.replace("v6e-4", "v6e-8")), "-set", "serving.tensor_parallel_size=6")
     assert too_many.code == 1
+
+
+@pytest.mark.parametrize(
+    ("profile", "serves"),
+    [
+        pytest.param(EMBED, "embeddings (/v1/embeddings)", id="embedding"),
+        pytest.param(RERANK, "scores (/score, /rerank)", id="reranker"),
+        pytest.param(REWARD, "pooled outputs (/pooling)", id="reward"),
+    ],
+)
+def test_an_address_that_completes_nothing_is_named_and_not_measured(cli: Open, profile: str, serves: str) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": REAL_BOOT})
+    serve(at, profile)
+    url = at.run("output", "gemma").out.split('"')[1]
+    measured = at.run("bench", "-url", url, "-concurrency", "1")
+    assert measured.code == 1, measured.all
+    assert f"{url} serves {serves}: it completes no prompts" in measured.words
+    assert "no runs" in at.run("bench", "list").all
+
+
+def test_a_server_of_unknown_task_that_embeds_is_not_measured_as_one_that_completes(cli: Open) -> None:
+    at = cli(nodes="real", boot={"boot_seconds": REAL_BOOT, "serves": "embed"})
+    path = at.write(OTHER)
+    serve(at, OTHER)
+    measured = at.run("bench", path, "-concurrency", "1")
+    assert measured.code == 1, measured.all
+    assert "serves embeddings (/v1/embeddings)" in measured.words
+
+
+def test_nothing_is_recommended_by_tokens_for_a_server_that_generates_none(cli: Open) -> None:
+    at = cli()
+    words = ("-users", "8", "-context", "512", "-output", "1")
+    refused = at.run("recommend", at.write(EMBED), *words)
+    assert refused.code == 1, refused.all
+    assert "it completes no prompts" in refused.words

@@ -9,6 +9,7 @@ import codecs
 import errno
 import io
 import os
+import re
 import stat
 import sys
 import zlib
@@ -163,13 +164,24 @@ def _outside_paths(project: Path, paths: Iterable[str]) -> frozenset[str]:
 def _unreadable(path: str, error: OSError | ValueError) -> Unreadable:
     match error:
         case FileNotFoundError() | NotADirectoryError():
-            return Unreadable("does not exist", hint=_neighbour(Path(path)), missing=True)
+            return Unreadable("does not exist", hint=_no_path(path) or _neighbour(Path(path)), missing=True)
         case PermissionError():
             return Unreadable("cannot be read: permission denied", hint="check its permissions")
         case OSError():
             return Unreadable(f"cannot be read: {error.strerror}")
         case _:
             return Unreadable("is not a valid file name")
+
+
+def _no_path(text: str) -> str:
+    """Return advice for a word that cannot be a file: stdin, an address, a model; or ""."""
+    if Path(text).name == "-":
+        return "a profile is a file, because its lines are named: write it to one first"
+    if re.search(r"(^|/)(https?|gs|hf):/", text):
+        return "a profile is a file, not an address: download it, or name the file"
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", text) and not text.endswith((".yaml", ".yml")):
+        return "" if Path(text).parent.is_dir() else "a profile is a file; `tpudeploy init` writes one for a model"
+    return ""
 
 
 def _neighbour(path: Path) -> str:
@@ -181,7 +193,7 @@ def _neighbour(path: Path) -> str:
         near = get_close_matches(path.name, [p.name for p in path.parent.iterdir() if p.is_file()], n=1)
     except OSError:
         return f"there is no folder `{path.parent}`"
-    return f'did you mean "{path.parent / near[0]}"?' if near else ""
+    return f'did you mean "{path.parent / near[0]}"?' if near else "`tpudeploy init` writes a profile"
 
 
 # A boot of 199 graphs writes 170 KB. Of a server's log over days, only the end is read.

@@ -77,6 +77,12 @@ def counts_cores(slice_type: AcceleratorType) -> bool:
     return slice_type.name == f"{slice_type.generation}-{2 * slice_type.chips}"
 
 
+def zones_of_region(region: str) -> tuple[str, ...]:
+    """Return the zones of a region that have a TPU of any generation, by name; none for what is no such region."""
+    zones = {zone for generation in GENERATIONS for zone in generation.zones}
+    return tuple(sorted(zone for zone in zones if zone.rpartition("-")[0] == region))
+
+
 def type_of_topology(generation_name: str, topology: str) -> AcceleratorType | None:
     """Return the type of this generation, by any of its names, and topology; None for one that it does not have."""
     name = _generation_of(generation_name.strip().lower())

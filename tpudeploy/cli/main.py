@@ -93,9 +93,12 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
     if name not in COMMANDS:
         from tpudeploy.cli.suggestions import did_you_mean_command
 
+        is_file = name.endswith((".yaml", ".yml"))
         raise Usage(
             f"There is no command `{name}`.{did_you_mean_command(name, COMMANDS)}",
-            hint="Run `tpudeploy --help` for all commands.",
+            hint=f"A command comes first: `tpudeploy plan {name}`."
+            if is_file
+            else "Run `tpudeploy --help` for all commands.",
         )
     verb, others = split_verb(name, rest)
     if is_help:

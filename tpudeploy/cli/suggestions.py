@@ -20,8 +20,28 @@ _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("C", "dir", "directory", "cwd"), ("chdir",)),
     **dict.fromkeys(("j", "jobs", "parallel"), ("parallelism",)),
     **dict.fromkeys(("nocolor", "no-colour"), ("no-color",)),
+    **dict.fromkeys(("client", "tool", "backend-client"), ("driver",)),
+    **dict.fromkeys(("output-file", "outfile"), ("out",)),
+    **dict.fromkeys(("template", "profile"), ("from",)),
+    **dict.fromkeys(("rate", "streams", "max-concurrency"), ("concurrency",)),
+    **dict.fromkeys(("input-len", "prompt-len", "isl"), ("context",)),
+    **dict.fromkeys(("output-len", "osl"), ("output",)),
+}
+# Options of other tools for what is no option here.
+_SENTENCES: Mapping[str, str] = {
+    **dict.fromkeys(("dry-run", "dryrun", "check"), "`tpudeploy plan PROFILE` shows what would change."),
+    **dict.fromkeys(("destroy",), "`tpudeploy destroy PROFILE` deletes a deployment. It asks first."),
+    **dict.fromkeys(("q", "quiet", "silent"), "Errors are on stderr: `> FILE` keeps the output."),
+    **dict.fromkeys(("o", "out", "output"), "It prints to stdout: `> FILE` writes it to a file."),
+    **dict.fromkeys(("a", "all"), "Name each deployment: `tpudeploy status` lists them."),
 }
 _HELP = ("-h", "--help")
+_KEYS: Mapping[str, str] = {
+    "p": "placement.project",
+    "z": "placement.zones",
+    "model": "model.id",
+    **dict.fromkeys(("tpu", "type", "accelerator_type", "tpu_type"), "tpu.type"),
+}
 _TYPO = 0.8
 
 
@@ -53,25 +73,51 @@ def _is_typo(word: str, name: str) -> bool:
 
 
 def did_you_mean_option(parser: Parser, words: Sequence[str], word: str) -> str:
-    """Return the same for an option, with which the command line `words` can be parsed up to that option."""
+    """Return the same for an option, with which the command line `words` can be parsed up to that option.
+
+    A word that is exactly another tool's, or a key of the profile, is not taken for a misspelled option.
+    """
     name, equals, value = word.partition("=")
-    for option in _candidates(parser, name):
-        is_help = option in _HELP and not equals  # not tried, because it would print the help
-        if is_help or (option not in _HELP and _is_accepted(parser, words, word, f"{option}{equals}{value}")):
-            # Keep Terraform's single dash if the word has one.
-            spelling = option if name.startswith("--") else option.replace("--", "-", 1)
-            return _question(f"{spelling}{equals}{value}")
+    bare = name.lstrip("-")
+    also_called = [f"--{alias}" for alias in _ALSO_CALLED.get(bare, ()) if alias != bare]
+    for candidates in (also_called, _near(parser, bare)):
+        for option in candidates:
+            is_help = option in _HELP and not equals  # not tried, because it would print the help
+            is_other = option in parser.option_names and option not in _HELP
+            if is_help or (is_other and _is_accepted(parser, words, word, f"{option}{equals}{value}")):
+                # Keep Terraform's single dash if the word has one.
+                spelling = option if name.startswith("--") else option.replace("--", "-", 1)
+                return _question(f"{spelling}{equals}{value}")
+        if instead := _instead(parser, bare):
+            return instead
     return ""
 
 
-def _candidates(parser: Parser, name: str) -> Iterator[str]:
+def _near(parser: Parser, bare: str) -> Iterator[str]:
+    """Yield the options near a word. The dashes are left out, because all share them: `--zone` is not near `--json`."""
     from difflib import get_close_matches
 
-    names = list(parser.option_names)
-    bare = name.lstrip("-")
-    yield from (f"--{alias}" for alias in _ALSO_CALLED.get(bare, ()) if f"--{alias}" in names and alias != bare)
-    harmless = [each for each in names if each not in verbs.DESTRUCTIVE or _is_typo(bare, each)]
-    yield from get_close_matches(f"--{bare}", harmless, n=5)
+    names = [name.lstrip("-") for name in parser.option_names]
+    harmless = [name for name in names if f"--{name}" not in verbs.DESTRUCTIVE or _is_typo(bare, name)]
+    yield from (f"--{near}" for near in get_close_matches(bare, harmless, n=5))
+
+
+def _instead(parser: Parser, word: str) -> str:
+    """Return what does the same as an option of another tool: a sentence, or the key of the profile; "" if unknown."""
+    from tpudeploy.config.foreign_keys import HINTS  # only where an option is unknown
+    from tpudeploy.config.keys import all_keys, fields_at
+    from tpudeploy.config.nodes import dotted
+
+    if word in _SENTENCES:
+        return f" {_SENTENCES[word]}"
+    key = word.replace("-", "_")
+    leaves = (dotted(path) for path in all_keys() if fields_at(path) is None and path[-1] == key)
+    same_name = _KEYS.get(key) or next(leaves, "")
+    if same_name:
+        or_set = f", or as `--set {same_name}=…`" if "--set" in parser.option_names else ""
+        return f" It is a key of the profile, {same_name}: write it there{or_set}."
+    hint = HINTS.get(key, "")
+    return f" In the profile, {hint}." if hint.startswith("write ") else ""
 
 
 def _is_accepted(parser: Parser, words: Sequence[str], word: str, instead: str) -> bool:

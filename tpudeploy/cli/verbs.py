@@ -82,6 +82,17 @@ SENTENCES: Mapping[str, str] = {
         "them.",
     ),
     **dict.fromkeys(
+        ("pin", "pins", "lock", "relock"),
+        "`tpudeploy plan -pin PROFILE` looks up tags and revisions, and pins them in tpudeploy.lock.json.",
+    ),
+    **dict.fromkeys(
+        ("mirror", "download", "pull", "push"),
+        f"model.mirror names a bucket with the weights: {_DOCS}/private-model.md. `tpudeploy state pull` reads a "
+        "state.",
+    ),
+    **dict.fromkeys(("console", "ui", "web", "monitor"), "`tpudeploy dashboard` shows deployments live in a browser."),
+    **dict.fromkeys(("tpudeploy",), "The program is named once: `tpudeploy plan PROFILE`."),
+    **dict.fromkeys(
         ("refresh", "sync"), "`tpudeploy plan -refresh-only PROFILE` looks at what is there; so does `drift`."
     ),
     **dict.fromkeys(("workspace", "workspaces", "stack", "stacks", "env", "environment", "namespace"), _OWN_STATE),

@@ -458,6 +458,13 @@ NOT_A_MODEL = _code(
     "Anthropic and Gemini are not published, and GGUF files are for other engines.",
     "model: {id: google/gemma-4-E2B-it}",
 )
+RELEASE_WITHOUT_V = _code(
+    "TPU1346",
+    "Tag that vLLM does not publish",
+    "A warning: vLLM publishes its releases for TPU under tags such as v0.32.0, with a v. A registry without the tag "
+    "answers only after the slice was granted.",
+    "serving: {image: vllm/vllm-tpu:v0.32.0}",
+)
 
 # Diagnostics about something that only a whole profile can lack. They are omitted while a part of it is unreadable.
 OF_ABSENCE = frozenset({MISSING_KEY, FLEX_WITHOUT_END, RESERVED_ALONE, RESERVATION_UNUSED})

@@ -11,6 +11,20 @@ _REPLICAS = "write replicas, a number, and change it with `tpudeploy apply`: doc
 _COST = "write placement.max_price_per_chip_hour or placement.max_run_duration: docs/how-to/limit-the-cost.md"
 _FLAGS = "flags of vLLM belong under serving.args"
 
+# Words of Google's and other tools for a value, and the word of the format. The key that has the choice takes it.
+VALUES: Mapping[str, str] = {
+    **dict.fromkeys(("preemptible", "spot-vm", "spot_vm", "interruptible"), "spot"),
+    **dict.fromkeys(
+        ("dws", "flex", "flexstart", "flex_start", "flex-start-vm", "dynamic-workload-scheduler"), "flex-start"
+    ),
+    **dict.fromkeys(("ondemand", "on_demand", "standard", "regular", "default"), "on-demand"),
+    **dict.fromkeys(("reservation", "committed", "specific"), "reserved"),
+    **dict.fromkeys(("queued-resources", "queued_resource", "queued_resources", "tpu-vm", "tpu"), "queued-resource"),
+    **dict.fromkeys(("gce", "compute-engine", "compute", "instance", "vm", "gke"), "gce-instance"),
+    **dict.fromkeys(("bf16", "bfloat"), "bfloat16"),
+    **dict.fromkeys(("fp16", "half"), "float16"),
+    **dict.fromkeys(("fp8_e4m3fn", "float8_e4m3fn", "float8"), "fp8"),
+}
 HINTS: Mapping[str, str] = {
     **dict.fromkeys(("region", "regions", "zone", "location", "cloud", "infra", "availability_zones"), _ZONES),
     **dict.fromkeys(

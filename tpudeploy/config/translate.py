@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tpudeploy.catalog import closest, flags
+from tpudeploy.catalog import closest, flags, zones_of_region
 from tpudeploy.config import codes, core_scalars, topology
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.keys import all_keys, fields_at, section_of
@@ -101,7 +101,8 @@ def _missing(path: Path, root: MapNode, deleted: Mapping[Path, Location]) -> Dia
     needed = list(_required(path))
     example = _field(needed[0]).examples or [""]
     keys = " and ".join(quoted(dotted(key)) for key in needed)
-    return problem(codes.MISSING_KEY, f"Missing key {keys}", at, path=path, hint=f"add {needed[0][-1]}: {example[0]}")
+    hint = f"add {needed[0][-1]}: {as_yaml(example[0])}"
+    return problem(codes.MISSING_KEY, f"Missing key {keys}", at, path=path, hint=hint)
 
 
 def _field(path: Path) -> Key:
@@ -126,12 +127,47 @@ def _of_value(kind: str, detail: Any, path: Path, node: Node) -> Diagnostic:
     if kind == "choice":
         return _not_a_choice(detail, path, node)
     message = f"{_describe(node)} does not have the required form"
-    return problem(codes.WRONG_FORM, message, node.at, path=path, hint=f"it looks like {detail}")
+    hint = _right_form(path, node) or f"it looks like {detail}"
+    return problem(codes.WRONG_FORM, message, node.at, path=path, hint=hint)
+
+
+def _right_form(path: Path, node: Node) -> str:
+    """Return what a value of another form means here: the page of a model, a region; or ""."""
+    word = node.text if isinstance(node, ScalarNode) else ""
+    if path == ("model", "id"):
+        id_ = re.sub(r"^(https?://(www\.)?(huggingface\.co|hf\.co)/|hf://|huggingface://)", "", word).strip("/ ")
+        id_ = re.sub(r"/(tree|blob|resolve)/.*$", "", id_)
+        return f"write {id_}" if id_ != word and re.fullmatch(r"[\w.-]+/[\w.-]+", id_) else ""
+    if path[:2] == ("placement", "zones"):
+        zones = zones_of_region(word.lower())
+        if zones:
+            return f"{word.lower()} is a region; its zones with TPUs are {', '.join(zones)}"
+        return f"write {word.lower()}" if zones_of_region(word.lower().rpartition("-")[0]) else ""
+    return ""
 
 
 def _example(path: Path) -> str:
     field = (fields_at(path[:-1]) or {}).get(str(path[-1])) if path else None
-    return f"e.g. {path[-1]}: {field.examples[0]}" if field and field.examples else ""
+    if field is None:
+        return ""
+    if field.examples:
+        return f"e.g. {path[-1]}: {as_yaml(field.examples[0])}"
+    needed = list(_required(path)) if section_of(field) else []
+    inner = ", ".join(f"{key[-1]}: {as_yaml((_field(key).examples or ['…'])[0])}" for key in needed)
+    return f"e.g. {path[-1]}: {{{inner}}}" if inner else ""
+
+
+def as_yaml(value: object) -> str:
+    """Return a value as YAML's flow style has it."""
+    match value:
+        case bool() | None:
+            return {True: "true", False: "false", None: "null"}[value]
+        case Mapping():
+            return f"{{{', '.join(f'{key}: {as_yaml(each)}' for key, each in value.items())}}}"
+        case list() | tuple():
+            return f"[{', '.join(map(as_yaml, value))}]"
+        case _:
+            return str(value)
 
 
 def _not_a_choice(choices: tuple[str, ...], path: Path, node: Node) -> Diagnostic:
@@ -140,7 +176,22 @@ def _not_a_choice(choices: tuple[str, ...], path: Path, node: Node) -> Diagnosti
         message = f"Expected one of {', '.join(choices)}, got {_shape(node)}"
     else:
         message = f"{quoted(word)} is not one of {', '.join(choices)}"
-    return problem(codes.NOT_A_CHOICE, message, node.at, path=path, hint=did_you_mean(word, choices))
+    return problem(codes.NOT_A_CHOICE, message, node.at, path=path, hint=_choice_hint(word, choices, path))
+
+
+def _choice_hint(word: str, choices: tuple[str, ...], path: Path) -> str:
+    """Return the choice that a word means: another tool's word, or a near one; or that a list belongs there."""
+    from tpudeploy.config.foreign_keys import VALUES  # only where a value is wrong
+
+    choice = VALUES.get(word.lower(), "")
+    if choice in choices:
+        return f"write {choice}"
+    field = (fields_at(path[:-1]) or {}).get(str(path[-1])) if path else None
+    takes_list = field is not None and any(isinstance(example, list) for example in field.examples)
+    near = did_you_mean(word, choices)
+    if word and takes_list and not near:
+        return f"write a list: [{', '.join(filter(None, re.split(r'[, ]+', word)))}]"
+    return near
 
 
 def _shape(node: Node) -> str:

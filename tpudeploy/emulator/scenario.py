@@ -198,7 +198,8 @@ def _read(source: Path | str | None) -> dict[str, Any]:
         text = path.read_text("utf-8")
         parsed = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text) or {}
     except (OSError, ValueError, yaml.YAMLError) as cause:
-        raise ScenarioInvalid(f"The scenario `{path}` cannot be read: {cause}") from cause
+        reason = getattr(cause, "strerror", None) or cause  # without the number and the path of an OSError
+        raise ScenarioInvalid(f"The scenario `{path}` cannot be read: {reason}") from cause
     if not isinstance(parsed, dict):
         raise ScenarioInvalid(f"The scenario `{path}` is not a mapping of settings")
     return parsed

@@ -239,7 +239,7 @@ def ab_propose(
         ),
         repeats=_repeats(repeats),
         by=None if by is None else Measure(by),
-        driver=driver_named(driver),
+        driver=driver_named(driver, window_seconds=window_seconds),
         tokenizer=tokenizer or "",
         questions=_questions(questions, count, arms.path, no_accuracy=no_accuracy, folder=Path(folder)),
         count=count,

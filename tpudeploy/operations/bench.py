@@ -93,7 +93,7 @@ def bench(
     from tpudeploy.domain.benchmark import Slo, Sweep
     from tpudeploy.operations.benchmark import Benchmarks, bounds_of
 
-    benchmarks, client = Benchmarks(workspace), driver_named(driver)
+    benchmarks, client = Benchmarks(workspace), driver_named(driver, window_seconds=window_seconds)
     if (profile is None) == (url is None):
         raise usage()
     if profile is not None:
@@ -240,8 +240,12 @@ def _contents(files: Contents) -> Mapping[str, bytes]:
     return contents
 
 
-def driver_named(name: str | None) -> Driver:
-    """Return the load client of that name, None for our own. Raise `errors.UsageError` for an unknown one."""
+def driver_named(name: str | None, *, window_seconds: float | None = None) -> Driver:
+    """Return the load client of that name, None for our own.
+
+    Raise `errors.UsageError` for an unknown one, and for one that measures a number of requests where `window_seconds`
+    are wanted: it would end sooner or later.
+    """
     from tpudeploy.domain.benchmark import Driver
     from tpudeploy.domain.errors import UsageError
 
@@ -249,6 +253,11 @@ def driver_named(name: str | None) -> Driver:
         return Driver.TPUDEPLOY
     if name not in DRIVERS:
         raise UsageError(f"There is no load client `{name}`.", hint=f"There are {', '.join(DRIVERS)}.")
+    if window_seconds is not None and name not in _BY_TIME:
+        raise UsageError(
+            f"`--driver {name}` measures a number of requests, so a cell does not last {window_seconds:g} s.",
+            hint=f"Leave out --window, or measure with ours or with {', '.join(_BY_TIME)}.",
+        )
     return Driver(name)
 
 
@@ -304,6 +313,7 @@ def sweep_arguments(grid: Grid, agents: Grid) -> tuple[Argument, ...]:
 GRID = Grid(concurrency=(1, 4, 16, 64, 256), context=(128, 1024, 8192), output=(128,))
 WINDOW = 60.0  # seconds
 DRIVERS = ("vllm", "guidellm", "aiperf")
+_BY_TIME = ("guidellm",)  # max_duration; see CLIENTS in adapters/load/installed.py
 _MOST_VALUES = 20
 _FEWER = Grid(concurrency=(1, 4, 16, 64), context=(128, 1024), output=(128,))
 _AXES_FOR_AGENTS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -26,6 +27,7 @@ from tpudeploy.domain.load import Counters, Offer, Point
 from tpudeploy.domain.names import address
 from tpudeploy.domain.router import Router
 from tpudeploy.domain.state import Attempt
+from tpudeploy.domain.task import TASKS, Task, is_absent_route
 from tpudeploy.node.serving import served_model
 from tpudeploy.operations.endpoint import Endpoint, check_declared, no_answer, published_endpoint, require_completions
 from tpudeploy.ports import LoadDriver, Runs
@@ -75,6 +77,8 @@ class Benchmarks:
             url, attempt = self._replica(profile, endpoint, replica)
         hint = "Run `tpudeploy apply` first, or measure the address as it is: --url."
         check_declared(deployment, attempt, replica or deployment.name, hint=hint)
+        if deployment.task.task is Task.UNKNOWN:
+            _check_completes(url, key, served_model(deployment))
         reported, _ = _engine(url, key, served_model(deployment))
         engine = {**effective_settings(self._boot_log(deployment.name, attempt)), **reported}
         measured = subject.of_deployment(deployment, [] if attempt is None else [attempt], url, engine)
@@ -108,6 +112,8 @@ class Benchmarks:
             # A router may answer this path itself. Each request for a completion shows whether it passes them on.
             pass
         first = servers[0]
+        if deployment.task.task is Task.UNKNOWN:
+            _check_completes(first.url, key, served_model(deployment))
         reported, _ = _engine(first.url, key, served_model(deployment))
         engine = {**effective_settings(self._boot_log(deployment.name, first.attempt)), **reported}
         attempts = [server.attempt for server in servers if server.attempt is not None]
@@ -151,6 +157,7 @@ class Benchmarks:
         kind = None if type is None else loading.accelerator_type(type)
         engine, root = _engine(url, api_key, model)
         name = model or engine["served_model"].partition("\n")[0]
+        _check_completes(url, api_key, name)
         measured = subject.of_address(url, name, engine, root=root, kind=kind, usd_per_hour=usd_per_hour)
         is_emulated = VllmClient(url, api_key=api_key).is_stand_in()
         return Target(subject=measured, roofline=roofline(measured, None), api_key=api_key, is_emulated=is_emulated)
@@ -452,6 +459,32 @@ def _server_url(url: str) -> str:
     if not is_address or parts.username is not None:
         raise UsageError(f"`{url}` is not a valid address.", hint="Write it as http://HOST:8000.")
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def _check_completes(url: str, key: str | None, model: str) -> None:
+    """Raise `errors.UsageError` for a server that answers a pooling route and has none for completions."""
+    client = VllmClient(url, api_key=key)
+    try:
+        client.takes_tokens(model, [1])
+    except NoAnswer:
+        return  # the measurement says so
+    except BadAnswer as answer:
+        if not is_absent_route(answer.status):
+            return
+    else:
+        return
+    for task in (Task.EMBED, Task.SCORE, Task.CLASSIFY, Task.POOL):
+        try:
+            client.answer(task, model, "Say hello.", max_tokens=1, now=time.monotonic)
+        except (NoAnswer, BadAnswer):
+            continue
+        client_of_embeddings = "`vllm bench serve --backend openai-embeddings --endpoint /v1/embeddings`"
+        raise UsageError(
+            f"{url} serves {TASKS[task].serves}: it completes no prompts, so there are no tokens per second to "
+            "measure.",
+            hint=f"{client_of_embeddings if task is Task.EMBED else 'A client of that route'} measures requests per "
+            "second.",
+        )
 
 
 def _engine(url: str, key: str | None, model: str) -> tuple[Mapping[str, str], str]:

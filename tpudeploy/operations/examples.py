@@ -199,6 +199,7 @@ EXAMPLES: Mapping[str, Example] = {
     codes.FLOATING_IMAGE: _layer("serving: {image: vllm/vllm-tpu:latest}", "tpudeploy plan prod.yaml -pin"),
     codes.RESERVED_PORT: _layer("serving: {port: 22}"),
     codes.NOT_A_MODEL: _layer("model: {id: gpt-4o}"),
+    codes.RELEASE_WITHOUT_V: _layer("serving: {image: vllm/vllm-tpu:0.32.0}"),
     # Checks of a deployment.
     "TPU2001": _layer(
         "placement: {network: {external_ip: true}}", "gcloud secrets create vllm-key --data-file=key.txt"

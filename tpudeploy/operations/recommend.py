@@ -77,6 +77,7 @@ def recommend(
     from tpudeploy import loading
     from tpudeploy.benchmark.recommend import recommend as recommended
     from tpudeploy.domain.recommendation import Workload
+    from tpudeploy.operations.endpoint import require_completions
 
     loaded = loading.profile(profile)
     workload = Workload(
@@ -86,8 +87,10 @@ def recommend(
         ttft_seconds=ttft_seconds,
         usd_per_month=usd_per_month,
     )
+    deployment = loading.sized(loaded)
+    require_completions(deployment, "no run and no size model tells how many requests a slice answers")
     runs = workspace.adapters.runs.all()
-    recommendation = recommended(loading.sized(loaded), workload, runs, takes_emulated=emulated)
+    recommendation = recommended(deployment, workload, runs, takes_emulated=emulated)
     best = recommendation.choices[0] if recommendation.choices else None
     return Recommended(recommendation=recommendation, profile=None if best is None else _profile_for(loaded, best))
 

@@ -58,6 +58,17 @@ class Validation(Result):
             lines += [f"{each.file}: valid"] if each.is_valid else []
         return "\n".join(lines)
 
+    def messages(self, paint: Paint) -> str:
+        files_of: dict[str, list[str]] = {}
+        for each in self.profiles:
+            if each.name and each.file not in files_of.setdefault(each.name, []):
+                files_of[each.name].append(each.file)
+        return "\n".join(
+            f"Warning: {' and '.join(files)} are both called {name}: `plan` and `apply` take one of them at a time."
+            for name, files in files_of.items()
+            if len(files) > 1
+        )
+
 
 def validate(workspace: Workspace, profiles: Profiles) -> Validation:
     """Check profiles offline: format, flags, placement, memory, startup script.
@@ -87,7 +98,7 @@ def _checked(workspace: Workspace, one: OneProfile, pins: Callable[[], Pins]) ->
         from tpudeploy.adapters.own_files import check_by_shellcheck
 
         diagnostics += tuple(check_by_shellcheck(deployment.own_files))
-    return CheckedProfile(file=file, diagnostics=diagnostics)
+    return CheckedProfile(file=file, diagnostics=diagnostics, name=deployment.name)
 
 
 OPERATION = Operation(

@@ -23,10 +23,11 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @frozen
 class CheckedProfile:
-    """Holds one profile's diagnostics. Warnings leave it valid."""
+    """Holds one profile's diagnostics. Warnings leave it valid. `name` is "" where it could not be read."""
 
     file: str
     diagnostics: tuple[Diagnostic, ...]
+    name: str = ""
 
     @property
     def is_valid(self) -> bool:

@@ -45,6 +45,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
                 terminal.explain(describe_diagnostics(each.diagnostics, terminal.paint.styled) + "\n")
                 if each.is_valid:
                     terminal.data(f"{each.file}: valid")
+        if same_names := result.messages(terminal.paint):
+            terminal.explain(f"{same_names}\n")
     return result.exit_code
 
 

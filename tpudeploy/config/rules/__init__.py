@@ -35,6 +35,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     image.other_hardware,
     image.no_server,
     image.floating_tag,
+    image.release_without_v,
     image.engine_version,
     args.args,
     args.reachable,

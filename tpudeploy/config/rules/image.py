@@ -24,6 +24,8 @@ _COMMIT = pattern(r"(?:^|[-_.])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64
 _OTHER_HARDWARE = pattern(
     r"(?:^|/)(?:vllm-(?:openai|cpu|rocm|xpu|neuron|gaudi|hpu|spyre|ascend|nvidia|cuda)(?:[-_.][\w.-]*)?|rocm/vllm[\w-]*)$"
 )
+_OFFICIAL = pattern(r"^(?:(?:index\.|registry-1\.)?docker\.io/|mirror\.gcr\.io/)?vllm/vllm-tpu$")
+_NUMBER = pattern(r"[0-9]+\.[0-9]+\.[0-9]+")
 _SETUP: Path = ("serving", "setup")
 _REGISTRIES = ("docker.io/", "index.docker.io/", "registry-1.docker.io/", "mirror.gcr.io/")
 # Official images of Docker Hub and bases for GPUs, as people try them first; an unknown name is not refused.
@@ -114,6 +116,16 @@ def floating_tag(root: MapNode) -> Iterator[Diagnostic]:
     message = f"{quoted(tag[1])} is a floating tag" if tag else "Without a tag, the image is `latest`, a floating tag"
     hint = "name a release or a digest; otherwise the first apply pins it in tpudeploy.lock.json"
     yield warning(codes.FLOATING_IMAGE, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
+
+
+def release_without_v(root: MapNode) -> Iterator[Diagnostic]:
+    """Report vLLM's own image with the number of a release alone. Source: its tags on Docker Hub, from v0.11.1 on."""
+    image = look.value(root, _IMAGE, str) or ""
+    tag = _TAG.search(image)
+    if tag and _OFFICIAL.search(image[: tag.start()]) and _NUMBER.fullmatch(tag[1]):
+        message = f"vllm/vllm-tpu has no tag {quoted(tag[1])}: releases are tagged with a v"
+        hint = f"write {image[: tag.start()]}:v{tag[1]}"
+        yield warning(codes.RELEASE_WITHOUT_V, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
 
 
 def engine_version(root: MapNode) -> Iterator[Diagnostic]:

@@ -51,6 +51,7 @@ class ProfileSpec(Section):
         le=1000,
         description="The number of slices that serve the same model. With `scale`, the number to begin with. "
         "Default: 1.",
+        examples=[2],
     )
     router: RouterSpec | None = Field(
         None,

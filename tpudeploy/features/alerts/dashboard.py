@@ -86,11 +86,15 @@ def _panels(deployments: Sequence[Watched]) -> Iterator[Json]:
     """Yield the rows from top to bottom, with the panels of each side by side."""
     top, number = 0, 0
     sources = tuple(dict.fromkeys(deployment.ttft_source for deployment in deployments if deployment.ttft_source))
+    completes = any(deployment.completes for deployment in deployments)
     for row in ROWS:
+        panels = [panel for panel in row.panels if completes or not panel.of_completions]
+        if not panels:
+            continue
         number += 1
         yield _headline(row.title, number, top)
-        width = _COLUMNS // len(row.panels)
-        for at, panel in enumerate(row.panels):
+        width = _COLUMNS // len(panels)
+        for at, panel in enumerate(panels):
             number += 1
             place = {"h": row.height, "w": width, "x": at * width, "y": top + 1}
             yield {"id": number, "gridPos": place, **_panel(panel, _limit(panel, deployments), sources)}

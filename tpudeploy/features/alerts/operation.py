@@ -71,6 +71,7 @@ def alerts(
     from tpudeploy import loading
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.features.alerts.watched import watched
+    from tpudeploy.operations.endpoint import require_completions
 
     if form not in _FORMATS:
         raise UsageError(f"`{form}` is not a format of alerts.", hint=f"There are: {', '.join(_FORMATS)}.")
@@ -78,7 +79,10 @@ def alerts(
     limit, source, origin = ttft_seconds, "", ""
     if run_id is not None:
         limit, source, origin = _measured_limit(workspace, loaded, run_id, ttft_seconds)
-    deployments = [watched(loading.sized(profile), ttft_seconds=limit, ttft_source=source) for profile in loaded]
+    sized = [loading.sized(profile) for profile in loaded]
+    deployments = [watched(each, ttft_seconds=limit, ttft_source=source) for each in sized]
+    if limit is not None and not any(deployment.completes for deployment in deployments):
+        require_completions(sized[0], "no first token can be late")
     _check_names(deployments)
     source_remarks = [f"Warning: {source}"] if source else []
     return AlertFile(
@@ -149,9 +153,15 @@ def _remarks(form: str, deployments: Sequence[Watched]) -> list[str]:
         f"Warning: {name} has --disable-log-stats: its engine has no metrics, and only VllmDown can fire."
         for name in names
     ]
-    limit = deployments[0].ttft_seconds
-    if form not in _WITH_RULES:
+    silent += [
+        f"Note: {deployment.name} generates no tokens, so it has no figures of first tokens."
+        for deployment in deployments
+        if not deployment.completes
+    ]
+    completing = [deployment for deployment in deployments if deployment.completes]
+    if form not in _WITH_RULES or not completing:
         return silent
+    limit = completing[0].ttft_seconds
     if limit is None:
         how = "-ttft SECONDS sets the limit, -run ID takes it from a measurement."
         return [*silent, f"There is no rule for the time to the first token: {how}"]

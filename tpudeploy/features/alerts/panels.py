@@ -31,7 +31,10 @@ class Limit(StrEnum):
 
 @frozen
 class Panel:
-    """`lines` maps a legend to PromQL. `unit` is Grafana's name. `limit` is a number, or a value of the profile."""
+    """`lines` maps a legend to PromQL. `unit` is Grafana's name. `limit` is a number, or a value of the profile.
+
+    `of_completions`: an engine that only pools has no such figure.
+    """
 
     title: str
     about: str
@@ -39,6 +42,7 @@ class Panel:
     lines: Mapping[str, str]
     kind: Kind = Kind.TIME_SERIES
     limit: float | Limit | None = None
+    of_completions: bool = False
 
 
 @frozen
@@ -99,6 +103,7 @@ ROWS = (
             ),
             Panel(
                 title="First token, p95",
+                of_completions=True,
                 about="As the server sees it, interpolated between the buckets of its histogram.",
                 unit="s",
                 lines={"p95": _quantile(0.95, "time_to_first_token_seconds")},
@@ -107,6 +112,7 @@ ROWS = (
             ),
             Panel(
                 title="Generated",
+                of_completions=True,
                 about="Tokens a second of all servers.",
                 unit="short",
                 lines={"tokens/s": _rate("vllm:generation_tokens_total")},
@@ -153,6 +159,7 @@ ROWS = (
         panels=(
             Panel(
                 title="Time to first token",
+                of_completions=True,
                 about="Interpolated between buckets; above 0.5 s they are far apart. Measure with a client to compare.",
                 unit="s",
                 lines=_quantiles("time_to_first_token_seconds"),
@@ -160,6 +167,7 @@ ROWS = (
             ),
             Panel(
                 title="Between tokens",
+                of_completions=True,
                 about="Seconds from one token of an answer to the next.",
                 unit="s",
                 lines=_quantiles("inter_token_latency_seconds"),
@@ -215,6 +223,7 @@ ROWS = (
         panels=(
             Panel(
                 title="First tokens",
+                of_completions=True,
                 about="How many requests fell into each bucket of the server's histogram.",
                 unit="s",
                 lines={"{{le}}": f"sum by (le) (increase({_FIRST_TOKENS}{ENGINE}[$__rate_interval]))"},

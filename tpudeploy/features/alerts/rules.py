@@ -75,17 +75,22 @@ def _down(deployment: Watched) -> Iterator[Alert]:
 def _no_progress(deployment: Watched) -> Iterator[Alert]:
     """Yield an alert for a hang or a compilation. The longest published prefill without either took 55 s.
 
-    It looks at each engine: the tokens of the others would hide one that hangs.
+    It looks at each engine: the tokens of the others would hide one that hangs. An engine that pools generates no
+    token, so its progress is the prompts that it has read (vllm/v1/metrics/stats.py counts them when it answers).
     """
     engine = deployment.engine
+    counters = (("generation", deployment.completes), ("prompt", deployment.pools))
+    idle = [f"rate(vllm:{kind}_tokens_total{engine}[1m]) == 0" for kind, is_counted in counters if is_counted]
+    does = "generates no token" if deployment.completes else "answers none"
     yield Alert(
         name="VllmNoProgress",
-        expr=f"vllm:num_requests_running{engine} > 0 and rate(vllm:generation_tokens_total{engine}[1m]) == 0",
+        expr=" and ".join((f"vllm:num_requests_running{engine} > 0", *idle)),
         held_seconds=60,
         severity=Severity.CRITICAL,
-        summary=f"{deployment.name} runs {{{{ $value }}}} requests and generates no token",
-        description="No token for two minutes on {{ $labels.instance }}: the engine hangs, or compiles a graph that "
-        "the warm-up did not cover. `tpudeploy logs` shows which.",
+        summary=f"{deployment.name} runs {{{{ $value }}}} requests and {does}",
+        description=f"No {'token' if deployment.completes else 'answer'} for two minutes on "
+        "{{ $labels.instance }}: the engine hangs, or compiles a graph that the warm-up did not cover. "
+        "`tpudeploy logs` shows which.",
     )
 
 

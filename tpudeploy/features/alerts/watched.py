@@ -9,6 +9,7 @@ from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.recommendation import Aim, OperatingPoint
+from tpudeploy.domain.task import TASKS
 from tpudeploy.node.serving import served_model
 from tpudeploy.sizing.serve import max_num_seqs_of
 
@@ -32,7 +33,8 @@ class Watched:
     """A deployment to watch. `job` is the label of its scrape, `model` the label that its engine sets.
 
     `max_num_seqs` is None if unknown. `ttft_seconds` is None without a target for the first token.
-    `ttft_source` is a caveat about that target to show with the rule, or "".
+    `ttft_source` is a caveat about that target to show with the rule, or "". `completes` and `pools`: whether its
+    server may generate tokens, and whether it may answer without them; both where the task is unknown.
     """
 
     name: str
@@ -44,6 +46,8 @@ class Watched:
     ttft_seconds: float | None
     tells_metrics: bool
     ttft_source: str = ""
+    completes: bool = True
+    pools: bool = False
 
     @property
     def engine(self) -> str:
@@ -58,6 +62,7 @@ class Watched:
 
 def watched(deployment: Deployment, *, ttft_seconds: float | None, ttft_source: str = "") -> Watched:
     """Return the facts of a deployment, which is one job of Prometheus; its replicas are the instances."""
+    facts = TASKS[deployment.task.task]
     return Watched(
         name=deployment.name,
         job=deployment.name,
@@ -65,8 +70,10 @@ def watched(deployment: Deployment, *, ttft_seconds: float | None, ttft_source: 
         port=deployment.container.port,
         replicas=deployment.replicas,
         max_num_seqs=max_num_seqs_of(deployment),
-        ttft_seconds=ttft_seconds,
-        ttft_source=ttft_source,
+        ttft_seconds=ttft_seconds if facts.completions else None,
+        ttft_source=ttft_source if facts.completions else "",
+        completes=bool(facts.completions),
+        pools=bool(facts.trials),
         tells_metrics="--disable-log-stats" not in deployment.container.serve,
     )
 
