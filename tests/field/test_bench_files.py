@@ -187,3 +187,90 @@ def test_what_cannot_be_imported_is_refused_with_the_name_of_its_client(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
 ) -> None:
     assert words in refusal(tmp_path, capsys, text)
+
+
+def test_a_block_of_an_earlier_release_has_its_streams_above_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        line for line in read("b1-stdout.txt").splitlines() if "concurrency" not in line and "rate conf" not in line
+    ]
+    above = "Traffic request rate: inf\nBurstiness factor: 1.0 (Poisson process)\nMaximum request concurrency: {}\n"
+    text = "".join(f"{above.format(streams)}{chr(10).join(lines)}\n" for streams in (16, 64))
+    assert [cell[0] for cell in cells(imported(tmp_path, capsys, "log", text))] == [16, 64]
+    assert "not measured at a fixed concurrency" in refusal(tmp_path, capsys, above.format(None) + "\n".join(lines))
+
+
+@pytest.mark.parametrize("place", ["scheduler", "args"])
+def test_earlier_releases_of_guidellm_have_their_strategy_elsewhere_and_no_duration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    tree: dict[str, Any] = json.loads(read("b8-guidellm-concurrent.json"))
+    for benchmark in tree["benchmarks"]:
+        benchmark[place] = {"strategy": benchmark.pop("config")["strategy"]}
+        benchmark |= {"start_time": 1000.0, "end_time": 1000.0 + benchmark.pop("duration", 60.0)}
+    run = imported(tmp_path, capsys, "old.json", json.dumps(tree))
+    assert cells(run) == IMPORTED["b8-guidellm-concurrent.json"][1]
+    assert run["cells"][0]["figures"]["window_seconds"] is not None
+
+
+def test_genai_perf_and_the_first_aiperf_have_the_metrics_without_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree: dict[str, Any] = json.loads(read("b5-genai-perf.json"))
+    config = tree.pop("input_config", {})
+    for absent in ("request_count", "benchmark_duration", "aiperf_version"):
+        tree.pop(absent, None)
+    tree["goodput"] = None
+    for name, written in {
+        "flat": {**tree, "input_config": config},
+        "nested": {"records": tree, "input_config": config},
+    }.items():
+        run = imported(tmp_path, capsys, f"{name}.json", json.dumps(written))
+        assert (run["driver"], cells(run)) == IMPORTED["b5-genai-perf.json"]
+
+
+def test_an_earlier_inference_perf_names_the_median_p50(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = read("b6-inference-perf.json")
+    run = imported(tmp_path, capsys, "p50.json", text.replace('"median"', '"p50"'))
+    figures = imported(tmp_path, capsys, "median.json", text)["cells"][0]["figures"]
+    assert run["cells"][0]["figures"]["ttft_seconds"] == figures["ttft_seconds"]
+
+
+MLPERF = """================================================
+MLPerf Results Summary
+================================================
+SUT name : PySUT
+Scenario : Server
+Mode     : PerformanceOnly
+Completed samples per second : 0.41
+Completed tokens per second  : 41.23
+Result is : VALID
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            (
+                '{"elapsed_time": 9.1, "num_requests": 10, "total_num_tokens": 5000, "requests_per_second": 1.1, '
+                '"tokens_per_second": 549.0}'
+            ),
+            "vllm bench throughput, which hands all requests to the engine at once",
+        ),
+        ('{"avg_latency": 1.2, "latencies": [1.2], "percentiles": {"50": 1.2}}', "vllm bench latency"),
+        ('{"run_name": "x", "prefill_latency": 0.1, "median_decode_latency": 0.01}', "sglang.bench_one_batch"),
+        ("====== Offline Throughput Benchmark Result =======\nBackend: engine\n", "sglang.bench_offline_throughput"),
+        (MLPERF, "MLPerf's loadgen, which has neither the streams nor the lengths"),
+        ('{"metrics": {}, "root_group": {}}', "k6, which counts no tokens"),
+        ("Type,Name,Request Count,Failure Count,Median Response Time\n", "Locust"),
+        ("This is ApacheBench, Version 2.3 <$Revision: 1903618 $>\n", "ab, which counts no tokens"),
+        ("Running 10s test @ http://x\n  Latency Distribution\n     50%   12ms\n", "wrk or hey"),
+        ("                 NVIDIA GenAI-Perf | LLM Metrics\n", "profile_export_*.json"),
+    ],
+)
+def test_a_result_of_a_tool_that_measures_something_else_is_refused_with_its_name_and_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
+) -> None:
+    assert words in refusal(tmp_path, capsys, text)

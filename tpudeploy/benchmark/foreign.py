@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import pairwise
 from math import isfinite
 from typing import Any
 
@@ -83,6 +84,9 @@ def _form(tree: Tree, count: int) -> Format:
     """Return the format of a result. Raise ValueError for anything else, e.g. a client's list of single requests."""
     form = next((form for form in FORMATS if form.matches(tree)), None)
     if form is None:
+        other = next((sentence for keys, sentence in _OTHERS.items() if keys <= tree.keys()), "")
+        if other:
+            raise ValueError(other)
         single = " (if its lines are single requests, import the summary that the client writes)" if count > 1 else ""
         raise ValueError(f"it is not a result of {', '.join(form.name for form in FORMATS)}{single}")
     return form
@@ -121,6 +125,7 @@ def _trees(text: str) -> Sequence[Tree]:
 # What `vllm bench serve` (0.32, vllm/benchmarks/serve.py) and `sglang.bench_serving` print at their end, with the keys
 # that their JSON has. Earlier and later versions write some labels otherwise.
 _BLOCK = "Serving Benchmark Result"
+_END_OF_BLOCK = re.compile(r"\n[^\n=]*={30,}[ \t]*\r?(?=\n|$)")
 _LINE = re.compile(r"^[\s|]*(?:\([^)\n]*\) *)?(?P<label>[A-Za-z][^:\n]*?) *: +(?P<value>\S+)\s*$")
 _LABELS = {
     "successful requests": "completed",
@@ -144,23 +149,36 @@ _LATENCY = re.compile(r"(?P<what>mean|median|std|p\d+) (?P<name>ttft|tpot|itl|e2
 
 def _blocks(text: str) -> Iterator[Tree]:
     """Yield each printed block as its client's JSON has it. Raise ValueError for one that is cut off."""
-    for block in text.split(_BLOCK)[1:]:
-        tree: dict[str, Any] = {}
-        for line in block.splitlines():
-            match = _LINE.match(line)
-            if match is not None:
-                label = match["label"].lower()
-                latency = _LATENCY.fullmatch(label)
-                name = _LABELS.get(label)
-                if latency is not None:
-                    tree[f"{latency['what']}_{latency['name'].replace(' ', '_')}_ms"] = _parsed(match["value"])
-                elif name is not None:
-                    tree[name] = _parsed(match["value"])
+    parts = text.split(_BLOCK)
+    for before, block in pairwise(parts):
+        # Releases before 0.11 print the streams and the rate above the block, and not in it.
+        settings = _labelled(_END_OF_BLOCK.split(before)[-1])
+        tree: dict[str, Any] = {
+            name: settings[name] for name in ("max_concurrency", "request_rate") if name in settings
+        }
+        tree |= _labelled(_END_OF_BLOCK.split(block)[0])
         missing = next((key for key in ("completed", "duration", "output_throughput") if key not in tree), None)
         if missing is not None:
             raise ValueError(f"vllm bench serve: the block that it printed has no `{missing}`: it is cut off")
         tree.setdefault("total_input_tokens", None)
         yield tree
+
+
+def _labelled(text: str) -> dict[str, Any]:
+    """Return the values of the labels in a text, by the names in the client's JSON; the last of several counts."""
+    tree: dict[str, Any] = {}
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        label = match["label"].lower()
+        latency = _LATENCY.fullmatch(label)
+        name = _LABELS.get(label)
+        if latency is not None:
+            tree[f"{latency['what']}_{latency['name'].replace(' ', '_')}_ms"] = _parsed(match["value"])
+        elif name is not None:
+            tree[name] = _parsed(match["value"])
+    return tree
 
 
 def _parsed(text: str) -> Any:
@@ -276,13 +294,19 @@ def _read_guidellm(tree: Tree) -> Sequence[Result]:
 
 
 def _is_at_a_rate(benchmark: Tree) -> bool:
-    strategy = (benchmark.get("config") or {}).get("strategy") or {}
-    return strategy.get("type_") not in {"concurrent", "synchronous"}
+    return _strategy(benchmark).get("type_") not in {"concurrent", "synchronous"}
+
+
+def _strategy(benchmark: Tree) -> Tree:
+    """Return the strategy of a benchmark, which lies elsewhere in each release: 0.8, 0.4 to 0.7, 0.2 and 0.3."""
+    places = (benchmark.get(place) for place in ("config", "scheduler", "args"))
+    strategies = (place.get("strategy") for place in places if isinstance(place, Mapping))
+    return next((each for each in strategies if isinstance(each, Mapping)), {})
 
 
 def _read_guidellm_cell(tree: Tree) -> Result:
     metrics, config = tree["metrics"], tree.get("config") or {}
-    totals = metrics.get("request_totals") or tree.get("request_totals")
+    totals = metrics.get("request_totals") or tree.get("request_totals") or tree.get("total_count")
 
     def mean(name: str) -> float | None:
         return _number(metrics, name, "successful", "mean")
@@ -294,10 +318,12 @@ def _read_guidellm_cell(tree: Tree) -> Result:
         return _spread({**values_by_name, **quantiles}, count=_number(values, "count"), scale=scale)
 
     rate, prompt, answer = mean("requests_per_second"), mean("prompt_token_count"), mean("output_token_count")
+    began, ended = _number(tree, "start_time"), _number(tree, "end_time")
+    seconds = _number(tree, "duration") or (ended - began if began is not None and ended is not None else None)
     figures = Figures(
         requests=_count(_number(totals, "successful")),
         requests_failed=_count(_number(totals, "errored")),
-        window_seconds=_number(tree, "duration"),
+        window_seconds=seconds,
         requests_per_second=rate,
         input_tokens_per_second=_product(rate, prompt),
         output_tokens_per_second=mean("output_tokens_per_second"),
@@ -309,12 +335,12 @@ def _read_guidellm_cell(tree: Tree) -> Result:
         e2e_seconds=latency("request_latency", 1.0),
     )
     return Result(
-        point=_point(_guidellm_streams(config.get("strategy") or {}, mean("request_concurrency")), prompt, answer),
+        point=_point(_guidellm_streams(_strategy(tree), mean("request_concurrency")), prompt, answer),
         figures=figures,
         note=_AT_A_RATE if _is_at_a_rate(tree) else "",
         evidence=Evidence(streams_mean=mean("request_concurrency")),
         model=str((config.get("backend") or {}).get("model") or ""),
-        seconds=_number(tree, "duration"),
+        seconds=seconds,
     )
 
 
@@ -343,9 +369,9 @@ def _read_inference_perf(tree: Tree) -> Sequence[Result]:
     def latency(name: str) -> Spread | None:
         values = (successes.get("latency") or {}).get(name) or {}
         quantiles = {"p50": "median", "p90": "p90", "p95": "p95", "p99": "p99", "most": "max", "mean": "mean"}
-        return _spread(
-            {ours: _number(values, theirs) for ours, theirs in quantiles.items()}, count=completed, scale=1.0
-        )
+        by_name = {ours: _number(values, theirs) for ours, theirs in quantiles.items()}
+        by_name["p50"] = _number(values, "p50") if by_name["p50"] is None else by_name["p50"]  # earlier releases
+        return _spread(by_name, count=completed, scale=1.0)
 
     e2e, rate = latency("request_latency"), _number(successes, "throughput", "requests_per_sec")
     fixed = _number(load, "concurrency")
@@ -440,11 +466,24 @@ def _read_llmperf(tree: Tree) -> Sequence[Result]:
 
 
 def _is_aiperf(tree: Tree) -> bool:
-    return "aiperf_version" in tree or {"request_count", "request_latency"} <= tree.keys()
+    metrics = _metrics(tree)
+    return "aiperf_version" in tree or all(
+        isinstance(metrics.get(name), Mapping) for name in ("request_throughput", "request_latency")
+    )
+
+
+def _metrics(tree: Tree) -> Tree:
+    """Return the metrics of aiperf, which its first releases nest below `records`."""
+    records = tree.get("records")
+    return {**tree, **records} if isinstance(records, Mapping) else tree
 
 
 def _read_aiperf(tree: Tree) -> Sequence[Result]:
-    """Read `profile_export_aiperf.json`: one cell a file, each metric with its unit (schema 1.4, aiperf 0.13)."""
+    """Read `profile_export_aiperf.json`: one cell a file, each metric with its unit (schema 1.4, aiperf 0.13).
+
+    genai-perf, from which it was made, writes the same metrics without counts and the duration.
+    """
+    tree = _metrics(tree)
 
     def average(name: str) -> float | None:
         return _number(tree, name, "avg")
@@ -506,6 +545,9 @@ def _read_grid(text: str) -> Sequence[Result]:
 
     It holds neither the number of requests and failures, nor the duration, nor the length of answers: all are unknown.
     """
+    other = next((sentence for sign, sentence in _OTHER_TEXTS.items() if sign in text), "")
+    if other:
+        raise ValueError(other)
     rows = list(csv.DictReader(text.splitlines()))
     missing = [name for name in _GRID_COLUMNS if not rows or name not in rows[0]]
     if missing:
@@ -573,6 +615,34 @@ FORMATS = (
         driver=Driver.LLMPERF, name="llmperf", sign='"num_concurrent_requests"', matches=_is_llmperf, read=_read_llmperf
     ),
 )
+
+
+# Results of other tools, by their keys or their first words: why they are no cells.
+_OFFLINE = "which hands all requests to the engine at once: there are no streams and no server to compare"
+_OTHERS: Mapping[frozenset[str], str] = {
+    frozenset({"elapsed_time", "total_num_tokens", "tokens_per_second"}): (
+        f"it is a result of vllm bench throughput, {_OFFLINE}; import one of `vllm bench serve --save-result`"
+    ),
+    frozenset({"avg_latency", "latencies", "percentiles"}): (
+        "it is a result of vllm bench latency, which measures one batch without a server; import one of "
+        "`vllm bench serve --save-result`"
+    ),
+    frozenset({"prefill_latency", "median_decode_latency"}): (
+        "it is a result of sglang.bench_one_batch, which measures one batch without a server; import one of "
+        "sglang.bench_serving"
+    ),
+    frozenset({"metrics", "root_group"}): "it is a summary of k6, which counts no tokens",
+}
+_OTHER_TEXTS: Mapping[str, str] = {
+    "MLPerf Results Summary": (
+        "it is a summary of MLPerf's loadgen, which has neither the streams nor the lengths of its requests"
+    ),
+    "Offline Throughput Benchmark Result": f"it is a result of sglang.bench_offline_throughput, {_OFFLINE}",
+    "Type,Name,Request Count,Failure Count": "it is a table of Locust, which counts no tokens",
+    "This is ApacheBench": "it is a result of ab, which counts no tokens",
+    "Latency Distribution": "it is a result of wrk or hey, which count no tokens",
+    "LLM Metrics": "it is the table that genai-perf or aiperf prints; import its file profile_export_*.json",
+}
 
 
 def _number(tree: Any, *path: str) -> float | None:
