@@ -127,7 +127,7 @@ def _values(remedy: str) -> dict[str, Any]:
     return {match["key"]: yaml.safe_load(match["value"]) for match in matches}
 
 
-def _written(folder: Path, settings: dict[str, Any]) -> str:
+def _write_profile(folder: Path, settings: dict[str, Any]) -> str:
     profile = yaml.safe_load(PROFILE)
     for key, value in settings.items():
         *parents, name = key.split(".")
@@ -155,7 +155,7 @@ def test_a_remedy_that_is_applied_is_valid_and_fits_and_is_not_what_failed(
     before = PRODUCED[name]
     after = before | _values(_remedy(name)) | IN_WORDS.get(name, {})
     assert before != after
-    profile = _written(tmp_path, after)
+    profile = _write_profile(tmp_path, after)
     for verb in ("validate", "size"):
         answer = command(tmp_path, capsys, verb, profile)
         assert answer.code == 0, answer.all
@@ -173,7 +173,7 @@ BESIDE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", [name for name, remedy in EXAMPLES.items() if VALUE.search(remedy)])
 def test_a_value_that_a_remedy_gives_is_valid(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    profile = _written(tmp_path, BESIDE.get(name, {}) | _values(EXAMPLES[name]))
+    profile = _write_profile(tmp_path, BESIDE.get(name, {}) | _values(EXAMPLES[name]))
     answer = command(tmp_path, capsys, "validate", profile)
     assert answer.code == 0, answer.all
 
