@@ -18,7 +18,7 @@ from tpudeploy.config.keys import all_keys
 from tpudeploy.operations.explanations import groups
 from tpudeploy.operations.trade_words import ENTRIES
 
-DELETES = ("down", "stop", "delete", "rm", "kill", "teardown", "remove")
+DELETES = ("down", "stop", "delete", "rm", "kill", "teardown", "remove", "clean", "purge", "nuke")
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,7 @@ DELETES = ("down", "stop", "delete", "rm", "kill", "teardown", "remove")
         ("exec", "tpudeploy logs"),
         ("cost", "limit-the-cost.md"),
         ("tune", "tpudeploy recommend"),
+        ("build", "serving.image"),
         ("destory", "Did you mean `destroy`?"),
         ("distroy", "Did you mean `destroy`?"),
     ],

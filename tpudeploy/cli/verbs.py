@@ -33,7 +33,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     **dict.fromkeys(("update", "upgrade", "edit", "set", "patch", "replace"), _CHANGE),
     **dict.fromkeys(("down", "stop", "delete", "rm", "remove", "kill", "teardown", "terminate", "del"), _DESTROY),
-    **dict.fromkeys(("uninstall", "undeploy", "cleanup"), _DESTROY),
+    **dict.fromkeys(("uninstall", "undeploy", "cleanup", "clean", "purge", "prune", "nuke"), _DESTROY),
     **dict.fromkeys(("ps", "list", "ls", "get", "describe", "info", "top", "watch", "endpoints"), _STATUS),
     **dict.fromkeys(("rollback", "undo", "revert"), f"Restore the earlier profile and apply it: {_DOCS}/roll-back.md."),
     **dict.fromkeys(("scale", "autoscale", "resize"), _SCALE),
@@ -97,6 +97,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     **dict.fromkeys(("workspace", "workspaces", "stack", "stacks", "env", "environment", "namespace"), _OWN_STATE),
     "taint": "`tpudeploy apply -replace 'NAME[0]' PROFILE` requests another slice for a replica.",
+    "build": "tpudeploy builds no image: serving.image names one, and serving.setup runs commands in it first.",
     "untaint": "No slice is marked for replacement: only `apply -replace` replaces one.",
     **dict.fromkeys(
         ("cluster", "clusters", "tpu", "tpus", "tpu-vm", "compute", "node", "nodes", "instance", "instances", "slice"),
