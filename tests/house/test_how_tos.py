@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 from command_line import CommandLine, Open
 
 import tpudeploy as td
@@ -66,8 +67,100 @@ def _terraform_reads_its_file(at: CommandLine) -> None:
     assert "gemma4-e2b" not in at.run("state", "list").out
 
 
+def _serves(name: str = "gemma4-e2b", *, slices: int = 1) -> Callable[[CommandLine], None]:
+    """Return a look for a deployment that serves, has published its endpoint, and has so many slices."""
+
+    def look(at: CommandLine) -> None:
+        assert len(at.slices) == slices
+        assert json.loads((at.folder / "endpoints" / f"{name}.json").read_text(encoding="utf-8"))["url"]
+        assert "serving" in at.run("status").out
+
+    return look
+
+
+def _serves_embeddings(at: CommandLine) -> None:
+    _serves("embed")(at)
+    assert len(json.loads(at.run("query", "embed.yaml", "a text", "-json").out)["numbers"]) > 1
+
+
+def _no_slice_is_left(at: CommandLine) -> None:
+    assert not at.slices
+    assert not list((at.folder / "endpoints").glob("*.json"))
+
+
+def _rules_and_panels_are_files(at: CommandLine) -> None:
+    rules = yaml.safe_load((at.folder / "rules.yaml").read_text(encoding="utf-8"))
+    assert {"VllmDown", "VllmNoProgress"} <= {rule["alert"] for rule in rules["groups"][0]["rules"]}
+    assert yaml.safe_load((at.folder / "config.yaml").read_text(encoding="utf-8"))["metrics"]
+    assert json.loads((at.folder / "dashboard.json").read_text(encoding="utf-8"))["panels"]
+
+
+def _a_key_is_needed(at: CommandLine) -> None:
+    url = json.loads((at.folder / "endpoints" / "gemma4-e2b.json").read_text(encoding="utf-8"))["url"]
+    assert url
+    assert at.run("plan", "gemma.yaml", "-set", "secrets.VLLM_API_KEY=vllm-key", "-detailed-exitcode").code == 0
+
+
+def _the_runs_are_kept(at: CommandLine) -> None:
+    assert json.loads(at.run("bench", "list", "-json").out)["runs"]
+    assert "|" in (at.folder / "article.md").read_text(encoding="utf-8")
+
+
+def _a_server_is_changed_in_place(at: CommandLine) -> None:
+    _serves()(at)
+    same = at.run("plan", "gemma.yaml", "-set", "serving.max_num_seqs=128", "-detailed-exitcode")
+    assert same.code == 0, same.all
+
+
+def _the_slice_is_free_and_runs(at: CommandLine) -> None:
+    assert len(at.slices) == 1
+    assert "mine" not in at.run("state", "list").out
+
+
+def _manifests_are_kubernetes(at: CommandLine) -> None:
+    text = (at.folder / "gemma.k8s.yaml").read_text(encoding="utf-8")
+    kinds = {document["kind"] for document in yaml.safe_load_all(text) if document}
+    assert {"Deployment", "Service"} <= kinds
+
+
+def _the_plan_is_a_document(at: CommandLine) -> None:
+    assert json.loads((at.folder / "plan.json").read_text(encoding="utf-8"))["format"].startswith("tpudeploy.plan/")
+    _no_slice_is_left(at)
+
+
+def _the_week_ends(at: CommandLine) -> None:
+    _serves("gemma")(at)
+    assert "ends" in at.run("status", "week.yaml").out
+
+
+def _nothing_is_bought(at: CommandLine) -> None:
+    assert not at.slices
+    assert at.requested_zones() == []
+
+
 # What a page has done at its end, by looking and not by an exit code.
 ACHIEVED: Mapping[str, Callable[[CommandLine], None]] = {
+    "how-to/ab-test.md": _serves(),
+    "how-to/alert.md": _rules_and_panels_are_files,
+    "how-to/api-key.md": _a_key_is_needed,
+    "how-to/benchmark.md": _the_runs_are_kept,
+    "how-to/change-a-server.md": _a_server_is_changed_in_place,
+    "how-to/choose-a-slice.md": _nothing_is_bought,
+    "how-to/compare.md": _nothing_is_bought,
+    "how-to/compute-engine.md": _serves(),
+    "how-to/embeddings.md": _serves_embeddings,
+    "how-to/existing-slice.md": _the_slice_is_free_and_runs,
+    "how-to/find-what-is-wrong.md": _serves(),
+    "how-to/flex-start-for-a-week.md": _the_week_ends,
+    "how-to/gke.md": _manifests_are_kubernetes,
+    "how-to/interrupt-and-resume.md": _no_slice_is_left,
+    "how-to/out-of-memory.md": _serves(),
+    "how-to/private-model.md": _serves("llama"),
+    "how-to/python.md": _the_plan_is_a_document,
+    "how-to/quota.md": _nothing_is_bought,
+    "how-to/several-deployments.md": _serves(),
+    "how-to/spot-in-three-zones.md": _serves("gemma"),
+    "how-to/your-own-model.md": _serves("qwen"),
     "how-to/share-the-state.md": _the_state_has_moved,
     "how-to/roll-back.md": _the_change_and_the_state_are_there,
     "how-to/move-away.md": _terraform_reads_its_file,

@@ -25,6 +25,26 @@ VALUES: Mapping[str, str] = {
     **dict.fromkeys(("fp16", "half"), "float16"),
     **dict.fromkeys(("fp8_e4m3fn", "float8_e4m3fn", "float8"), "fp8"),
 }
+# Options of docker and flags of other servers that people write under serving.args. Sources: docker run's reference,
+# sglang's server_args.py.
+FLAGS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("privileged", "net", "network", "rm", "it", "d", "ipc", "ulimit", "gpus"),
+        "leave it out: tpudeploy starts the container with the machine's network and its TPUs",
+    ),
+    "name": "write serving.container_name, or nothing: it is the deployment's name",
+    **dict.fromkeys(("v", "volume", "mount"), "write serving.volumes"),
+    **dict.fromkeys(("e", "env", "env_file"), "write serving.env; a secret belongs under secrets"),
+    **dict.fromkeys(("p", "publish"), "write serving.port: the container has the machine's network"),
+    "shm_size": "write serving.shm_size",
+    **dict.fromkeys(("tp", "tp_size"), "write serving.tensor_parallel_size"),
+    **dict.fromkeys(("dp", "dp_size"), "write serving.data_parallel_size"),
+    "mem_fraction_static": "write serving.hbm_utilization",
+    **dict.fromkeys(("context_length", "max_total_tokens", "max_length"), "write serving.max_model_len"),
+    "max_running_requests": "write serving.max_num_seqs",
+    "chunked_prefill_size": "write serving.max_num_batched_tokens",
+    "model_path": "write model.id",
+}
 HINTS: Mapping[str, str] = {
     **dict.fromkeys(("region", "regions", "zone", "location", "cloud", "infra", "availability_zones"), _ZONES),
     **dict.fromkeys(

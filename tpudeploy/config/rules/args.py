@@ -86,6 +86,11 @@ def _unknown(root: MapNode, name: str, entry: Entry, names: Collection[str]) -> 
 
 def _suggestion(root: MapNode, name: str, names: Collection[str]) -> str:
     """Return what to write instead, unless that would be refused too, because it is set already or has a key."""
+    from tpudeploy.config.foreign_keys import FLAGS  # only where a flag is unknown
+
+    foreign = FLAGS.get(name.lstrip("-").replace("-", "_"))
+    if foreign is not None:
+        return foreign
     near = flags.nearest(name)
     if near is None or near.name in names or near.name in SECRET_OF_FLAG:
         return "" if near is not None else _hint(flags.advice(name))
