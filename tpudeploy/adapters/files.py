@@ -56,6 +56,17 @@ def read_beginning(path: str | Path, most: int) -> bytes:
         os.close(handle)
 
 
+def read_end(path: str | Path, most: int) -> bytes:
+    """Return the last `most` bytes of a regular file. Raise as `read_file` does."""
+    handle = _open_regular(path)
+    try:
+        os.lseek(handle, max(0, os.fstat(handle).st_size - most), os.SEEK_SET)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(handle)
+
+
 def _open_regular(path: str | Path) -> int:
     handle = os.open(path, _READ)
     if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -12,6 +12,7 @@ from typing import Any
 
 from tpudeploy.accuracy.sheet import Answer, Sheet, Terms
 from tpudeploy.adapters.child import check_interrupt, child
+from tpudeploy.adapters.runs import read_text
 from tpudeploy.domain.errors import QueryFailed, RunUnreadable, UsageError
 
 _LAST_WORDS = 400
@@ -38,7 +39,7 @@ def run(command: Sequence[str], folder: Path, *, api_key: str | None) -> str:
     if len(files) != 1:
         names = ", ".join(path.name for path in files) or "nothing"
         raise QueryFailed(f"lm_eval logged {names}, but one task has one file of samples.", hint="Name one task.")
-    return files[0].read_text(encoding="utf-8")
+    return read_text(files[0])
 
 
 TOOL = "lm_eval"

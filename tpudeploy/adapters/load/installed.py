@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tpudeploy.adapters.child import check_interrupt, child
+from tpudeploy.adapters.files import read_end, read_file
 from tpudeploy.benchmark import foreign
 from tpudeploy.domain import errors
 from tpudeploy.domain.benchmark import Driver, Evidence, Measured, Slo
@@ -25,6 +26,7 @@ from tpudeploy.domain.load import Offer
 
 _POLL = 0.05  # seconds
 _WARM_UP = 10.0  # seconds, for clients that limit the time and not the requests
+_MOST_RESULT_BYTES, _LOG_BYTES = 256 << 20, 1 << 16
 _LAST_LINES = 3  # of the client's log, shown if it fails
 
 
@@ -191,9 +193,14 @@ def _read_result(folder: Path, name: str) -> str:
     paths = sorted(folder.rglob(name))
     if not paths:
         raise errors.BenchFailed(f"It ended without a result: {_last(folder / 'log')}")
-    return paths[0].read_text(encoding="utf-8")
+    try:
+        return read_file(paths[0], _MOST_RESULT_BYTES).decode("utf-8")
+    except (OSError, ValueError) as cause:
+        why = getattr(cause, "strerror", None) or "it is not text"
+        raise errors.BenchFailed(f"Its result {paths[0].name} cannot be read: {why}.") from cause
 
 
 def _last(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    text = read_end(log, _LOG_BYTES).decode("utf-8", "replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " | ".join(lines[-_LAST_LINES:]) or "it said nothing"
