@@ -6,12 +6,24 @@ from collections.abc import Callable, Mapping
 from math import exp
 from random import Random
 
-from tpudeploy.ab_test import view
-from tpudeploy.ab_test.experiment import Arm, Experiment, InEffect
-from tpudeploy.ab_test.result import Result
-from tpudeploy.ab_test.turns import order
-from tpudeploy.domain.benchmark import Cell, CellStatus, Driver, Ended, Figures, Run, Side, Spread, Subject, Sweep, Turn
-from tpudeploy.domain.load import Point
+from tpudeploy.features.ab_test import view
+from tpudeploy.features.ab_test.experiment import Arm, Experiment, InEffect
+from tpudeploy.features.ab_test.result import Result
+from tpudeploy.features.ab_test.turns import order
+from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.benchmark.run import (
+    Cell,
+    CellStatus,
+    Driver,
+    Ended,
+    Figures,
+    Run,
+    Side,
+    Spread,
+    Subject,
+    Sweep,
+    Turn,
+)
 from tpudeploy.text.paint import Paint
 
 POINTS = tuple(Point(concurrency=count, context_tokens=128, output_tokens=16) for count in (1, 8, 64))

@@ -15,13 +15,13 @@ from mcp.client.session import ClientRequestContext
 from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, TextContent
 
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.mcp.project import Project
-from tpudeploy.cli.mcp.server import server
-from tpudeploy.cli.mcp.session import Session
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.config.trust import Trust
 from tpudeploy.domain.errors import Interrupted
 from tpudeploy.emulator import VirtualClock
+from tpudeploy.features.agents.project import Project
+from tpudeploy.features.agents.server import server
+from tpudeploy.features.agents.session import Session
 from tpudeploy.ports import Workers
 
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import CommandLine
 from github_api import BOT, MAIN, REPOSITORY, TOKEN, GitHubApi
 
-from tpudeploy.planning import approval
+from tpudeploy.features.gitops import approval
 
 PULL, HEAD, MERGED = 7, "a" * 40, "b" * 40
 APPROVAL_KEY = "0123456789abcdef" * 4

@@ -11,14 +11,6 @@ if TYPE_CHECKING:
     from tpudeploy.domain.report import Wait as Wait
     from tpudeploy.features import *  # noqa: F403 - results of features, by their own list
     from tpudeploy.loading import Profile as Profile
-    from tpudeploy.operations.ab import AbProposal as AbProposal
-    from tpudeploy.operations.ab import AbResult as AbResult
-    from tpudeploy.operations.accuracy import Accuracy as Accuracy
-    from tpudeploy.operations.bench import WrittenFiles as WrittenFiles
-    from tpudeploy.operations.benchmark_runs import BenchmarkRun as BenchmarkRun
-    from tpudeploy.operations.benchmark_runs import OperatingPoints as OperatingPoints
-    from tpudeploy.operations.benchmark_runs import Runs as Runs
-    from tpudeploy.operations.compare import Compared as Compared
     from tpudeploy.operations.details import MemoryLayout as MemoryLayout
     from tpudeploy.operations.doctor import Preconditions as Preconditions
     from tpudeploy.operations.explain import Explanation as Explanation
@@ -29,8 +21,6 @@ if TYPE_CHECKING:
     from tpudeploy.operations.metrics import MetricsReport as MetricsReport
     from tpudeploy.operations.output import Outputs as Outputs
     from tpudeploy.operations.query import Answer as Answer
-    from tpudeploy.operations.recommend import Recommended as Recommended
-    from tpudeploy.operations.rehearse import Rehearsal as Rehearsal
     from tpudeploy.operations.render import Rendered as Rendered
     from tpudeploy.operations.report_host import ReportedHost as ReportedHost
     from tpudeploy.operations.show import States as States
@@ -47,6 +37,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.validate import Validation as Validation
     from tpudeploy.operations.verify import Verified as Verified
     from tpudeploy.operations.version import Version as Version
+    from tpudeploy.operations.written_files import WrittenFiles as WrittenFiles
     from tpudeploy.operations.zones import ZoneTables as ZoneTables
     from tpudeploy.plans import Plan as Plan
     from tpudeploy.plans import Report as Report
@@ -65,32 +56,23 @@ _HOMES = {
     "errors": ("tpudeploy.domain.errors", None),
     "events": ("tpudeploy.domain.events", None),
     "size": ("tpudeploy.operations.size", "predict_size"),
-    "AbProposal": ("tpudeploy.operations.ab", "AbProposal"),
-    "AbResult": ("tpudeploy.operations.ab", "AbResult"),
-    "Accuracy": ("tpudeploy.operations.accuracy", "Accuracy"),
     "Answer": ("tpudeploy.operations.query", "Answer"),
-    "BenchmarkRun": ("tpudeploy.operations.benchmark_runs", "BenchmarkRun"),
-    "Compared": ("tpudeploy.operations.compare", "Compared"),
     "Explanation": ("tpudeploy.operations.explain", "Explanation"),
     "LogReadings": ("tpudeploy.operations.logs", "LogReadings"),
     "MemoryLayout": ("tpudeploy.operations.details", "MemoryLayout"),
     "MetricsReport": ("tpudeploy.operations.metrics", "MetricsReport"),
-    "OperatingPoints": ("tpudeploy.operations.benchmark_runs", "OperatingPoints"),
     "Orphans": ("tpudeploy.operations.gc", "Orphans"),
     "Outputs": ("tpudeploy.operations.output", "Outputs"),
     "Preconditions": ("tpudeploy.operations.doctor", "Preconditions"),
-    "Recommended": ("tpudeploy.operations.recommend", "Recommended"),
-    "Rehearsal": ("tpudeploy.operations.rehearse", "Rehearsal"),
     "Rendered": ("tpudeploy.operations.render", "Rendered"),
     "ReportedHost": ("tpudeploy.operations.report_host", "ReportedHost"),
-    "Runs": ("tpudeploy.operations.benchmark_runs", "Runs"),
     "Size": ("tpudeploy.operations.size", "Size"),
     "States": ("tpudeploy.operations.show", "States"),
     "Status": ("tpudeploy.operations.status", "Status"),
     "Validation": ("tpudeploy.operations.validate", "Validation"),
     "Verified": ("tpudeploy.operations.verify", "Verified"),
     "Version": ("tpudeploy.operations.version", "Version"),
-    "WrittenFiles": ("tpudeploy.operations.bench", "WrittenFiles"),
+    "WrittenFiles": ("tpudeploy.operations.written_files", "WrittenFiles"),
     "ZoneTables": ("tpudeploy.operations.zones", "ZoneTables"),
     "Imported": ("tpudeploy.operations.import_slice", "Imported"),
     "StateAddresses": ("tpudeploy.operations.state", "StateAddresses"),

@@ -6,9 +6,11 @@ Without its folder, or one that it needs, its row does not count: nothing else n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 
 from tpudeploy.domain.frozen import frozen, replace
 
@@ -26,16 +28,107 @@ class FeatureCommand:
 class Feature:
     """What a feature adds, by name, and the module of its folder that has it.
 
-    `results` are public names of the library. `needs` are the features that it imports.
+    `forms` add options to a command of another folder, `results` are public names of the library, `renders` what
+    `render` prints. `documents` is the module with the JSON Schemas of what operations do not return, `tools` that with
+    agents' tools beside those of its operations. `needs` are the features that it imports.
     """
 
     operations: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, FeatureCommand] = field(default_factory=dict)
     results: Mapping[str, str] = field(default_factory=dict)
+    forms: Mapping[str, str] = field(default_factory=dict)
+    renders: Mapping[str, str] = field(default_factory=dict)
+    documents: str = ""
+    tools: str = ""
     needs: tuple[str, ...] = ()
 
 
 _ROWS: Mapping[str, Feature] = {
+    "benchmark": Feature(
+        operations={
+            **dict.fromkeys(("bench", "bench_import", "bench_report"), "bench_operation"),
+            **dict.fromkeys(("benchmark_runs", "benchmark_run", "operating_points"), "runs_operation"),
+            "compare": "compare_operation",
+            "recommend": "recommend_operation",
+        },
+        commands={
+            "bench": FeatureCommand(
+                group="Measure",
+                summary="Measure throughput and latency, and flag figures that cannot be trusted.",
+                module="bench_command",
+            ),
+            "compare": FeatureCommand(
+                group="Measure",
+                summary="Compare benchmark runs with each other and with published figures, or run an A/B.",
+                module="compare_command",
+            ),
+            "recommend": FeatureCommand(
+                group="Measure",
+                summary="Recommend a slice and a profile for a workload, from measurements.",
+                module="recommend_command",
+            ),
+        },
+        results={
+            **dict.fromkeys(("BenchmarkRun", "OperatingPoints", "Runs"), "runs_operation"),
+            "Compared": "compare_operation",
+            "Recommended": "recommend_operation",
+        },
+        documents="documents",
+        tools="tools",
+    ),
+    "accuracy": Feature(
+        operations={"accuracy": "operation"},
+        forms={"verify": "command"},
+        results={"Accuracy": "operation"},
+    ),
+    "ab_test": Feature(
+        operations={"ab": "operation", "ab_propose": "operation", "ab_result": "operation"},
+        forms={"compare": "command"},
+        results={"AbProposal": "operation", "AbResult": "operation"},
+        tools="tools",
+        needs=("benchmark", "accuracy"),
+    ),
+    "gitops": Feature(
+        commands={
+            "ci": FeatureCommand(
+                group="Automate",
+                summary="Run in a pipeline: plan on a pull request, apply what was merged, report drift.",
+                module="command",
+            )
+        },
+        documents="documents",
+    ),
+    "agents": Feature(
+        commands={
+            "mcp": FeatureCommand(
+                group="Automate",
+                summary="Serve the same operations to agents as typed tools, read-only by default.",
+                module="command",
+            )
+        },
+    ),
+    "rehearsal": Feature(
+        operations={"rehearse": "operation"},
+        commands={
+            "rehearse": FeatureCommand(
+                group="Measure",
+                summary="Check the unverified facts about Google Cloud on your project, below a cost ceiling.",
+                module="command",
+            )
+        },
+        results={"Rehearsal": "operation"},
+    ),
+    "exports": Feature(renders=dict.fromkeys(("gcloud", "gke", "terraform"), "renderers")),
+    "dashboard": Feature(
+        commands={
+            "dashboard": FeatureCommand(
+                group="Operate",
+                summary="Show every deployment live in a browser, on this machine only; it changes nothing.",
+                module="command",
+            )
+        },
+        documents="documents",
+    ),
     "alerts": Feature(
         operations={"alerts": "operation"},
         commands={
@@ -46,6 +139,7 @@ _ROWS: Mapping[str, Feature] = {
             )
         },
         results={"AlertFile": "operation"},
+        needs=("benchmark",),
     ),
 }
 
@@ -68,8 +162,25 @@ def _homes(kind: str) -> dict[str, str]:
 
 OPERATIONS: Mapping[str, str] = _homes("operations")
 RESULTS: Mapping[str, str] = _homes("results")
+RENDERS: Mapping[str, str] = _homes("renders")
 COMMANDS: Mapping[str, FeatureCommand] = {
     name: replace(command, module=f"tpudeploy.features.{folder}.{command.module}") if command.module else command
     for folder, row in FEATURES.items()
     for name, command in row.commands.items()
 }
+
+
+def modules(kind: str) -> Iterator[ModuleType]:
+    """Yield the module of each feature that has one of this kind."""
+    for folder, row in FEATURES.items():
+        if name := getattr(row, kind):
+            yield import_module(f"tpudeploy.features.{folder}.{name}")
+
+
+def forms(command: str) -> tuple[ModuleType, ...]:
+    """Return the modules of the further forms of a command: each has `arguments`, and `run`, None for another form."""
+    return tuple(
+        import_module(f"tpudeploy.features.{folder}.{row.forms[command]}")
+        for folder, row in FEATURES.items()
+        if command in row.forms
+    )

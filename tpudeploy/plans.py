@@ -34,7 +34,7 @@ class Plan(Planned, Result):
     @property
     def fingerprint(self) -> str:
         """Return the hash of the plan's effects, which an approval names. Plans with equal effects have equal ones."""
-        from tpudeploy.planning.approval import plan_print
+        from tpudeploy.planning.plan_print import plan_print
 
         return plan_print(self)
 

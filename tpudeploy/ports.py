@@ -11,15 +11,12 @@ from typing import Protocol
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.benchmark import Measured, Run, Slo
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
-from tpudeploy.domain.forge import Comment, Issue, PullRequest, Status
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.host_fault import HostFault
-from tpudeploy.domain.load import Offer
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.metrics import Figures
 from tpudeploy.domain.names import Zone
@@ -339,97 +336,6 @@ class Routers(Protocol):
 
         Each value is None while the program that clients reach is `router`, else why it is not.
         """
-        ...
-
-
-class LoadDriver(Protocol):
-    """The client that drives the load of a benchmark."""
-
-    def check(self) -> None:
-        """Raise `errors.UsageError` if the client cannot run here, before any request."""
-        ...
-
-    def measure(self, offer: Offer, slo: Slo) -> Measured:
-        """Measure one cell, warm-up first. Raise `errors.Interrupted` after `stop` was called, from any thread.
-
-        Refusals of the server are part of the result. Raise `errors.UsageError` if the client cannot run here.
-        """
-        ...
-
-    def stop(self) -> None:
-        """End the current cell, and begin no other."""
-        ...
-
-
-class Runs(Protocol):
-    """The storage of benchmark runs. A run is stored from its first cell on."""
-
-    def keep(self, run: Run) -> None:
-        """Store a run atomically, in place of its earlier version. Raise `errors.StateError`."""
-        ...
-
-    def find(self, id: str) -> Run:  # noqa: A002 - the record's word
-        """Return the run with this id, or the only one whose id begins with it.
-
-        Raise `errors.UsageError` where none or several match, and `errors.RunUnreadable`.
-        """
-        ...
-
-    def all(self) -> tuple[Run, ...]:
-        """Return all runs, oldest first. Raise `errors.RunUnreadable` for a file that is not a run or was changed."""
-        ...
-
-
-class Forge(Protocol):
-    """The host of pull requests. Every method may raise `errors.ForgeError`, and can be repeated.
-
-    `is_it` recognises one of our texts; it is only called with texts that we wrote.
-    """
-
-    def merged_pulls(self, commit: str) -> tuple[PullRequest, ...]:
-        """Return the pull requests of this repository whose merge made this commit, into any branch.
-
-        There are none for a commit that was pushed without one.
-        """
-        ...
-
-    def statuses(self, commit: str, context: str) -> tuple[Status, ...]:
-        """Return all statuses of the commit with this context, by all authors, the latest first."""
-        ...
-
-    def history(self, commit: str) -> tuple[str, ...]:
-        """Return the commit and a few dozen before it, the latest first."""
-        ...
-
-    def comment(self, pull: int, is_it: Callable[[str], bool]) -> Comment | None:
-        """Return our comment on a pull request; the oldest if there are several."""
-        ...
-
-    def tell(self, pull: int, is_it: Callable[[str], bool], body: str) -> Comment:
-        """Write a comment, or replace the existing one; return it as it was read back, with `body`.
-
-        Raise `errors.ForgeError` if its text differs, because someone is editing it.
-        """
-        ...
-
-    def issues(self, label: str) -> tuple[Issue, ...]:
-        """Return our open issues with this label."""
-        ...
-
-    def report(self, is_it: Callable[[str], bool], label: str, title: str, body: str) -> Issue:
-        """Open an issue, or replace `title` and `body` of the open one."""
-        ...
-
-    def settle(self, issue: Issue, because: str) -> None:
-        """Close an issue with a comment. A closed issue is success."""
-        ...
-
-    def classify(self, commit: str, status: Status) -> None:
-        """Set a commit's status. The last one of a context counts."""
-        ...
-
-    def note(self, commit: str, status: Status) -> None:
-        """Add a neutral check to a commit."""
         ...
 
 

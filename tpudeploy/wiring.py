@@ -23,13 +23,11 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.google.connect import Connection
     from tpudeploy.adapters.http_probe import HttpProbe
     from tpudeploy.adapters.local_routers import LocalRouters
-    from tpudeploy.adapters.runs import LocalRuns
     from tpudeploy.adapters.state.disk import Folder
     from tpudeploy.domain import events
     from tpudeploy.domain.accelerator import Backend
-    from tpudeploy.domain.benchmark import Driver
     from tpudeploy.engine.budget import CreateBudget
-    from tpudeploy.ports import Clock, LoadDriver, PinStore, Sources, StateBackend, Survey, VerifySources, World
+    from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, VerifySources, World
 
 
 class Options(TypedDict, total=False):
@@ -67,7 +65,7 @@ class Adapters:
         # The folder for files of this machine: the states, or what belongs to states in a bucket.
         self._local_folder = folder / (backend if backend and self._bucket is None else STATES)
         self._project = project
-        self._load_drivers: list[LoadDriver] = []
+        self._stops: list[Callable[[], None]] = []
         self._is_stopped = False
         # Once one is used here, registries inside the network are not asked for any profile.
         self.has_untrusted_profile = False
@@ -80,12 +78,12 @@ class Adapters:
     def interrupt(self) -> None:
         """End every wait and every load under way, from any thread. After `resume`, others may follow."""
         self.clock.stop()
-        for driver in tuple(self._load_drivers):
-            driver.stop()
+        for stop in tuple(self._stops):
+            stop()
 
     def resume(self) -> None:
         """Let new waits and loads follow those that `interrupt`, or an exception in one of several runs, has ended."""
-        self._load_drivers.clear()
+        self._stops.clear()
         # A clock from outside is its owner's to start again.
         if not self._is_stopped and isinstance(self.clock, SystemClock):
             self.clock.resume()
@@ -143,23 +141,11 @@ class Adapters:
 
         return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
 
-    def load_driver(self, driver: Driver, url: str, *, tokenizer: str, api_key: str | None) -> LoadDriver:
-        """Return a client for this address. Raise `errors.UsageError` where it is not installed."""
-        from tpudeploy.domain.benchmark import Driver
-
-        client: LoadDriver
-        if driver is Driver.TPUDEPLOY:
-            from tpudeploy.adapters.load.client import LoadClient
-
-            client = LoadClient(url, api_key=api_key)
-        else:
-            from tpudeploy.adapters.load.installed import Installed
-
-            client = Installed(driver, url, tokenizer=tokenizer, api_key=api_key)
-        self._load_drivers.append(client)
-        if self._is_stopped:  # `stop` may have come from another thread before this client was in the list
-            client.stop()
-        return client
+    def stop_too(self, stop: Callable[[], None]) -> None:
+        """Let `interrupt` call this as well. A workspace that was stopped for good calls it at once."""
+        self._stops.append(stop)
+        if self._is_stopped:  # `stop` may have come from another thread before this was in the list
+            stop()
 
     @property
     def cloud_logs(self) -> Backends:
@@ -198,7 +184,7 @@ class Adapters:
 
         objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
         backend = f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/")
-        aside = Aside(self._own_folder("errored"), backend=backend)
+        aside = Aside(self.own_folder("errored"), backend=backend)
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
 
     @cached_property
@@ -229,19 +215,12 @@ class Adapters:
         return Origins(registry, Hub(connection.hub, timeout=timeout), partial(newest_image, connection))
 
     @cached_property
-    def runs(self) -> LocalRuns:
-        """Return the benchmark runs, which are files of this machine."""
-        from tpudeploy.adapters.runs import LocalRuns
-
-        return LocalRuns(self._own_folder("runs"))
-
-    @cached_property
     def survey(self) -> Survey:
         from tpudeploy.adapters.google.survey import GoogleSurvey
 
-        return GoogleSurvey(self.connection, self.clock, self._own_folder("facts"))
+        return GoogleSurvey(self.connection, self.clock, self.own_folder("facts"))
 
-    def _own_folder(self, name: str) -> Folder:
+    def own_folder(self, name: str) -> Folder:
         """Return a folder for files of this machine, which no link in the project leads out of."""
         from tpudeploy.adapters.state.disk import Folder
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from tpudeploy.boot_log.reading import Timeline
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
-    from tpudeploy.domain.benchmark import Run, Start
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.errors import CloudError, ConfigError
     from tpudeploy.domain.facts import Unknown
     from tpudeploy.domain.orphans import Orphans
     from tpudeploy.domain.pins import Pin, Pins
+    from tpudeploy.domain.starts import Start
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.verify import Verification
     from tpudeploy.loading import Profile, Profiles
@@ -303,13 +303,6 @@ class Workspace(Methods):
         deployment = self.deployment(profile, script=False)
         state = self.adapters.states.read(deployment.name).state
         return (deployment if state is None else with_replicas(deployment, state)).replica_indexes
-
-    def find_run(self, name: str) -> Run:
-        """Return a published table by its name, else a benchmark run by its id or the beginning of one."""
-        from tpudeploy.benchmark.published import published
-
-        table = published().get(name)
-        return table if table is not None else self.adapters.runs.find(name)
 
     def or_unknown(self, read: Callable[[], T]) -> T | Unknown:
         """Return what `read` returns, or why the states cannot be read."""

@@ -9,16 +9,17 @@ from random import Random
 import pytest
 from ab_repeats import OF, nothing, page_of, runs
 
-from tpudeploy.ab_test.arms import differing, in_effect
-from tpudeploy.ab_test.experiment import CacheUse, Finding, InEffect
-from tpudeploy.ab_test.result import Reason, Result, result
-from tpudeploy.ab_test.starts import deciding_measure
 from tpudeploy.boot_log.starts import last_start, reported_start
-from tpudeploy.domain.benchmark import Side, Start
-from tpudeploy.domain.comparison import Measure
-from tpudeploy.domain.load import Point
 from tpudeploy.domain.slices import BootPhase, BootReport
+from tpudeploy.domain.starts import Start
 from tpudeploy.domain.verify import ReplicaVerification, Verdict, Verification, VerifiedSetting
+from tpudeploy.features.ab_test.arms import differing, in_effect
+from tpudeploy.features.ab_test.experiment import CacheUse, Finding, InEffect
+from tpudeploy.features.ab_test.result import Reason, Result, result
+from tpudeploy.features.ab_test.starts import deciding_measure
+from tpudeploy.features.benchmark.comparison import Measure
+from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.benchmark.run import Side
 
 STARTS = replace(OF, by=Measure.START)
 

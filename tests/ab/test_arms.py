@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tpudeploy.ab_test.arms import is_risky, parsed
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.ab_test.arms import is_risky, parsed
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from ab_repeats import OF, POINTS, SUBJECT, nothing, page_of, runs
 
-from tpudeploy.ab_test.experiment import Arm, Finding, InEffect
-from tpudeploy.ab_test.result import Reason, result
-from tpudeploy.ab_test.turns import Proposal, order
-from tpudeploy.ab_test.view import proposal
-from tpudeploy.domain.benchmark import CellStatus, Ended, Side
-from tpudeploy.domain.comparison import Measure
-from tpudeploy.domain.load import Point
+from tpudeploy.features.ab_test.experiment import Arm, Finding, InEffect
+from tpudeploy.features.ab_test.result import Reason, result
+from tpudeploy.features.ab_test.turns import Proposal, order
+from tpudeploy.features.ab_test.view import proposal
+from tpudeploy.features.benchmark.comparison import Measure
+from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.benchmark.run import CellStatus, Ended, Side
 from tpudeploy.text.paint import Paint
 
 

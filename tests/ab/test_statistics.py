@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from tpudeploy.ab_test.effect import MARGIN, Observed, chance, effect, finding, holm, quantile
-from tpudeploy.ab_test.experiment import Effect, Finding
-from tpudeploy.ab_test.turns import order, restarts
-from tpudeploy.domain.benchmark import Side
+from tpudeploy.features.ab_test.effect import MARGIN, Observed, chance, effect, finding, holm, quantile
+from tpudeploy.features.ab_test.experiment import Effect, Finding
+from tpudeploy.features.ab_test.turns import order, restarts
+from tpudeploy.features.benchmark.run import Side
 
 TRIALS = 1500
 # scipy.stats.t.ppf of scipy 1.17

@@ -16,7 +16,7 @@ import pytest
 from accuracy.arms import Arm, serving
 from command_line import PROFILE, CommandLine, Open, Result
 
-from tpudeploy.accuracy import questions
+from tpudeploy.features.accuracy import questions
 
 ASKED = {question.prompt: question.answer for question in questions.arithmetic().questions}
 AS_BEFORE = ("verify", "gemma.yaml", "-accuracy", "arithmetic")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tpudeploy.accuracy import questions
-from tpudeploy.accuracy.questions import is_right, parsed
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.accuracy import questions
+from tpudeploy.features.accuracy.questions import is_right, parsed
 
 GSM8K = '{"question": "Natalia sold 48 clips, then half as many. How many?", "answer": "48/2 = 24\\n48+24 = 72\\n#### 72"}\n'
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tpudeploy.accuracy.verdict import ALPHA, largest_fall, p_value, power, questions_needed
-from tpudeploy.domain.accuracy import Paired
+from tpudeploy.features.accuracy.judgement import Paired
+from tpudeploy.features.accuracy.verdict import ALPHA, largest_fall, p_value, power, questions_needed
 
 TRIALS = 2000
 

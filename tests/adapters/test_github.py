@@ -9,9 +9,9 @@ from answering import answering, http
 from endless import Drip, endless
 from real_time import DEADLINE
 
-from tpudeploy.adapters.github import GitHub
 from tpudeploy.domain.errors import ForgeError, ForgeFault
 from tpudeploy.emulator import VirtualClock
+from tpudeploy.features.gitops.github import GitHub
 
 COMMIT = "c" * 40
 PATH = f"/repos/acme/models/commits/{COMMIT}/statuses"

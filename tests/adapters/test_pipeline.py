@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tpudeploy.adapters.pipeline import keep, outputs, pipeline, summarize
 from tpudeploy.domain.errors import OutputFailed, UsageError
-from tpudeploy.domain.forge import Pipeline
+from tpudeploy.features.gitops.forge import Pipeline
+from tpudeploy.features.gitops.pipeline import keep, outputs, pipeline, summarize
 
 HEAD = "a" * 40
 

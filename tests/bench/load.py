@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tpudeploy.adapters.load.client import LoadClient
-from tpudeploy.benchmark.cells import most_lag
-from tpudeploy.benchmark.measure import quantile, spread
-from tpudeploy.domain.load import Offer, Point
+from tpudeploy.features.benchmark.cells import most_lag
+from tpudeploy.features.benchmark.load.client import LoadClient
+from tpudeploy.features.benchmark.measure import quantile, spread
+from tpudeploy.features.benchmark.offer import Offer, Point
 
 SOURCE = Path(__file__).parent / "known" / "server.c"
 STREAMS = (1, 64, 256, 1024, 2048)

@@ -8,15 +8,16 @@ from dataclasses import replace
 import pytest
 
 from tpudeploy import catalog
-from tpudeploy.benchmark.cells import feasible, grid, numbers
-from tpudeploy.benchmark.compare import compare
-from tpudeploy.benchmark.measure import figures, of_client
-from tpudeploy.benchmark.prompts import ids_within, prompts
-from tpudeploy.benchmark.published import published
-from tpudeploy.benchmark.roofline import Roofline
 from tpudeploy.catalog import families
-from tpudeploy.domain.benchmark import Figures, Slo
-from tpudeploy.domain.load import Answer, Observation, Point
+from tpudeploy.cli.options import counts
+from tpudeploy.features.benchmark.cells import feasible, grid
+from tpudeploy.features.benchmark.compare import compare
+from tpudeploy.features.benchmark.measure import figures, of_client
+from tpudeploy.features.benchmark.offer import Answer, Observation, Point
+from tpudeploy.features.benchmark.prompts import ids_within, prompts
+from tpudeploy.features.benchmark.published import published
+from tpudeploy.features.benchmark.roofline import Roofline
+from tpudeploy.features.benchmark.run import Figures, Slo
 from tpudeploy.sizing.serve import Service
 
 
@@ -157,8 +158,8 @@ def test_prompts_have_the_ids_of_one_length_that_a_vocabulary_has_most_of(
 
 
 def test_numbers_double_within_a_span_and_come_in_order_once() -> None:
-    assert numbers("8,1..8, 3") == (1, 2, 3, 4, 8)
-    assert numbers("3..20") == (3, 6, 12)
+    assert counts("8,1..8, 3") == (1, 2, 3, 4, 8)
+    assert counts("3..20") == (3, 6, 12)
     points = grid((1, 2), (8, 16), (4,))
     assert [(p.context_tokens, p.concurrency) for p in points] == [(8, 1), (8, 2), (16, 1), (16, 2)]
 

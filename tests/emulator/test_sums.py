@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tpudeploy.accuracy import questions
-from tpudeploy.accuracy.questions import is_right
 from tpudeploy.emulator.stand_in import answer_sum
+from tpudeploy.features.accuracy import questions
+from tpudeploy.features.accuracy.questions import is_right
 
 ASKED = questions.arithmetic(200).questions
 

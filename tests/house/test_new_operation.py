@@ -104,8 +104,8 @@ def test_it_is_a_tool_of_agents_with_its_arguments_and_its_answer(planted: Path)
     code = """
 import json
 from pathlib import Path
-from tpudeploy.cli.mcp.server import _strict_tool
-from tpudeploy.cli.mcp.tools import READING
+from tpudeploy.features.agents.server import _strict_tool
+from tpudeploy.features.agents.tools import READING
 tool = _strict_tool(next(tool for tool in READING if tool.name == "greet"))
 print(json.dumps([tool.description, tool.parameters, tool.output_schema["required"]]))
 """

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from goldens import hold
 
-from tpudeploy.rehearsal.facts import FACTS, Fact
-from tpudeploy.rehearsal.view import page
+from tpudeploy.features.rehearsal.facts import FACTS, Fact
+from tpudeploy.features.rehearsal.view import page
 
 ROOT = Path(__file__).parents[2]
 

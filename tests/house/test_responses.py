@@ -23,14 +23,14 @@ _ALLOWED = {
     "adapters/http_budget.py": "it is the budget",
     "adapters/requests_budget.py": "it is the budget of requests",
     "adapters/vllm_client.py": "the types of http.client; its connections are http_budget's",
-    "adapters/github.py": "its session is limited",
+    "features/gitops/github.py": "its session is limited",
     "adapters/google/transport.py": "its connections are metered",
     "adapters/google/deferred.py": "it imports httplib2 for transport.py",
     "adapters/google/connect.py": "its sessions are limited",
     "adapters/google/translate.py": "the exceptions",
-    "adapters/load/cell.py": "a client for thousands of streams; stream.py counts their bytes",
-    "adapters/load/client.py": "as cell.py",
-    "adapters/load/stream.py": "as cell.py",
+    "features/benchmark/load/cell.py": "a client for thousands of streams; stream.py counts their bytes",
+    "features/benchmark/load/client.py": "as cell.py",
+    "features/benchmark/load/stream.py": "as cell.py",
     "adapters/routes.py": "it connects to see whether a tunnel is open, and reads nothing",
     "adapters/router_program.py": "it binds a port to see whether it is free, and reads nothing",
     "adapters/router_trial.py": "as router_program.py; its connections are http_budget's",
@@ -39,7 +39,7 @@ _ALLOWED = {
 }
 # What reads without a budget, even in those modules.
 _UNBOUNDED = {"urlopen", "HTTPConnection", "HTTPSConnection"}
-_SESSIONS = {"adapters/github.py", "adapters/google/connect.py"}
+_SESSIONS = {"features/gitops/github.py", "adapters/google/connect.py"}
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
@@ -87,8 +87,8 @@ def test_every_session_is_limited_where_it_is_made() -> None:
 
 def test_what_reads_a_response_parses_it_as_somebody_elses() -> None:
     """`json.loads` raises RecursionError for `[[[[…`, and returns NaN and halves of characters."""
-    readers = {"adapters/vllm_client.py", "adapters/registry.py", "adapters/sources.py", "adapters/github.py"}
+    readers = {"adapters/vllm_client.py", "adapters/registry.py", "adapters/sources.py", "features/gitops/github.py"}
     for name, tree in _modules():
-        if name in readers | {"adapters/load/stream.py"}:
+        if name in readers | {"features/benchmark/load/stream.py"}:
             calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
             assert not calls & {"json.loads", "json.load", "reply.json"}, name

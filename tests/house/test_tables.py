@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tpudeploy import feature_table
 from tpudeploy.adapters import assets
 from tpudeploy.cli import options
 from tpudeploy.cli.commands import COMMANDS, command
@@ -35,12 +36,13 @@ ROOT = Path(__file__).parents[2]
 def test_every_command_is_an_operation_or_a_file_and_the_other_way_round() -> None:
     files = {path.stem for path in (ROOT / "tpudeploy" / "cli" / "commands").glob("*.py")} - {"__init__"}
     of_operations = {name for name, summary in OPERATIONS.items() if summary}
-    assert {file.replace("_", "-") for file in files} | of_operations == set(COMMANDS)
+    of_features = set(feature_table.COMMANDS)
+    assert {file.replace("_", "-") for file in files} | of_operations | of_features == set(COMMANDS)
 
 
 def test_every_operation_is_in_the_table_and_a_method_with_the_arguments_of_its_row() -> None:
     modules = [path.stem for path in (ROOT / "tpudeploy" / "operations").glob("*.py")]
-    assert {row for name in modules for row in _rows(name)} == set(OPERATIONS)
+    assert {row for name in modules for row in _rows(name)} == set(OPERATIONS) - set(feature_table.OPERATIONS)
     for name in OPERATIONS:
         row = operation(name)
         parameters = inspect.signature(row.run).parameters
@@ -56,7 +58,8 @@ def _rows(module_name: str) -> set[str]:
     if module_name == "__init__":
         return set()
     module = import_module(f"tpudeploy.operations.{module_name}")
-    return {module_name} if hasattr(module, "OPERATION") else set(getattr(module, "OPERATIONS", ()))
+    rows = getattr(module, "OPERATIONS", {})
+    return {module_name} if hasattr(module, "OPERATION") else set(() if rows is OPERATIONS else rows)
 
 
 # A text may be a path, and a time may be written as a number of seconds.
@@ -103,7 +106,9 @@ def test_every_command_that_needs_states_can_be_told_where_they_are(
     if name.replace("-", "_") in OPERATIONS:
         needs = name not in STATELESS
     else:
-        module = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
+        of_feature = feature_table.COMMANDS.get(name)
+        path = f"tpudeploy.cli.commands.{name.replace('-', '_')}" if of_feature is None else of_feature.module
+        module = import_module(path)
         needs = ".workspace(" in inspect.getsource(module)
     assert main([name, "--help"]) == 0
     assert ("--backend" in capsys.readouterr().out) == needs

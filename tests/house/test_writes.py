@@ -18,10 +18,13 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("tpudeploy/cli/main.py", "os.open"): "/dev/null in place of a stdout whose reader has gone",
     ("tpudeploy/cli/terminal.py", "os.open"): "/dev/null in place of a stdout whose reader has gone",
     ("tpudeploy/cli/error_report.py", "tempfile.NamedTemporaryFile"): "a new file of its own in the temporary folder",
-    ("tpudeploy/operations/accuracy_test.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
-    ("tpudeploy/adapters/load/installed.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
-    ("tpudeploy/adapters/load/installed.py", ".open"): "the log in that folder",
-    ("tpudeploy/adapters/pipeline.py", ".open"): "GITHUB_OUTPUT and the like: the runner made the file and names it",
+    ("tpudeploy/features/accuracy/service.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("tpudeploy/features/benchmark/load/installed.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("tpudeploy/features/benchmark/load/installed.py", ".open"): "the log in that folder",
+    (
+        "tpudeploy/features/gitops/pipeline.py",
+        ".open",
+    ): "GITHUB_OUTPUT and the like: the runner made the file and names it",
 }
 _OS = {
     *("chmod", "chown", "lchown", "link", "makedirs", "mkdir", "mkfifo", "mknod", "remove", "removedirs", "rename"),

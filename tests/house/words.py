@@ -70,11 +70,8 @@ class Limit:
 
 LIMITS = {
     "": Limit(participles=0.0, functions=0, phrases=0),
-    "ab_test": Limit(participles=3.7, functions=1, phrases=0),
-    "accuracy": Limit(participles=5.5, functions=0, phrases=0),  # `said` is a key of tpudeploy.answers/1
     "adapters": Limit(participles=0.0, functions=0, phrases=0),
     "availability": Limit(participles=0.0, functions=0, phrases=0),
-    "benchmark": Limit(participles=0.0, functions=0, phrases=0),
     "boot_log": Limit(participles=0.0, functions=0, phrases=1),
     "catalog": Limit(participles=0.0, functions=0, phrases=0),
     "cli": Limit(participles=0.0, functions=0, phrases=0),
@@ -82,8 +79,7 @@ LIMITS = {
     "domain": Limit(participles=8.9, functions=0, phrases=0),
     "emulator": Limit(participles=0.0, functions=0, phrases=1),
     "engine": Limit(participles=0.0, functions=0, phrases=0),
-    "features": Limit(participles=0.0, functions=0, phrases=0),
-    "gitops": Limit(participles=0.0, functions=0, phrases=0),
+    "features": Limit(participles=2.0, functions=1, phrases=0),  # `said` is a key of tpudeploy.answers/1
     "metrics": Limit(participles=0.0, functions=0, phrases=0),
     "node": Limit(participles=0.0, functions=0, phrases=0),
     "operations": Limit(participles=0.0, functions=0, phrases=0),
@@ -91,7 +87,6 @@ LIMITS = {
     "planning": Limit(participles=1.2, functions=0, phrases=0),
     "reconcile": Limit(participles=2.4, functions=0, phrases=1),
     "serialization": Limit(participles=4.7, functions=0, phrases=0),  # `seen` is a key of state format 1
-    "rehearsal": Limit(participles=0.0, functions=0, phrases=0),
     "schemas": Limit(participles=0.0, functions=0, phrases=0),
     "sizing": Limit(participles=0.0, functions=0, phrases=0),
     "text": Limit(participles=0.0, functions=0, phrases=0),

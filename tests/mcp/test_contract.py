@@ -9,7 +9,7 @@ from agent import connected
 from command_line import Open
 from goldens import assert_golden
 
-from tpudeploy.cli.mcp.tools import READING, WRITING
+from tpudeploy.features.agents.tools import READING, WRITING
 
 TAKEN = """
 profiles profile emulated colleague name code form type sweep prompt max_tokens run_id run_ids users ttft_seconds usd_per_month

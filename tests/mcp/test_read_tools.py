@@ -10,9 +10,9 @@ import pytest
 from agent import connected
 from command_line import PROFILE, CommandLine, Open, Result
 
-from tpudeploy.cli.mcp.answers import Answer
-from tpudeploy.cli.mcp.strict import as_tool_result
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.features.agents.answers import Answer
+from tpudeploy.features.agents.strict import as_tool_result
 
 TOOLS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "validate": ({"profiles": ["gemma.yaml"]}, ("validate", "--format", "json", "gemma.yaml")),

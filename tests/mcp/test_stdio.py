@@ -20,8 +20,8 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.types import ElicitRequestParams, ElicitResult
 from real_time import DEADLINE
 
-from tpudeploy.cli.mcp.tools import READING, WRITING
 from tpudeploy.emulator import Emulator, running
+from tpudeploy.features.agents.tools import READING, WRITING
 
 TPUDEPLOY = str(Path(sys.executable).with_name("tpudeploy"))
 # What a client of the older protocol says first.

@@ -14,9 +14,9 @@ from command_line import PROFILE, CommandLine, Open
 from strict_schema import strict
 
 from tpudeploy import Profile, Workspace, errors
-from tpudeploy.domain.benchmark import Cell, Driver, Run, Side, Sweep
-from tpudeploy.domain.load import Point
-from tpudeploy.operations.ab_test import AbTests, Arms, Listener
+from tpudeploy.features.ab_test.service import AbTests, Arms, Listener
+from tpudeploy.features.benchmark.offer import Point
+from tpudeploy.features.benchmark.run import Cell, Driver, Run, Side, Sweep
 
 pytestmark = pytest.mark.polls_every_second("starts are measured to the second")
 

@@ -24,7 +24,7 @@ from screen import Screen
 
 import tpudeploy as td
 from tpudeploy.emulator.machine.machine import Machine
-from tpudeploy.schemas.documents import SCHEMAS
+from tpudeploy.features.benchmark.documents import DOCUMENTS
 
 Bench = Callable[..., Result]
 # So large that what a stand-in answers at once is impossible for a chip on the slowest machine too.
@@ -97,7 +97,7 @@ def test_a_sweep_of_144_cells_accounts_for_each_of_them(
     requests = sum(c["figures"]["requests"] * c["point"]["context_tokens"] for c in run["cells"] if c["figures"])
     assert requests < _prompt_tokens(served) - before  # the warm-up is not in the figures
     assert json.loads((tmp_path / ".tpudeploy" / "runs" / f"{run['id']}.json").read_text(encoding="utf-8")) == run
-    Draft7Validator(SCHEMAS["run"]()).validate(run)
+    Draft7Validator(DOCUMENTS["run"]()).validate(run)
 
 
 def _prompt_tokens(served: Machine) -> float:

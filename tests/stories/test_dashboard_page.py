@@ -22,8 +22,8 @@ from playwright.sync_api import Browser, Page, expect
 from real_time import DEADLINE
 
 import tpudeploy as td
-from tpudeploy.cli.dashboard import Documents, Server
-from tpudeploy.schemas.documents import DOCUMENTS
+from tpudeploy.features.dashboard.documents import DOCUMENTS
+from tpudeploy.features.dashboard.server import Documents, Server
 
 TWO = PROFILE.replace("name: gemma", "name: second")
 

@@ -13,8 +13,7 @@ from other_process import holding
 from workflow import HEAD, MERGED, PULL, Both
 
 from tpudeploy.domain import errors
-from tpudeploy.gitops import markdown
-from tpudeploy.planning import approval
+from tpudeploy.features.gitops import approval, markdown
 
 HUGE = "".join(f"    variable_{n:04}: '{'x' * 60}'\n" for n in range(2000))
 

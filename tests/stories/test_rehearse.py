@@ -13,7 +13,7 @@ from command_line import CommandLine, Killed, Open
 from googleapiclient.discovery import build
 
 from tpudeploy.domain.errors import StateLocked
-from tpudeploy.rehearsal.facts import Stage, facts_of
+from tpudeploy.features.rehearsal.facts import Stage, facts_of
 from tpudeploy.workspace import Workspace
 
 CANARY = "canary-7f3a91c2"

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpudeploy.gitops.comment import Part, code, fence, fit, prose
+from tpudeploy.features.gitops import approval
+from tpudeploy.features.gitops.approval import Marker
+from tpudeploy.features.gitops.comment import Part, code, fence, fit, prose
 from tpudeploy.node.shell import shell_lines
-from tpudeploy.planning import approval
-from tpudeploy.planning.approval import Approval, Marker
+from tpudeploy.planning.plan_print import Approval
 
 STEADY = settings(max_examples=200)
 TEXT = st.text(alphabet=st.sampled_from("ab `|<>@#_*[]()\\!~\n\r\t-\u2028é模"), max_size=80)

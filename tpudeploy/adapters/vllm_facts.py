@@ -10,7 +10,7 @@ from math import isfinite
 from typing import TypeVar
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-from tpudeploy.domain.load import Counters
+from tpudeploy.domain.metrics import Counters
 from tpudeploy.domain.slices import ServerLoad
 from tpudeploy.domain.verify import EngineReport
 

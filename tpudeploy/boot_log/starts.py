@@ -11,8 +11,8 @@ from tpudeploy.boot_log.lines import SERVER_STARTS, parse_lines, server_starts
 from tpudeploy.boot_log.read import read
 from tpudeploy.boot_log.reading import Line, Phase, Reading, Timeline
 from tpudeploy.boot_log.settings import effective_settings
-from tpudeploy.domain.benchmark import Start
 from tpudeploy.domain.slices import BootReport
+from tpudeploy.domain.starts import Start
 from tpudeploy.sizing.numbers import parse_number
 
 # templates/boot/cache.sh writes it once the server has completed a prompt.

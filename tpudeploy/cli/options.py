@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,10 +221,8 @@ def speed(text: str) -> float:
 
 def counts(text: str) -> tuple[int, ...]:
     """Return positive integers, as 1,2,8 or 1..64."""
-    from tpudeploy.benchmark.cells import numbers
-
     try:
-        return numbers(text)
+        return _numbers(text)
     except ValueError as cause:
         raise argparse.ArgumentTypeError(f"{cause}; write 1,2,8, or 1..64 for 1, 2, 4 … 64") from cause
 
@@ -238,6 +236,34 @@ def _whole(text: str, *, most: int) -> int | None:
 def _decimal(text: str) -> float | None:
     """Return a number without a sign or an exponent, or None for any other text."""
     return float(text) if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15}", text) else None
+
+
+_RANGE = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Parse `1,2,8`, or `1..64` for 1, 2, 4 and so on to 64; sorted, without duplicates. Raise ValueError."""
+    values: set[int] = set()
+    for part in text.replace("…", "..").split(","):
+        stripped = part.strip()
+        if span := _RANGE.fullmatch(stripped):
+            values.update(_doublings(int(span[1]), int(span[2])))
+        elif _NUMBER.fullmatch(stripped):
+            values.add(int(stripped))
+        else:
+            raise ValueError(f"`{stripped}` is not a number")
+    if min(values) < 1:
+        raise ValueError("0 is not a count")
+    return tuple(sorted(values))
+
+
+def _doublings(first: int, last: int) -> Iterator[int]:
+    if not 1 <= first <= last:
+        raise ValueError(f"`{first}..{last}` does not go up from 1")
+    while first <= last:
+        yield first
+        first *= 2
 
 
 def _truth(text: str) -> bool:

@@ -184,3 +184,15 @@ class Metrics:
         """Return the document of `tpudeploy metrics --json` without its format."""
         document: dict[str, object] = to_json(self)
         return document
+
+
+@frozen
+class Counters:
+    """The counts of a server since it started: tokens that were looked up in its prefix cache, and that were in it.
+
+    `answers` are the requests that it completed. None: it does not report that.
+    """
+
+    looked_up_tokens: float | None = None
+    cached_tokens: float | None = None
+    answers: float | None = None

@@ -8,10 +8,10 @@ from functools import partial
 from tpudeploy.boot_log import starts
 from tpudeploy.boot_log.reading import Timeline
 from tpudeploy.domain import errors
-from tpudeploy.domain.benchmark import Start
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import BootReport
+from tpudeploy.domain.starts import Start
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import retry_on_fault

@@ -8,8 +8,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tpudeploy.features.ab_test.operation import AbProposal as AbProposal
+    from tpudeploy.features.ab_test.operation import AbResult as AbResult
+    from tpudeploy.features.ab_test.operation import ab as _ab
+    from tpudeploy.features.ab_test.operation import ab_propose as _ab_propose
+    from tpudeploy.features.ab_test.operation import ab_result as _ab_result
+    from tpudeploy.features.accuracy.operation import Accuracy as Accuracy
+    from tpudeploy.features.accuracy.operation import accuracy as _accuracy
     from tpudeploy.features.alerts.operation import AlertFile as AlertFile
     from tpudeploy.features.alerts.operation import alerts as _alerts
+    from tpudeploy.features.benchmark.bench_operation import bench as _bench
+    from tpudeploy.features.benchmark.bench_operation import bench_import as _bench_import
+    from tpudeploy.features.benchmark.bench_operation import bench_report as _bench_report
+    from tpudeploy.features.benchmark.compare_operation import Compared as Compared
+    from tpudeploy.features.benchmark.compare_operation import compare as _compare
+    from tpudeploy.features.benchmark.recommend_operation import Recommended as Recommended
+    from tpudeploy.features.benchmark.recommend_operation import recommend as _recommend
+    from tpudeploy.features.benchmark.runs_operation import BenchmarkRun as BenchmarkRun
+    from tpudeploy.features.benchmark.runs_operation import OperatingPoints as OperatingPoints
+    from tpudeploy.features.benchmark.runs_operation import Runs as Runs
+    from tpudeploy.features.benchmark.runs_operation import benchmark_run as _benchmark_run
+    from tpudeploy.features.benchmark.runs_operation import benchmark_runs as _benchmark_runs
+    from tpudeploy.features.benchmark.runs_operation import operating_points as _operating_points
+    from tpudeploy.features.rehearsal.operation import Rehearsal as Rehearsal
+    from tpudeploy.features.rehearsal.operation import rehearse as _rehearse
 
 
 class FeatureMethods:
@@ -17,3 +39,16 @@ class FeatureMethods:
 
     if TYPE_CHECKING:
         alerts = _alerts
+        rehearse = _rehearse
+        accuracy = _accuracy
+        bench = _bench
+        bench_import = _bench_import
+        bench_report = _bench_report
+        ab = _ab
+        ab_propose = _ab_propose
+        ab_result = _ab_result
+        benchmark_runs = _benchmark_runs
+        benchmark_run = _benchmark_run
+        operating_points = _operating_points
+        compare = _compare
+        recommend = _recommend

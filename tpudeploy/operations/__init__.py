@@ -16,18 +16,7 @@ from tpudeploy.feature_table import COMMANDS
 
 if TYPE_CHECKING:
     from tpudeploy.features import FeatureMethods
-    from tpudeploy.operations.ab import ab as _ab
-    from tpudeploy.operations.ab import ab_propose as _ab_propose
-    from tpudeploy.operations.ab import ab_result as _ab_result
-    from tpudeploy.operations.accuracy import accuracy as _accuracy
     from tpudeploy.operations.apply import apply as _apply
-    from tpudeploy.operations.bench import bench as _bench
-    from tpudeploy.operations.bench import bench_import as _bench_import
-    from tpudeploy.operations.bench import bench_report as _bench_report
-    from tpudeploy.operations.benchmark_runs import benchmark_run as _benchmark_run
-    from tpudeploy.operations.benchmark_runs import benchmark_runs as _benchmark_runs
-    from tpudeploy.operations.benchmark_runs import operating_points as _operating_points
-    from tpudeploy.operations.compare import compare as _compare
     from tpudeploy.operations.declaration import Operation
     from tpudeploy.operations.destroy import destroy as _destroy
     from tpudeploy.operations.details import details as _details
@@ -43,8 +32,6 @@ if TYPE_CHECKING:
     from tpudeploy.operations.output import output as _output
     from tpudeploy.operations.plan import plan as _plan
     from tpudeploy.operations.query import query as _query
-    from tpudeploy.operations.recommend import recommend as _recommend
-    from tpudeploy.operations.rehearse import rehearse as _rehearse
     from tpudeploy.operations.render import render as _render
     from tpudeploy.operations.report_host import report_host as _report_host
     from tpudeploy.operations.show import show as _show
@@ -83,20 +70,8 @@ _OF_THE_DEPLOYER: Mapping[str, str] = {
     "diagnose": "",
     "report_host": "",
     "verify": "Compare what the profile declares with what the server does.",
-    "accuracy": "",
     "metrics": "Show the metrics of running servers, in words.",
     "query": "Ask the endpoint a question.",
-    "bench": "",
-    "bench_import": "",
-    "bench_report": "",
-    "ab": "",
-    "ab_propose": "",
-    "ab_result": "",
-    "benchmark_runs": "",
-    "benchmark_run": "",
-    "compare": "Compare benchmark runs with each other and with published figures, or run an A/B.",
-    "operating_points": "",
-    "recommend": "Recommend a slice and a profile for a workload, from measurements.",
     "state_list": "",
     "state_show": "",
     "state_mv": "",
@@ -106,7 +81,6 @@ _OF_THE_DEPLOYER: Mapping[str, str] = {
     "state_history": "",
     "force_unlock": "",
     "import_slice": "",
-    "rehearse": "Check the unverified facts about Google Cloud on your project, below a cost ceiling.",
     "explain": "Explain an error code, a refusal, or an error text of Google Cloud.",
     "version": "Print the version.",
 }
@@ -116,9 +90,6 @@ OPERATIONS: Mapping[str, str] = {**_OF_THE_DEPLOYER, **_OF_FEATURES}
 _SHARED_MODULES: Mapping[str, str] = {
     **dict.fromkeys(("state_list", "state_show", "state_history", "state_pull"), "state"),
     **dict.fromkeys(("state_mv", "state_rm", "state_push"), "state_change"),
-    **dict.fromkeys(("bench", "bench_import", "bench_report"), "bench"),
-    **dict.fromkeys(("benchmark_run", "benchmark_runs", "operating_points"), "benchmark_runs"),
-    **dict.fromkeys(("ab", "ab_propose", "ab_result"), "ab"),
 }
 
 
@@ -176,21 +147,8 @@ class Methods(FeatureMethods):
         diagnose = _diagnose
         report_host = _report_host
         verify = _verify
-        accuracy = _accuracy
         metrics = _metrics
         query = _query
-        bench = _bench
-        bench_import = _bench_import
-        bench_report = _bench_report
-        ab = _ab
-        ab_propose = _ab_propose
-        ab_result = _ab_result
-        benchmark_runs = _benchmark_runs
-        benchmark_run = _benchmark_run
-        compare = _compare
-        operating_points = _operating_points
-        recommend = _recommend
-        rehearse = _rehearse
         state_list = _state_list
         state_show = _state_show
         state_mv = _state_mv

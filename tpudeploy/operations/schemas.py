@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tpudeploy import feature_table
 from tpudeploy.operations import OPERATIONS, operation
 from tpudeploy.results import Result
 from tpudeploy.schemas import documents as schemas
@@ -16,6 +17,8 @@ PROFILE = "profile"
 def all_schemas() -> Mapping[str, Callable[[], Mapping[str, Any]]]:
     """Return the function that makes each schema, by the name in the `format` of the document."""
     all_: dict[str, Callable[[], Mapping[str, Any]]] = dict(schemas.SCHEMAS)
+    for module in feature_table.modules("documents"):
+        all_ |= module.DOCUMENTS
     for name in OPERATIONS:
         for result in operation(name).results:
             if issubclass(result, Result) and result.IS_DOCUMENT:

@@ -1,7 +1,6 @@
 """Compare what the profile declares with what its servers do; exit with 13 if a declared setting is not in effect.
 
-Exit with 1 if a server reports nothing. With --accuracy, ask questions with known answers instead; exit with 13 if
-quality fell.
+Exit with 1 if a server reports nothing.
 """
 
 from __future__ import annotations

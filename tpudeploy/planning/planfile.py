@@ -15,7 +15,7 @@ from tpudeploy.domain.errors import PlanTooNew, PlanUnreadable
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Goal, Plan
 from tpudeploy.domain.serialization import to_json
-from tpudeploy.planning.approval import plan_print
+from tpudeploy.planning.plan_print import plan_print
 from tpudeploy.reconcile.desired import CONTAINER_NAME
 from tpudeploy.serialization.typed import read
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from tpudeploy.benchmark import runfile
 from tpudeploy.domain import events
-from tpudeploy.domain.benchmark import Run
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus
-from tpudeploy.planning.deviation import Kind
 from tpudeploy.schemas.schema_of import (
     DIALECT,
     PRINTED_AS,
@@ -28,7 +25,6 @@ from tpudeploy.schemas.schema_of import (
     Definitions,
     Schema,
     document,
-    list_of,
     mapping_of,
     object_of,
     reference,
@@ -39,53 +35,31 @@ from tpudeploy.views import jsonl
 _ERROR = PRINTED_AS[TpudeployError].adds
 
 
-def _formatted(kind: str, keys: Mapping[str, Any] | None = None, **more: Any) -> Callable[[], Schema]:
+def formatted(kind: str, keys: Mapping[str, Any] | None = None, **more: Any) -> Callable[[], Schema]:
     """Return the function that makes the schema of a document with this name in its `format`."""
     head = {"format": {"const": f"tpudeploy.{kind}/1"}}
     return lambda: document(f"tpudeploy {kind}", {**head, **(keys or {})}, **more)
 
 
 DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
-    "error": _formatted("error", {"type": {"const": "error"}, **_ERROR, "diagnostics": tuple[Diagnostic, ...]}),
-    "replica-runs": _formatted(
-        "replica-runs",
-        {"runs": tuple[Run, ...]},
-        printed_as={Run: As(adds={"format": {"const": "tpudeploy.run/1"}, "hash": TEXT})},
-    ),
-    "profiles": _formatted("profiles", {"profiles": TEXTS}),
-    "completion": _formatted("completion", {"shell": TEXT, "script": TEXT}),
-    "router": _formatted("router", {"name": TEXT, "restarts": int}),
-    "dashboard": _formatted("dashboard", {"url": TEXT}),
-    "emulator": _formatted("emulator", {"environment": mapping_of(TEXT)}),
-    "ci": _formatted(
-        "ci",
-        {
-            "does": {"enum": ["plan", "apply", "drift"]},
-            "message": TEXT,
-            "plan": Plan | None,
-            "report": Report | None,
-            "deviations": list_of(object_of({"name": TEXT, "kind": {"enum": [str(kind) for kind in Kind]}})),
-            "unknown": [{"name": TEXT, "error": TpudeployError}],
-        },
-    ),
+    "error": formatted("error", {"type": {"const": "error"}, **_ERROR, "diagnostics": tuple[Diagnostic, ...]}),
+    "profiles": formatted("profiles", {"profiles": TEXTS}),
+    "completion": formatted("completion", {"shell": TEXT, "script": TEXT}),
+    "router": formatted("router", {"name": TEXT, "restarts": int}),
+    "emulator": formatted("emulator", {"environment": mapping_of(TEXT)}),
 }
 
 
 def plan() -> Schema:
     """Return the schema of the document that `plan --json` prints."""
-    return _document("tpudeploy plan", Plan)
+    return whole_document("tpudeploy plan", Plan)
 
 
 def state() -> Schema:
     """Return the schema of a stored state. Keys that older versions did not write may be absent."""
     states = {state: As(adds={statefile.STATE_KEY: {"const": name}}) for state, name in statefile.STATE_NAMES.items()}
     adds = {"format": {"const": statefile.FORMAT}}
-    return _document("tpudeploy state", State, adds=adds, is_output=False, printed_as=states)
-
-
-def run() -> Schema:
-    """Return the schema of a benchmark run as it is stored, and as `bench --json` prints it."""
-    return _document("tpudeploy run", Run, adds={"format": {"const": runfile.FORMAT}, "hash": TEXT})
+    return whole_document("tpudeploy state", State, adds=adds, is_output=False, printed_as=states)
 
 
 def lock() -> Schema:
@@ -142,7 +116,6 @@ SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "state": state,
     "events": event_lines,
     "lock": lock,
-    "run": run,
     **DOCUMENTS,
 }
 
@@ -151,7 +124,7 @@ def _line(kind: str) -> dict[str, Schema]:
     return {"v": {"const": jsonl.VERSION}, "type": {"const": kind}}
 
 
-def _document(
+def whole_document(
     title: str,
     cls: type,
     *,

@@ -9,15 +9,12 @@ from inspect import getdoc
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from tpudeploy.domain.accuracy import Verdict
 from tpudeploy.domain.availability import Pair, Zones
-from tpudeploy.domain.benchmark import Evidence, Subject, Sweep
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.orphans import Orphan, Orphans
 from tpudeploy.domain.plan import Change, Drift, Goal, Plan, RouterPlan, ScalePlan
-from tpudeploy.domain.recommendation import Choice
 from tpudeploy.domain.report import Report, Summary
 from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.state import State
@@ -36,7 +33,10 @@ _SIZE = {"description": "What `size --json` prints for it; null if it is to be r
 
 @frozen
 class As:
-    """Describes how a class's `to_dict` differs from its fields. `adds` holds schemas, or types that have a schema."""
+    """Describes how a class's `to_dict` differs from its fields. `adds` holds schemas, or types that have a schema.
+
+    A class of a feature that only adds keys names them itself, as ADDS.
+    """
 
     adds: Mapping[str, Any]
     drops: frozenset[str] = frozenset()
@@ -129,17 +129,13 @@ PRINTED_AS: Mapping[type, As] = {
         },
         drops=frozenset({"resource"}),
     ),
-    Verdict: As(adds=dict.fromkeys(("questions", "before", "after", "changed"), NUMBER)),
     TpudeployError: As(adds={"code": TEXT, "exit_code": WHOLE, "message": TEXT, "hint": TEXT}),
 }
 
 
-# Keys that a later version added to the same format. A document of an earlier version is valid without them. A result
-# (tpudeploy/results.py) names its own.
+# Keys that a later version added to the same format. A document of an earlier version is valid without them. Results
+# and the classes of features name their own, as ADDED_LATER.
 _ADDED_LATER: Mapping[type, frozenset[str]] = {
-    Evidence: frozenset({"answers"}),
-    Subject: frozenset({"replicas"}),
-    Choice: frozenset({"unknown_prices"}),
     Change: frozenset({"ceiling", "places", "replicas_serving", "drain_seconds_most", "waits"}),
     Goal: frozenset({"router", "scale"}),
     Plan: frozenset({"ceiling"}),
@@ -150,7 +146,6 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     ReplicaStatus: frozenset({"backend", "load", "waits"}),
     DeploymentStatus: frozenset({"ceiling", "scale"}),
     State: frozenset({"replicas", "scaled", "start"}),
-    Sweep: frozenset({"is_whole_window"}),
     Zones: frozenset({"readings_by_api"}),
 }
 
@@ -178,7 +173,7 @@ class Definitions:
         return list_of(reference(self.add(cls)))
 
     def _class(self, cls: type, adds: Mapping[str, Any]) -> Schema:
-        printed = self._printed_as.get(cls, As(adds={}))
+        printed = self._printed_as.get(cls) or As(adds=getattr(cls, "ADDS", {}))
         printed_fields = [f for f in fields(cls) if f.name not in printed.drops] if is_dataclass(cls) else []
         hints = get_type_hints(cls, include_extras=True) if printed_fields else {}
         field_schemas = {f.name: self.schema(hints[f.name]) for f in printed_fields}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tpudeploy import feature_table
 from tpudeploy.operations import OPERATIONS
@@ -26,10 +26,6 @@ _FIRST = {
     "init": "Write a commented profile, from a shipped one.",
 }
 _OTHERS = {
-    "ci": "Run in a pipeline: plan on a pull request, apply what was merged, report drift.",
-    "dashboard": "Show every deployment live in a browser, on this machine only; it changes nothing.",
-    "mcp": "Serve the same operations to agents as typed tools, read-only by default.",
-    "bench": "Measure throughput and latency, and flag figures that cannot be trusted.",
     "report-host": "Report the machine of a slice to Google as faulty, and hold its place back.",
     "import": "Import an existing slice into the state.",
     "state": "Inspect and edit the state: list, show, mv, rm, pull, push, history.",
@@ -50,11 +46,11 @@ _NAMES_BY_GROUP = {
     "Start": ("init", "size", "zones", "doctor", "emulator", "explain", "completion", "version"),
     "Deploy": ("validate", "render", "plan", "apply", "destroy", "drift", "import"),
     "Operate": (
-        *("status", "dashboard", "output", "query", "logs", "verify", "metrics", "router", "show", "state", "gc"),
+        *("status", "output", "query", "logs", "verify", "metrics", "router", "show", "state", "gc"),
         *("force-unlock", "report-host"),
     ),
-    "Measure": ("bench", "compare", "recommend", "rehearse"),
-    "Automate": ("ci", "mcp", "schema"),
+    "Measure": (),
+    "Automate": ("schema",),
 }
 
 
@@ -75,18 +71,13 @@ COMMANDS: Mapping[str, str] = {name: _SUMMARIES[name] for name in chain.from_ite
 _WITH_MODULE = frozenset(
     [
         "apply",
-        "bench",
-        "compare",
         "destroy",
         "gc",
         "logs",
         "plan",
         "query",
-        "recommend",
-        "rehearse",
         "status",
         "validate",
-        "verify",
     ]
 )
 
@@ -99,8 +90,33 @@ class Command(Protocol):
     def run(self, args: argparse.Namespace, context: Context) -> int: ...
 
 
+class _WithForms:
+    """A command to which features add forms: the first form that its arguments ask for runs."""
+
+    def __init__(self, base: Command, forms: tuple[Any, ...]) -> None:
+        self._base = base
+        self._forms = forms
+        self.__doc__ = "\n".join([base.__doc__ or "", *(form.__doc__ for form in forms)])
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        for each in (self._base, *self._forms):
+            each.arguments(parser)
+
+    def run(self, args: argparse.Namespace, context: Context) -> int:
+        for form in self._forms:
+            code: int | None = form.run(args, context)
+            if code is not None:
+                return code
+        return self._base.run(args, context)
+
+
 def command(name: str) -> Command:
     """Return a command, which is imported when it is first needed."""
+    forms = feature_table.forms(name)
+    return _WithForms(_command(name), forms) if forms else _command(name)
+
+
+def _command(name: str) -> Command:
     of_feature = feature_table.COMMANDS.get(name)
     home = of_feature.module if of_feature is not None else f"tpudeploy.cli.commands.{name.replace('-', '_')}"
     if not home or (of_feature is None and name in OPERATIONS and name not in _WITH_MODULE):

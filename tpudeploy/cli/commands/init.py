@@ -10,8 +10,8 @@ from tpudeploy.catalog import choice_hint
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.operations.bench import WrittenFiles
 from tpudeploy.operations.schemas import schema_text
+from tpudeploy.operations.written_files import WrittenFiles
 
 SCHEMA = "profile.schema.json"
 _FIRST = "gemma4-e2b-v6e1"

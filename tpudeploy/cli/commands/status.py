@@ -43,8 +43,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _write_page(result: Status, args: argparse.Namespace, context: Context) -> None:
-    from tpudeploy.operations.bench import write_files
-    from tpudeploy.views.report import fleet
+    from tpudeploy.operations.written_files import write_files
+    from tpudeploy.views.page import fleet
 
     page = fleet(result.deployments, at=context.clock.now(), emulated=result.emulated)
     written_files = write_files({context.folder / args.html: page}, here=context.folder)

@@ -98,14 +98,15 @@ def _measured_limit(
     Raise `errors.UsageError` for a run that has no such figure, or that measured another model.
     """
     from tpudeploy import loading
-    from tpudeploy.benchmark.operating import operating_points
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.features.alerts.watched import ROOM, ttft_target
+    from tpudeploy.features.benchmark.operating import operating_points
+    from tpudeploy.features.benchmark.store import stored_runs
 
     if ttft_seconds is not None or len(profiles) > 1:
         raise UsageError("-run works with one profile, and without -ttft.", hint="Name one profile, and no -ttft.")
     deployment = loading.sized(profiles[0])
-    run = workspace.adapters.runs.find(run_id)
+    run = stored_runs(workspace.adapters).find(run_id)
     if run.subject.model_id and run.subject.model_id != deployment.model_id:
         raise UsageError(
             f"Run {run.id} measured {run.subject.model_id}, and {deployment.name} serves {deployment.model_id}."

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.recommendation import Aim, OperatingPoint
 from tpudeploy.domain.task import TASKS
+from tpudeploy.features.benchmark.recommendation import Aim, OperatingPoint
+from tpudeploy.features.benchmark.run import Cell, Run
 from tpudeploy.node.serving import served_model
 from tpudeploy.sizing.serve import max_num_seqs_of
 

@@ -1,0 +1,423 @@
+"""Compare two values of one flag: deploy them in turns on the slice that serves, and measure each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.features.benchmark.bench_operation import WINDOW, Grid, client_arguments, driver_named, sweep_arguments
+from tpudeploy.features.benchmark.run import Sweep
+from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, profile
+from tpudeploy.results import Result, document, result
+
+if TYPE_CHECKING:
+    from tpudeploy.features.ab_test import result as ab_test
+    from tpudeploy.features.ab_test.arms import Flag
+    from tpudeploy.features.ab_test.experiment import Experiment
+    from tpudeploy.features.ab_test.service import AbTests, Arms, Listener
+    from tpudeploy.features.ab_test.turns import Proposal
+    from tpudeploy.features.benchmark.comparison import Measure
+    from tpudeploy.features.benchmark.run import Bounds
+    from tpudeploy.loading import OneProfile
+    from tpudeploy.text.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+GRID = Grid(concurrency=(1, 64), context=(1024,), output=(128,))  # few cells: each costs its window in every repeat
+_REPEATS = 3
+
+
+@result
+class AbResult(Result):
+    """The result of an A/B: which value to keep and why, and each effect with its interval."""
+
+    FORMAT = "ab"
+    effects: ab_test.Result
+    path: Path  # of the file that keeps it
+
+    @property
+    def exit_code(self) -> int:
+        return 13 if self.effects.is_refused else 0
+
+    def values(self) -> dict[str, Any]:
+        return self.effects.to_dict()
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        from tpudeploy.features.ab_test.result import Result as Effects
+
+        schema = document("ab", {"left": int, "margin": float}, Effects)
+        keys: dict[str, dict[str, Any]] = schema["properties"]
+        keys["keep"]["description"] = "which value to keep; null if there are too few repeats"
+        keys["overall"]["description"] = "B to A less 1, with a 95 % interval over repeats: the verdict rests on it"
+        keys["rows"]["description"] = "by cell and measure; `finding` holds for all of them together"
+        return schema
+
+    @classmethod
+    def promised_keys(cls) -> tuple[str, ...]:
+        return ("format", "keep", "reason", "overall", "rows")
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.features.ab_test.view import result as view
+
+        return view(self.effects, paint, path=str(self.path), width=width)
+
+
+@result
+class AbProposal(Result):
+    """What an A/B will do, after every check that is possible without a change. Seconds and USD may be unknown."""
+
+    FORMAT = "ab_proposal"
+    proposal: Proposal
+    arms: Arms
+
+    def bounds(self, seconds: float | None, usd: float | None) -> Bounds:
+        """Return the bounds of this A/B. Raise `errors.UsageError` for a cost where the price is unknown."""
+        from tpudeploy.features.benchmark.service import bounds_of
+
+        hint = "Use --duration instead."
+        return bounds_of(seconds, usd, usd_per_hour=self.proposal.usd_per_hour, hint=hint)
+
+    def values(self) -> dict[str, Any]:
+        from tpudeploy.domain.serialization import to_json
+
+        experiment = self.proposal.experiment
+        return {
+            "id": experiment.id,
+            "deployment": experiment.deployment,
+            "path": experiment.path,
+            "a": experiment.a.value,
+            "b": experiment.b.value,
+            "turns": [side for _, side in self.proposal.turns],
+            "restarts": self.proposal.restarts,
+            "silent_seconds_least": self.proposal.least,
+            "silent_seconds_most": self.proposal.most,
+            "seconds": self.proposal.seconds,
+            "usd": self.proposal.usd,
+            "questions": experiment.questions,
+            "diagnostics": to_json(self.proposal.diagnostics),
+        }
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        from tpudeploy.domain.diagnostics import Diagnostic
+
+        seconds = ("silent_seconds_least", "silent_seconds_most", "seconds", "usd")
+        keys = {
+            **dict.fromkeys(("id", "deployment", "path", "a", "b", "questions"), str),
+            "turns": tuple[str, ...],
+            "restarts": int,
+            **dict.fromkeys(seconds, float | None),
+            "diagnostics": tuple[Diagnostic, ...],
+        }
+        return document("ab_proposal", keys)
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.features.ab_test.view import proposal as view
+
+        return view(self.proposal, paint)
+
+
+def ab(
+    workspace: Workspace,
+    profile: OneProfile,
+    flag: str | None = None,
+    *,
+    repeats: int | None = None,
+    by: Measure | str | None = None,
+    concurrency: Sequence[int] | None = None,
+    context: Sequence[int] | None = None,
+    output: Sequence[int] | None = None,
+    window_seconds: float | None = None,
+    driver: str | None = None,
+    tokenizer: str | None = None,
+    questions: str | None = None,
+    count: int | None = None,
+    no_accuracy: bool = False,
+    resume: str | None = None,
+    duration_seconds: float | None = None,
+    max_cost: float | None = None,
+    reset: bool = False,
+    folder: str | Path = ".",
+    listener: Listener | None = None,
+) -> AbResult:
+    """Deploy two values of one flag in turns, measure each, and compare them. The server restarts many times.
+
+    The arguments are those of `ab_propose`, which shows what this does. No further repeat starts after
+    `duration_seconds`, restarts included, or once the slice has cost `max_cost` USD meanwhile. With `reset`, a node
+    that does not pick up a change is rebooted.
+
+    At the end, or after an error, the deployment matches its profile again; after `stop`, apply the profile. Raise as
+    `ab_propose`, `AbTests.run` and `AbTests.bring_back` do.
+    """
+    from tpudeploy.features.ab_test.service import AbTests, Listener
+
+    tests, callbacks = AbTests(workspace), listener or Listener()
+    proposed = ab_propose(
+        workspace,
+        profile,
+        flag,
+        repeats=repeats,
+        by=by,
+        concurrency=concurrency,
+        context=context,
+        output=output,
+        window_seconds=window_seconds,
+        driver=driver,
+        tokenizer=tokenizer,
+        questions=questions,
+        count=count,
+        no_accuracy=no_accuracy,
+        resume=resume,
+        folder=folder,
+    )
+    bounds = proposed.bounds(duration_seconds, max_cost)
+    try:
+        finished = tests.run(
+            proposed.proposal.experiment,
+            proposed.arms,
+            bounds=bounds,
+            usd_per_hour=proposed.proposal.usd_per_hour,
+            reset=reset,
+            folder=Path(folder),
+            listener=callbacks,
+        )
+    finally:
+        tests.bring_back(proposed.arms, reset=reset, on_event=callbacks.on_event)
+    return AbResult(effects=tests.result(finished), path=tests.experiments.path(finished))
+
+
+def ab_propose(
+    workspace: Workspace,
+    profile: OneProfile,
+    flag: str | None = None,
+    *,
+    repeats: int | None = None,
+    by: Measure | str | None = None,
+    concurrency: Sequence[int] | None = None,
+    context: Sequence[int] | None = None,
+    output: Sequence[int] | None = None,
+    window_seconds: float | None = None,
+    driver: str | None = None,
+    tokenizer: str | None = None,
+    questions: str | None = None,
+    count: int | None = None,
+    no_accuracy: bool = False,
+    resume: str | None = None,
+    folder: str | Path = ".",
+) -> AbProposal:
+    """Propose to compare two values of one flag in place: restarts, downtime, time, cost. Changes nothing.
+
+    For a flag that may change answers, quality is measured too.
+
+    `flag` is PATH=A,B, a key of the profile and two values. B is measured `repeats` times, and A once more. `by` is the
+    measure that decides. The cells, `driver` and `tokenizer` are as for `bench`. `questions` are `arithmetic`,
+    `lm_eval:TASK`, or a JSONL file in `folder`; `count` limits them, `no_accuracy` asks none. `resume` is the id of an
+    A/B whose remaining repeats are proposed; it keeps what it began with.
+
+    Raise `errors.UsageError` for arguments that do not go together, and as `AbTests.propose` does.
+    """
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.ab_test.arms import Flag, parsed
+    from tpudeploy.features.ab_test.service import AbTests
+    from tpudeploy.features.benchmark.comparison import Measure
+
+    tests = AbTests(workspace)
+    if resume is not None:
+        experiment = find_experiment(tests, resume, by=by)
+        arms = make_arms(profile, Flag(path=experiment.path, values=(experiment.a.value, experiment.b.value)))
+        return AbProposal(proposal=tests.propose(experiment, arms), arms=arms)
+    if flag is None:
+        raise UsageError("An A/B needs a flag with two values.", hint="For example serving.padding_gap=0,512.")
+    arms = make_arms(profile, parsed(flag))
+    experiment = tests.experiment(
+        arms,
+        Sweep(
+            points=GRID.points(concurrency, context, output),
+            window_seconds=window_seconds or WINDOW,
+            is_whole_window=window_seconds is not None,
+        ),
+        repeats=_repeats(repeats),
+        by=None if by is None else Measure(by),
+        driver=driver_named(driver, window_seconds=window_seconds),
+        tokenizer=tokenizer or "",
+        questions=_questions(questions, count, arms.path, no_accuracy=no_accuracy, folder=Path(folder)),
+        count=count,
+    )
+    return AbProposal(proposal=tests.propose(experiment, arms), arms=arms)
+
+
+def find_experiment(tests: AbTests, id_: str, *, by: Measure | str | None) -> Experiment:
+    """Return a stored A/B. Raise `errors.UsageError` for an unknown id, and for another measure than it began with."""
+    from tpudeploy.domain.errors import UsageError
+
+    experiment = tests.experiments.find(id_)
+    if by is not None and by != experiment.by:
+        raise UsageError(
+            f"{experiment.id} is decided by {experiment.by}, which was chosen before it began; its result has the "
+            "other measures.",
+            hint="Leave --by out.",
+        )
+    return experiment
+
+
+def _repeats(repeats: int | None) -> int:
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.ab_test.turns import FEWEST
+
+    if repeats is not None and repeats < FEWEST:
+        raise UsageError(
+            f"{repeats} repeat cannot separate a difference from noise.",
+            hint=f"Use --repeats {FEWEST} or more; more repeats detect smaller differences.",
+        )
+    return repeats or _REPEATS
+
+
+def _questions(source: str | None, count: int | None, path: str, *, no_accuracy: bool, folder: Path) -> str:
+    """Return the questions for both arms, or "". They are read now, so that an error in them comes first."""
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.ab_test.arms import is_risky
+    from tpudeploy.features.accuracy.questions import ARITHMETIC
+    from tpudeploy.features.accuracy.service import QuestionRequest, read_questions
+
+    if no_accuracy and source:
+        raise UsageError("--accuracy and --no-accuracy cannot be used together.", hint="Leave one out.")
+    if not source and not no_accuracy and is_risky(path):
+        source = ARITHMETIC
+    if not source:
+        if count is not None:
+            raise UsageError("--questions needs --accuracy.", hint="Try --accuracy arithmetic.")
+        return ""
+    request = QuestionRequest(source=source, folder=folder, count=count)
+    if not request.lm_eval_task:
+        read_questions(request)
+    return source
+
+
+def ab_result(workspace: Workspace, ab_id: str) -> AbResult:
+    """Show the result of an A/B: which value to keep and why, and each effect with its interval.
+
+    `ab_id` is its id or the beginning of one. Raise `errors.UsageError` for an unknown id, `errors.RunUnreadable`.
+    """
+    from tpudeploy.features.ab_test.service import AbTests
+
+    tests = AbTests(workspace)
+    experiment = tests.experiments.find(ab_id)
+    return AbResult(effects=tests.result(experiment), path=tests.experiments.path(experiment))
+
+
+def make_arms(profile: OneProfile, flag: Flag) -> Arms:
+    """Return the profile as it is written, and with each of the two values of the flag. Raise as `Profile.load`."""
+    from tpudeploy import loading
+    from tpudeploy.features.ab_test.service import Arms
+
+    base = loading.profile(profile)
+    if not isinstance(base, loading.Profile):
+        raise TypeError("the profile was not loaded from a file or a text")
+    a, b = (base.with_settings([f"{flag.path}={value}"]) for value in flag.values)
+    return Arms(base=base, a=a, b=b, path=flag.path, values=flag.values)
+
+
+_ARGUMENTS = (
+    profile(),
+    Argument(
+        name="flag",
+        help="With a profile: deploy these two values of one flag in turns, and compare them.",
+        option="ab",
+        metavar="PATH=A,B",
+        is_required=True,
+        agents="PATH=A,B: a key of the profile and two values, as serving.padding_gap=0,512",
+        is_resumed=True,
+    ),
+    Argument(
+        name="repeats",
+        help=f"With --ab: measure B this many times, and A once more (default {_REPEATS}).",
+        kind=Kind.COUNT,
+        metavar="N",
+        least=2,
+        most=20,
+        agents="how often to measure B; A is measured once more",
+        agents_default=_REPEATS,
+        is_resumed=True,
+    ),
+    Argument(name="by", for_command=False, for_agents=False),  # `compare` has this option for all its forms
+    *sweep_arguments(GRID, agents=GRID),
+)
+_BOUNDS = (
+    Argument(
+        name="duration_seconds",
+        help="Start no further repeat after TIME, restarts included, e.g. 2h.",
+        kind=Kind.SECONDS,
+        option="duration",
+        metavar="TIME",
+        agents="start no new step after this long",
+    ),
+    Argument(
+        name="max_cost",
+        help="Start no further repeat once the slice has cost this much.",
+        kind=Kind.AMOUNT,
+        metavar="USD",
+        for_agents=False,
+    ),
+)
+_MORE_ARGUMENTS = (
+    *client_arguments(is_resumed=True),
+    Argument(
+        name="questions",
+        help="Also compare answers: a JSONL file, `arithmetic` or `lm_eval:TASK` "
+        "(default for a risky flag: arithmetic).",
+        option="accuracy",
+        metavar="QUESTIONS",
+        for_agents=False,
+        is_resumed=True,
+    ),
+    Argument(
+        name="count",
+        help="Ask only the first N questions (default: all).",
+        kind=Kind.COUNT,
+        option="questions",
+        metavar="N",
+        for_agents=False,
+        is_resumed=True,
+    ),
+    Argument(
+        name="no_accuracy",
+        help="Ask no questions, even if the flag can change answers.",
+        kind=Kind.FLAG,
+        default=False,
+        for_agents=False,
+        is_resumed=True,
+    ),
+    Argument(
+        name="resume", help="Continue an A/B: measure only the remaining repeats.", metavar="ID", for_agents=False
+    ),
+)
+OPERATIONS: Mapping[str, Operation] = {
+    "ab": Operation(
+        run=ab,
+        arguments=(
+            *_ARGUMENTS,
+            *_BOUNDS,
+            *_MORE_ARGUMENTS,
+            Argument(name="reset", kind=Kind.FLAG, default=False, for_command=False),
+        ),
+        results=(AbResult,),
+        access=Access.END,
+        title="Run an A/B",
+    ),
+    "ab_propose": Operation(
+        run=ab_propose,
+        arguments=(*_ARGUMENTS, *_MORE_ARGUMENTS),
+        results=(AbProposal,),
+        title="Propose an A/B",
+        tool="ab_propose",
+    ),
+    "ab_result": Operation(
+        run=ab_result,
+        arguments=(Argument(name="ab_id", is_required=True, agents="an A/B's id, or a prefix of it"),),
+        results=(AbResult,),
+        access=Access.OFFLINE,
+        title="Show an A/B",
+        tool="ab_result",
+    ),
+}

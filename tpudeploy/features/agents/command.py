@@ -1,0 +1,55 @@
+"""Serve agents over stdin and stdout by the Model Context Protocol; reads only, unless -allow-writes is given."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.interrupts import INTERRUPTED, stopping_gracefully
+from tpudeploy.domain.errors import UsageError
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.flag(
+        parser,
+        "allow-writes",
+        "Offer apply and destroy too; a person has to approve what ends a server or deletes a slice.",
+    )
+    options.allow_env(parser)
+    parser.set_defaults(untrusted=True)  # an agent writes profiles and chooses arguments
+    options.parallelism(parser)
+    options.backend(parser)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    try:
+        from mcp import server as _sdk  # noqa: F401 - distinguishes a missing SDK from other import errors
+    except ModuleNotFoundError as cause:
+        if cause.name != "mcp":
+            raise
+        from tpudeploy.adapters.extras import install_command
+
+        hint = f"Run: {install_command('mcp')}"
+        raise UsageError("The SDK of the Model Context Protocol is not installed.", hint=hint) from cause
+    from tpudeploy.adapters.system_clock import SystemClock
+    from tpudeploy.features.agents.project import Project
+    from tpudeploy.features.agents.server import server
+    from tpudeploy.features.agents.session import Session
+
+    context.workspace()  # reports invalid settings here instead of at the first call
+    session = Session(Project(context=context, clock=SystemClock))
+
+    def end() -> None:
+        """Exit without waiting for the thread that reads stdin, which cannot be interrupted."""
+        session.close()
+        context.terminal.talk(INTERRUPTED)
+        os._exit(exits.INTERRUPTED)
+
+    with stopping_gracefully(end, lambda _message: None):
+        try:
+            server(session, allow_writes=args.allow_writes).run("stdio")
+        finally:
+            session.close()
+    return exits.SUCCESS

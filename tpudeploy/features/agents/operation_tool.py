@@ -1,0 +1,181 @@
+"""Make an agents' tool from the row of an operation: its arguments, its answer, and its hints."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from contextlib import ExitStack
+from inspect import Parameter, Signature, cleandoc
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from mcp.types import ToolAnnotations
+from pydantic import Field, create_model
+
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.features.agents.answers import Answer
+from tpudeploy.features.agents.project import Opened
+from tpudeploy.features.agents.session import Call, Session, session
+from tpudeploy.loading import is_name
+from tpudeploy.operations.declaration import PROFILE_KINDS, Access, Argument, Kind, Operation
+
+if TYPE_CHECKING:
+    from tpudeploy.results import Result
+
+# What a client is told that a call can do. The hints are for clients; the server itself enforces the limits.
+HINTS = {
+    Access.OFFLINE: ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    Access.LOOK: ToolAnnotations(read_only_hint=True, open_world_hint=True),
+    Access.CHANGE: ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True
+    ),
+    Access.LOAD: ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+    ),
+    Access.END: ToolAnnotations(
+        read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
+    ),
+}
+_SEVERAL_PROFILES = frozenset({Kind.PROFILES, Kind.VALID_PROFILES})
+_JSON_TYPES: dict[str, Any] = {"string": str, "number": float, "integer": int, "boolean": bool, "null": None}
+
+
+@frozen
+class ToolCall:
+    """A call of a tool. `values` are its arguments with the profiles loaded, `paths` the profiles as it names them."""
+
+    session: Session
+    row: Operation
+    opened: Opened
+    paths: list[str]
+    values: dict[str, Any]
+
+    def result(self) -> Any:
+        return self.row.run(self.opened.workspace, **self.values)
+
+
+Response = Callable[[ToolCall], dict[str, Any]]  # makes the document that answers a call
+
+
+def respond_with_result(call: ToolCall) -> dict[str, Any]:
+    document: dict[str, Any] = call.result().to_dict()
+    return document
+
+
+def tool_function(operation: Operation, respond: Response) -> Callable[..., dict[str, Any]]:
+    """Return the function of a tool, whose arguments are those of the row: `respond` makes the document of a call."""
+    offered = tuple(argument for argument in operation.arguments if argument.for_agents)
+
+    def call(ctx: Call, **values: Any) -> dict[str, Any]:
+        server_session = session(ctx)
+        project = server_session.project
+        opened: Opened | None = None
+        paths: list[str] = []
+        with ExitStack() as closing:
+            for argument in offered:
+                value = values[argument.name]
+                _check_name(argument, value)
+                if kind_for_agents(argument) is Kind.PROFILE and value is not None:
+                    one = closing.enter_context(project.opened(value))
+                    values[argument.name] = one.profile
+                    opened = opened or one  # the workspace is that of the first profile
+                    paths.append(value)
+                elif kind_for_agents(argument) in _SEVERAL_PROFILES:
+                    paths += value
+                    values[argument.name] = closing.enter_context(project.opened(*value)).profiles
+            if opened is None:
+                opened = closing.enter_context(project.opened(*paths[:1]))
+            return respond(ToolCall(session=server_session, row=operation, opened=opened, paths=paths, values=values))
+
+    parameters = [Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=Call)]
+    parameters += [_parameter(argument) for argument in offered]
+    call.__name__ = operation.tool
+    call.__doc__ = cleandoc(operation.run.__doc__ or "").partition("\n\n")[0]
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what `inspect` looks for
+    call.__annotations__ = {"ctx": Call}
+    return call
+
+
+def _check_name(argument: Argument, value: object) -> None:
+    """Raise `errors.UsageError` for a path where an agent may only name a deployment.
+
+    The operation would load a path as the user's own profile, and quote it. Profiles of an agent are untrusted, and are
+    loaded by the project alone.
+    """
+    is_name_only = argument.kind in PROFILE_KINDS and kind_for_agents(argument) not in PROFILE_KINDS
+    if is_name_only and value is not None and not is_name(str(value)):
+        raise UsageError(f"`{value}` is not the name of a deployment.", hint="A name has neither a dot nor a slash.")
+
+
+def kind_for_agents(argument: Argument) -> Kind:
+    return argument.agents_kind or argument.kind
+
+
+def _parameter(argument: Argument) -> Parameter:
+    """Return the parameter of the tool's function from which the SDK makes the input schema."""
+    is_required = argument.is_required or argument.agents_kind is not None
+    kind: Any
+    kind, limits = _kind_and_limits(argument, is_required=is_required)
+    optional = argument.default if argument.agents_default is None else argument.agents_default
+    if optional is None and not is_required:
+        kind |= None
+    default = Parameter.empty if is_required else optional
+    about = {"description": argument.agents or argument.help}
+    annotation = Annotated[kind, Field(**about, **limits)]
+    return Parameter(argument.name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _kind_and_limits(argument: Argument, *, is_required: bool) -> tuple[Any, dict[str, Any]]:
+    """Return the type of an argument, and the limits of a list's length."""
+    limits: dict[str, Any] = {}
+    kind: Any
+    match kind_for_agents(argument):
+        case Kind.TEXT if argument.choices:
+            kind = Literal[argument.choices]
+        case Kind.TEXT | Kind.PROFILE:
+            kind = Annotated[str, Field(min_length=1)] if is_required else str
+        case Kind.FLAG:
+            kind = bool
+        case Kind.COUNT:
+            kind = Annotated[int, Field(ge=argument.least, le=argument.most)]
+        case Kind.COUNTS:
+            kind = tuple[Annotated[int, Field(ge=1)], ...]
+            limits = {"min_length": argument.least, "max_length": argument.most}
+        case Kind.TEXTS | Kind.PROFILES | Kind.VALID_PROFILES | Kind.PROFILE_FILES:
+            kind = list[str] if is_required else tuple[str, ...]
+            limits = {"min_length": argument.least} if is_required else {}
+        case _:
+            kind = Annotated[float, Field(gt=0, le=argument.most)]
+    return kind, limits
+
+
+def answer_model(name: str, result: type[Result]) -> type[Answer]:
+    """Return the model of the document's top-level keys; `tpudeploy schema` describes what is inside them."""
+    properties = result.schema()["properties"]
+    keys: dict[str, Any] = {}
+    for key in result.promised_keys():
+        about = {"description": properties[key]["description"]} if "description" in properties[key] else {}
+        keys[key] = (_python_type(properties[key]), Field(**about))
+    return create_model(name, __base__=Answer, **keys)
+
+
+def _python_type(schema: dict[str, Any]) -> Any:
+    """Return the type of a key. What is inside a list or an object is left open."""
+    match schema:
+        case {"const": value}:
+            return Literal[value]
+        case {"enum": values}:
+            return Literal[tuple(values)]
+        case {"anyOf": choices}:
+            return functools.reduce(operator.or_, map(_python_type, choices))
+        case {"type": list(kinds)}:
+            return functools.reduce(operator.or_, (_JSON_TYPES.get(kind, dict[str, Any]) for kind in kinds))
+        case {"type": "array", "items": items}:
+            return list[_python_type(items)]  # type: ignore[misc]  # a type that is made at run time
+        case {"type": "object", "additionalProperties": values}:
+            return dict[str, _python_type(values)]  # type: ignore[misc]  # the same
+        case {"type": kind}:
+            return _JSON_TYPES.get(kind, dict[str, Any])
+        case _:
+            return dict[str, Any]

@@ -1,0 +1,96 @@
+"""Store what a server showed, so that exactly that can be carried out by its id: plans, and other entries.
+
+Why: decision 40 in docs/decisions.md.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from tpudeploy.domain.errors import Unapproved
+from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.domain.plan import Action, Change, Plan
+from tpudeploy.planning.plan_print import plan_print
+
+# Actions that interrupt no client: an update only releases leftovers of an earlier run, which do not serve. Any other
+# action, including future ones, needs approval.
+_HARMLESS = {Action.NO_OP, Action.CREATE, Action.UPDATE}
+_MAX_ENTRIES = 50  # entries that are kept; older ones are dropped
+
+
+class HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=HasId)
+
+
+class EntryStore(Generic[T]):
+    """A store of the latest entries by id. Several threads may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: dict[str, T] = {}
+        self._count = 0
+
+    def keep(self, make: Callable[[int], T]) -> T:
+        """Store and return the entry that `make` creates from its number, counted from 1."""
+        with self._lock:
+            self._count += 1
+            entry = make(self._count)
+            self._entries[entry.id] = entry
+            if len(self._entries) > _MAX_ENTRIES:
+                del self._entries[next(iter(self._entries))]
+            return entry
+
+    def get(self, id_: str) -> T | None:
+        with self._lock:
+            return self._entries.get(id_)
+
+
+@frozen
+class StoredPlan:
+    """A stored plan. `paths` are its profiles as they were named. The plan's source is its id, as for a saved plan."""
+
+    id: str
+    plan: Plan
+    paths: tuple[str, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(goal.name for goal in self.plan.goals)
+
+    @property
+    def ends(self) -> tuple[Change, ...]:
+        """Return the changes that interrupt clients, temporarily or for good."""
+        return tuple(change for change in self.plan.changes if change.action not in _HARMLESS)
+
+
+class Plans:
+    """The plans of a server. Several threads may use it."""
+
+    def __init__(self) -> None:
+        self._entries = EntryStore[StoredPlan]()
+
+    def keep(self, plan: Plan, paths: Sequence[str]) -> StoredPlan:
+        def make(number: int) -> StoredPlan:
+            id_ = f"plan-{number}-{plan_print(plan)[:8]}"
+            return StoredPlan(id=id_, plan=replace(plan, source=id_), paths=tuple(paths))
+
+        return self._entries.keep(make)
+
+    def get(self, plan_id: str) -> StoredPlan | None:
+        return self._entries.get(plan_id)
+
+    def find(self, plan_id: str) -> StoredPlan:
+        """Return the plan of that id. Raise `errors.Unapproved` if this server has none."""
+        plan = self.get(plan_id)
+        if plan is None:
+            raise Unapproved(
+                f"There is no plan `{plan_id}`. Nothing was done.",
+                hint="Make one with the tool `plan`, and pass its plan_id, which is valid until this server ends.",
+            )
+        return plan

@@ -1,0 +1,37 @@
+"""Hold the data of one running server: its project, the plans and A/Bs it showed, and its operations."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from mcp.server.mcpserver import Context
+
+from tpudeploy.features.agents.operation import Operations
+from tpudeploy.features.agents.plans import EntryStore, HasId, Plans
+from tpudeploy.features.agents.project import Project
+
+E = TypeVar("E", bound=HasId)
+
+
+class Session:
+    def __init__(self, project: Project) -> None:
+        self.project = project.untrusted()  # because agents write the profiles
+        self.plans = Plans()
+        self._stores: dict[type, EntryStore[Any]] = {}
+        self.operations = Operations()
+
+    def store(self, kind: type[E]) -> EntryStore[E]:
+        """Return what this server keeps of one kind, such as the A/Bs that it showed."""
+        return self._stores.setdefault(kind, EntryStore[Any]())
+
+    def close(self) -> None:
+        """Stop the running operations; their progress is saved."""
+        self.operations.close()
+
+
+Call = Context[Session, Any]
+
+
+def session(call: Call) -> Session:
+    """Return the session of the server that received a call."""
+    return call.request_context.lifespan_context

@@ -1,0 +1,95 @@
+"""List the tools of a server: those of the operations, and those that a server itself has.
+
+A tool has its function's name; the docstring is what an agent reads. A few tools do more than their rows: they read
+invalid profiles, or keep or start something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tpudeploy.cli.context import AS_WRITTEN
+from tpudeploy.cli.documents import Document
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.feature_table import modules
+from tpudeploy.features.agents import answers, writing
+from tpudeploy.features.agents.operation_tool import (
+    Response,
+    ToolCall,
+    answer_model,
+    respond_with_result,
+    tool_function,
+)
+from tpudeploy.operations import OPERATIONS, operation
+from tpudeploy.operations.declaration import Access
+from tpudeploy.operations.declaration import Operation as Row
+from tpudeploy.text.paint import Paint
+from tpudeploy.views.plan import plan as view
+
+
+@frozen
+class Tool:
+    does: Callable[..., Any]
+    title: str
+    answers: type[answers.Answer]
+    access: Access
+
+    @property
+    def name(self) -> str:
+        return self.does.__name__
+
+
+def _validate_profiles(call: ToolCall) -> Document:
+    from tpudeploy.cli.commands.validate import check_profiles
+
+    paths = call.session.project.expand_folders(call.values["profiles"])
+    return check_profiles(paths, AS_WRITTEN, call.opened.context).to_dict()
+
+
+def _keep_plan(call: ToolCall) -> Document:
+    """Return the plan, which this server keeps under an id, so that exactly this plan can be applied."""
+    plan = call.result()
+    stored = call.session.plans.keep(plan, call.paths)
+    return {**plan.to_dict(), "plan_id": stored.id, "needs_consent": bool(stored.ends), "text": view(plan, Paint())}
+
+
+# What a tool does beside the operation of its row, and the keys of its answer. Features add theirs.
+_OF_FEATURES = tuple(modules("tools"))
+_RESPONSES: dict[str, Response] = {"validate": _validate_profiles, "plan": _keep_plan}
+_ANSWERS: dict[str, type[answers.Answer]] = {"plan": answers.Planned}
+for _feature in _OF_FEATURES:
+    _RESPONSES |= _feature.RESPONSES
+    _ANSWERS |= _feature.ANSWERS
+_IN_BACKGROUND = "It runs in the background: poll the operation."
+
+
+def _tool(row: Row) -> Tool:
+    """Return the tool that is made from the row of an operation."""
+    does = tool_function(row, _RESPONSES.get(row.tool, respond_with_result))
+    if row.access is Access.LOAD:
+        does.__doc__ = f"{does.__doc__} {_IN_BACKGROUND}"
+    result = row.results[0]
+    answer = _ANSWERS.get(row.tool) or answer_model(result.__name__, result)
+    return Tool(does=does, title=row.title, answers=answer, access=row.access)
+
+
+def _session_tool(does: Callable[..., Any], answer: type[answers.Answer] = answers.Operation) -> Tool:
+    """Return the tool of the same name as an operation, that needs the session, or a person's approval."""
+    row = operation(does.__name__)
+    return Tool(does=does, title=row.title, answers=answer, access=row.access)
+
+
+_OF_OPERATIONS = tuple(_tool(row) for row in map(operation, OPERATIONS) if row.tool)
+READING = tuple(tool for tool in _OF_OPERATIONS if tool.access in {Access.OFFLINE, Access.LOOK})
+
+# Only with --allow-writes. An apply may replace or restart, and an A/B restarts, so that both count as destructive.
+WRITING = (
+    *(tool for tool in _OF_OPERATIONS if tool not in READING),
+    _session_tool(writing.apply),
+    _session_tool(writing.destroy),
+    _session_tool(writing.report_host, answer_model("ReportedHost", operation("report_host").results[0])),
+    Tool(does=writing.operation, title="Poll an operation", answers=answers.Operation, access=Access.LOOK),
+    Tool(does=writing.cancel, title="Cancel an operation", answers=answers.Operation, access=Access.CHANGE),
+    *(_session_tool(does) for feature in _OF_FEATURES for does in feature.WRITING),
+)

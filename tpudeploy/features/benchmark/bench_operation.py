@@ -1,0 +1,432 @@
+"""Measure throughput and latency of a deployment, and flag figures that cannot be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.features.benchmark.runs_operation import BenchmarkRun
+from tpudeploy.features.benchmark.store import find_run, stored_runs
+from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, profile
+from tpudeploy.operations.written_files import WrittenFiles, write_files
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.benchmark.offer import Point
+    from tpudeploy.features.benchmark.run import Cell, Driver, Run
+    from tpudeploy.features.benchmark.service import Benchmarks
+    from tpudeploy.features.benchmark.subject import Target
+    from tpudeploy.loading import OneProfile
+    from tpudeploy.workspace import Workspace
+
+
+Contents: TypeAlias = "Mapping[str, bytes] | str | PathLike[str] | Iterable[str | PathLike[str]]"
+
+
+def bench(
+    workspace: Workspace,
+    profile: OneProfile | None = None,
+    *,
+    url: str | None = None,
+    model: str = "",
+    type: str | None = None,  # noqa: A002 - the command line's word
+    usd_per_hour: float | None = None,
+    api_key: str | None = None,
+    concurrency: Sequence[int] | None = None,
+    context: Sequence[int] | None = None,
+    output: Sequence[int] | None = None,
+    window_seconds: float | None = None,
+    skip_oversubscribed: bool = False,
+    slo_ttft: float | None = None,
+    slo_tpot: float | None = None,
+    duration_seconds: float | None = None,
+    max_cost: float | None = None,
+    seed: str | None = None,
+    replica: int | None = None,
+    resume: str | None = None,
+    driver: str | None = None,
+    tokenizer: str | None = None,
+    on_point: Callable[[Run, Point], None] | None = None,
+    on_cell: Callable[[Run, Cell], None] | None = None,
+) -> BenchmarkRun:
+    """Measure a deployment under load, cell by cell. It slows other users down. Cells that cannot fit are skipped.
+
+    `concurrency` are streams at once, `context` and `output` tokens of a prompt and of an answer; each combination is a
+    cell, which is measured for at most `window_seconds`. None is the default of the command. `url` measures an address
+    instead of a profile's: `model` is its served name (default: the first), `type` its slice type, `usd_per_hour` the
+    price of that, `api_key` what the server requires. A deployment of several replicas is measured through its
+    router, which all of them are behind, or at the `replica` of that index; without a router, at its first replica.
+
+    With `skip_oversubscribed`, cells with more streams than can run at once are listed and not measured. `slo_ttft` and
+    `slo_tpot` are the seconds within which a request counts as goodput. `seed` makes the same prompts again. `driver`
+    is an installed client (vllm, guidellm or aiperf), `tokenizer` the model id or folder for its prompts.
+
+    The run is stored after each cell, and ends after `duration_seconds` of measuring, or once the slice has cost
+    `max_cost` USD meanwhile; `resume`, its id, measures the remaining cells. `on_point` is called before each cell and
+    `on_cell` after it. `benchmark_run` shows the run.
+
+    Raise `errors.QueryFailed` if the deployment has no endpoint, `errors.UsageError` if its server is not the one that
+    the profile declares and for options that do not go together, `errors.BenchFailed` if an installed client fails,
+    `errors.Interrupted` after `stop`.
+    """
+    from tpudeploy.features.benchmark.run import Slo, Sweep
+    from tpudeploy.features.benchmark.service import Benchmarks, bounds_of
+
+    benchmarks, client = Benchmarks(workspace), driver_named(driver, window_seconds=window_seconds)
+    if (profile is None) == (url is None):
+        raise usage()
+    if profile is not None:
+        run = None if resume is None else stored_runs(workspace.adapters).find(resume)
+        target = _deployment(benchmarks, profile, replica, run)
+    else:
+        target = benchmarks.address(url or "", model=model, type=type, usd_per_hour=usd_per_hour, api_key=api_key)
+    bounds = bounds_of(
+        duration_seconds,
+        max_cost,
+        usd_per_hour=target.subject.usd_per_hour,
+        hint="Set it with --usd-per-hour, or use --duration.",
+    )
+    sweep = Sweep(
+        points=GRID.points(concurrency, context, output),
+        slo=Slo(ttft_seconds=slo_ttft, tpot_seconds=slo_tpot),
+        window_seconds=window_seconds or WINDOW,
+        asks_oversubscribed=not skip_oversubscribed,
+        seed=seed or "",
+        is_whole_window=window_seconds is not None,
+    )
+    benchmarks.check_client(target, client, tokenizer=tokenizer or "")
+    run = benchmarks.run(
+        target,
+        sweep,
+        resume=resume,
+        bounds=bounds,
+        driver=client,
+        tokenizer=tokenizer or "",
+        on_point=on_point,
+        on_cell=on_cell,
+    )
+    return BenchmarkRun(run=run, path=stored_runs(workspace.adapters).path(run))
+
+
+def usage() -> UsageError:
+    """Return the error for a command that does not say what to measure."""
+    from tpudeploy.domain.errors import UsageError
+
+    return UsageError(
+        "`bench` measures one profile, or one address.",
+        hint="tpudeploy bench PROFILE, bench --url http://HOST:8000, bench import FILE, bench list, bench show ID, or "
+        "bench report ID -o report.html.",
+    )
+
+
+def _deployment(benchmarks: Benchmarks, one: OneProfile, replica: int | None, resumed: Run | None) -> Target:
+    """Return a deployment as a target, or its replica. A run that is resumed has its replica already."""
+    from tpudeploy import loading
+
+    loaded = loading.profile(one)
+    if resumed is not None:
+        return benchmarks.deployment(loaded, resumed.subject.replica)
+    return benchmarks.deployment(loaded, "" if replica is None else benchmarks.replica(loaded, replica))
+
+
+def bench_import(
+    workspace: Workspace,
+    files: Contents,
+    *,
+    model: str = "",
+    type: str | None = None,  # noqa: A002 - the command line's word
+    usd_per_hour: float | None = None,
+) -> BenchmarkRun:
+    """Store the results of another client as a run: one file, or several that it wrote about one server.
+
+    `files` are paths, or contents by their names. `model` is the served name (default: the file's), `type` the slice
+    type of the server, `usd_per_hour` its price. Raise `errors.UsageError` for a file that cannot be read, has another
+    form, or does not belong to the others.
+    """
+    from tpudeploy.features.benchmark.service import Benchmarks
+
+    run = Benchmarks(workspace).imports(_contents(files), model=model, type=type, usd_per_hour=usd_per_hour)
+    return BenchmarkRun(run=run, path=stored_runs(workspace.adapters).path(run))
+
+
+def bench_report(
+    workspace: Workspace, run_ids: Iterable[str], out: str | Path, *, profile: OneProfile | None = None
+) -> WrittenFiles:
+    """Write a report of runs: charts that show all of them together, and the operating points and tables of the first.
+
+    The ending of `out` decides its format: .md is Markdown and .csv a table, both of all runs. Anything else is a page,
+    and CSV and Vega-Lite files of the same go beside it. Each run is an id, the beginning of one, or the name of a
+    published table. With `profile`, the page also shows the memory and the last start of its machines. Raise
+    `errors.UsageError` for an unknown run, and for a file that cannot be written.
+    """
+    from tpudeploy import loading
+    from tpudeploy.features.benchmark.compare import compare
+    from tpudeploy.features.benchmark.operating import operating_points
+    from tpudeploy.features.benchmark.report.exports import to_csv, to_vega_lite
+    from tpudeploy.features.benchmark.report.markdown import to_markdown
+    from tpudeploy.features.benchmark.report.page import Report, page
+    from tpudeploy.features.benchmark.runfile import digest
+
+    runs = [find_run(workspace.adapters, each) for each in run_ids]
+    run, loaded, path = runs[0], None if profile is None else loading.profile(profile), Path(out)
+    comparison = compare(runs) if len(runs) > 1 else None
+    here = workspace.adapters.folder
+    if path.suffix == ".md":
+        return write_files({path: to_markdown(runs, comparison)}, here=here)
+    if path.suffix == ".csv":
+        return write_files({path: to_csv(runs)}, here=here)
+    report = Report(
+        run=run,
+        digest=digest(run),
+        points=operating_points(run),
+        comparison=comparison,
+        details=() if loaded is None else workspace.details(loaded).details,
+        timelines=() if loaded is None else workspace.timelines(loaded.spec.name),
+    )
+    return write_files(
+        {path: page(report), path.with_suffix(".csv"): to_csv(runs), path.with_suffix(".vl.json"): to_vega_lite(runs)},
+        here=here,
+    )
+
+
+def _contents(files: Contents) -> Mapping[str, bytes]:
+    """Return the content of each file by its name. Raise `errors.UsageError` for one that cannot be read."""
+    from tpudeploy.adapters.files import read_file
+    from tpudeploy.adapters.state.disk import MAX_BYTES
+    from tpudeploy.domain.errors import UsageError
+
+    if isinstance(files, Mapping):
+        return files
+    contents = {}
+    for path in [files] if isinstance(files, str | PathLike) else files:
+        try:
+            contents[str(path)] = read_file(Path(path), MAX_BYTES)
+        except OSError as cause:
+            raise UsageError(f"`{path}` cannot be read: {cause.strerror or cause}.") from cause
+    return contents
+
+
+def driver_named(name: str | None, *, window_seconds: float | None = None) -> Driver:
+    """Return the load client of that name, None for our own.
+
+    Raise `errors.UsageError` for an unknown one, and for one that measures a number of requests where `window_seconds`
+    are wanted: it would end sooner or later.
+    """
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.benchmark.run import Driver
+
+    if name is None or name == Driver.TPUDEPLOY:
+        return Driver.TPUDEPLOY
+    if name not in DRIVERS:
+        raise UsageError(f"There is no load client `{name}`.", hint=f"There are {', '.join(DRIVERS)}.")
+    if window_seconds is not None and name not in _BY_TIME:
+        raise UsageError(
+            f"`--driver {name}` measures a number of requests, so a cell does not last {window_seconds:g} s.",
+            hint=f"Leave out --window, or measure with ours or with {', '.join(_BY_TIME)}.",
+        )
+    return Driver(name)
+
+
+@frozen
+class Grid:
+    """The cells of a sweep that names no others."""
+
+    concurrency: tuple[int, ...]
+    context: tuple[int, ...]
+    output: tuple[int, ...]
+
+    def points(self, *axes: Sequence[int] | None) -> tuple[Point, ...]:
+        """Return each combination of these values; an axis that is None has the values of this grid."""
+        from tpudeploy.features.benchmark.cells import grid
+
+        defaults = (self.concurrency, self.context, self.output)
+        return grid(*(sorted(set(axis or default)) for axis, default in zip(axes, defaults, strict=True)))
+
+
+def sweep_arguments(grid: Grid, agents: Grid) -> tuple[Argument, ...]:
+    """Return the arguments for the cells to measure, with the values that people and agents get without them."""
+
+    def axis(name: str, about: str, example: str = "") -> Argument:
+        values = ",".join(map(str, getattr(grid, name)))
+        return Argument(
+            name=name,
+            help=f"{about}{example} (default {values}).",
+            kind=Kind.COUNTS,
+            metavar="N,N…",
+            most=_MOST_VALUES,
+            agents=_AXES_FOR_AGENTS[name],
+            agents_default=getattr(agents, name),
+            is_resumed=True,
+        )
+
+    return (
+        axis("concurrency", "Concurrent streams", ", e.g. 1..2048"),
+        axis("context", "Tokens in a prompt"),
+        axis("output", "Tokens in an answer"),
+        Argument(
+            name="window_seconds",
+            help="Measure each cell for TIME (default: 3 requests of each stream, at most 60s).",
+            kind=Kind.SECONDS,
+            option="window",
+            metavar="TIME",
+            most=3600,
+            agents="how long to measure each cell; by default 3 requests of each stream, at most 60 s",
+            is_resumed=True,
+        ),
+    )
+
+
+GRID = Grid(concurrency=(1, 4, 16, 64, 256), context=(128, 1024, 8192), output=(128,))
+WINDOW = 60.0  # seconds
+DRIVERS = ("vllm", "guidellm", "aiperf")
+_BY_TIME = ("guidellm",)  # max_duration; see CLIENTS in features/benchmark/load/installed.py
+_MOST_VALUES = 20
+_FEWER = Grid(concurrency=(1, 4, 16, 64), context=(128, 1024), output=(128,))
+_AXES_FOR_AGENTS = {
+    "concurrency": "streams at once",
+    "context": "tokens of a prompt",
+    "output": "tokens of an answer",
+}
+
+
+def client_arguments(*, is_resumed: bool) -> tuple[Argument, ...]:
+    """Return the arguments for another load client than ours."""
+    return (
+        Argument(
+            name="driver",
+            help="Measure with an installed client: vllm, guidellm or aiperf.",
+            choices=DRIVERS,
+            for_agents=False,
+            is_resumed=is_resumed,
+        ),
+        Argument(
+            name="tokenizer",
+            help="With --driver: a model id, or a folder (default: the model's).",
+            metavar="NAME",
+            for_agents=False,
+            is_resumed=is_resumed,
+        ),
+    )
+
+
+def _time(name: str, option: str, help_: str, **more: Any) -> Argument:
+    return Argument(name=name, help=help_, kind=Kind.SECONDS, option=option, metavar="TIME", **more)
+
+
+OPERATIONS: Mapping[str, Operation] = {
+    "bench": Operation(
+        run=bench,
+        arguments=(
+            profile(),
+            Argument(
+                name="url",
+                help="Measure this address instead of a profile's; its API key is read from VLLM_API_KEY.",
+                for_agents=False,
+            ),
+            Argument(
+                name="model",
+                help="With --url or import: the served model name (default: the first, or the file's).",
+                for_agents=False,
+            ),
+            Argument(
+                name="type",
+                help="With --url or import: its slice type, e.g. v6e-4, to detect impossible figures.",
+                metavar="TYPE",
+                for_agents=False,
+            ),
+            Argument(
+                name="usd_per_hour",
+                help="With --url: the price of its slice in USD/h.",
+                kind=Kind.AMOUNT,
+                metavar="USD",
+                for_agents=False,
+            ),
+            Argument(name="api_key", for_command=False, for_agents=False),
+            *sweep_arguments(GRID, agents=_FEWER),
+            Argument(
+                name="skip_oversubscribed",
+                help="List cells with more streams than can run at once, without measuring them.",
+                kind=Kind.FLAG,
+                default=False,
+                for_agents=False,
+                is_resumed=True,
+            ),
+            _time(
+                "slo_ttft",
+                "slo-ttft",
+                "Count as goodput only requests whose first token arrives within TIME, e.g. 500ms.",
+                for_agents=False,
+                is_resumed=True,
+            ),
+            _time(
+                "slo_tpot",
+                "slo-tpot",
+                "Count as goodput only requests with at most TIME per output token, e.g. 50ms.",
+                for_agents=False,
+                is_resumed=True,
+            ),
+            _time(
+                "duration_seconds",
+                "duration",
+                "Stop after measuring for TIME, e.g. 2h.",
+                agents="stop after this much measuring",
+            ),
+            Argument(
+                name="max_cost",
+                help="Stop when the slice has cost this much meanwhile.",
+                kind=Kind.AMOUNT,
+                metavar="USD",
+                for_agents=False,
+            ),
+            Argument(
+                name="seed",
+                help="Use the same prompts again; prefix caching then shows in the figures.",
+                metavar="TEXT",
+                for_agents=False,
+                is_resumed=True,
+            ),
+            Argument(
+                name="replica",
+                help="With several replicas: measure only this one, counted from 0 (default: one after the other).",
+                kind=Kind.INDEX,
+                metavar="N",
+                for_agents=False,
+            ),
+            Argument(
+                name="resume",
+                help="Continue a run: measure only the remaining cells.",
+                metavar="ID",
+                for_agents=False,
+            ),
+            *client_arguments(is_resumed=False),
+        ),
+        results=(BenchmarkRun,),
+        access=Access.LOAD,
+        title="Benchmark",
+        tool="bench",
+    ),
+    "bench_import": Operation(
+        run=bench_import,
+        arguments=(
+            Argument(name="files", kind=Kind.TEXTS, is_required=True, positional=True),
+            Argument(name="model", default=""),
+            Argument(name="type"),
+            Argument(name="usd_per_hour", kind=Kind.AMOUNT),
+        ),
+        results=(BenchmarkRun,),
+        access=Access.CHANGE,
+    ),
+    "bench_report": Operation(
+        run=bench_report,
+        arguments=(
+            Argument(name="run_ids", kind=Kind.TEXTS, is_required=True, positional=True),
+            Argument(name="out", kind=Kind.FILE, is_required=True),
+            Argument(name="profile", kind=Kind.PROFILE),
+        ),
+        results=(WrittenFiles,),
+        access=Access.CHANGE,
+    ),
+}

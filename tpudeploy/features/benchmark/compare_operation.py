@@ -1,0 +1,87 @@
+"""Compare benchmark runs with each other and with published figures, or run an A/B of one flag.
+
+Name a run by its id or the beginning of it (`tpudeploy bench list`), a published table by its name (`--published`).
+With a profile and --ab PATH=A,B, the two values of one flag are deployed in turns on the slice that serves, measured,
+and compared with confidence intervals. The id of an A/B shows its result again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.features.benchmark.comparison import Comparison, Measure
+from tpudeploy.features.benchmark.run import Run
+from tpudeploy.features.benchmark.store import find_run
+from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
+from tpudeploy.results import Result, document, result
+
+if TYPE_CHECKING:
+    from tpudeploy.text.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+_FEWEST = 2
+
+
+@result
+class Compared(Result):
+    """A comparison of runs, cell by cell. `measure` is the one that the text shows."""
+
+    FORMAT = "comparison"
+    comparison: Comparison
+    measure: Measure = Measure.REQUESTS
+
+    def values(self) -> dict[str, Any]:
+        """Return every compared cell; each run has the number of its cells instead of the cells."""
+        from tpudeploy.domain.serialization import to_json
+
+        keys: dict[str, Any] = to_json(self.comparison)
+        return keys | {"runs": [{**run, "cells": len(run["cells"])} for run in keys["runs"]]}
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        from tpudeploy.schemas.schema_of import CELLS_COUNTED
+
+        return document("comparison", {}, Comparison, printed_as={Run: CELLS_COUNTED})
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        from tpudeploy.features.benchmark.comparison_view import comparison as view
+
+        return view(self.comparison, self.measure, paint, width=width)
+
+
+def compare(workspace: Workspace, run_ids: Iterable[str], *, by: Measure | str | None = None) -> Compared:
+    """Compare benchmarks point by point: throughput, latency, tokens per dollar, and the gain from more chips.
+
+    Each is the id of a run, the beginning of one, or the name of a published table. Raise `errors.UsageError` for
+    fewer than two, and for one that is unknown.
+    """
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.features.benchmark.compare import compare as compared
+
+    ids = list(run_ids)
+    if len(ids) < _FEWEST:
+        raise UsageError(
+            "`compare` needs two or more runs.",
+            hint="`tpudeploy bench list` shows yours, `tpudeploy compare --published` those of others.",
+        )
+    comparison = compared([find_run(workspace.adapters, each) for each in ids])
+    return Compared(comparison=comparison, measure=Measure(by or Measure.REQUESTS))
+
+
+OPERATION = Operation(
+    run=compare,
+    arguments=(
+        Argument(
+            name="run_ids",
+            kind=Kind.TEXTS,
+            is_required=True,
+            least=_FEWEST,
+            agents="ids of runs, or names of published tables",
+        ),
+    ),
+    results=(Compared,),
+    access=Access.OFFLINE,
+    title="Compare benchmarks",
+    tool="compare",
+)

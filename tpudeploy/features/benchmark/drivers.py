@@ -1,0 +1,25 @@
+"""Choose the client that drives the load of a benchmark."""
+
+from __future__ import annotations
+
+from tpudeploy.features.benchmark.ports import LoadDriver
+from tpudeploy.features.benchmark.run import Driver
+from tpudeploy.wiring import Adapters
+
+
+def load_driver(adapters: Adapters, driver: Driver, url: str, *, tokenizer: str, api_key: str | None) -> LoadDriver:
+    """Return a client for this address, which an interrupt of the workspace stops.
+
+    Raise `errors.UsageError` where it is not installed.
+    """
+    client: LoadDriver
+    if driver is Driver.TPUDEPLOY:
+        from tpudeploy.features.benchmark.load.client import LoadClient
+
+        client = LoadClient(url, api_key=api_key)
+    else:
+        from tpudeploy.features.benchmark.load.installed import Installed
+
+        client = Installed(driver, url, tokenizer=tokenizer, api_key=api_key)
+    adapters.stop_too(client.stop)
+    return client

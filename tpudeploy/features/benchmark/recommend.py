@@ -1,0 +1,257 @@
+"""Recommendation of a slice for a workload: measured runs, cheapest first, or else slices with enough memory.
+
+Why: decision 37 in docs/decisions.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tpudeploy import catalog
+from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.budget import Engine, HbmBudget
+from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.frozen import frozen, replace
+from tpudeploy.features.benchmark.recommendation import HOURS_PER_MONTH, Choice, Recommendation, Workload
+from tpudeploy.features.benchmark.run import Cell, Run
+from tpudeploy.reconcile import prices
+from tpudeploy.sizing.budget import compute_budget
+from tpudeploy.sizing.serve import Service, can_serve
+from tpudeploy.sizing.sweep import fault
+
+_LENGTH_STEP = 1_024
+_EMULATED = "it was measured on the emulator, where no model runs (--emulated accepts it)"
+_ENGINE_SETTINGS = ("tensor_parallel_size", "data_parallel_size", "max_model_len")
+
+
+def recommend(
+    deployment: Deployment, workload: Workload, runs: Iterable[Run], *, takes_emulated: bool = False
+) -> Recommendation:
+    """Return the choices for the deployment's model; its other settings stay unless they are in the way.
+
+    Runs on the emulator are evidence only with `takes_emulated`, because no TPU ran there. Published tables are never
+    evidence. If a run serves the workload, the size model is not used.
+    """
+    choices, refused = [], []
+    for run in runs:
+        if run.subject.model_id != deployment.model_id or not run.subject.chips:
+            continue
+        is_refused = run.subject.is_emulated and not takes_emulated
+        choice = _EMULATED if is_refused else _measured_choice(run, workload, deployment)
+        if isinstance(choice, str):
+            refused.append(f"run {run.id} on {run.subject.hardware}: {choice}")
+        else:
+            choices.append(choice)
+    if not choices:
+        choices, refused_sizes = _sized_choices(deployment, workload)
+        refused += refused_sizes
+    choices.sort(key=lambda choice: (choice.usd_per_month is None, choice.usd_per_month or 0.0))
+    return Recommendation(workload=workload, choices=tuple(choices), refused=tuple(refused))
+
+
+def _measured_choice(run: Run, workload: Workload, deployment: Deployment) -> Choice | str:
+    """Return the choice that a run supports, or why it supports none."""
+    cells = [cell for cell in run.cells if _covers(cell, workload)]
+    if not cells:
+        return "it has no trusted cell with that many streams of that length"
+    cell = min(cells, key=lambda cell: cell.point.sizes)
+    ttft = None if cell.ttft_seconds is None else cell.ttft_seconds.tail
+    if workload.ttft_seconds is not None:
+        if ttft is None:
+            return "it does not have the time to the first token"
+        if ttft > workload.ttft_seconds:
+            return f"the first token takes {ttft:.3g} s"
+    month = None if run.subject.usd_per_hour is None else run.subject.usd_per_hour * HOURS_PER_MONTH
+    if _is_too_expensive(month, workload):
+        return "its price is unknown" if month is None else f"it costs ${month:,.0f} a month"
+    cost = _cost_of_run(run, workload, deployment)
+    if isinstance(cost, str):
+        return cost
+    streams, context, output = cell.point.sizes
+    why = f"measured at {streams:,} streams of {context:,} tokens in and {output:,} out"
+    return Choice(
+        settings={**dict(_measured_settings(run, deployment.replicas)), **cost.settings},
+        accelerator_type=run.subject.accelerator_type,
+        usd_per_month=month,
+        why=why if ttft is None else f"{why}: the first token within {ttft:.3g} s",
+        run=run.id,
+        cell=cell,
+        is_emulated=run.subject.is_emulated,
+    )
+
+
+def _cost_of_run(run: Run, workload: Workload, deployment: Deployment) -> _Cost | str:
+    """Return what keeps a run's profile within the budget: it was paid at its place, and others may grant a slice."""
+    kind = catalog.accelerator_type(run.subject.accelerator_type)
+    if kind is None or workload.usd_per_month is None:
+        return _Cost(usd_per_month=None, settings={})
+    models = run.subject.provisioning.split(", ") if run.subject.provisioning else []
+    return _cost(deployment, kind, models, max(1, len(run.subject.replicas)), workload)
+
+
+def _covers(cell: Cell, workload: Workload) -> bool:
+    """Return whether a trusted cell has at least this load. A cell of unknown size covers none."""
+    point = cell.point
+    if cell.figures is None or not cell.is_trusted:
+        return False
+    if point.concurrency is None or point.context_tokens is None or point.output_tokens is None:
+        return False
+    is_enough = point.concurrency >= workload.users and point.context_tokens >= workload.context_tokens
+    return is_enough and point.output_tokens >= workload.output_tokens
+
+
+def _is_too_expensive(usd_per_month: float | None, workload: Workload) -> bool:
+    if workload.usd_per_month is None:
+        return False
+    return usd_per_month is None or usd_per_month > workload.usd_per_month
+
+
+def _measured_settings(run: Run, replicas: int) -> Iterator[tuple[str, Json]]:
+    subject = run.subject
+    yield "tpu.type", subject.accelerator_type
+    for name in _ENGINE_SETTINGS:
+        if subject.engine.get(name, "").isdecimal():
+            yield f"serving.{name}", int(subject.engine[name])
+    if subject.provisioning:
+        yield "placement.provisioning", [*subject.provisioning.split(", ")]
+    # A run measured one server, or all that its router sent requests to: that many serve this load.
+    count = max(1, len(subject.replicas))
+    if count > 1 or count != replicas:
+        yield "replicas", count
+
+
+def _sized_choices(deployment: Deployment, workload: Workload) -> tuple[list[Choice], list[str]]:
+    current = deployment.budget
+    if not isinstance(current, HbmBudget):
+        return [], [f"the size model: {current.because}"]
+    choices, refused = [], []
+    provisioning = _cheapest_model(deployment)
+    # The router of several replicas is taken to give each of them an equal share of the users.
+    replicas = deployment.replicas
+    workload = replace(workload, users=-(-workload.users // replicas))
+    for kind, engine in _engines(current, workload):
+        name = f"{kind.name}, tensor parallel {engine.tensor_parallel} x data parallel {engine.data_parallel}"
+        sized = compute_budget(current.model, kind, engine)
+        problem = fault(sized)
+        if problem or not isinstance(sized, HbmBudget):
+            refused.append(f"{name}: {problem}")
+            continue
+        verdict = can_serve(sized, users=workload.users, context=workload.context_tokens, output=workload.output_tokens)
+        cost = _cost(deployment, kind, [provisioning] if provisioning else [], replicas, workload)
+        if verdict.service is not Service.FITS:
+            refused.append(f"{name}: {_at_each(replicas)}{verdict.why}")
+        elif isinstance(cost, str):
+            refused.append(f"{name}: {cost}")
+        else:
+            settings = {**_sized_settings(kind, engine, provisioning), **cost.settings}
+            settings |= {"replicas": replicas} if replicas > 1 else {}
+            why = f"{_at_each(replicas)}{verdict.why}"
+            choices.append(
+                Choice(
+                    settings=settings,
+                    accelerator_type=kind.name,
+                    usd_per_month=cost.usd_per_month,
+                    unknown_prices=cost.unknown_prices,
+                    why=why,
+                )
+            )
+    return choices, refused
+
+
+def _at_each(replicas: int) -> str:
+    return "" if replicas == 1 else f"on each of {replicas} replicas, "
+
+
+def _sized_settings(kind: AcceleratorType, engine: Engine, provisioning: str) -> dict[str, Json]:
+    settings: dict[str, Json] = {
+        "tpu.type": kind.name,
+        "serving.tensor_parallel_size": engine.tensor_parallel,
+        "serving.data_parallel_size": engine.data_parallel,
+        "serving.max_model_len": engine.max_model_len,
+        "serving.max_num_seqs": engine.max_num_seqs,
+    }
+    return {**settings, "placement.provisioning": [provisioning]} if provisioning else settings
+
+
+def _engines(current: HbmBudget, workload: Workload) -> Iterator[tuple[AcceleratorType, Engine]]:
+    """Yield each slice of one host with each split of it, at the least length and sequences for the workload."""
+    engine, tokens = current.engine, workload.context_tokens + workload.output_tokens
+    length = min(-(-tokens // _LENGTH_STEP) * _LENGTH_STEP, max(current.model.max_position, tokens))
+    for kind in catalog.generation(current.accelerator.generation).types:
+        for tensor in range(1, kind.devices + 1):
+            if kind.hosts > 1 or kind.devices % tensor:
+                continue
+            data = kind.devices // tensor
+            yield (
+                kind,
+                replace(
+                    engine,
+                    tensor_parallel=tensor,
+                    data_parallel=data,
+                    pipeline_parallel=1,
+                    max_model_len=max(length, engine.max_model_len),
+                    max_num_seqs=max(engine.max_num_seqs, -(-workload.users // data)),
+                ),
+            )
+
+
+@frozen
+class _Cost:
+    """The most that a profile costs in a month at list prices, and what keeps it within a budget.
+
+    If `unknown_prices` of its places have none, it's a lower bound; `usd_per_month` is None where all are unknown.
+    """
+
+    usd_per_month: float | None
+    settings: Mapping[str, Json]
+    unknown_prices: int = 0
+
+
+def _cost(
+    deployment: Deployment, kind: AcceleratorType, models: Sequence[str], replicas: int, workload: Workload
+) -> _Cost | str:
+    """Return what the profile with this slice costs, wherever it is granted, or why that is above the budget.
+
+    Within a budget, the profile requests only places that hold it: it gets a max_price_per_chip_hour.
+    """
+    chips = HOURS_PER_MONTH * kind.chips * replicas
+    router = (prices.router_usd_per_hour(deployment) or 0.0) * HOURS_PER_MONTH
+    places = _usd_per_chip_hour(deployment, kind, models)
+    known_prices = [usd for usd in places if usd is not None]
+    unknown_prices = len(places) - len(known_prices)
+    budget = workload.usd_per_month
+    if budget is None:
+        most = max(known_prices, default=None)
+        month = None if most is None else most * chips + router
+        return _Cost(usd_per_month=month, settings={}, unknown_prices=unknown_prices)
+    affordable = [usd for usd in known_prices if usd * chips + router <= budget]
+    if not affordable:
+        least = min(known_prices, default=None)
+        return "its price is unknown" if least is None else f"at least ${least * chips + router:,.0f} a month"
+    most = max(affordable)
+    is_limited = len(affordable) < len(places)
+    settings: Mapping[str, Json] = {"placement.max_price_per_chip_hour": most} if is_limited else {}
+    return _Cost(usd_per_month=most * chips + router, settings=settings)
+
+
+def _usd_per_chip_hour(deployment: Deployment, kind: AcceleratorType, models: Sequence[str]) -> list[float | None]:
+    """Return the price of each place that the profile may request, with these provisioning models instead of its own.
+
+    Without models, its own stay.
+    """
+    candidates = [each for each in deployment.candidates if not models or each.provisioning in models]
+    if candidates and kind.generation == deployment.accelerator.generation:
+        return [candidate.usd_per_chip_hour for candidate in candidates]
+    zones = dict.fromkeys(candidate.zone for candidate in deployment.candidates)
+    wishes = models or list(dict.fromkeys(candidate.provisioning for candidate in deployment.candidates))
+    return [catalog.usd_per_chip_hour(kind.generation, zone.region, model) for zone in zones for model in wishes]
+
+
+def _cheapest_model(deployment: Deployment) -> str:
+    """Return the provisioning model of the place with the lowest list price that the profile allows, "" for none."""
+    known_prices = [
+        (candidate.usd_per_chip_hour, str(candidate.provisioning))
+        for candidate in deployment.candidates
+        if candidate.usd_per_chip_hour is not None
+    ]
+    return min(known_prices, default=(0.0, ""))[1]

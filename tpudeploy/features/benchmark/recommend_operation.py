@@ -1,0 +1,165 @@
+"""Recommend a slice for a workload, and print the profile for it; or the operating points of a run (--run).
+
+Measured runs decide (`tpudeploy bench`). If none of them serves the workload, the size model decides, and the output
+says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tpudeploy.features.benchmark.recommendation import Recommendation
+from tpudeploy.features.benchmark.store import stored_runs
+from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, flag, profile
+from tpudeploy.results import Result, document, result
+
+if TYPE_CHECKING:
+    from tpudeploy.config.profile import Profile as Checked
+    from tpudeploy.features.benchmark.recommendation import Choice
+    from tpudeploy.loading import OneProfile
+    from tpudeploy.text.paint import Paint
+    from tpudeploy.workspace import Workspace
+
+
+@result
+class Recommended(Result):
+    """What would serve a workload, best first, and the profile for the best as YAML, None if nothing would."""
+
+    FORMAT = "recommendation"
+    IS_VERBATIM = True
+    recommendation: Recommendation
+    profile: str | None
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.recommendation.choices else 13
+
+    def values(self) -> dict[str, Any]:
+        from tpudeploy.domain.serialization import to_json
+
+        return {**to_json(self.recommendation), "profile": self.profile}
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Any]:
+        about = "the profile for the best, as YAML"
+        keys = {"profile": {"type": ["string", "null"], "description": about}}
+        return document("recommendation", keys, Recommendation)
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        return "" if self.profile is None else self.profile.rstrip("\n")
+
+    def messages(self, paint: Paint) -> str:
+        from tpudeploy.features.benchmark.operating_view import recommendation as view
+
+        return view(self.recommendation, paint)
+
+    def __str__(self) -> str:
+        from tpudeploy.text.paint import Paint
+
+        return f"{self.messages(Paint())}\n{self.as_text(Paint())}".rstrip()
+
+
+def recommend(
+    workspace: Workspace,
+    profile: OneProfile,
+    *,
+    users: int,
+    context: int,
+    output: int,
+    ttft_seconds: float | None = None,
+    usd_per_month: float | None = None,
+    emulated: bool = False,
+) -> Recommended:
+    """Recommend what would serve a workload, and a profile for it, from measured runs; says if there are none.
+
+    `users` are concurrent requests, `context` and `output` tokens of a prompt and of an answer.
+    """
+    from tpudeploy import loading
+    from tpudeploy.features.benchmark.recommend import recommend as recommended
+    from tpudeploy.features.benchmark.recommendation import Workload
+    from tpudeploy.operations.endpoint import require_completions
+
+    loaded = loading.profile(profile)
+    workload = Workload(
+        users=users,
+        context_tokens=context,
+        output_tokens=output,
+        ttft_seconds=ttft_seconds,
+        usd_per_month=usd_per_month,
+    )
+    deployment = loading.sized(loaded)
+    require_completions(deployment, "no run and no size model tells how many requests a slice answers")
+    runs = stored_runs(workspace.adapters).all()
+    recommendation = recommended(deployment, workload, runs, takes_emulated=emulated)
+    best = recommendation.choices[0] if recommendation.choices else None
+    return Recommended(recommendation=recommendation, profile=None if best is None else _profile_for(loaded, best))
+
+
+def _profile_for(profile: Checked, choice: Choice) -> str:
+    """Return the whole profile with what is recommended merged on top, each value with its origin."""
+    from tpudeploy.loading import Profile, sized
+    from tpudeploy.views.profile import profile as view
+
+    if not isinstance(profile, Profile):
+        raise TypeError("the profile was not loaded from a file or a text")
+    changed = profile.with_settings(choice.settings)
+    text = view(changed.spec.name, sized(changed))
+    if choice.is_emulated:
+        return f"# From run {choice.run}, measured on the emulator: no figure of it says anything of a TPU.\n{text}"
+    return text
+
+
+OPERATION = Operation(
+    run=recommend,
+    arguments=(
+        profile(is_optional_option=True),
+        Argument(
+            name="users",
+            help="Concurrent requests.",
+            kind=Kind.COUNT,
+            is_required=True,
+            metavar="N",
+            agents="requests at once",
+        ),
+        Argument(
+            name="context",
+            help="Tokens in a prompt.",
+            kind=Kind.COUNT,
+            variable="recommend-context",
+            is_required=True,
+            metavar="N",
+            agents="tokens of a prompt",
+        ),
+        Argument(
+            name="output",
+            help="Tokens in an answer.",
+            kind=Kind.COUNT,
+            variable="recommend-output",
+            is_required=True,
+            metavar="N",
+            agents="tokens of an answer",
+        ),
+        Argument(
+            name="ttft_seconds",
+            help="The first token of 95 of 100 requests must arrive within TIME, e.g. 2s.",
+            kind=Kind.SECONDS,
+            option="ttft",
+            metavar="TIME",
+            agents="the limit for the 95th percentile of the time to first token",
+        ),
+        Argument(
+            name="usd_per_month",
+            help="The most to spend in USD/month, at list prices.",
+            kind=Kind.AMOUNT,
+            option="budget",
+            metavar="USD",
+            agents="at list prices",
+        ),
+        flag("emulated", "Accept runs measured on the emulator as evidence."),
+    ),
+    results=(Recommended,),
+    access=Access.OFFLINE,
+    title="Recommend a profile",
+    tool="recommend",
+)

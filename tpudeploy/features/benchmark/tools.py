@@ -1,0 +1,69 @@
+"""The tools of agents that measure, and their resources."""
+
+from __future__ import annotations
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+
+from tpudeploy.cli.documents import Document, text
+from tpudeploy.domain.excerpt import plain
+from tpudeploy.domain.serialization import to_json
+from tpudeploy.features.agents import answers
+from tpudeploy.features.agents.operation import EmitEvent, Outcome
+from tpudeploy.features.agents.operation_tool import Response, ToolCall
+from tpudeploy.features.agents.resources import JSON, opened, visible
+from tpudeploy.features.agents.session import Call, Session, session
+from tpudeploy.features.benchmark import runfile
+from tpudeploy.features.benchmark.run import Cell, Run
+from tpudeploy.features.benchmark.store import stored_runs
+from tpudeploy.features.benchmark.view import row
+from tpudeploy.text.paint import Paint
+
+_MOMENT = 5.0  # seconds in which an error before the first cell is detected
+
+
+def _measure_in_background(call: ToolCall) -> Document:
+    """Start to measure a deployment, and return the operation to poll. Raise what stops it before the first cell."""
+    session, (path,) = call.session, call.paths
+    clock, name = session.project.clock(), call.opened.profile.spec.name
+    stops = [clock.stop]
+
+    def work(tell: EmitEvent) -> Outcome:
+        def hear(run: Run, cell: Cell) -> None:
+            tell({"v": 1, "type": "cell", "run": run.id, "line": row(run, cell, Paint()), **to_json(cell)})
+
+        with session.project.workspace([path], backend="", clock=clock) as workspace:
+            stops.append(workspace.adapters.stop)
+            result = workspace.bench(**call.values, on_cell=hear)
+        return Outcome(document=result.to_dict())
+
+    def stop() -> None:
+        for each in tuple(stops):
+            each()
+
+    about = {"does": "bench", "profile": path}
+    return session.operations.begin(work, about=about, names=frozenset({name}), stop=stop, moment=_MOMENT).document()
+
+
+RESPONSES: dict[str, Response] = {"bench": _measure_in_background}
+ANSWERS: dict[str, type[answers.Answer]] = {"bench": answers.Operation}
+WRITING = ()
+
+
+def register_resources(server: MCPServer[Session], server_session: Session) -> None:
+    @server.resource("tpudeploy://runs", title="Benchmarks", mime_type=JSON)
+    def runs() -> str:
+        """List every benchmark of this project, without its cells."""
+        with opened(server_session) as workspace:
+            return visible(text(workspace.benchmark_runs().to_dict()))
+
+    server.resource("tpudeploy://runs/{run_id}", title="Benchmark", mime_type=JSON)(_run)
+
+
+def _run(run_id: str, ctx: Call) -> str:
+    """Show one benchmark with all its cells, by its full id."""
+    with opened(session(ctx)) as workspace:
+        runs = [candidate for candidate in stored_runs(workspace.adapters).all() if candidate.id == run_id]
+    if not runs:
+        raise ResourceNotFoundError(plain(f"There is no run `{run_id}` here."))
+    return visible(runfile.dumps(runs[0]))

@@ -1,0 +1,1 @@
+"""The dashboard: every deployment live in a browser, on this machine."""

@@ -1,0 +1,85 @@
+"""Show every deployment live in a browser: a page on this machine only, which reads and changes nothing.
+
+It shows everything that has a state here. Of the profiles that are named, it also shows whether each endpoint answers,
+the plan and the drift; without any, of those in the folder whose deployments have a state. The address that is printed
+has a token; who has it can read what `status --json` says.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tpudeploy.cli import documents, exits, options
+from tpudeploy.cli.context import Context
+from tpudeploy.domain.errors import Bug, ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from tpudeploy.loading import Profile
+    from tpudeploy.workspace import Workspace
+
+_PORT = 8787
+_ENDS = "The dashboard ends. Nothing that it showed is changed."
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.profiles(parser, nargs="*")
+    options.option(
+        parser,
+        "port",
+        f"The TCP port of the page; 0 takes a free one (default: {_PORT}).",
+        metavar="N",
+        type=options.port,
+        default=_PORT,
+    )
+    options.backend(parser)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.cli.error_report import bug, report_error
+    from tpudeploy.cli.interrupts import stopping_gracefully
+    from tpudeploy.features.dashboard.server import Documents, Server
+
+    workspace = context.workspace(args.profiles)
+    profiles = context.load(args.profiles, args) if args.profiles else _profiles_with_a_state(workspace, args, context)
+
+    def report_bug() -> Bug:
+        error = bug()
+        report_error(context.terminal, error)
+        return error
+
+    latest = Documents(workspace, tuple(profiles), report_bug)
+    try:
+        server = Server(latest, args.port)
+    except OSError as cause:
+        hint = "Choose another one: tpudeploy dashboard -port 0"
+        raise UsageError(f"Port {args.port} cannot be used: {cause.strerror or cause}.", hint=hint) from cause
+
+    def end() -> None:
+        workspace.adapters.stop()
+        server.stop()
+
+    with stopping_gracefully(end, context.terminal.talk, message=_ENDS):
+        latest.start()
+        if args.json:  # at once, because the reader waits for it
+            context.terminal.document(documents.text({"format": "tpudeploy.dashboard/1", "url": server.address}))
+        context.terminal.data(f"The dashboard is at {server.address}\nCtrl-C ends it.")
+        try:
+            server.serve()
+        finally:
+            server.close()
+            latest.stop()
+    return exits.SUCCESS
+
+
+def _profiles_with_a_state(workspace: Workspace, args: argparse.Namespace, context: Context) -> Iterator[Profile]:
+    """Yield the profiles in the folder whose deployments have a state, but for those that are not valid."""
+    names = set(workspace.adapters.states.names())
+    paths = sorted(context.folder.glob("*.y*ml")) if names else ()
+    for path in paths:
+        with suppress(ConfigError):
+            profile = context.read(path.name, args)
+            if profile.spec.name in names:
+                yield profile

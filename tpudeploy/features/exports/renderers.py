@@ -1,0 +1,57 @@
+"""What `render` prints for other tools: gcloud, Terraform and GKE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.slices import SliceRequest
+from tpudeploy.features.exports.gcloud import export_gcloud
+from tpudeploy.features.exports.gke import export_gke
+from tpudeploy.features.exports.terraform import export_terraform
+from tpudeploy.operations.render import Subject, first_request, request_body
+
+
+def _gcloud(subject: Subject) -> str:
+    request = first_request(subject.deployment)
+    _require_one_host(subject.deployment, request, "gcloud")
+    return export_gcloud(subject.deployment, request, request_body(request)).as_text("#!/bin/bash\n")
+
+
+def _terraform(subject: Subject) -> str:
+    deployment = subject.deployment
+    places = [place for place in deployment.candidates if place.backend is Backend.GCE_INSTANCE]
+    request = first_request(replace(deployment, candidates=(*places, *deployment.candidates)))
+    if request.backend is Backend.QUEUED_RESOURCE:
+        type_ = deployment.accelerator
+        is_at_both = Backend.GCE_INSTANCE in type_.backends
+        raise ConfigError(
+            "Terraform cannot express a queued resource with this profile: `google_tpu_v2_queued_resource` has no "
+            "provisioning model, metadata or labels.",
+            hint="Set placement.backend: gce-instance."
+            if is_at_both
+            else f"Compute Engine, which Terraform can express, creates no {type_.name}.",
+        )
+    _require_one_host(deployment, request, "Terraform")
+    return export_terraform(deployment, request, request_body(request))
+
+
+def _gke(subject: Subject) -> str:
+    return export_gke(subject.deployment).as_text()
+
+
+def _require_one_host(deployment: Deployment, request: SliceRequest, tool: str) -> None:
+    """Raise `errors.ConfigError` for a group of instances, which no export has."""
+    hosts = deployment.accelerator.hosts
+    if request.backend is Backend.GCE_INSTANCE and hosts > 1:
+        raise ConfigError(
+            f"tpudeploy does not export a slice of {hosts} hosts at Compute Engine for {tool}: it is a workload "
+            "policy, a template and a group.",
+            hint="`tpudeploy render PROFILE request` prints the three requests.",
+        )
+
+
+RENDERERS: Mapping[str, Callable[[Subject], str]] = {"gcloud": _gcloud, "gke": _gke, "terraform": _terraform}

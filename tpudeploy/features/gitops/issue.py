@@ -1,0 +1,73 @@
+"""Format a deviation as an issue: what is wrong, in which replica, and what to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.features.gitops.comment import Part, code, fence, fit, paragraph, prose
+from tpudeploy.features.gitops.markdown import COMMENT_BYTES, difference, outside
+from tpudeploy.planning.deviation import Deviation, Kind
+from tpudeploy.planning.drift import ENGINE
+
+_TITLES: Mapping[Kind, str] = {
+    Kind.LOST: "was lost",
+    Kind.UNHEALTHY: "does not serve",
+    Kind.NOT_IN_EFFECT: "does not run with its declared settings",
+    Kind.DRIFT: "differs from its profile",
+}
+_WHAT: Mapping[Kind, str] = {
+    Kind.LOST: "Its slice was preempted or deleted, or its run ended. `tpudeploy apply` requests another one.",
+    Kind.UNHEALTHY: "The slice exists and is billed, but the server does not answer. `tpudeploy status` shows more.",
+    Kind.NOT_IN_EFFECT: (
+        "It serves, but its engine does not run with the declared settings."
+        " `tpudeploy verify` shows the source of each value."
+    ),
+    Kind.DRIFT: (
+        "The running deployment differs from its profile: one of them was changed."
+        " `tpudeploy apply` applies the profile."
+    ),
+}
+
+
+def title(deviation: Deviation) -> str:
+    return f"tpudeploy: {deviation.name} {_TITLES[deviation.kind]}"
+
+
+def body(deviation: Deviation) -> str:
+    parts = [Part(text=f"**{deviation.kind}** · {_WHAT[deviation.kind]}"), Part(text="\n".join(_replicas(deviation)))]
+    if deviation.drifted or deviation.outside or deviation.ineffective:
+        lines = [line for drift in (*deviation.ineffective, *deviation.outside) for line in outside(drift)]
+        lines += [line for change in deviation.drifted for line in difference(change)]
+        parts.append(Part(text=fence(lines, "diff"), title="the differences", can_go=True))
+    return fit(parts, COMMENT_BYTES).text
+
+
+def unknown_title(name: str) -> str:
+    return f"tpudeploy: {name} is unknown"
+
+
+def unknown_body(error: TpudeployError) -> str:
+    """Return why nothing is known of a deployment, and what to do."""
+    return paragraph([f"{error.message} [{error.code}]", *error.hint.splitlines()])
+
+
+def resolution(name: str) -> str:
+    return f"{code(name)} matches its profile again and serves."
+
+
+def _replicas(deviation: Deviation) -> Iterator[str]:
+    for drift in deviation.lost:
+        slice_text = f" on {code(drift.slice_name)}" if drift.slice_name else ""
+        yield f"- lost: {code(drift.address)}{slice_text}, {prose(drift.detail or drift.kind)}"
+    for replica in deviation.unhealthy:
+        detail = replica.boot_detail or replica.detail
+        why = f": {prose(detail)}" if detail else ""
+        yield f"- unhealthy: {code(replica.address)} on {code(replica.slice_name)} ({prose(replica.zone)}){why}"
+    for drift in deviation.ineffective:
+        names = ", ".join(code(f.path.removeprefix(ENGINE)) for f in drift.fields)
+        yield f"- not in effect: {names} of {code(drift.address)} on {code(drift.slice_name)}"
+    for drift in deviation.outside:
+        yield f"- drift: {code(drift.address)} was changed outside of tpudeploy"
+    for change in deviation.drifted:
+        yield f"- drift: {code(change.address)} would be changed ({change.action})"
