@@ -163,7 +163,8 @@ def duration(text: str) -> float:
 def seconds(text: str) -> float:
     """Return seconds above zero from a latency: 500ms, 0.5s, or a duration."""
     match = re.fullmatch(_MILLISECONDS, text)
-    value = duration(text) if match is None else float(match[1]) / (1000 if match[2] == "ms" else 1)
+    unit = 1000 if match is not None and match[2] == "ms" else 1
+    value = duration(text) if match is None else float(match[1]) / unit
     if not value:
         raise argparse.ArgumentTypeError(f"`{text}` is no time at all; write 500ms, 90s or 15m")
     return value

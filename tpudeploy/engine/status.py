@@ -213,7 +213,9 @@ def _with_health(status: ReplicaStatus, health: Health) -> ReplicaStatus:
     if health.silence:
         state = "up, not observed" if status.state == "up" else status.state
         return replace(status, state=state, detail=health.silence, url=health.url)
-    state = ("serving" if health.serving else "up, not serving") if status.state == "up" else status.state
+    state = status.state
+    if state == "up":
+        state = "serving" if health.serving else "up, not serving"
     return replace(status, state=state, serving=health.serving, detail=health.detail, url=health.url)
 
 
