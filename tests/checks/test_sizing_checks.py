@@ -171,6 +171,69 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
         ("torchax",),
     ),
     (
+        "a run that ends before its start is done",
+        {"placement.max_run_duration": "8m"},
+        "TPU2005",
+        True,
+        ("ends the run after 8m 0s", "a cold start takes about 11 min", "more than 22 min"),
+    ),
+    (
+        "a run that is longer than a start with the graphs from a bucket",
+        {"placement.max_run_duration": "5m", "serving.xla_cache_bucket": "gs://bucket/xla"},
+        "TPU2005",
+        True,
+        ("ends the run after 5m 0s", "with a warm compile cache takes about 6 min"),
+    ),
+    (
+        "a health check that ends before a start",
+        {"health.timeout": "8m"},
+        "TPU2005",
+        False,
+        ("health.timeout is over after 8m 0s", "about 11 min"),
+    ),
+    (
+        "a successor that cannot serve in time",
+        {"placement.max_run_duration": "15m", "lifecycle.on_run_end": "renew", "lifecycle.drain_timeout": "1m"},
+        "TPU2007",
+        True,
+        ("requested 7m 30s before the end of a run of 15m 0s", "a cold start takes about 11 min"),
+    ),
+    (
+        "a successor that has no time to wait for its grant",
+        _example("TPU2007"),
+        "TPU2007",
+        False,
+        ("1h 0m before the end of a run of 2h 0m", "A grant (1h 0m)", "drain (16m 0s) may take 87 min"),
+    ),
+    (
+        "replicas that are always about to leave",
+        _example("TPU2008"),
+        "TPU2008",
+        True,
+        ("A run of 1h 0m has no time to serve", "the last 56m 0s are for the drain"),
+    ),
+    (
+        "the default drain in a short run",
+        {"placement.max_run_duration": "20m", "replicas": 2},
+        "TPU2008",
+        True,
+        ("A run of 20m 0s has no time to serve", "the last 16m 0s"),
+    ),
+    (
+        "a drain of one replica beyond its run",
+        {"placement.max_run_duration": "2h", "lifecycle.drain_timeout": "3h"},
+        "TPU2008",
+        False,
+        ("ends a run after 2h 0m", "a drain of 3h 1m is over"),
+    ),
+    (
+        "a cool-down that is over before the replica serves",
+        _example("TPU2009"),
+        "TPU2009",
+        False,
+        ("cool-down of 2m 0s", "a cold start takes about 11 min", "16 min or more"),
+    ),
+    (
         "no way to the hub",
         _example("TPU2119"),
         "TPU2119",
@@ -192,6 +255,21 @@ def test_a_problem_is_told_with_its_figures(
 
 def test_the_measured_start_has_nothing_to_be_told() -> None:
     assert diagnostics_of() == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"placement.max_run_duration": "20m", "health.timeout": "20m", "lifecycle.drain_timeout": "15m"},
+        {"placement.max_run_duration": "1h", "replicas": 2},
+        {"placement.max_run_duration": "3h", "lifecycle.on_run_end": "renew"},
+        {"scale.max": 4},
+    ],
+    ids=["one replica", "two replicas", "a renewal", "the default cool-down"],
+)
+def test_durations_with_time_for_a_start_have_nothing_to_be_told(settings: dict[str, Any]) -> None:
+    codes = {"TPU2005", "TPU2007", "TPU2008", "TPU2009"}
+    assert codes.isdisjoint(_codes(diagnostics_of(settings)))
 
 
 def test_a_problem_points_at_the_line_that_wrote_it() -> None:

@@ -50,6 +50,11 @@ STORIES: Mapping[str, Story] = {
             {"fault": "timings", "zone": "southamerica-*", "provisioning": 300},
         ),
     ),
+    # A chip costs $0.54 to $1.78: between two and six requests at a time, whichever places they are in.
+    "a hunt that its price limits": Story(
+        changes=({"zones": ", ".join(TWELVE), "requests": 12, "search_usd": "3.6"},),
+        trouble=({"fault": "stockout", "attempt": "1-2"},),
+    ),
     "a hunt in queues and by sweeps": Story(
         changes=({"zones": ", ".join(TWELVE[:6]), "requests": 6, "provisioning": "flex-start, spot"},),
         trouble=(

@@ -102,12 +102,13 @@ DEEDS = st.one_of(
     st.tuples(st.just("preempted")),
     st.tuples(st.just("deleted by hand")),
 )
-# How many requests may be outstanding, where, and in which manner: one in three zones, or a hunt. How a serving change
+# How many requests may be outstanding, at which price together, where, and in which manner: one in three zones, or a hunt. How a serving change
 # is rolled out, and whether a run of three hours is taken over.
 PROFILES = st.fixed_dictionaries(
     {
         "api": st.sampled_from(APIS),
         "requests": st.sampled_from((1, 1, 2, 3, 4, 8)),
+        "search_usd": st.sampled_from(("null", "null", "3.6", "9")),
         "zones": st.sampled_from((THREE, TWELVE)).map(", ".join),
         "provisioning": st.sampled_from(("spot", "flex-start, spot")),
         "update": st.sampled_from(("in-place", "blue-green")),

@@ -15,13 +15,15 @@ from urllib.parse import parse_qs, urlsplit
 from command_line import UNKIND
 from promises.mortal import INSTANCE_METHODS, METHODS, Fuse, Killed, MortalWorkspace, Watch, is_group
 
+from tpudeploy import catalog
 from tpudeploy.adapters.google.compute_engine.instances import request_id
 from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state import stored
 from tpudeploy.adapters.state.local import LocalState
 from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.errors import CloudError, StalePlan, StateLocked
-from tpudeploy.domain.names import ROUTER, SliceName
+from tpudeploy.domain.names import ROUTER, SliceName, Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
@@ -42,6 +44,7 @@ placement:
   max_run_duration: {run}
   valid_until: 15m
   max_parallel_requests: {requests}
+  max_search_price_per_hour: {search_usd}
   labels: {{team: {team}}}
 lifecycle: {{replace: {replace}, update: {update}, on_run_end: {on_run_end}}}
 replicas: {replicas}
@@ -70,6 +73,7 @@ DEFAULTS: Mapping[str, Any] = {
     "zones": ", ".join(THREE),
     "provisioning": "spot",
     "requests": 1,
+    "search_usd": "null",
     "team": "search",
     "replace": "create-before-destroy",
     "update": "in-place",
@@ -78,6 +82,7 @@ DEFAULTS: Mapping[str, Any] = {
     "replicas": 1,
     "router": "",
 }
+_ROUNDING = 1e-6
 TRIES = 5000  # of whoever is told that somebody else is at it, until the other one is done
 RE_RUNS = 12
 LONG = 2400.0  # longer than a request may wait
@@ -265,18 +270,28 @@ class Trial:
             self.emulator.script({"fault": "lost-reply", "method": method, "name": what.name, "times": 1})
 
     def _check_request_count(self, replica: int) -> None:
-        """Check that no more requests than allowed exist. What ends, is being released, or is another slice, does not count."""
+        """Check that no more requests than allowed exist, and that together they cost no more than allowed.
+
+        What ends, is being released, or is another slice, does not count. One request may always exist.
+        """
         state, live = self.state, self._live()
         assert state is not None
         attempts = [a for a in state.record(replica).attempts if a.releasing_at is None]
         if replica == ROUTER:
             assert sum(not a.is_announced for a in attempts) == 1, ("a second VM", attempts, self.history)
             return
+        outstanding = self._outstanding(attempts, live)
+        assert len(outstanding) <= self.wanted["requests"], ("more than allowed", outstanding, self.history)
+        if self.wanted["search_usd"] != "null" and len(outstanding) > 1:
+            usd = sum(map(_usd_per_hour, outstanding))
+            assert usd <= float(self.wanted["search_usd"]) + _ROUNDING, ("dearer than allowed", usd, self.history)
+
+    def _outstanding(self, attempts: Iterable[Attempt], live: Mapping[str, str]) -> list[Attempt]:
+        """Return the requests of the search for a slice of the wanted kind."""
         kind = self.wanted["type"], self.wanted["api"]
         of_kind = [a for a in attempts if (a.spec["tpu.type"], self._api(a)) == kind]
         fitting = [a for a in of_kind if a.zone in self.wanted["zones"]]
-        outstanding = [a for a in fitting if live.get(a.name) not in _ENDING and not self._hands_over(a)]
-        assert len(outstanding) <= self.wanted["requests"], ("more than allowed", outstanding, self.history)
+        return [a for a in fitting if live.get(a.name) not in _ENDING and not self._hands_over(a)]
 
     def _check_victim(self, effect: str, name: str) -> None:
         """Check that a slice is released only where the plan said so, or where another one is kept.
@@ -425,6 +440,23 @@ def trial(
 def _living_attempts(record: Record, live: Mapping[str, str]) -> list[Attempt]:
     """Return what exists for one replica, and neither ends nor is being released."""
     return [a for a in record.attempts if a.releasing_at is None and live.get(a.name, "FAILED") not in _ENDING]
+
+
+def _usd_per_hour(attempt: Attempt) -> float:
+    """Return the list price of a requested slice. One without a price counts as the most expensive of its model."""
+    accelerator = catalog.accelerator_type(str(attempt.spec["tpu.type"]))
+    assert accelerator is not None
+    generation, model = accelerator.generation, attempt.provisioning
+    own = catalog.usd_per_chip_hour(generation, attempt.zone.region, model)
+    return accelerator.chips * (max(_known_prices(generation)) if own is None else own)
+
+
+def _known_prices(generation: str) -> Iterator[float]:
+    for zone in TWELVE:
+        for model in (Provisioning.SPOT, Provisioning.FLEX_START):
+            usd = catalog.usd_per_chip_hour(generation, Zone(zone).region, model)
+            if usd is not None:
+                yield usd
 
 
 def _slice_name(name: str) -> SliceName:

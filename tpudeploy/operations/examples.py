@@ -208,6 +208,9 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU2004": _layer("lifecycle: {on_run_end: renew}"),
     "TPU2006": _layer("name: m"),
     "TPU2005": _layer("health: {timeout: 1s}"),
+    "TPU2007": _layer("placement: {max_run_duration: 2h}\nlifecycle: {on_run_end: renew}"),
+    "TPU2008": _layer("placement: {max_run_duration: 1h}\nreplicas: 2\nlifecycle: {drain_timeout: 55m}"),
+    "TPU2009": _layer("scale: {max: 4, cooldown: 2m}"),
     "TPU2101": _layer("model: {id: google/gemma-4-31B-it}", _SWEEP),
     "TPU2102": _layer("serving: {hbm_utilization: 0.2871}", _SWEEP),
     "TPU2103": _layer(

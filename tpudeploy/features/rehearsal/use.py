@@ -168,7 +168,14 @@ def profile(step: Step, project: str, *, context: int = _CONTEXT) -> Profile:
             "name": NAME,
             "model": {"id": "google/gemma-4-E2B-it"},
             "tpu": {"type": "v6e-1", "boot_disk_size": f"{DISK_GIB}GiB"},
-            "serving": {"image": "vllm/vllm-tpu:v0.32.0", "max_model_len": context},
+            # Text alone and few requests: a start of about 6 minutes, which the shortest run has time for.
+            "serving": {
+                "image": "vllm/vllm-tpu:v0.32.0",
+                "max_model_len": context,
+                "max_num_seqs": 8,
+                "max_num_batched_tokens": 1024,
+                "args": {"limit_mm_per_prompt": {"image": 0, "audio": 0, "video": 0}},
+            },
             "placement": placement,
         }
     )

@@ -8,7 +8,7 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.frozen import replace
-from tpudeploy.sizing.checks import family, machine, memory, model, placement, requests, unchecked
+from tpudeploy.sizing.checks import durations, family, machine, memory, model, placement, requests, unchecked
 
 # In the order in which they are reported.
 CHECKS = (
@@ -40,8 +40,11 @@ CHECKS = (
     machine.boot_disk,
     model.fallback,
     placement.unreachable,
-    placement.nothing_to_renew,
-    placement.too_short,
+    durations.nothing_to_renew,
+    durations.too_short,
+    durations.late_renewal,
+    durations.endless_drain,
+    durations.short_cooldown,
     placement.short_name,
     unchecked.unchecked,
 )

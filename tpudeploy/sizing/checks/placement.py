@@ -1,4 +1,4 @@
-"""Checks of places and of the way to the endpoint: where to ask, who can reach what, when a run ends."""
+"""Checks of places and of the way to the endpoint: where to ask, and who can reach what."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.pattern import pattern
-from tpudeploy.sizing.checks.check import bounded, check_for, error, warning
-from tpudeploy.text import words
+from tpudeploy.sizing.checks.check import check_for, error, warning
 
 _GOOGLE = pattern(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
 
@@ -98,37 +97,6 @@ def unreachable(deployment: Deployment) -> Iterator[Diagnostic]:
         yield warning(deployment, message, path="placement.backend", hint=hint)
 
 
-_FASTEST_START = 60.0  # seconds: no published boot of vLLM on a TPU took less
-
-
-@check_for(
-    "TPU2005",
-    "A duration that is shorter than a start",
-    "The chips are billed from the grant on, and the server serves once image and weights are there and the graphs are "
-    "compiled. A run that ends before that is paid for nothing, and a health.timeout below it reports each start as "
-    "failed. `tpudeploy size` shows how long a start takes.",
-    "placement: {max_run_duration: 12h}\nhealth: {timeout: 45m}",
-)
-def too_short(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = bounded(deployment)
-    seconds, kind = _FASTEST_START, "a start"
-    if budget is not None and deployment.compile_cache is not None:
-        seconds, kind = max(seconds, budget.start.warm_seconds), "a start with a warm compile cache"
-    elif budget is not None:
-        seconds, kind = max(seconds, budget.start.cold_seconds), "a cold start"
-    takes = f"{kind} takes {'about' if budget else 'more than'} {words.minutes(seconds)}"
-    enough = words.minutes(2 * seconds)
-    run, timeout = deployment.max_run_seconds, deployment.health.timeout_seconds
-    if run is not None and run < seconds:
-        message = f"Google ends the run after {words.duration(run)}, before the server serves: {takes}."
-        make = error if run < seconds / 2 else warning  # an estimate is no proof, and a rehearsal wants no server
-        yield make(deployment, message, path="placement.max_run_duration", hint=f"Write more than {enough}.")
-    if timeout < seconds:
-        message = f"health.timeout is over after {words.duration(timeout)}, before the server serves: {takes}."
-        make = error if timeout < _FASTEST_START else warning
-        yield make(deployment, message, path="health.timeout", hint=f"Write {enough} or more, or leave it out.")
-
-
 @check_for(
     "TPU2006",
     "Name that docker refuses",
@@ -141,18 +109,3 @@ def short_name(deployment: Deployment) -> Iterator[Diagnostic]:
     if len(name) == 1:
         message = f'docker refuses "{name}" as the name of a container: it has one character.'
         yield error(deployment, message, path="name", hint="Write a longer name, or serving.container_name.")
-
-
-@check_for(
-    "TPU2004",
-    "lifecycle.on_run_end has no run to renew",
-    "With lifecycle.on_run_end: renew, a second slice takes over before Google ends the run of the first. Without "
-    "placement.max_run_duration no run ends by itself. (`apply -watch`, or the next apply, replaces a preempted "
-    "slice in any case.)",
-    "placement: {max_run_duration: 12h}",
-)
-def nothing_to_renew(deployment: Deployment) -> Iterator[Diagnostic]:
-    if deployment.lifecycle.renew and deployment.max_run_seconds is None:
-        message = f"{deployment.name} renews runs that end, and none does: placement.max_run_duration is not set."
-        hint = "Set placement.max_run_duration, or leave lifecycle.on_run_end out."
-        yield warning(deployment, message, path="lifecycle.on_run_end", hint=hint)
