@@ -2,6 +2,8 @@
 
 A feature is a folder of tpudeploy/features, with its nouns, logic, adapters, operations, commands, documents and view.
 Without its folder, or one that it needs, its row does not count: nothing else notices.
+
+Why: decision 85 in docs/decisions.md.
 """
 
 from __future__ import annotations
