@@ -15,7 +15,7 @@ from tpudeploy import catalog
 from tpudeploy.catalog import flags
 from tpudeploy.cli.commands import COMMANDS
 from tpudeploy.cli.main import parse, two_dashes
-from tpudeploy.cli.parsers import Usage
+from tpudeploy.cli.usage import Usage
 from tpudeploy.config import codes
 from tpudeploy.config.keys import all_keys, fields_at
 from tpudeploy.domain.diagnostics import Diagnostic

@@ -20,7 +20,7 @@ from tpudeploy import emulator
 from tpudeploy.domain.errors import ScenarioInvalid
 from tpudeploy.emulator import VirtualClock, scenario
 from tpudeploy.emulator.faults import FAULTS
-from tpudeploy.emulator.scenario import Scenario
+from tpudeploy.emulator.scenario_file import load_scenario
 from tpudeploy.emulator.texts import CAUSES
 from tpudeploy.emulator.timings import Timings
 
@@ -516,7 +516,7 @@ def test_the_documented_scenario_can_be_played(tmp_path: Path) -> None:
     example = textwrap.dedent(str(scenario.__doc__).split("\n\n")[1])
     file = tmp_path / "scenario.yaml"
     file.write_text(example)
-    played = Scenario.load(file, timings=Timings())
+    played = load_scenario(file, timings=Timings())
     assert played.simulated
     scripted, habits = ["stockout", "stockout", "lost-reply", "unavailable", "preempt"], ["timings", "preempt"]
     assert [row.fault for row in played.trouble] == scripted + habits

@@ -9,7 +9,7 @@ from emulator.cloud_world import ZONE, World, refused, world
 
 from tpudeploy.domain.errors import ScenarioInvalid
 from tpudeploy.emulator.habits import HABITS
-from tpudeploy.emulator.scenario import Scenario
+from tpudeploy.emulator.scenario_file import load_scenario
 from tpudeploy.emulator.timings import Timings
 
 HOUR = 3600.0
@@ -114,7 +114,7 @@ def test_a_region_without_quota_refuses_what_its_zone_would_allow() -> None:
 
 @pytest.mark.parametrize("name", HABITS)
 def test_every_habit_can_be_named_alone(name: str) -> None:
-    assert Scenario.load({"habits": [{"habit": name}]}, timings=Timings()).trouble
+    assert load_scenario({"habits": [{"habit": name}]}, timings=Timings()).trouble
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_every_habit_can_be_named_alone(name: str) -> None:
 )
 def test_a_habit_that_does_not_exist_is_refused_by_name(row: dict[str, Any], says: str) -> None:
     with pytest.raises(ScenarioInvalid, match=says):
-        Scenario.load({"habits": [row]}, timings=Timings())
+        load_scenario({"habits": [row]}, timings=Timings())
 
 
 def _seconds_to(hour: float, w: World) -> float:

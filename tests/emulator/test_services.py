@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from real_time import DEADLINE
 
 from tpudeploy.domain.errors import ScenarioInvalid
-from tpudeploy.emulator import Scenario
+from tpudeploy.emulator.scenario_file import load_scenario
 from tpudeploy.emulator.timings import Timings
 
 DOCUMENTS = Path(googleapiclient.__file__).parent / "discovery_cache" / "documents"
@@ -282,7 +282,7 @@ def test_a_tag_is_another_digest_and_a_branch_another_commit_once_they_are_pushe
 
 def test_an_unknown_key_of_the_project_is_refused_with_the_one_that_was_meant() -> None:
     with pytest.raises(ScenarioInvalid, match="did you mean `firewalls`"):
-        Scenario.load({"project": {"firewall": []}}, timings=Timings())
+        load_scenario({"project": {"firewall": []}}, timings=Timings())
 
 
 @pytest.fixture(scope="module")

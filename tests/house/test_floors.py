@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +39,7 @@ VIOLATIONS = [
     ("engine/plan.py", "import tpudeploy.availability.gates", "The deployer surveys nothing"),
     ("domain/plan.py", "import pydantic", "The ground floor is the standard library alone"),
     ("emulator/nodes.py", "import tpudeploy.reconcile.decide", "The emulator knows the catalogue, not us"),
+    ("workspace.py", "import tpudeploy.emulator.clock", "One command imports the emulator"),
     ("engine/plan.py", "import google.auth", "Google's libraries come in by one door"),
     ("workspace.py", "import mcp", "Agents come in by one door"),
     (
@@ -78,6 +81,12 @@ def test_a_planted_violation_is_named(copy: Path, file: str, line: str, contract
     assert code != 0, answer
     assert f"{contract} BROKEN" in answer
     assert f"tpudeploy.{module}" in answer
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    modules = grimp.build_graph("tpudeploy", exclude_type_checking_imports=True)
+    imports = {module: modules.find_modules_directly_imported_by(module) for module in modules.modules}
+    TopologicalSorter(imports).prepare()  # raises CycleError, which names the circle
 
 
 def test_a_module_outside_every_floor_is_named(copy: Path) -> None:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, NoReturn
 from tpudeploy.cli import exits
 from tpudeploy.cli.commands import COMMANDS, GROUPS, command
 from tpudeploy.cli.options import TRUE, environment_value
-from tpudeploy.cli.parsers import Parser, Usage, first_argument, help_text, needs_verb, parser_of, split_verb, verbs_of
+from tpudeploy.cli.parsers import Parser, first_argument, help_text, needs_verb, parser_of, split_verb, verbs_of
+from tpudeploy.cli.usage import Usage
 from tpudeploy.domain.pattern import pattern
 
 if TYPE_CHECKING:

@@ -12,15 +12,8 @@ from typing import NoReturn
 
 from tpudeploy.cli.commands import Command, command
 from tpudeploy.cli.options import common
-
-
-class Usage(Exception):
-    """Raised for a command line that cannot be parsed. argparse would exit 2, which here means "changes"."""
-
-    def __init__(self, message: str, *, hint: str) -> None:
-        super().__init__(message)
-        self.message = f"{message[0].upper()}{message[1:]}"
-        self.hint = hint
+from tpudeploy.cli.suggestions import did_you_mean
+from tpudeploy.cli.usage import Usage
 
 
 class Parser(argparse.ArgumentParser):
@@ -41,8 +34,6 @@ class Parser(argparse.ArgumentParser):
         """Raise argparse.ArgumentError for a value that is not one of the choices, with a suggestion."""
         if action.choices is None or value in action.choices:
             return
-        from tpudeploy.cli.suggestions import did_you_mean
-
         choices = [str(choice) for choice in action.choices]
         suggestion = did_you_mean(str(value), choices)
         raise argparse.ArgumentError(action, f"`{value}` is not one of {', '.join(choices)}.{suggestion}")

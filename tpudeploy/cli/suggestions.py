@@ -121,7 +121,7 @@ def _instead(parser: Parser, word: str) -> str:
 
 
 def _is_accepted(parser: Parser, words: Sequence[str], word: str, instead: str) -> bool:
-    from tpudeploy.cli.parsers import Usage
+    from tpudeploy.cli.usage import Usage
 
     corrected = [instead if original == word else original for original in words]
     try:

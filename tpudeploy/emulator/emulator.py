@@ -22,6 +22,7 @@ from tpudeploy.emulator.compute_engine import groups, life
 from tpudeploy.emulator.http_server import Server
 from tpudeploy.emulator.records import WAITING, Host, Instance, QueuedResource
 from tpudeploy.emulator.scenario import Scenario
+from tpudeploy.emulator.scenario_file import load_scenario
 from tpudeploy.emulator.service import LoggedRequest, Service
 from tpudeploy.emulator.timings import DEMO, Timings
 from tpudeploy.emulator.trouble import Trouble
@@ -256,7 +257,7 @@ def running(
     Raise ScenarioInvalid for a scenario that cannot be played; its format is in scenario.py.
     """
     timings = DEMO if clock is None or isinstance(clock, RealClock) else Timings()
-    played = replace(Scenario.load(scenario, timings=timings), engine=tuple(engine))
+    played = replace(load_scenario(scenario, timings=timings), engine=tuple(engine))
     emulator = Emulator(clock=clock or RealClock(), scenario=played, port=port)
     try:
         yield emulator

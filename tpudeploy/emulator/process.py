@@ -22,6 +22,7 @@ from tpudeploy.domain.errors import EmulatorRunning, UsageError
 from tpudeploy.emulator.clock import RealClock
 from tpudeploy.emulator.emulator import FOLDER, Emulator
 from tpudeploy.emulator.scenario import Scenario
+from tpudeploy.emulator.scenario_file import load_scenario
 from tpudeploy.emulator.timings import DEMO
 
 DEFAULT_PORT = 8470
@@ -66,7 +67,7 @@ def record_file() -> Path:
 
 @contextmanager
 def _emulator(port: int, scenario: Path | None, speed: float, engine: Sequence[str]) -> Iterator[Emulator]:
-    played = replace(Scenario.load(scenario, timings=DEMO), engine=tuple(engine))
+    played = replace(load_scenario(scenario, timings=DEMO), engine=tuple(engine))
     if engine:
         _check_engine(played, speed)
     try:

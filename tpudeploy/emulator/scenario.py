@@ -36,19 +36,13 @@ those of `habits`.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
-from inspect import signature
-from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from tpudeploy.domain.errors import ScenarioInvalid
-from tpudeploy.emulator import habits
 from tpudeploy.emulator.machine.facts import Behaviour
 from tpudeploy.emulator.timings import Jitter, Timings, draw
-from tpudeploy.emulator.trouble import Trouble, suggest
+from tpudeploy.emulator.trouble import Trouble
 
 # The default network, as Google makes it: only ssh, RDP and ping come in.
 _DEFAULT_RULES: tuple[Mapping[str, Any], ...] = (
@@ -173,105 +167,3 @@ class Scenario:
     def jitter_of(self, *what: object) -> Jitter:
         """Return how the durations of `what` vary."""
         return Jitter(share=self.jitter, source=(self.seed, *what))
-
-    @classmethod
-    def load(cls, source: Mapping[str, Any] | Path | str | None, *, timings: Timings) -> Self:
-        """Raise ScenarioInvalid; `timings` are those that the scenario does not name."""
-        tree = dict(source) if isinstance(source, Mapping) else _read(source)
-        try:
-            return cls(**_settings(tree, timings))
-        except (TypeError, ValueError, KeyError, AttributeError) as cause:
-            raise ScenarioInvalid(
-                f"The scenario cannot be played: {cause}", hint="its format stands in tpudeploy/emulator/scenario.py"
-            ) from cause
-
-
-def _read(source: Path | str | None) -> dict[str, Any]:
-    if source is None:
-        return {}
-    import yaml
-
-    path = Path(source)
-    if path.exists() and not path.is_file():  # a FIFO or a device may never end
-        raise ScenarioInvalid(f"The scenario `{path}` is not a regular file")
-    try:
-        text = path.read_text("utf-8")
-        parsed = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text) or {}
-    except (OSError, ValueError, yaml.YAMLError) as cause:
-        reason = getattr(cause, "strerror", None) or cause  # without the number and the path of an OSError
-        raise ScenarioInvalid(f"The scenario `{path}` cannot be read: {reason}") from cause
-    if not isinstance(parsed, dict):
-        raise ScenarioInvalid(f"The scenario `{path}` is not a mapping of settings")
-    return parsed
-
-
-def _settings(tree: dict[str, Any], timings: Timings) -> dict[str, Any]:
-    nodes = tree.pop("nodes", "real")
-    if nodes not in ("real", "simulated"):
-        raise ValueError(f"`nodes` is real or simulated, not {nodes!r}")
-    settings: dict[str, Any] = {"simulated": nodes == "simulated"}
-    for key, value in tree.items():
-        if key not in _READERS:
-            raise ValueError(f"unknown key `{key}`{suggest(key, (*_READERS, 'nodes'))}")
-        settings[key] = _READERS[key](value)
-    changes = {key: float(value) for key, value in tree.get("timings", {}).items()}
-    settings["timings"] = replace(timings, **changes)
-    settings["trouble"] = settings.get("trouble", ()) + settings.pop("habits", ())
-    boot = tree.get("boot", {})
-    own_load = {"load": dict(boot["load"])} if isinstance(boot.get("load"), Mapping) else {}
-    settings["boot"] = Behaviour(**{"boot_seconds": settings["timings"].boot, **boot, **own_load})
-    return settings
-
-
-T = TypeVar("T")
-
-
-def _parse(kind: Callable[..., T], key: str, settings: Mapping[str, Any]) -> T:
-    """Return the facts of one key. Raise ValueError for an unknown name among them."""
-    names = list(signature(kind).parameters)
-    for name in settings:
-        if name not in names:
-            raise ValueError(f"`{key}` takes no `{name}`{suggest(name, names)}")
-    return kind(**settings)
-
-
-def _limit(row: Mapping[str, Any]) -> Limit:
-    zonal, api = "zone" in row, row.get("api", "tpu")
-    keys = {"class", "zone" if zonal else "region", "limit"}
-    if set(row) - {"api"} != keys or row["class"] not in CLASSES or (api != "tpu" and (zonal or api != "compute")):
-        raise ValueError(f"a quota row is {{class: {'|'.join(CLASSES)}, zone or region: …, limit: …}}, not {dict(row)}")
-    place = row["zone" if zonal else "region"]
-    return Limit(class_=row["class"], zonal=zonal, place=place, chips=int(row["limit"]), api=api)
-
-
-def _trouble(row: Mapping[str, Any]) -> Trouble:
-    """Return a row of trouble. Raise ValueError where it could never strike, because no method has its name."""
-    trouble = Trouble.parse(row)
-    from tpudeploy.emulator.service import method_names  # everything else of the emulator is above its scenario
-
-    names = method_names()
-    for pattern in trouble.patterns["method"].split("|"):
-        if not any(fnmatchcase(name, pattern) for name in names):
-            raise ValueError(f"no method fits `{pattern}`{suggest(pattern, names)}")
-    return trouble
-
-
-CLASSES = ("preemptible", "on-demand")
-_READERS: Mapping[str, Any] = {
-    "seed": int,
-    "jitter": float,
-    "timings": dict,
-    "boot": dict,
-    "quota": lambda rows: tuple(_limit(row) for row in rows),
-    "creates_per_minute": int,
-    "page_most": int,
-    "offers": lambda zones: {zone: tuple(types) for zone, types in zones.items()},
-    "secrets": dict,
-    "denied_secrets": tuple,
-    "buckets": tuple,
-    "versioned_buckets": tuple,
-    "project": lambda settings: _parse(ProjectFacts, "project", settings),
-    "compute_engine": lambda settings: _parse(ComputeEngineFacts, "compute_engine", settings),
-    "habits": lambda rows: tuple(Trouble.parse(row) for habit in rows for row in habits.troubles(habit)),
-    "trouble": lambda rows: tuple(_trouble(row) for row in rows),
-}
