@@ -122,8 +122,8 @@ def endless_drain(deployment: Deployment) -> Iterator[Diagnostic]:
         return
     path = _RUN if deployment.lifecycle.drain_seconds is None else _DRAIN
     has_another = deployment.replicas > 1 or deployment.scale is not None or deployment.lifecycle.renew
-    left = run - start.seconds
-    if has_another and drain >= left:
+    room = run - start.seconds
+    if has_another and drain >= room:
         message = (
             f"A run of {words.duration(run)} has no time to serve: {start.words}, and the last {words.duration(drain)} "
             "are for the drain."
@@ -132,7 +132,7 @@ def endless_drain(deployment: Deployment) -> Iterator[Diagnostic]:
         yield error(deployment, message, path=path, hint=hint)
     elif path == _DRAIN and drain >= run:
         message = f"Google ends a run after {words.duration(run)}, before a drain of {words.duration(drain)} is over."
-        yield warning(deployment, message, path=path, hint=f"Write a {_DRAIN} below {words.minutes(left)}.")
+        yield warning(deployment, message, path=path, hint=f"Write a {_DRAIN} below {words.minutes(room)}.")
 
 
 @check_for(
