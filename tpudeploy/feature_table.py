@@ -9,16 +9,13 @@ Why: decision 85 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from types import ModuleType
+from typing import NamedTuple
 
-from tpudeploy.domain.frozen import frozen, replace
 
-
-@frozen
-class FeatureCommand:
+class FeatureCommand(NamedTuple):
     """A command, in a group of `--help`. Without a `module`, it is made from the row of its operation."""
 
     group: str
@@ -26,8 +23,7 @@ class FeatureCommand:
     module: str = ""
 
 
-@frozen
-class Feature:
+class Feature(NamedTuple):
     """What a feature adds, by name, and the module of its folder that has it.
 
     `forms` add options to a command of another folder, `results` are public names of the library, `renders` what
@@ -35,11 +31,11 @@ class Feature:
     agents' tools beside those of its operations. `needs` are the features that it imports.
     """
 
-    operations: Mapping[str, str] = field(default_factory=dict)
-    commands: Mapping[str, FeatureCommand] = field(default_factory=dict)
-    results: Mapping[str, str] = field(default_factory=dict)
-    forms: Mapping[str, str] = field(default_factory=dict)
-    renders: Mapping[str, str] = field(default_factory=dict)
+    operations: Mapping[str, str] = {}
+    commands: Mapping[str, FeatureCommand] = {}
+    results: Mapping[str, str] = {}
+    forms: Mapping[str, str] = {}
+    renders: Mapping[str, str] = {}
     documents: str = ""
     tools: str = ""
     needs: tuple[str, ...] = ()
@@ -147,7 +143,8 @@ _ROWS: Mapping[str, Feature] = {
 
 
 def _are_here(*names: str) -> bool:
-    return all(find_spec(f"tpudeploy.features.{name}") is not None for name in names)
+    folder = __file__.rpartition("feature_table")[0] + "features"
+    return all(PathFinder.find_spec(f"tpudeploy.features.{name}", [folder]) is not None for name in names)
 
 
 FEATURES: Mapping[str, Feature] = {name: row for name, row in _ROWS.items() if _are_here(name, *row.needs)}
@@ -166,7 +163,7 @@ OPERATIONS: Mapping[str, str] = _homes("operations")
 RESULTS: Mapping[str, str] = _homes("results")
 RENDERS: Mapping[str, str] = _homes("renders")
 COMMANDS: Mapping[str, FeatureCommand] = {
-    name: replace(command, module=f"tpudeploy.features.{folder}.{command.module}") if command.module else command
+    name: command._replace(module=f"tpudeploy.features.{folder}.{command.module}") if command.module else command
     for folder, row in FEATURES.items()
     for name, command in row.commands.items()
 }

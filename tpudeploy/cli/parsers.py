@@ -12,7 +12,6 @@ from typing import NoReturn
 
 from tpudeploy.cli.commands import Command, command
 from tpudeploy.cli.options import common
-from tpudeploy.cli.suggestions import did_you_mean
 from tpudeploy.cli.usage import Usage
 
 
@@ -34,6 +33,8 @@ class Parser(argparse.ArgumentParser):
         """Raise argparse.ArgumentError for a value that is not one of the choices, with a suggestion."""
         if action.choices is None or value in action.choices:
             return
+        from tpudeploy.cli.suggestions import did_you_mean
+
         choices = [str(choice) for choice in action.choices]
         suggestion = did_you_mean(str(value), choices)
         raise argparse.ArgumentError(action, f"`{value}` is not one of {', '.join(choices)}.{suggestion}")
