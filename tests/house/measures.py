@@ -111,6 +111,11 @@ def main(package: Path, *, with_places: bool) -> int:
             print(f"  {place}")
 
     show(f"{total:,} lines in {len(texts)} files: {', '.join(f'{n:,} {kind}' for kind, n in kinds.most_common())}")
+    parts = Counter[str]()
+    for path, size in sizes.items():
+        folder = path.relative_to(package).parts[0]
+        parts[folder if folder in {"features", "emulator"} else "kernel"] += size
+    show(", ".join(f"{name} {size:,} lines" for name, size in parts.most_common()))
     show(
         f"{len(small)} files under {SMALL} lines, {sum(size == 1 for size in small.values())} of them a package's docstring",
         (f"{path.relative_to(package)} ({size})" for path, size in small.items() if size > 1),
