@@ -5,6 +5,7 @@ The attributes have a pin beside the name that was written: a plan shows both, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,7 +16,6 @@ from tpudeploy.domain.deployment import MACHINE_IMAGE, Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Location, Severity
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import replace
-from tpudeploy.domain.pattern import pattern
 from tpudeploy.domain.pins import FILE, Kind, Name, Pin, Pins, is_emulated
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _WRITTEN: Mapping[Kind, tuple[str, str]] = {
     Kind.MODEL: ("model.id", "its revision"),
     Kind.MACHINE_IMAGE: ("placement.backend", "its family"),
 }
-_COMMIT = pattern(r"[0-9a-f]{40}")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _ELSEWHERE = ("HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "VLLM_USE_MODELSCOPE")
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import yaml.reader
 
 from tpudeploy.emulator import running
 
@@ -26,14 +25,6 @@ import gc, json, sys
 main(sys.argv[1:])
 from tpudeploy.catalog.flags import Flag
 sys.stderr.write('\\n' + json.dumps([of.name for of in gc.get_objects() if isinstance(of, Flag)]))
-"""
-# The same of patterns that were compiled.
-PATTERNS = """
-import gc, json, sys
-main(sys.argv[1:])
-from tpudeploy.domain.pattern import _Pattern
-compiled = [of.pattern for of in gc.get_objects() if isinstance(of, _Pattern) and 'match' in vars(of)]
-sys.stderr.write('\\n' + json.dumps([str(text) for text in compiled]))
 """
 # The same, when the first connection is about to be made.
 AT_CONNECT = """
@@ -91,15 +82,6 @@ def test_validate_knows_no_cloud(work: Path) -> None:
 def test_validate_of_a_good_profile_asks_pydantic_nothing(work: Path) -> None:
     """Its flags have plain values, and the format itself does not use it."""
     assert not {name for name in imported("validate", PROFILE, cwd=work) if name.startswith("pydantic")}
-
-
-def test_validate_compiles_only_the_patterns_that_it_needs(work: Path) -> None:
-    """A third of those that it imports, and none of PyYAML's."""
-    compiled = imported("validate", PROFILE, cwd=work, code=PATTERNS)
-    assert 0 < len(compiled) < 40
-    assert (
-        not {str(each.pattern) for each in vars(yaml.reader.Reader).values() if hasattr(each, "fullmatch")} & compiled
-    )
 
 
 @pytest.mark.parametrize("command", [("plan",), ("apply", "-auto-approve", "--wait", "accepted")])

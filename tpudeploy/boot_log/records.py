@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tpudeploy.config.libyaml import LOADER, yaml
+import yaml
+
+from tpudeploy.config.libyaml import LOADER
 
 _BOM = "\ufeff"
 # Where an entry has its text: Cloud Logging (textPayload, or a field of jsonPayload), docker's json-file (log),
@@ -69,7 +71,7 @@ def _documents(text: str) -> Iterator[_Entry]:
 
 def _parsed(document: str) -> Any:
     try:
-        return yaml.load(document, LOADER)
+        return yaml.load(document, LOADER)  # noqa: S506 - a safe loader: see config/libyaml.py
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
 

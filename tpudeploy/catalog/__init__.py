@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 
 from tpudeploy.catalog.generations import FORMER_NAMES, GENERATIONS, UNSUPPORTED_GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
-from tpudeploy.domain.pattern import pattern
 
 __all__ = ["UNSUPPORTED_GENERATIONS"]
 
@@ -20,7 +20,7 @@ _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     "tpu7x": ("7x", "v7x", "v7", "ironwood"),
 }
 # Of other tools too: tpu-v6e-4, TPU-V6E-4, v6e-4:1 (SkyPilot's number of slices), tpu_v5e:8.
-_TYPE_NAME = pattern(
+_TYPE_NAME = re.compile(
     r"^(?:tpu[-_ ]?)?(?P<generation>v\d+[a-z]*|ct\d[a-z]+|trillium|ironwood|7x)"
     r"(?:\D+(?P<size>\d{1,5})(?P<unit>[\w-]*)(?::1)?)?$"
 )

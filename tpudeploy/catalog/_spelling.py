@@ -8,8 +8,6 @@ import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
-from tpudeploy.domain.pattern import pattern
-
 
 class ValueType(StrEnum):
     """The type that vLLM reads a word as."""
@@ -97,8 +95,8 @@ def count_of(word: str) -> int | str:
 
 
 # K is 1024; k is 1000 and may have decimals.
-_SIZE = pattern(r"[0-9]{1,18}[kmgtKMGT]|[0-9]{1,18}\.[0-9]{1,18}[kmgt]")
-_BRACED = pattern(r"\s*\{.*\}\s*", re.DOTALL)
+_SIZE = re.compile(r"[0-9]{1,18}[kmgtKMGT]|[0-9]{1,18}\.[0-9]{1,18}[kmgt]")
+_BRACED = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
 
 _SPELLINGS: Mapping[ValueType, Callable[[object], str]] = {
     ValueType.TEXT: _text,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -11,7 +12,6 @@ from tpudeploy.catalog import closest
 from tpudeploy.catalog._spelling import ValueType, spell
 from tpudeploy.catalog._vllm_flags import TABLE, VLLM_VERSION
 from tpudeploy.domain.frozen import frozen, replace
-from tpudeploy.domain.pattern import pattern
 
 __all__ = [
     "VLLM_VERSION",
@@ -244,7 +244,7 @@ _WRITERS: Mapping[Style, Callable[[Flag, object], tuple[str, ...]]] = {
     Style.OPTIONAL: _optional,
 }
 
-_DASHED_WORD = pattern("-[0-9]*")  # the dashed words that argparse accepts as values without `=`
+_DASHED_WORD = re.compile("-[0-9]*")  # the dashed words that argparse accepts as values without `=`
 
 
 def _word(flag: Flag, value: object) -> str:

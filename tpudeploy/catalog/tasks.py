@@ -6,11 +6,11 @@ hub beside the config, such as the modules of Sentence Transformers, is told by 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy.catalog import families
-from tpudeploy.domain.pattern import pattern
 from tpudeploy.domain.task import Task, TaskOrigin
 
 # The first that fits an architecture counts, as in vLLM; None is a model that generates.
@@ -30,14 +30,14 @@ _SUFFIXES: tuple[tuple[str, Task | None], ...] = (
 )
 # Words of an id. The order decides: `bge-reranker` is no embedding model.
 _WORDS = (
-    (pattern(r"rerank"), Task.SCORE),
-    (pattern(r"reward|(^|[-/])p?rm([-.]|$)"), Task.POOL),
-    (pattern(r"classifier|sequence-classification"), Task.CLASSIFY),
-    (pattern(r"embed|(^|[-/])(bge|e5|gte|minilm|simcse|stella|arctic-embed|sfr)([-.]|$)"), Task.EMBED),
-    (pattern(r"(^|[-/])(multilingual-e5|all-minilm|all-mpnet)"), Task.EMBED),
+    (re.compile(r"rerank"), Task.SCORE),
+    (re.compile(r"reward|(^|[-/])p?rm([-.]|$)"), Task.POOL),
+    (re.compile(r"classifier|sequence-classification"), Task.CLASSIFY),
+    (re.compile(r"embed|(^|[-/])(bge|e5|gte|minilm|simcse|stella|arctic-embed|sfr)([-.]|$)"), Task.EMBED),
+    (re.compile(r"(^|[-/])(multilingual-e5|all-minilm|all-mpnet)"), Task.EMBED),
 )
 # The official checkpoints of this reranker are generating models until `hf_overrides` makes them classifiers.
-_GENERATES = pattern(r"(^|/)qwen3-reranker")
+_GENERATES = re.compile(r"(^|/)qwen3-reranker")
 _OF_POOLER: Mapping[str, Task] = {
     "embed": Task.EMBED,
     "classify": Task.CLASSIFY,

@@ -14,10 +14,9 @@ from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.cli.new_profile import new_profile
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.pattern import pattern
 
-_SECRET = pattern(r"[A-Za-z0-9_-]{1,255}")
-_MODEL = pattern(r"[\w.-]+/[\w.-]+")
+_SECRET = re.compile(r"[A-Za-z0-9_-]{1,255}")
+_MODEL = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 @frozen

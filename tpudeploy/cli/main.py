@@ -20,14 +20,13 @@ from tpudeploy.cli.commands import COMMANDS, GROUPS, command
 from tpudeploy.cli.options import TRUE, environment_value
 from tpudeploy.cli.parsers import Parser, first_argument, help_text, needs_verb, parser_of, split_verb, verbs_of
 from tpudeploy.cli.usage import Usage
-from tpudeploy.domain.pattern import pattern
 
 if TYPE_CHECKING:
     from tpudeploy.domain.patience import Patience
     from tpudeploy.ports import Clock
 
 # Terraform's one-dash long options: -auto-approve, -out=FILE.
-_ONE_DASH = pattern(r"-[a-z][a-z-]+(=.*)?", re.DOTALL)
+_ONE_DASH = re.compile(r"-[a-z][a-z-]+(=.*)?", re.DOTALL)
 
 
 # Commands that end in seconds, however large the fleet. Others may run for hours.

@@ -6,6 +6,7 @@ With --json, stdout holds only documents: text for people goes to stderr instead
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +15,10 @@ from typing import TextIO
 from tpudeploy.domain.errors import Interrupted, OutputFailed
 from tpudeploy.domain.excerpt import escaped, plain, visible
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.pattern import pattern
 from tpudeploy.text.paint import Paint
 
 _IN_ASCII = str.maketrans({"█": "#", "░": "-", "…": "~"})  # what tables are drawn with
-_SGR = pattern(r"\x1b\[[0-9;]*m")  # the colour of a log, which says nothing that its text does not
+_SGR = re.compile(r"\x1b\[[0-9;]*m")  # the colour of a log, which says nothing that its text does not
 _DEFAULT_SIZE = os.terminal_size((80, 24))
 
 

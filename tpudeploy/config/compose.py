@@ -12,27 +12,28 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
+import yaml
+
 from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import problem, quoted
-from tpudeploy.config.libyaml import LOADER, yaml
+from tpudeploy.config.libyaml import LOADER
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Place, ScalarNode
 from tpudeploy.config.source import Source
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.pattern import pattern
 
 MAX_DEPTH: Final = 40
 MAX_NODES: Final = 20_000
 # The parser marks an anchored value at its anchor; diagnostics point at the value itself.
-_PROPERTIES = pattern(r"(?:[&!][^\s,\[\]{}]*[ \t]+)+(?=\S)")
+_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*[ \t]+)+(?=\S)")
 _TEXT_TAGS = ("!", "tag:yaml.org,2002:str")
 # JSON escapes a character beyond U+FFFF as two, "\ud83d\ude80", which libyaml refuses.
-_ESCAPED_PAIR = pattern(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_PAIR = pattern("[\ud800-\udbff][\udc00-\udfff]")
+_ESCAPED_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 # libyaml 0.2.6 looks 1,024 characters ahead for a colon, and meets its limit of 1,000 levels before MAX_DEPTH is seen.
 _LIBYAML_TOO_DEEP = "maximum nesting depth"
 
-_TAB = pattern(r"[ ]*\t")
+_TAB = re.compile(r"[ ]*\t")
 # A pattern of the line or of the parser's message, and the likely remedy; the first row that matches is used.
 _LINE, _MESSAGE = "line", "message"
 _HINTS = (

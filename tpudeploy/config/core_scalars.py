@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.pattern import pattern
+import re
 
 _WORDS: dict[str, bool | None] = {
     "": None,
@@ -17,10 +17,10 @@ _WORDS: dict[str, bool | None] = {
     "False": False,
     "FALSE": False,
 }
-_INTEGER = pattern(r"[-+]?[0-9]+")
-_BASED = pattern(r"0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = pattern(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_NOT_FINITE = pattern(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 # Python refuses to convert longer ones (4,300 digits); a number in a profile has at most ten digits.
 _MOST_DIGITS = 400
 

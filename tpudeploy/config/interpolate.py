@@ -11,10 +11,9 @@ from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarN
 from tpudeploy.config.tokens import tokens_in
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.diagnostics import Diagnostic, Location
-from tpudeploy.domain.pattern import pattern
 
-_DOLLAR = pattern(r"\$\$|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
-_ENV = pattern(r"env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<fallback>:-(?P<default>.*))?", re.DOTALL)
+_DOLLAR = re.compile(r"\$\$|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
+_ENV = re.compile(r"env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<fallback>:-(?P<default>.*))?", re.DOTALL)
 
 
 class Interpolation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Final
@@ -13,18 +14,16 @@ from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.merge import merge
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Place, ScalarNode, is_null
 from tpudeploy.config.reader import Reader, Unreadable
-from tpudeploy.config.sections import compose_file
 from tpudeploy.config.source import Source, argument, decode
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.errors import ProfileNotFound
-from tpudeploy.domain.pattern import pattern
 
 MAX_EXTENDS: Final = 5
 MAX_FILES: Final = 50
 _EXTENDS: Final = "extends"
 _SET: Final = "--set"
-_SEGMENT = pattern(r"[^.=\s]+")
+_SEGMENT = re.compile(r"[^.=\s]+")
 
 
 class Layers:
@@ -85,7 +84,7 @@ class Layers:
         self.whole = False
 
     def _composed(self, source: Source, text: str | None = None) -> Node | None:
-        composed = compose_file(source) if text is None else compose(source, text)
+        composed = compose(source, text)
         self.sources.append(source)
         self.problems.extend(composed.problems)
         self.whole = self.whole and not composed.broken

@@ -6,7 +6,6 @@ the time of a class under `@frozen`. A place becomes a Location when a message o
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -80,18 +79,6 @@ class MapNode(NamedTuple):
         return self.place.location
 
 
-class Shared(Mapping[str, Entry]):
-    """Entries of a mapping that are made when they are looked at, because most are only asked for their values."""
-
-    @abstractmethod
-    def values_as_json(self) -> dict[str, Json]:
-        """Return what `plain_map` does for any entries. What is in it is shared, and must not be changed."""
-
-    @abstractmethod
-    def first(self, path: str) -> Location | None:
-        """Return where the value at a dotted path was written, or the first entry of a mapping; None for neither."""
-
-
 Node: TypeAlias = ScalarNode | ListNode | MapNode
 
 
@@ -111,8 +98,6 @@ def plain(node: Node) -> Json:
 
 
 def plain_map(node: MapNode) -> dict[str, Json]:
-    if isinstance(node.entries, Shared):
-        return node.entries.values_as_json()
     return {key: plain(entry.value) for key, entry in node.entries.items()}
 
 

@@ -29,10 +29,9 @@ from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.errors import ProfileInvalid
 from tpudeploy.domain.names import DEPLOYMENT_NAME
-from tpudeploy.domain.pattern import pattern
 
 # Without indentation, only a key of the top mapping can be there. Most profiles are written so.
-_KEY = pattern(rb"^(name|version|extends)[ \t]*:", re.MULTILINE)
+_KEY = re.compile(rb"^(name|version|extends)[ \t]*:", re.MULTILINE)
 
 
 def parse(

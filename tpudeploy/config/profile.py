@@ -7,7 +7,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tpudeploy.config.nodes import MapNode, ScalarNode, Shared, dotted, find, walk
+from tpudeploy.config.nodes import MapNode, ScalarNode, dotted, find, walk
 from tpudeploy.domain.deployment import Origins, first_place
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.frozen import frozen
@@ -22,7 +22,6 @@ class Written(Origins):
 
     def __init__(self, tree: MapNode) -> None:
         self._tree = tree
-        self._shared = tree.entries if isinstance(tree.entries, Shared) else None
 
     def reference(self, path: str) -> str | None:
         """Return the source text at `path` if a part of its value came from the environment."""
@@ -30,8 +29,6 @@ class Written(Origins):
         return node.reference if isinstance(node, ScalarNode) else None
 
     def first(self, path: str) -> Location | None:
-        if self._shared is not None:
-            return self._shared.first(path)
         node = find(self._tree, tuple(path.split(".")))
         if isinstance(node, MapNode) and node.entries:
             return first_place(self, path)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from typing import Self
 
-from tpudeploy.domain.pattern import pattern
-
 MOST_SECONDS = 99_999_999  # about three years: nothing here takes as long, and no clock overflows
 _DURATION_FORMS = "[0-9]{1,8}s|[0-9]{1,6}m|[0-9]{1,4}h|[0-9]{1,3}d"
-_DURATION = pattern(_DURATION_FORMS)
+_DURATION = re.compile(_DURATION_FORMS)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-_SIZE = pattern(r"([0-9]{1,12})(k|m|g|t)(i?)b", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]{1,12})(k|m|g|t)(i?)b", re.IGNORECASE)
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 
 DURATION_PATTERN = f"^(?:{_DURATION_FORMS})$"
@@ -38,7 +36,7 @@ class Duration(float):
 
 
 # As docker's units.RAMInBytes reads it: every unit is binary, and a number alone is bytes.
-_DOCKER_SIZE = pattern(r"([0-9]{1,15})(\.[0-9]{1,9})? ?([kmgtp]?)(?:i?b)?", re.IGNORECASE)
+_DOCKER_SIZE = re.compile(r"([0-9]{1,15})(\.[0-9]{1,9})? ?([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 DOCKER_SIZE_PATTERN = "^[0-9]{1,15}(\\.[0-9]{1,9})? ?([kKmMgGtTpP]?[iI]?[bB]?)$"
 LEAST_DOCKER_SIZE = 1024**2
 _DOCKER_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}

@@ -5,12 +5,12 @@ Why: decision 53 in docs/decisions.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import field
 from typing import Final
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.pattern import pattern
 
 
 def _nowhere(_: str) -> bool:
@@ -36,7 +36,7 @@ class Trust:
 
 TRUSTED: Final = Trust()
 
-_WORD = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_WORDS = frozenset(
     {"KEY", "KEYS", "PAT", "CREDENTIAL", "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "PWD", "SECRET", "SECRETS"}
 )

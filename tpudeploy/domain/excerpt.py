@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
-from tpudeploy.domain.pattern import pattern
 
 Paint = Callable[[str, str], str]  # from the name of a style (bold, dim, red, yellow) and a text to the styled text
 
@@ -19,8 +19,8 @@ _INVISIBLE = (
     r"\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
     r"\ud800-\udfff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f"
 )
-_CONTROL = pattern(f"[{_CONTROLS}{_INVISIBLE}]")
-_NEVER_OURS = pattern(f"[{_INVISIBLE}]")  # controls of terminals are also what our own colour is made of
+_CONTROL = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
+_NEVER_OURS = re.compile(f"[{_INVISIBLE}]")  # controls of terminals are also what our own colour is made of
 
 
 def plain(text: str) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Self
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.pattern import pattern
 
 # Cloud TPU accepts more, but the tools in the field keep to this form (and to 63 characters), see marin and axlearn.
-DEPLOYMENT_NAME = pattern(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-ZONE = pattern(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
-LABEL_KEY = pattern(r"[a-z][a-z0-9_-]{0,62}")
-LABEL_VALUE = pattern(r"[a-z0-9_-]{0,63}")
-_SLICE_NAME = pattern(
+DEPLOYMENT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
+LABEL_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
+_SLICE_NAME = re.compile(
     r"(?P<deployment>[a-z][-a-z0-9]*?)-(?P<lineage>[0-9a-f]{8})-(?P<replica>[0-9]+|router)-(?P<attempt>[0-9]+)"
 )
 # The VM of a deployment's router has the life of a replica's slice: it is the replica of this index.
@@ -84,7 +84,7 @@ def address(deployment: str, replica: int) -> str:
     return f"{deployment}[{replica_word(replica)}]"
 
 
-_ADDRESS = pattern(rf"(?P<deployment>{DEPLOYMENT_NAME.pattern})(?:\[(?P<replica>[0-9]{{1,6}}|{_ROUTER_WORD})\])?")
+_ADDRESS = re.compile(rf"(?P<deployment>{DEPLOYMENT_NAME.pattern})(?:\[(?P<replica>[0-9]{{1,6}}|{_ROUTER_WORD})\])?")
 
 
 @frozen

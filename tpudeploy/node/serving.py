@@ -5,6 +5,7 @@ shell.py makes shell text of them. A key that is absent from the profile adds no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from tpudeploy.catalog import flags
@@ -12,7 +13,6 @@ from tpudeploy.config.keys import FLAG_OF_KEY, VARIABLE_OF_KEY
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
 from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.deployment import Container, Deployment, Json
-from tpudeploy.domain.pattern import pattern
 
 # The folder of mirrored weights in the container. It is the same for every mirror, so that a change of the bucket
 # changes no argument of the server.
@@ -28,7 +28,7 @@ AFTER_SETUP = (
 
 # Variables that bash 5.2 overwrites or drops when it starts (observed). The value of a profile is passed as an argument
 # of `env` instead.
-BASH_WRITES = pattern(
+BASH_WRITES = re.compile(
     "BASH.*|COMP_WORDBREAKS|EPOCH.*|HISTCMD|IFS|LINENO|OLDPWD|OPT.*|PPID|PS[0-4]|PWD|S?RANDOM|SECONDS|SHELLOPTS|SHLVL|_"
 )
 

@@ -16,7 +16,6 @@ from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.life import STATES, Life
 from tpudeploy.domain.names import DEPLOYMENT_NAME, ZONE, Zone
-from tpudeploy.domain.pattern import pattern
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import (
     Approval,
@@ -40,21 +39,21 @@ STATE_NAMES = {state: state.__name__.lower() for state in STATES}
 _STATES = {name: state for state, name in STATE_NAMES.items()}
 T = TypeVar("T")
 # What becomes the name of a file, a resource or a part of a URL. Resources that were imported have names of their own.
-_RESOURCE = pattern(r"[a-z0-9]([-_.a-z0-9]{0,126}[a-z0-9])?")
-_OPERATION = pattern(r"[-_.:A-Za-z0-9]+(/[-_.:A-Za-z0-9]+)*")
+_RESOURCE = re.compile(r"[a-z0-9]([-_.a-z0-9]{0,126}[a-z0-9])?")
+_OPERATION = re.compile(r"[-_.:A-Za-z0-9]+(/[-_.:A-Za-z0-9]+)*")
 _NAMES = {
     (State, "deployment"): DEPLOYMENT_NAME,
-    (State, "lineage"): pattern(r"[0-9a-z]{1,64}"),
+    (State, "lineage"): re.compile(r"[0-9a-z]{1,64}"),
     (State, "published"): _RESOURCE,
     (Record, "home"): ZONE,
     (Record, "lost"): _RESOURCE,
     (Refused, "zone"): ZONE,
     (Attempt, "name"): _RESOURCE,
-    (Attempt, "project"): pattern(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?"),
+    (Attempt, "project"): re.compile(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?"),
     (Attempt, "zone"): ZONE,
     (Attempt, "operation"): _OPERATION,
     (FlatAttempt, "name"): _RESOURCE,
-    (FlatAttempt, "project"): pattern(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?"),
+    (FlatAttempt, "project"): re.compile(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?"),
     (FlatAttempt, "zone"): ZONE,
     (FlatAttempt, "operation"): _OPERATION,
 }

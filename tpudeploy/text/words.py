@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -11,7 +12,6 @@ from unicodedata import category, east_asian_width
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.excerpt import plain as plain  # noqa: PLC0414 - one of the words of the views
-from tpudeploy.domain.pattern import pattern
 
 # Beside every figure that was measured on the emulator.
 EMULATED = "On the emulator: no figure here says anything about a TPU."
@@ -19,9 +19,9 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
 _JSON = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` makes one for each value of a plan
 _NARROWEST = 40
-_COLOUR = pattern(r"\033\[\d*m")
-_WORD = pattern(r"\s*(?:[^\s`]*`[^`]*`[^\s`]*|\S+)")  # with the spaces before it; a command in backticks is a word
-_UNBROKEN = pattern(r"\s*(?:tpudeploy |Run: |\d* \| )")
+_COLOUR = re.compile(r"\033\[\d*m")
+_WORD = re.compile(r"\s*(?:[^\s`]*`[^`]*`[^\s`]*|\S+)")  # with the spaces before it; a command in backticks is a word
+_UNBROKEN = re.compile(r"\s*(?:tpudeploy |Run: |\d* \| )")
 _NO_CELL = {"Mn", "Me", "Cf"}  # categories of characters that combine with the one before, or are invisible
 
 

@@ -6,12 +6,11 @@ import re
 
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.pattern import pattern
 
-_SCHEME = pattern(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>/.*)?", re.DOTALL)
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>/.*)?", re.DOTALL)
 # Source: https://cloud.google.com/storage/docs/buckets#naming. A name with dots is a domain name.
-_BUCKET = pattern(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
-_BAD_CHARACTERS = pattern(r"[\x00-\x1f\x7f#*?\[\]]")  # the service refuses these or advises against them
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_BAD_CHARACTERS = re.compile(r"[\x00-\x1f\x7f#*?\[\]]")  # the service refuses these or advises against them
 _MAX_PREFIX_BYTES = 512  # an object's name may have 1024 bytes
 
 

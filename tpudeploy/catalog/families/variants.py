@@ -6,11 +6,11 @@ say, such as a vocabulary that a fine-tune extended, is unknown: `model.config` 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.pattern import pattern
 
 
 @frozen
@@ -30,14 +30,14 @@ _FLOATS = {"config_groups": {"group_0": {"weights": {"num_bits": 8}}}}
 # Read from the published checkpoints of Qwen (-FP8, -AWQ, -GPTQ-Int4), Red Hat (-FP8-dynamic, -quantized.w8a8 and
 # w4a16, all of compressed-tensors), Unsloth (-bnb-4bit) and NVIDIA (-FP8, -NVFP4).
 _ENDINGS = (
-    (pattern(r"(-fp8-(dynamic|block)|-(quantized\.)?w8a(8|16))$"), _quantized("compressed-tensors", **_FLOATS)),
-    (pattern(r"-fp8(-kv)?$"), _quantized("fp8")),
-    (pattern(r"-awq(-int4|-4bit)?$"), _quantized("awq")),
-    (pattern(r"(-qat)?-(quantized\.)?w4a(8|16)(-ct)?$"), _quantized("compressed-tensors")),
-    (pattern(r"-gptq(-int[348]|-[348]b(it)?)?(-\d+g)?$"), _quantized("gptq")),
-    (pattern(r"(-unsloth)?-bnb-4bit$"), _quantized("bitsandbytes")),
-    (pattern(r"-nvfp4$"), _quantized("modelopt_fp4")),
-    (pattern(r"-gguf$"), _quantized("gguf")),
+    (re.compile(r"(-fp8-(dynamic|block)|-(quantized\.)?w8a(8|16))$"), _quantized("compressed-tensors", **_FLOATS)),
+    (re.compile(r"-fp8(-kv)?$"), _quantized("fp8")),
+    (re.compile(r"-awq(-int4|-4bit)?$"), _quantized("awq")),
+    (re.compile(r"(-qat)?-(quantized\.)?w4a(8|16)(-ct)?$"), _quantized("compressed-tensors")),
+    (re.compile(r"-gptq(-int[348]|-[348]b(it)?)?(-\d+g)?$"), _quantized("gptq")),
+    (re.compile(r"(-unsloth)?-bnb-4bit$"), _quantized("bitsandbytes")),
+    (re.compile(r"-nvfp4$"), _quantized("modelopt_fp4")),
+    (re.compile(r"-gguf$"), _quantized("gguf")),
 )
 # Fine-tunes whose config.json has the dimensions of their base, the length included.
 _FINE_TUNES: Mapping[str, str] = {

@@ -23,7 +23,6 @@ from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.parsers import Parser, needs_verb, parser_of, split_verb, takes_value, verbs_of
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.pattern import pattern
 
 # Each script passes the words up to the cursor. bash breaks words at = and :, so that it passes the line instead.
 _SCRIPTS = {
@@ -102,9 +101,9 @@ def _words(line: str) -> list[str]:
     return words[starts[0] + 1 :] if starts else words[1:] or words
 
 
-_ONE_DASH = pattern(r"-[a-z]")
-_NAME = pattern(r"^name:[ \t]*[\"']?([a-z][a-z0-9-]*)", re.MULTILINE)
-_PROFILE_KEYS = pattern(r"^(?:version|extends):", re.MULTILINE)
+_ONE_DASH = re.compile(r"-[a-z]")
+_NAME = re.compile(r"^name:[ \t]*[\"']?([a-z][a-z0-9-]*)", re.MULTILINE)
+_PROFILE_KEYS = re.compile(r"^(?:version|extends):", re.MULTILINE)
 _HEAD = 4096  # characters of a file that show whether it is a profile
 
 

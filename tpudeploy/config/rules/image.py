@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from tpudeploy.catalog.flags import VLLM_VERSION
@@ -10,22 +11,21 @@ from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path, find
 from tpudeploy.config.rules import look
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
-from tpudeploy.domain.pattern import pattern
 
 _IMAGE: Path = ("serving", "image")
-_TAG = pattern(r":([\w.-]+)$")
-_RELEASE = pattern(
+_TAG = re.compile(r":([\w.-]+)$")
+_RELEASE = re.compile(
     r"v?(?P<release>[0-9]+\.[0-9]+\.[0-9]+(?:[.-]?(?:rc|a|b|dev)[0-9]+)?)(?:\.?post[0-9]+)?(?:[-+_.].*)?"
 )
 # A full date (nightly-20260801, 2026-08-01), a commit, or a digest written as a tag.
-_DATE = pattern(r"(?:^|[-_.])20[0-9]{2}[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12][0-9]|3[01])(?:[-_.T]|$)")
-_COMMIT = pattern(r"(?:^|[-_.])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}(?:[-_.]|$)")
+_DATE = re.compile(r"(?:^|[-_.])20[0-9]{2}[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12][0-9]|3[01])(?:[-_.T]|$)")
+_COMMIT = re.compile(r"(?:^|[-_.])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}(?:[-_.]|$)")
 # Builds of vLLM for other hardware: their names as vLLM and the hardware's vendors publish them.
-_OTHER_HARDWARE = pattern(
+_OTHER_HARDWARE = re.compile(
     r"(?:^|/)(?:vllm-(?:openai|cpu|rocm|xpu|neuron|gaudi|hpu|spyre|ascend|nvidia|cuda)(?:[-_.][\w.-]*)?|rocm/vllm[\w-]*)$"
 )
-_OFFICIAL = pattern(r"^(?:(?:index\.|registry-1\.)?docker\.io/|mirror\.gcr\.io/)?vllm/vllm-tpu$")
-_NUMBER = pattern(r"[0-9]+\.[0-9]+\.[0-9]+")
+_OFFICIAL = re.compile(r"^(?:(?:index\.|registry-1\.)?docker\.io/|mirror\.gcr\.io/)?vllm/vllm-tpu$")
+_NUMBER = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 _SETUP: Path = ("serving", "setup")
 _REGISTRIES = ("docker.io/", "index.docker.io/", "registry-1.docker.io/", "mirror.gcr.io/")
 # Official images of Docker Hub and bases for GPUs, as people try them first; an unknown name is not refused.

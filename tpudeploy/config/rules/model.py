@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tpudeploy.config import codes
@@ -9,13 +10,12 @@ from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path, ScalarNode
 from tpudeploy.config.rules import look
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.pattern import pattern
 
 _ID: Path = ("model", "id")
 _VOLUMES: Path = ("serving", "volumes")
 # Names of models that are sold as an API, as their vendors' pages list them. gpt-oss and gemma have weights.
 # One pattern, whose groups name the vendors: each pattern that validate compiles takes its time.
-_API = pattern(
+_API = re.compile(
     r"^(?:(?P<OpenAI>(?:openai/)?(?:gpt-[345](?:[.o-].*)?|chatgpt-.*|o[134](?:-.*)?|text-embedding-.*))"
     r"|(?P<Anthropic>anthropic/.*|claude-.*)"
     r"|(?P<Google>(?:(?:google|models)/)?gemini-.*)"
@@ -26,7 +26,7 @@ _API = pattern(
 # tpu_inference's platform lists tpu_int8, compressed-tensors, awq, fp8 and mxfp4.
 _GGUF = (".gguf", "-gguf", "_gguf")
 # Of the hub's first years: ids without an organization.
-_CANONICAL = pattern(r"^(?:distil)?(?:gpt2|bert|roberta|t5|xlnet|albert|electra|opt|bloom)(?:-.*)?$")
+_CANONICAL = re.compile(r"^(?:distil)?(?:gpt2|bert|roberta|t5|xlnet|albert|electra|opt|bloom)(?:-.*)?$")
 
 
 def loadable(root: MapNode) -> Iterator[Diagnostic]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tpudeploy.config import codes
@@ -11,12 +12,11 @@ from tpudeploy.config.nodes import MapNode, Path, ScalarNode, dotted
 from tpudeploy.config.rules import look
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.names import LABEL_KEY, LABEL_VALUE
-from tpudeploy.domain.pattern import pattern
 
 _LABELS: Path = ("placement", "labels")
 _VOLUMES: Path = ("serving", "volumes")
 _IGNORED: Path = ("lifecycle", "ignore_changes")
-_VOLUME_PATH = pattern(r"/[^\0:\n]*")
+_VOLUME_PATH = re.compile(r"/[^\0:\n]*")
 _OURS = ("tpudeploy", "goog")
 _OPEN_SECTIONS: tuple[Path, ...] = (
     ("serving", "args"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tpudeploy.catalog import flags
@@ -13,14 +14,13 @@ from tpudeploy.config.nodes import Entry, MapNode, Path, ScalarNode, dotted, fin
 from tpudeploy.config.rules import look
 from tpudeploy.config.trust import looks_secret
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.pattern import pattern
 
 _ENV: Path = ("serving", "env")
 _PLAIN: Path = ("serving", "plain_env")
 _SECRETS: Path = ("secrets",)
-_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ID = r"[A-Za-z0-9_-]{1,255}"
-_REFERENCE = pattern(rf"{_ID}|projects/[a-z0-9.:-]+/secrets/{_ID}/versions/[A-Za-z0-9_-]{{1,63}}")
+_REFERENCE = re.compile(rf"{_ID}|projects/[a-z0-9.:-]+/secrets/{_ID}/versions/[A-Za-z0-9_-]{{1,63}}")
 # Variables that are credentials wherever they occur.
 _CREDENTIALS = frozenset(
     {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from tpudeploy.catalog import families
@@ -9,13 +10,12 @@ from tpudeploy.catalog.routers import ROUTERS
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.pattern import pattern
 from tpudeploy.domain.task import TASKS
 from tpudeploy.sizing.checks.check import argument, check_for, error, model_of, warning
 
 # Methods that vLLM knows and that the TPU platform leaves out of its list (tpu_inference 0.32.0
 # platforms/tpu_platform.py, supported_quantization). A config that names one of them ends the start.
-_REFUSED = pattern(r"(auto_)?gptq\w*|bitsandbytes|gguf|marlin|moe_wna16|quark|torchao|auto-round|inc|hqq")
+_REFUSED = re.compile(r"(auto_)?gptq\w*|bitsandbytes|gguf|marlin|moe_wna16|quark|torchao|auto-round|inc|hqq")
 _TAKEN = "fp8, awq and compressed-tensors (int8, fp8, int4)"
 
 
@@ -55,7 +55,7 @@ def other_case(deployment: Deployment) -> Iterator[Diagnostic]:
 
 
 # Read from the ids and the architectures of the hub's well-known encoder-decoders.
-_ENCODER_DECODER = pattern(r"(^|[-/])(distil-)?(whisper|(flan-|m|by)?t5|bart|pegasus)([-.]|$)")
+_ENCODER_DECODER = re.compile(r"(^|[-/])(distil-)?(whisper|(flan-|m|by)?t5|bart|pegasus)([-.]|$)")
 
 
 @check_for(

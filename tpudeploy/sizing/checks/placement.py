@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.pattern import pattern
 from tpudeploy.sizing.checks.check import check_for, error, warning
 
-_GOOGLE = pattern(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
+_GOOGLE = re.compile(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
 
 
 @check_for(
