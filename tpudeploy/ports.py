@@ -338,6 +338,10 @@ class Routers(Protocol):
         """
         ...
 
+    def is_running(self, name: str, router: Router) -> bool:
+        """Return whether the program that clients reach is `router`, supervised by a process of this machine."""
+        ...
+
 
 class Clock(Protocol):
     def now(self) -> float:

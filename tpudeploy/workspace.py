@@ -248,14 +248,25 @@ class Workspace(Methods):
         # An agent may ask for `../../other`: a name that no deployment can have is not a path.
         return self.adapters.states.published(name) if DEPLOYMENT_NAME.fullmatch(name) else None
 
-    def url(self, name: str) -> str:
-        """Return the published address of a deployment. Raise `errors.QueryFailed` without one."""
-        from tpudeploy.domain.errors import QueryFailed
+    def confirmed_endpoint(self, profile: config.Profile) -> Mapping[str, object]:
+        """Return the endpoint document of a profile, each of whose addresses may get a prompt and the API key.
 
-        endpoint = self.endpoint(name)
-        if endpoint is None:
-            raise QueryFailed(f"{name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
-        return str(endpoint["url"])
+        Those are the addresses that Google reports for the slices in the state, in the profile's project, and a
+        router that runs here. A profile whose author is trusted also confirms the address of its own router, and this
+        machine's end of a tunnel. Replicas at other addresses are left out.
+
+        Raise `errors.QueryFailed` without an endpoint, or where its address is another one; `errors.StateError`,
+        `errors.Fault` or `errors.Denied`.
+        """
+        from tpudeploy.domain.errors import QueryFailed
+        from tpudeploy.engine.confirmation import confirmed_document
+
+        deployment = self.deployment(profile, script=False)
+        document = self.endpoint(deployment.name)
+        if document is None:
+            raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
+        is_trusted = not loading.is_untrusted(profile)
+        return confirmed_document(self.adapters.world(), deployment, document, is_trusted=is_trusted)
 
     def completion(
         self, profile: config.Profile, prompt: str, *, max_tokens: int, on_piece: Callable[[str], None] | None = None
@@ -269,7 +280,9 @@ class Workspace(Methods):
         from tpudeploy.node.serving import served_model
 
         deployment = self.deployment(profile)
-        client = VllmClient(self.url(deployment.name), api_key=self.adapters.probe.key(deployment), timeout=25.0)
+        client = VllmClient(
+            str(self.confirmed_endpoint(profile)["url"]), api_key=self.adapters.probe.key(deployment), timeout=25.0
+        )
         try:
             return client.complete(
                 served_model(deployment),
@@ -284,12 +297,14 @@ class Workspace(Methods):
 
     def verification(self, profile: config.Profile) -> Verification:
         """Return what a profile declares beside what its engines do. Raise as the operation `verify` does."""
+        from tpudeploy.domain.errors import QueryFailed
         from tpudeploy.domain.names import address
         from tpudeploy.domain.verify import Verification
         from tpudeploy.engine.verify import verify
 
         deployment = self.deployment(profile, script=False)
-        self.url(deployment.name)
+        if self.endpoint(deployment.name) is None:
+            raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
         replicas = verify(self.adapters.world(), self.adapters.verify_sources, deployment)
         present = {replica.address for replica in replicas}
         expected = (address(deployment.name, index) for index in self.replica_indexes(profile))

@@ -46,9 +46,15 @@ def at(cli: Open) -> CommandLine:
 
 
 def answers(at: CommandLine, arm: Arm) -> None:
-    """From now on this one is the deployment's server."""
-    path = at.folder / "endpoints" / "gemma.json"
-    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "url": arm.url}), "utf-8")
+    """From now on this one answers for the deployment, at the address of a router of the user's own."""
+    path, profile = at.folder / "endpoints" / "gemma.json", at.folder / "gemma.yaml"
+    port = int(arm.url.rpartition(":")[2])
+    place = {"kind": "haproxy", "host": "own", "address": "127.0.0.1", "port": port}
+    router = {**place, "model": "google/gemma-4-E2B-it"}
+    document = {**json.loads(path.read_text("utf-8")), "url": arm.url, "router": router}
+    path.write_text(json.dumps(document), "utf-8")
+    text = profile.read_text("utf-8").partition("router:")[0]
+    profile.write_text(f"{text}router: {json.dumps(place)}\n", "utf-8")
 
 
 def sheet_id(result: Result) -> str:

@@ -31,6 +31,7 @@ from tpudeploy.node.router_configuration import RETRIED_BYTES
 pytestmark = pytest.mark.waits
 
 REPLICA = Path(__file__).with_name("replica.py")
+ROUTER = Path(__file__).with_name("router_here.py")
 NAME = "gemma"
 KEY = "a key for tests"
 CLIENTS = 6
@@ -46,7 +47,7 @@ class Place:
         )
         self.folder = folder
         self._at_exit = at_exit
-        command = [sys.executable, "-m", "tpudeploy", "router"]
+        command = [sys.executable, str(ROUTER)]
         self.routers = LocalRouters(folder / ".tpudeploy" / "routers", command=command, folder=folder)
         at_exit.callback(self.remove)
 

@@ -341,8 +341,10 @@ def test_a_query_shows_the_answer_as_it_comes_and_ends_its_line_where_the_answer
         b'data: {"choices": [{"delta": {"content": "Hel"}}]}\n\ndata: {"error": {"code": 500, "message": "died"}}\n\n'
     )
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(piece)}\r\nConnection: close\r\n\r\n".encode()
-    with answering({"/v1/chat/completions": head + piece}) as url:
-        (at.folder / "endpoints" / "gemma.json").write_text(json.dumps({"url": url}), "utf-8")
-        broken = at.run("query", profile, "Say hello.")
+    broken_at = cli(nodes="simulated", boot={"reachable": False})
+    assert broken_at.run("apply", "-auto-approve", broken_at.write()).code == 0
+    host, _, port = _url(broken_at).removeprefix("http://").partition(":")
+    with answering({"/v1/chat/completions": head + piece}, at=(host, int(port))):
+        broken = broken_at.run("query", profile, "Say hello.")
     assert (broken.code, broken.out) == (1, "Hel\n")
     assert "died" in broken.err

@@ -152,10 +152,11 @@ def test_what_is_not_there_or_says_nothing_is_told_so(cli: Open) -> None:
 
 @pytest.mark.parametrize("answer", [http("<html>"), http("vllm:num_preemptions_total{engine= 1"), b""])
 def test_whatever_else_answers_there_is_no_server_of_figures(cli: Open, answer: bytes) -> None:
-    at = cli()
-    with answering({"/metrics": answer}) as url:
-        (at.folder / "endpoints").mkdir()
-        (at.folder / "endpoints" / "gemma.json").write_text(json.dumps({"url": url}), "utf-8")
+    at = cli(nodes="simulated", boot={"reachable": False})
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    (row,) = json.loads(at.run("output", "gemma", "-json").out)["replicas"]
+    host, _, port = row["url"].removeprefix("http://").partition(":")
+    with answering({"/metrics": answer}, at=(host, int(port))):
         result = at.run("metrics", "gemma")
     assert result.code == 1
     assert "Traceback" not in result.all

@@ -66,10 +66,16 @@ class LocalRouters:
         deadline = time.monotonic() + ANSWERS_WITHIN
         while time.monotonic() < deadline:
             self.keep(name)
-            status = read_tree(self._files(name), STATUS)
-            runs = status.get("router") == router.to_dict()
-            yield None if runs else str(status.get("problem") or f"{router.kind} has not started yet")
+            problem = read_tree(self._files(name), STATUS).get("problem")
+            yield None if self._runs(name, router) else str(problem or f"{router.kind} has not started yet")
             time.sleep(_TURN)
+
+    def is_running(self, name: str, router: Router) -> bool:
+        # Only a live process has the lock, whatever the file beside it says.
+        return holder(self.folder(name)) is not None and self._runs(name, router)
+
+    def _runs(self, name: str, router: Router) -> bool:
+        return read_tree(self._files(name), STATUS).get("router") == router.to_dict()
 
     def _files(self, name: str) -> disk.Folder:
         return disk.Folder(self.folder(name))

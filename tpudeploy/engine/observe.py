@@ -263,6 +263,8 @@ def _target(deployment: Deployment | None, replica: int, attempt: Attempt) -> De
     target = None if deployment is None else deployment.of_replica(replica)
     if target is None:
         return None
+    # A machine was given the secrets of its own project. That of another one gets no key of the profile's.
+    target = replace(target, project=attempt.project)
     return machine_of(target, attempt) if replica == ROUTER else _with_task_of(target, attempt)
 
 

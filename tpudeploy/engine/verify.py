@@ -138,7 +138,7 @@ def _read_reports(
     observed = retry_on_fault(world, deployment.name, lambda: observe(world, state, deployment), budget=budget)
 
     def read(server: Server) -> tuple[Server, EngineReport]:
-        report = sources.engine.read_facts(deployment, server.slice, server.health)
+        report = sources.engine.read_facts(_of_its_project(deployment, server), server.slice, server.health)
         return server, _with_log(sources, server, report)
 
     return tuple(together(world.threads, read, _machines(state, observed)))
@@ -175,11 +175,16 @@ def verify_as_applied(sources: VerifySources, deployment: Deployment, server: Se
             settings=(),
             silent={"profile": "this version cannot read the settings that it was given"},
         )
-    report = sources.engine.read_facts(applied, server.slice, server.health)
+    report = sources.engine.read_facts(_of_its_project(applied, server), server.slice, server.health)
     verification = _verification(applied, server, report)
     if not verification.is_open:
         return verification
     return _verification(applied, server, _with_log(sources, server, report))
+
+
+def _of_its_project(deployment: Deployment, server: Server) -> Deployment:
+    """Return the deployment with the project of a server's slice, whose API key the server was given."""
+    return replace(deployment, project=server.attempt.project)
 
 
 def _verification(deployment: Deployment, server: Server, report: EngineReport) -> ReplicaVerification:

@@ -46,11 +46,9 @@ class Endpoint:
 
 
 def published_endpoint(workspace: Workspace, profile: Profile) -> Endpoint:
-    """Return the published endpoint of a profile. Raise `errors.QueryFailed` where it has none."""
+    """Return the published endpoint of a profile. Raise as `Workspace.confirmed_endpoint` does."""
     deployment = workspace.deployment(profile, script=False)
-    document = workspace.endpoint(deployment.name)
-    if document is None:
-        raise no_endpoint(deployment.name)
+    document = workspace.confirmed_endpoint(profile)
     state = workspace.adapters.states.read(deployment.name).state
     return Endpoint(
         deployment=deployment,

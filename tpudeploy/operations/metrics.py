@@ -5,7 +5,8 @@ Exit with 1 if the metrics of a server cannot be read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tpudeploy.domain.metrics import Metered
@@ -13,9 +14,15 @@ from tpudeploy.operations.declaration import Argument, Kind, Operation
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
+    from tpudeploy.domain.errors import TpudeployError
+    from tpudeploy.domain.facts import Unknown
+    from tpudeploy.domain.metrics import Figures
     from tpudeploy.loading import OneProfile
+    from tpudeploy.ports import World
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
+
+_UNCONFIRMED = "only endpoints/NAME.json names this address, and no slice of the state has it: it was not asked"
 
 
 @result
@@ -62,7 +69,8 @@ def metrics(workspace: Workspace, profile: OneProfile | None = None) -> MetricsR
 
 def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
     from tpudeploy.adapters.vllm_metrics import HttpMeter
-    from tpudeploy.domain.errors import QueryFailed
+    from tpudeploy.domain.errors import QueryFailed, TpudeployError
+    from tpudeploy.domain.facts import Unknown
     from tpudeploy.domain.together import together
     from tpudeploy.engine.metrics import Answer, to_metrics
 
@@ -72,13 +80,33 @@ def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
     if not servers:
         message = f"{name} has no endpoint yet." if name is not None else "No endpoint is published here."
         raise QueryFailed(message, hint="Run `tpudeploy apply` first, or name a profile.")
-    meter = HttpMeter(has_iap=False)
-    figures = together(adapters.parallelism, lambda server: meter.at(server[2]), servers)
+    meter, world = HttpMeter(has_iap=False), adapters.world()
+    published = list(dict.fromkeys(each for each, _, _ in servers))
+    confirmed = dict(zip(published, together(adapters.parallelism, partial(_confirmed, world), published), strict=True))
+
+    def read_server(server: tuple[str, str, str]) -> Figures | Unknown:
+        urls = confirmed[server[0]]
+        if isinstance(urls, TpudeployError):
+            return Unknown(because=f"its slices could not be observed: {urls.message}")
+        return meter.at(server[2]) if server[2] in urls else Unknown(because=_UNCONFIRMED)
+
+    figures = together(adapters.parallelism, read_server, servers)
     answers: dict[str, list[Answer]] = {}
     for (deployment, where, url), read in zip(servers, figures, strict=True):
         answers.setdefault(deployment, []).append(Answer(address=where, url=url, figures=read))
     metrics = to_metrics(answers)
     return MetricsReport(replicas=metrics.replicas, totals=metrics.totals)
+
+
+def _confirmed(world: World, name: str) -> Collection[str] | TpudeployError:
+    """Return the addresses of a deployment that may be asked, or why they are not known."""
+    from tpudeploy.domain.errors import CloudError, StateError
+    from tpudeploy.engine.confirmation import confirmed_urls
+
+    try:
+        return confirmed_urls(world, name)
+    except (CloudError, StateError) as cause:
+        return cause
 
 
 def _servers(name: str, endpoint: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:

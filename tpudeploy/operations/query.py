@@ -10,6 +10,7 @@ from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
+    from tpudeploy.config.profile import Profile
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.task import Reply
     from tpudeploy.loading import OneProfile
@@ -104,16 +105,16 @@ def query(
     deployment = workspace.deployment(opened, script=False)
     facts = TASKS[deployment.task.task]
     if not facts.completions:
-        return _ask(workspace, deployment, prompt)
+        return _ask(workspace, opened, deployment, prompt)
     try:
         return Answer.from_completion(workspace.completion(opened, prompt, max_tokens=max_tokens, on_piece=on_piece))
     except QueryFailed as refusal:
         if not facts.trials or not is_absent_route(getattr(refusal.__cause__, "status", 0)):
             raise
-    return _ask(workspace, deployment, prompt)
+    return _ask(workspace, opened, deployment, prompt)
 
 
-def _ask(workspace: Workspace, deployment: Deployment, prompt: str) -> Answer:
+def _ask(workspace: Workspace, profile: Profile, deployment: Deployment, prompt: str) -> Answer:
     """Return what a server that completes no prompts returns for a text."""
     from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
     from tpudeploy.domain.errors import QueryFailed
@@ -121,7 +122,8 @@ def _ask(workspace: Workspace, deployment: Deployment, prompt: str) -> Answer:
     from tpudeploy.node.serving import served_model
 
     probe, now = workspace.adapters.probe, workspace.adapters.clock.now
-    client = VllmClient(workspace.url(deployment.name), api_key=probe.key(deployment), timeout=60.0)
+    url = str(workspace.confirmed_endpoint(profile)["url"])
+    client = VllmClient(url, api_key=probe.key(deployment), timeout=60.0)
     began = now()
     try:
         reply = client.answer(deployment.task.task, served_model(deployment), prompt, max_tokens=1, now=now)

@@ -29,6 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.adapters.router_process import RouterProcess
+    from tpudeploy.engine.confirmation import ConfirmedDocument
 
     name = args.name
     if not DEPLOYMENT_NAME.fullmatch(name):
@@ -39,12 +40,18 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError(f"The router of {name} runs on a VM, which follows the list of replicas by itself.")
     if published is None and name not in workspace.adapters.states.names():
         raise UsageError(f"`{name}` is not deployed here, so no list of replicas will come.", hint=_DEPLOYED)
+
+    def read() -> Mapping[str, object] | None:
+        return workspace.endpoint(name)
+
+    # A bucket's own permissions say who may write a list there. A local one is a file of the repository.
+    is_local = workspace.adapters.is_local
     process = RouterProcess(
         name,
         workspace.adapters.routers.folder(name),
-        lambda: workspace.endpoint(name),
+        ConfirmedDocument(workspace.adapters.world(), name, read) if is_local else read,
         context.terminal.talk,
-        interval=_LOCAL_INTERVAL if workspace.adapters.is_local else _BUCKET_INTERVAL,
+        interval=_LOCAL_INTERVAL if is_local else _BUCKET_INTERVAL,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: process.stop())
