@@ -192,6 +192,8 @@ def once_a_section(compute: Callable[[S, *Args], T]) -> Callable[[S, *Args], T]:
 
     Sections that are written alike are one object (`schema/read.py`), so a fleet asks once for each way of writing. The
     result is kept as long as the section, is shared, and must not be changed.
+
+    Why: decision 78 in docs/decisions.md.
     """
 
     @wraps(compute)
