@@ -24,7 +24,7 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from contracts.samples import REFUSED
+from adapters.state.samples import REFUSED
 from shared_clock import SharedClock
 
 from tpudeploy.adapters.state.local import LocalState

@@ -1,7 +1,7 @@
 """Mutate the pure heart and count what its tables notice: `make mutation`, or `make mutation MODULES="placement refusals"`.
 
-mutmut makes the mutants and runs them; it reads its settings from `pyproject.toml`. Only the tests under
-`tests/reconcile` are run. The command fails below `MINIMUM` per cent. A mutant that nobody can kill, because it behaves
+mutmut makes the mutants and runs them; it reads its settings from `pyproject.toml`. Only the tests of the folders that
+are named there are run. The command fails below `MINIMUM` per cent. A mutant that nobody can kill, because it behaves
 like the original, has a row in `[[tool.mutation.equivalent]]` with the reason, and does not count. A row that matches no
 surviving mutant is an error.
 """

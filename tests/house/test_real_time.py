@@ -10,7 +10,7 @@ from real_time import DEADLINE
 
 TESTS = Path(__file__).parents[1]
 # Measurements, and what needs a real engine, system or router.
-ELSEWHERE = ("bench", "oracle", "real_engine", "real_ray", "real_systemd", "real_time.py", "routers")
+ELSEWHERE = ("bench", "oracle", "real_engine", "real_ray", "real_systemd", "real_time.py", "node/routers")
 
 
 def test_a_wait_for_another_process_is_as_long_as_the_slowest_machine_needs() -> None:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from contracts.places import LOST_CALLS
+from adapters.state.places import LOST_CALLS
 from promises.mortal import Fuse, Stop
 from promises.trial import Trial, trial
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from contracts.places import PLACES, Place
-from contracts.samples import FULL
+from adapters.state.places import PLACES, Place
+from adapters.state.samples import FULL
 from promises.mortal import Fuse, Killed, Mortal
 
 from tpudeploy.domain.events import Event

@@ -11,8 +11,8 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from contracts.places import PLACES, Place
-from contracts.samples import EMPTY
+from adapters.state.places import PLACES, Place
+from adapters.state.samples import EMPTY
 from other_process import race
 from promises.trial import DEFAULTS, PROFILE, trial
 

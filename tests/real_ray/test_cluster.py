@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rendering.containers import container
+from node.containers import container
 
 from tpudeploy.node import serving
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from rendering import docker_api
+from node import docker_api
 
 from tpudeploy.emulator.clock import RealClock
 from tpudeploy.emulator.machine.guest_attributes import GuestAttributes

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from rendering.boots import script
-from rendering.containers import container
+from node.boots import script
+from node.containers import container
 
 from real_systemd.machine import Machine, Unavailable, booted
 
