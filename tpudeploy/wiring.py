@@ -15,6 +15,8 @@ from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state import address
 from tpudeploy.adapters.system_clock import SystemClock
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.excerpt import plain
+from tpudeploy.domain.names import PROJECT
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.together import PARALLELISM
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from tpudeploy.domain.accelerator import Backend
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, VerifySources, World
+
+_PROJECT_VARIABLE = "GOOGLE_CLOUD_PROJECT"
 
 
 class Options(TypedDict, total=False):
@@ -107,8 +111,21 @@ class Adapters:
 
     @property
     def known_project(self) -> str | None:
-        """Return the project that is set for this workspace or in the environment, without asking the credentials."""
-        return self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
+        """Return the project that is set for this workspace or in the environment, without asking the credentials.
+
+        Raise `errors.UsageError` where the environment has what is no project's id or number.
+        """
+        if self._project:
+            return self._project
+        project = os.environ.get(_PROJECT_VARIABLE)
+        if project and not PROJECT.fullmatch(project) and not project.isdecimal():
+            raise UsageError(
+                f"The environment variable {_PROJECT_VARIABLE} is `{plain(project)}`, which has not the form of a "
+                "project id.",
+                hint="A project id has 6 to 30 lower-case letters, digits and hyphens, such as my-project; "
+                "`gcloud projects list` shows it beside the project's name.",
+            )
+        return project
 
     def project(self) -> str | None:
         """Return the project for a profile that names none. Raise `errors.CloudError` without credentials."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from command_line import PROFILE, Result, command
+from command_line import PROFILE, Open, Result, command
 
 from tpudeploy.cli.main import main
 
@@ -194,3 +194,35 @@ def test_validate_says_that_two_profiles_have_one_name(tmp_path: Path, capsys: p
     assert checked.code == 0
     assert "a.yaml and b.yaml are both called gemma" in checked.err
     assert json.loads(command(tmp_path, capsys, "validate", "a.yaml", "-json").out)["valid"] is True
+
+
+@pytest.mark.parametrize("project", ["My Project", "my_project", "p", "MY-PROJECT", "projects/my-project"])
+def test_a_project_of_the_environment_in_another_form_is_refused_by_its_variable(
+    cli: Open, monkeypatch: pytest.MonkeyPatch, project: str
+) -> None:
+    at = cli()
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", project)
+    for words in (("plan", at.write()), ("doctor", "gemma.yaml"), ("gc",)):
+        result = at.run(*words)
+        assert result.code == 1
+        assert f"GOOGLE_CLOUD_PROJECT is `{project}`" in result.words
+        assert "such as my-project" in result.words
+    # A profile that names its own needs none of the environment.
+    named = PROFILE.replace("placement:\n", "placement:\n  project: emulated\n")
+    assert at.run("plan", at.write(named)).code == 0
+
+
+@pytest.mark.parametrize("project", ["my-project", "example.com:my-project", "123456789012"])
+def test_a_project_of_the_environment_may_be_an_id_or_a_number(
+    cli: Open, monkeypatch: pytest.MonkeyPatch, project: str
+) -> None:
+    at = cli()
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", project)
+    assert at.run("render", at.write(), "request").code == 0
+
+
+def test_a_profile_and_what_to_render_in_the_wrong_order_are_answered_with_the_right_one(cli: Open) -> None:
+    at = cli()
+    result = at.run("render", "docker", at.write())
+    assert result.code == 1
+    assert "The profile comes before it: `tpudeploy render gemma.yaml startup-script`." in result.words

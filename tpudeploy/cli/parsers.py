@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from tpudeploy.cli.commands import Command, command
 from tpudeploy.cli.options import common
 from tpudeploy.cli.usage import Usage
+
+_PROFILES = {".yaml", ".yml"}
 
 
 class Parser(argparse.ArgumentParser):
@@ -37,6 +40,8 @@ class Parser(argparse.ArgumentParser):
 
         choices = [str(choice) for choice in action.choices]
         suggestion = did_you_mean(str(value), choices)
+        if not action.option_strings and Path(str(value)).suffix in _PROFILES:
+            suggestion = f" The profile comes before it: `{self.prog} {value} {choices[0]}`."
         raise argparse.ArgumentError(action, f"`{value}` is not one of {', '.join(choices)}.{suggestion}")
 
     def error(self, message: str) -> NoReturn:

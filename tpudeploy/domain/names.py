@@ -10,6 +10,7 @@ from tpudeploy.domain.frozen import frozen
 # Cloud TPU accepts more, but the tools in the field keep to this form (and to 63 characters), see marin and axlearn.
 DEPLOYMENT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
+PROJECT = re.compile(r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 LABEL_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 _SLICE_NAME = re.compile(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from command_line import PROFILE, CommandLine
+from command_line import PROFILE, CommandLine, Open
 from github_api import Trouble
 from workflow import Both
 
@@ -45,6 +45,16 @@ def _meddle(at: CommandLine) -> None:
 
 def _relabel(at: CommandLine) -> None:
     at.write(PROFILE + "  labels: {team: search}\n")
+
+
+def test_without_a_profile_it_says_that_nothing_was_compared(cli: Open) -> None:
+    at = cli()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    result = at.run("ci", "drift")
+    assert result.code == 0
+    assert "No profile was given, so nothing was compared" in result.out
+    assert "matches" not in result.all
+    assert "planned" not in result.all
 
 
 def test_where_all_is_well_nothing_is_said(pipeline: Both) -> None:

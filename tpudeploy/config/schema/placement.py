@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from tpudeploy.config.schema.base import Bytes, Field, Form, JsonSchema, Section, Text, Time, unwritten
-from tpudeploy.domain.names import ZONE
+from tpudeploy.domain.names import PROJECT, ZONE
 
 RuntimeVersion = Annotated[str, Form(r"[a-z0-9][a-z0-9._-]*", "v2-alpha-tpuv6e")]
 
@@ -52,7 +52,7 @@ class TpuSpec(Section):
 
 
 ZoneName = Annotated[str, Form(ZONE.pattern, "us-east5-b")]
-_PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
+_PROJECT = PROJECT.pattern
 Project = Annotated[str, Form(_PROJECT, "my-project")]
 Reservation = Annotated[
     str,

@@ -32,6 +32,9 @@ P = TypeVar("P", bound=Plan)
 _UNFINISHED = (errors.CapacityTimeout, errors.StillStarting, errors.StillDraining)
 _NOTHING = "Nothing is in progress."
 _AS_WRITTEN = "Everything matches the profiles."
+_NOT_COMPARED = (
+    "No profile was given, so nothing was compared: this run can't find drift. Name the profiles after `ci drift`."
+)
 _NOT_YET = "Not finished yet. The started changes stay approved, and the next scheduled run continues."
 VERBS: Mapping[str, str] = {
     "plan": "On a pull request: comment the plan of its profiles.",
@@ -149,11 +152,12 @@ def drift(args: argparse.Namespace, context: Context, run: Run) -> int:
     lines = [f"{d.name}: {d.kind}" for d in deviations]
     without_state = _never_applied(run, loaded, unknown)
     texts = [*lines, *(f"{name}: unknown" for name in unknown), *without_state]
-    context.terminal.data("\n".join(texts) or _AS_WRITTEN)
+    nothing = _AS_WRITTEN if args.profiles else _NOT_COMPARED
+    context.terminal.data("\n".join(texts) or nothing)
     context.reply.set(pipeline_document("drift", deviations=deviations, unknown=unknown))
     sections = [f"### {issue.title(d)}\n\n{issue.body(d)}" for d in deviations]
     sections += [f"### {issue.unknown_title(name)}\n\n{issue.unknown_body(error)}" for name, error in unknown.items()]
-    adapter.summarize("\n\n".join([*sections, *without_state]) or "No drift.")
+    adapter.summarize("\n\n".join([*sections, *without_state]) or ("No drift." if args.profiles else nothing))
     adapter.outputs({"drift": ", ".join(lines)})
     if run.forge is not None:
         service.report(run.forge, loaded.valid, deviations, unknown)
@@ -178,7 +182,8 @@ def _profiles(args: argparse.Namespace, context: Context, run: Run) -> LoadedPro
 
     Raise `errors.ProfileInvalid` where none is valid.
     """
-    if not args.profiles:
+    # `drift` says so itself, where it would say that everything matches.
+    if not args.profiles and args.verb != "drift":
         context.terminal.talk("No profile was given, so nothing is planned, even for existing deployments.")
     try:
         loaded = context.load_each(args.profiles, args)
