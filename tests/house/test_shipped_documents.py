@@ -129,3 +129,8 @@ def test_the_plan_that_readme_shows_names_lines_that_say_so() -> None:
     for key, value, file, line in changes:
         source_line = (ROOT / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
         assert source_line.split("#")[0].split() == [f"{key}:", value.strip('"')]
+
+
+def test_every_path_that_has_an_owner_is_there() -> None:
+    owned = re.findall(r"^(/\S+)", (ROOT / ".github" / "CODEOWNERS").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [path for path in owned if not (ROOT / path.strip("/")).exists()] == []

@@ -12,7 +12,7 @@ An operation is one module of this package. Its row, `OPERATION`, makes the meth
     first line of `run`     help()              -                         description
     first line of module    -                   --help                    -
 
-Approval, live output and streams belong to the command line (cli/commands) and to the agents' server (cli/mcp).
+Approval, live output and streams belong to the command line (cli/commands) and to the agents' server (features/agents).
 """
 
 from __future__ import annotations
