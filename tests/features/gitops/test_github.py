@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from answering import answering, http
 from endless import Drip, endless
 from real_time import DEADLINE
 
-from tpudeploy.domain.errors import ForgeError, ForgeFault
+from tpudeploy.domain.errors import ForgeError, ForgeFault, UsageError
 from tpudeploy.emulator import VirtualClock
+from tpudeploy.features.gitops.forge import Issue, Status, Verdict
 from tpudeploy.features.gitops.github import GitHub
+from tpudeploy.features.gitops.pipeline import pipeline
 
 COMMIT = "c" * 40
 PATH = f"/repos/acme/models/commits/{COMMIT}/statuses"
@@ -65,6 +70,93 @@ def test_a_reply_in_another_form_is_an_error_of_the_forge(body: str) -> None:
             github(url).statuses(COMMIT, "c")
         with pytest.raises(ForgeError, match="not in the form of its API"):
             github(url).comment(1, lambda _: True)
+
+
+# A whole reply of each kind, what reads it, and the fields that are kept or that a request's path is made from.
+COMMENT = {"id": 7, "user": {"login": "bot"}, "body": "b", "html_url": "u", "updated_at": "t"}
+ISSUE = {"number": 7, "user": {"login": "bot"}, "title": "t", "body": "b"}
+PULL = {
+    "number": 7,
+    "merged_at": "t",
+    "merge_commit_sha": COMMIT,
+    "base": {"ref": "main", "repo": {"full_name": "acme/models"}},
+    "head": {"sha": "d" * 40},
+}
+STATUS = {"context": "c", "state": "success", "description": "d", "target_url": "u"}
+READS: dict[str, tuple[str, dict[str, Any], Callable[[GitHub], object]]] = {
+    "comment": (COMMENTS, COMMENT, lambda forge: forge.comment(1, lambda _: True)),
+    "issues": ("/repos/acme/models/issues", ISSUE, lambda forge: forge.issues("drift")),
+    "pulls": (f"/repos/acme/models/commits/{COMMIT}/pulls", PULL, lambda forge: forge.merged_pulls(COMMIT)),
+    "statuses": (PATH, STATUS, lambda forge: forge.statuses(COMMIT, "c")),
+    "history": ("/repos/acme/models/commits", {"sha": COMMIT}, lambda forge: forge.history(COMMIT)),
+}
+FIELDS = {
+    "comment": ("id", "user", "user.login", "body", "html_url", "updated_at"),
+    "issues": ("number", "user", "user.login", "title", "body"),
+    "pulls": ("number", "base", "base.ref", "head", "head.sha"),
+    "statuses": ("state", "description", "target_url"),
+    "history": ("sha",),
+}
+ODD: tuple[Any, ...] = (True, 7.5, ["x"], {"x": 1}, [[]], "a text", 7)
+
+
+def with_field(tree: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    key, _, rest = path.partition(".")
+    return {**tree, key: with_field(tree[key], rest, value) if rest else value}
+
+
+def is_of_its_type(tree: dict[str, Any], path: str, value: Any) -> bool:
+    key, _, rest = path.partition(".")
+    return is_of_its_type(tree[key], rest, value) if rest else type(value) is type(tree[key])
+
+
+@pytest.mark.parametrize("kind", READS)
+def test_a_field_of_another_type_is_an_error_of_the_forge_and_a_whole_reply_is_none(kind: str) -> None:
+    path, tree, read = READS[kind]
+    with answering({path: http(json.dumps([tree]))}) as url:
+        assert read(github(url))
+    for field in FIELDS[kind]:
+        for value in ODD:
+            if is_of_its_type(tree, field, value) and field != "state":
+                continue
+            body = http(json.dumps([with_field(tree, field, value)]))
+            with answering({path: body}) as url, pytest.raises(ForgeError, match="not in the form of its API"):
+                read(github(url))
+
+
+@pytest.mark.parametrize("body", ["[]", "7", "null", '"x"', "[[]]"])
+def test_what_was_written_is_an_object_or_an_error_of_the_forge(body: str) -> None:
+    """Comments on a closed issue and checks have no other attempt: they end in the same words."""
+    issue, status = (
+        Issue(number=7, author="bot", title="t", body="b"),
+        Status(context="c", verdict=Verdict.SUCCESS, summary="s"),
+    )
+    whole, odd = http("{}"), http(body)
+    writes: list[tuple[dict[str, bytes], Callable[[GitHub], object]]] = [
+        ({"/repos/acme/models/issues/7": odd}, lambda forge: forge.settle(issue, "b")),
+        (
+            {"/repos/acme/models/issues/7": whole, "/repos/acme/models/issues/7/comments": odd},
+            lambda forge: forge.settle(issue, "b"),
+        ),
+        ({"/repos/acme/models/check-runs": odd}, lambda forge: forge.note(COMMIT, status)),
+        ({f"/repos/acme/models/statuses/{COMMIT}": odd}, lambda forge: forge.classify(COMMIT, status)),
+    ]
+    for replies, write in writes:
+        with answering(replies) as url, pytest.raises(ForgeError, match="not in the form of its API"):
+            write(github(url))
+
+
+@pytest.mark.parametrize(
+    "event", [{"pull_request": "x"}, {"pull_request": [7]}, {"pull_request": {"number": 7, "head": 7}},
+              {"pull_request": {"number": 7, "head": {"repo": "x"}}}, {"pull_request": {"number": "7"}},
+              {"pull_request": {"number": 7, "base": ["main"]}}]
+)  # fmt: skip
+def test_an_event_with_a_field_of_another_type_is_refused(event: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "event.json"
+    file.write_text(json.dumps(event), "utf-8")
+    environment = {"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "acme/models", "GITHUB_EVENT_PATH": str(file)}
+    with pytest.raises(UsageError, match="GITHUB_EVENT_PATH is no event of GitHub"):
+        pipeline(environment)
 
 
 @pytest.mark.parametrize("body", ["[" * 200_000, "<html>Sign in</html>", '["\\ud800"]', "[NaN]", ""])

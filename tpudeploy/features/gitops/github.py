@@ -83,7 +83,7 @@ class GitHub:
 
         def read() -> tuple[str, ...]:
             commits = _tree(self._send("GET", self._url("commits"), params=query))
-            return tuple(str(tree["sha"]) for tree in commits)
+            return tuple(_word(tree, "sha") for tree in commits)
 
         return self._retry(read)
 
@@ -124,7 +124,7 @@ class GitHub:
     def settle(self, issue: Issue, because: str) -> None:
         path = f"issues/{issue.number}"
         self._retry(lambda: self._call("PATCH", path, {"state": "closed", "state_reason": "completed"}))
-        self._call("POST", f"{path}/comments", {"body": because})
+        _expected(lambda: self._call("POST", f"{path}/comments", {"body": because}))
 
     def classify(self, commit: str, status: Status) -> None:
         fields = {"state": status.verdict, "context": status.context, "description": _short(status.summary)}
@@ -140,7 +140,8 @@ class GitHub:
             "conclusion": conclusion,
             "output": {"title": _short(status.summary), "summary": status.summary},
         }
-        self._call("POST", "check-runs", {**body, "details_url": status.url} if status.url else body)
+        run = {**body, "details_url": status.url} if status.url else body
+        _expected(lambda: self._call("POST", "check-runs", run))
 
     def _comment(self, pull: int, is_it: Callable[[str], bool]) -> Comment | None:
         comments = map(_comment, self._all(f"issues/{pull}/comments"))
@@ -191,7 +192,9 @@ class GitHub:
                 raise ForgeError(f"GitHub's list of {path} does not end: it was read {len(visited)} pages far.")
 
     def _call(self, method: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        tree: Mapping[str, Any] = _tree(self._send(method, self._url(path), json=body))
+        tree = _tree(self._send(method, self._url(path), json=body))
+        if not isinstance(tree, dict):
+            raise TypeError("what was written is an object")
         return tree
 
     def _url(self, path: str) -> str:
@@ -267,33 +270,59 @@ def _bearer(token: str) -> Callable[[requests.PreparedRequest], requests.Prepare
 
 def _comment(tree: Mapping[str, Any]) -> Comment:
     return Comment(
-        id=tree["id"],
+        id=_number(tree, "id"),
         author=_login(tree),
-        body=(tree.get("body") or "").replace("\r\n", "\n"),
-        url=tree.get("html_url") or "",
-        updated_at=tree.get("updated_at") or "",
+        body=_text(tree, "body").replace("\r\n", "\n"),
+        url=_text(tree, "html_url"),
+        updated_at=_text(tree, "updated_at"),
     )
 
 
 def _pull_request(tree: Mapping[str, Any]) -> PullRequest:
-    return PullRequest(number=tree["number"], base_branch=tree["base"]["ref"], head_commit=tree["head"]["sha"])
+    return PullRequest(
+        number=_number(tree, "number"), base_branch=_word(tree["base"], "ref"), head_commit=_word(tree["head"], "sha")
+    )
 
 
 def _status(tree: Mapping[str, Any]) -> Status:
     return Status(
-        context=tree["context"],
-        verdict=Verdict(tree["state"]),
-        summary=tree.get("description") or "",
-        url=tree.get("target_url") or "",
+        context=_word(tree, "context"),
+        verdict=Verdict(_word(tree, "state")),
+        summary=_text(tree, "description"),
+        url=_text(tree, "target_url"),
     )
 
 
 def _issue(tree: Mapping[str, Any]) -> Issue:
-    return Issue(number=tree["number"], author=_login(tree), title=tree.get("title") or "", body=tree.get("body") or "")
+    return Issue(
+        number=_number(tree, "number"), author=_login(tree), title=_text(tree, "title"), body=_text(tree, "body")
+    )
 
 
 def _login(tree: Mapping[str, Any]) -> str:
-    return str((tree.get("user") or {}).get("login", ""))  # `user` is null after an account is deleted
+    return _text(tree.get("user") or {}, "login")  # `user` is null after an account is deleted
+
+
+def _text(tree: Mapping[str, Any], key: str) -> str:
+    """Return a text of a reply, "" for null or none. Raise TypeError for another type."""
+    value = tree.get(key)
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{key} is a text")
+    return value or ""
+
+
+def _word(tree: Mapping[str, Any], key: str) -> str:
+    """Return a text that every reply has. Raise LookupError or TypeError without one."""
+    if not isinstance(tree[key], str):
+        raise TypeError(f"{key} is a text")
+    return _text(tree, key)
+
+
+def _number(tree: Mapping[str, Any], key: str) -> int:
+    value = tree[key]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{key} is a number")
+    return value
 
 
 def _tree(reply: requests.Response) -> Any:

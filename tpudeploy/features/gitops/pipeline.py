@@ -56,11 +56,12 @@ def approval_key() -> Iterator[str]:
 
 
 def _github(environment: Mapping[str, str]) -> Pipeline:
-    event = _event(environment.get("GITHUB_EVENT_PATH", ""))
-    pull = event.get("pull_request") or {}
-    head, base = pull.get("head") or {}, pull.get("base") or {}
+    pull = _object(_event(environment.get("GITHUB_EVENT_PATH", "")), "pull_request")
+    head, base, number = _object(pull, "head"), _object(pull, "base"), pull.get("number")
+    if pull and (not isinstance(number, int) or isinstance(number, bool)):
+        raise UsageError("GITHUB_EVENT_PATH is no event of GitHub: the number of its pull request is no number.")
     repository = environment["GITHUB_REPOSITORY"]
-    head_repository = (head.get("repo") or {}).get("full_name")  # `repo` is null after a fork is deleted
+    head_repository = _object(head, "repo").get("full_name")  # `repo` is null after a fork is deleted
     reference = environment.get("GITHUB_REF", "")
     pushed_branch = reference.removeprefix(_BRANCH) if reference.startswith(_BRANCH) else ""
     return Pipeline(
@@ -69,7 +70,7 @@ def _github(environment: Mapping[str, str]) -> Pipeline:
         commit=str(head.get("sha") or environment.get("GITHUB_SHA", "")),
         branch=str(base.get("ref") or "") if pull else pushed_branch,
         event=environment.get("GITHUB_EVENT_NAME", ""),
-        pull=pull.get("number"),
+        pull=number,
         is_fork=bool(pull) and head_repository != repository,
         run_url=run_url(environment),
     )
@@ -146,6 +147,14 @@ def _output_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as cause:
         raise OutputFailed(f"{path} cannot be written: {cause.strerror or cause}.") from cause
+
+
+def _object(tree: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return an object of the event, which is empty for null or none. Raise `errors.UsageError` for another type."""
+    value = tree.get(key) or {}
+    if not isinstance(value, Mapping):
+        raise UsageError(f"GITHUB_EVENT_PATH is no event of GitHub: its `{key}` is no object.")
+    return value
 
 
 def _event(path: str) -> Mapping[str, Any]:
