@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
+import re
 import subprocess
 import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from tpudeploy import feature_table
 from tpudeploy.adapters import assets
+from tpudeploy.adapters.google.refusals import VERDICTS
+from tpudeploy.availability.doctor import EXAMINATIONS
+from tpudeploy.boot_log.signatures import SIGNATURES
+from tpudeploy.catalog import flags
+from tpudeploy.catalog.routers import MACHINES, ROUTERS
 from tpudeploy.cli import options
 from tpudeploy.cli.commands import COMMANDS, command
+from tpudeploy.cli.commands.completion import _SOURCES
 from tpudeploy.cli.commands.state import VERBS
 from tpudeploy.cli.main import main
 from tpudeploy.cli.parsers import parser_of, verbs_of
+from tpudeploy.config import foreign_keys, keys
 from tpudeploy.config.rules import RULES
+from tpudeploy.domain import events
+from tpudeploy.domain.router import RouterKind
+from tpudeploy.emulator.compute_engine.offers import _ORDINARY_CPUS
+from tpudeploy.emulator.faults import FAULTS
+from tpudeploy.features.ab_test.arms import RISKY
+from tpudeploy.features.alerts.rules import RULES as ALERTS
+from tpudeploy.node.router_configuration import _CONFIGURE
 from tpudeploy.operations import OPERATIONS, operation
 from tpudeploy.operations.explanations import explanations
 from tpudeploy.sizing.checks import CHECKS
@@ -127,8 +143,7 @@ def test_every_code_is_explained_and_every_explanation_says_something() -> None:
 
 def test_every_shipped_profile_is_in_the_list_of_profiles() -> None:
     answer = (ROOT / "profiles" / "README.md").read_text(encoding="utf-8")
-    for name in assets.profiles():
-        assert f"| `{name}` |" in answer
+    assert sorted(re.findall(r"^\| `([a-z0-9.-]+)` \|", answer, re.MULTILINE)) == sorted(assets.profiles())
 
 
 @pytest.mark.parametrize("name", sorted(assets.profiles()))
@@ -163,3 +178,84 @@ def test_every_check_is_in_their_table() -> None:
     modules = [import_module(f"tpudeploy.sizing.checks.{file}") for file in sorted(files)]
     checks = {thing.code for module in modules for thing in vars(module).values() if isinstance(thing, Check)}
     assert checks == {row.code for row in CHECKS}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [f"{row.__module__}.{row.__qualname__}" for row in RULES],
+        [f"{row.__module__}.{row.__qualname__}" for row in EXAMINATIONS],
+        [row.__name__ for row in ALERTS],
+        [row.code for row in CHECKS],
+        [row.kind for row in VERDICTS],
+        [row.name for row in SIGNATURES],
+    ],
+    ids=["rules", "examinations", "alerts", "checks", "refusals", "signatures"],
+)
+def test_a_row_is_in_its_table_once(rows: list[str]) -> None:
+    assert sorted(set(rows)) == sorted(rows)
+
+
+def test_every_event_happens() -> None:
+    """A view's line for an event that no run reports would never be printed."""
+    files = (
+        file for file in (ROOT / "tpudeploy").rglob("*.py") if "views" not in file.parts and file.name != "events.py"
+    )
+    calls = [
+        n for file in files for n in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(n, ast.Call)
+    ]
+    words = (part for call in calls if ast.unparse(call.func) != "isinstance" for part in (call.func, *call.args))
+    reported = {node.attr for word in words for node in ast.walk(word) if isinstance(node, ast.Attribute)}
+    assert {event.__name__ for event in get_args(events.Event)} <= reported
+
+
+def test_every_source_of_completions_is_that_of_an_argument() -> None:
+    metavars = set()
+    for name in COMMANDS:
+        for verb in ("", *verbs_of(command(name))):
+            parser = parser_of(name, verb)
+            actions = [*_options((name, verb)), *parser._positionals._group_actions]
+            metavars |= {action.metavar or action.dest.upper() for action in actions}
+    assert set(_SOURCES) <= metavars
+
+
+def test_every_router_has_its_facts_and_its_configuration() -> None:
+    assert set(RouterKind) == set(ROUTERS) == set(_CONFIGURE)
+
+
+def test_every_machine_of_a_router_is_offered_by_the_emulator_and_has_no_other_row_there() -> None:
+    assert set(MACHINES) == set(_ORDINARY_CPUS)
+
+
+def test_every_setting_whose_ab_asks_for_quality_exists() -> None:
+    paths = {".".join(map(str, path)) for path in keys.all_keys()}
+    for row in RISKY:
+        flag = row.removeprefix("serving.args.")
+        assert row in paths or flags.find(flag) or flags.removal(flag), row
+
+
+def test_every_word_of_another_tool_stands_for_a_choice_of_a_key() -> None:
+    schema = (ROOT / "profiles" / "profile.schema.json").read_text(encoding="utf-8")
+    for word, choice in foreign_keys.VALUES.items():
+        assert f'"{choice}"' in schema, word
+
+
+def test_every_fault_of_the_emulator_is_done_somewhere_in_it() -> None:
+    others = (file for file in (ROOT / "tpudeploy" / "emulator").rglob("*.py") if file.name != "faults.py")
+    texts = "".join(file.read_text(encoding="utf-8") for file in others)
+    assert {name for name in FAULTS if f'"{name}"' not in texts} == set()
+
+
+@pytest.mark.parametrize(
+    ("page", "folder", "pattern"),
+    [("docs/index.md", "docs", "**/*.md"), ("examples/README.md", "examples", "[0-9]*/")],
+)
+def test_every_page_and_example_is_on_the_front_page_and_the_other_way_round(
+    page: str, folder: str, pattern: str
+) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / page).read_text(encoding="utf-8"))
+    shown = {link.split("/")[0] if folder == "examples" else link for link in links if not link.startswith("..")}
+    there = {path.relative_to(ROOT / folder).as_posix() for path in (ROOT / folder).glob(pattern)}
+    for_users = {path for path in there if not path.startswith("maintainers/")}
+    assert for_users - shown - {"index.md"} == set()
+    assert {link for link in shown if not (ROOT / folder / link).exists()} == set()

@@ -7,4 +7,3 @@ ERROR = 1
 CHANGES = 2  # only with -detailed-exitcode
 INTERRUPTED = 130
 NOT_YET = 12  # the progress is saved; a re-run continues
-REFUSED = 13  # a check, a policy, a verification or a rollback refused

@@ -186,7 +186,6 @@ Event: TypeAlias = (
     | ReleaseWithdrawn
 )
 STATES: tuple[type[Life], ...] = get_args(Life)
-EVENTS: tuple[type[Event], ...] = get_args(Event)
 
 
 class Rule(Enum):

@@ -23,7 +23,6 @@ _TOPOLOGY: Path = ("tpu", "topology")
 _RUNTIME: Path = ("tpu", "runtime_version")
 _TP: Path = ("serving", "tensor_parallel_size")
 _DP: Path = ("serving", "data_parallel_size")
-_BACKEND: Path = ("placement", "backend")
 # The generations on which vLLM's matrix has several hosts pass, in pipeline stages.
 _TESTED_OVER_HOSTS = ("v6e", "tpu7x")
 _CODES = {
