@@ -60,6 +60,35 @@ def test_a_slice_that_appears_after_it_was_forgotten_is_found_and_only_one_is_ke
 
 
 @pytest.mark.parametrize("api", ["queued resource", "instance"])
+def test_a_slice_that_appears_after_the_run_has_ended_is_named_with_the_command_that_deletes_it(
+    cli: Open, api: str
+) -> None:
+    at = cli(nodes="simulated", trouble=[late(7200, times=1)])
+    profile = at.write(APIS[api].replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a"))
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert "appeared after" not in at.run("status", profile).words
+    at.clock.sleep(9000)
+    untracked = next(name for name in at.slices if name.endswith("-0-0"))
+    status = at.run("status", profile)
+    assert f"{untracked} (us-east5-a, " in status.words
+    assert "at list price) appeared after its request was forgotten, and no state tracks it" in status.words
+    assert "To delete it: tpudeploy gc" in status.words
+    plan = at.run("plan", profile)
+    assert "it appeared after its request was forgotten" in plan.words
+    assert "No changes." in plan.words
+    drift = at.run("drift", profile)
+    assert drift.code == 2, drift.all
+    assert f"gemma[0] = {untracked} (us-east5-a)" in drift.words
+    assert "no `apply` uses it: `tpudeploy gc` deletes it" in drift.words
+    assert at.run("apply", "-refresh-only", "-auto-approve", profile).code == 0
+    assert at.run("gc", "-auto-approve", profile).code == 0
+    assert untracked not in at.slices
+    assert len(at.slices) == 1
+    assert "no drift" not in at.run("drift", profile).words
+    assert at.run("drift", profile).code == 0
+
+
+@pytest.mark.parametrize("api", ["queued resource", "instance"])
 def test_a_removal_looks_for_its_own_label_before_it_ends(cli: Open, api: str) -> None:
     at = cli(nodes="simulated", trouble=[late(400, times=1)])
     profile = at.write(APIS[api])

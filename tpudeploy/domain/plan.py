@@ -166,6 +166,7 @@ class DriftKind(StrEnum):
     LOST = "lost"
     UNHEALTHY = "unhealthy"
     NOT_IN_EFFECT = "not in effect"  # its engine does not run with the applied settings
+    UNTRACKED = "untracked"  # its request was forgotten before it appeared
     MISSING = "missing"  # no slice exists any more, and the state knows it
 
 
@@ -194,6 +195,11 @@ class Drift:
     @property
     def address(self) -> str:
         return address(self.deployment, self.replica)
+
+    @property
+    def is_news(self) -> bool:
+        """Whether the state can record it: it does not know it yet, and tracks its slice."""
+        return self.kind not in {DriftKind.MISSING, DriftKind.UNTRACKED}
 
     @property
     def is_half_destroyed(self) -> bool:
@@ -376,7 +382,7 @@ class Plan:
     @property
     def has_news(self) -> bool:
         """Whether its drift contains news for the states, which a refresh can record."""
-        return any(d.kind is not DriftKind.MISSING for d in self.drift)
+        return any(d.is_news for d in self.drift)
 
     @property
     def is_complete(self) -> bool:

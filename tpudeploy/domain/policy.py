@@ -56,9 +56,12 @@ def resource_change(change: Change) -> dict[str, object]:
     }
 
 
+_DRIFT_ACTIONS = {"deleted": "delete", "lost": "delete", "missing": "delete", "untracked": "create"}
+
+
 def resource_drift(drift: Drift) -> dict[str, object]:
     """Return one row of `resource_drift`, from the applied to the live attributes. `kind` is our own key."""
-    is_gone = drift.kind in {"deleted", "lost", "missing"}
+    action = _DRIFT_ACTIONS.get(drift.kind, "update")
     live = {**drift.before, **{field.path: field.live for field in drift.fields}}
     present = {path: value for path, value in live.items() if value is not None}
     applied = {**drift.before, **{f.path: f.applied for f in drift.fields if f.applied is not None}}
@@ -67,9 +70,9 @@ def resource_drift(drift: Drift) -> dict[str, object]:
         "kind": drift.kind,
         "detail": drift.detail,
         "change": {
-            "actions": ["delete"] if is_gone else ["update"],
-            "before": _side(applied, drift.slice_name, drift.zone),
-            "after": None if is_gone else _side(present, drift.slice_name, drift.zone),
+            "actions": [action],
+            "before": None if action == "create" else _side(applied, drift.slice_name, drift.zone),
+            "after": None if action == "delete" else _side(present, drift.slice_name, drift.zone),
             "after_unknown": {},
             "before_sensitive": {},
             "after_sensitive": {},

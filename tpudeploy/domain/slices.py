@@ -273,7 +273,7 @@ class Observed:
     """One observation: every slice that a state tracks, and the probes of the serving ones. Absent means 404.
 
     `unseen` are the slices that could not be observed, with the reason. `loads` are those of the servers that were
-    asked for it; a draining one always is.
+    asked for it; a draining one always is. `late` are slices whose requests the state has forgotten.
     """
 
     at: float
@@ -282,6 +282,7 @@ class Observed:
     health: Mapping[str, Health] = field(default_factory=dict)
     unseen: Mapping[str, str] = field(default_factory=dict)
     loads: Mapping[str, ServerLoad] = field(default_factory=dict)
+    late: Mapping[str, Slice] = field(default_factory=dict)
 
     def serves(self, name: str) -> bool:
         """Return whether the server of a slice was probed, and answered."""

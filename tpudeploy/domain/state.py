@@ -316,6 +316,9 @@ class ScalingStep:
     why: str
 
 
+_MOST_FORGOTTEN = 8  # each is a call more for every look
+
+
 @frozen
 class State:
     """One deployment. `lineage` is created once; `serial` grows with every write; attempt numbers never repeat.
@@ -326,7 +329,8 @@ class State:
     `published` is the slice in `endpoints/NAME.json`, or "" for none and in states of earlier versions; `generation` is
     that of the file. `begun` counts the applies and destroys that began here, without renewals: an approval is valid
     only for the count at which its plan was made. `router` is the VM of the router: it has the life of a replica's
-    slice, and `records` are only the replicas.
+    slice, and `records` are only the replicas. `forgotten` are the last requests that were forgotten without ever being
+    seen, the newest last: a slice of theirs may appear late.
     """
 
     deployment: str
@@ -343,6 +347,7 @@ class State:
     replicas: tuple[int, ...] = ()
     scaled: ScalingStep | None = None
     start: int | None = None
+    forgotten: tuple[Attempt, ...] = ()
 
     def record(self, index: int) -> Record:
         return next((r for r in self.all_records if r.index == index), Record(index=index))
@@ -352,6 +357,17 @@ class State:
             return replace(self, router=record)
         others = tuple(r for r in self.records if r.index != record.index)
         return replace(self, records=tuple(sorted((*others, record), key=lambda r: r.index)))
+
+    def with_forgotten(self, attempt: Attempt) -> Self:
+        """Return the state that remembers the name of a request, which it no longer tracks."""
+        others = [each for each in self.forgotten if each.name != attempt.name]
+        return replace(self, forgotten=(*others, attempt)[-_MOST_FORGOTTEN:])
+
+    @property
+    def late_attempts(self) -> tuple[Attempt, ...]:
+        """Return the forgotten requests that are not tracked again since."""
+        names = {attempt.name for attempt in self.attempts}
+        return tuple(attempt for attempt in self.forgotten if attempt.name not in names)
 
     def slice_name(self, replica: int) -> SliceName:
         """Return the name of the next attempt."""

@@ -86,6 +86,16 @@ class ScaleStatus:
 
 
 @frozen
+class LateSlice:
+    """A slice whose request the state has forgotten. `cloud` is Google's state of it; `usd_per_hour` its list price."""
+
+    name: str
+    zone: str
+    cloud: str
+    usd_per_hour: float | None
+
+
+@frozen
 class DeploymentStatus:
     """The status of one deployment. `underway` names the run that did not finish, or is "".
 
@@ -97,6 +107,9 @@ class DeploymentStatus:
 
     `error` is the reason why the deployment cannot be observed, and it has no replicas then; or why one of its replicas
     is not observed, whose `serving` is None then.
+
+    `late` are slices that appeared after the state had forgotten their requests: they are billed, and no state tracks
+    them.
 
     `lock` is the holder of the state lock with the command that releases it, if a killed run may have left it behind.
     """
@@ -110,6 +123,7 @@ class DeploymentStatus:
     ceiling: Ceiling | None = None
     error: TpudeployError | None = None
     scale: ScaleStatus | None = None
+    late: tuple[LateSlice, ...] = ()
 
     @property
     def is_visible(self) -> bool:

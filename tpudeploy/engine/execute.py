@@ -22,7 +22,7 @@ from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
 from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
 from tpudeploy.node.request import boot_metadata, slice_request
 from tpudeploy.ports import World
-from tpudeploy.reconcile.attempt_status import REFUSED
+from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, REFUSED
 from tpudeploy.reconcile.desired import desired_attributes
 from tpudeploy.reconcile.readiness import ready_slices
 from tpudeploy.reconcile.refusals import add_refusal, without_freed_refusals
@@ -159,7 +159,7 @@ class StepExecutor:
 
     def _forget(self, action: step.Forget) -> None:
         attempt = self._attempt(action.replica, action.name)
-        self._drop(action.replica, attempt, action.refusal)
+        self._drop(action.replica, attempt, action.refusal, is_unseen=action.reason == NEVER_APPEARED)
         # Google deleted the slice at the end of its run before clients were sent to a successor: a user can avoid that.
         if attempt.is_ending and attempt.draining_at is None and self._deployment is not None:
             self._warn_of_late_successor(action.replica, attempt)
@@ -269,8 +269,10 @@ class StepExecutor:
         state = self._session.state
         self._save_record(state, state.record(replica).with_attempt(attempt), attempt, refusal)
 
-    def _drop(self, replica: int, attempt: Attempt, refusal: Refusal | None) -> None:
+    def _drop(self, replica: int, attempt: Attempt, refusal: Refusal | None, *, is_unseen: bool = False) -> None:
         state = without_freed_refusals(self._session.state, attempt)
+        if is_unseen:
+            state = state.with_forgotten(attempt)
         record = state.record(replica).without(attempt.name)
         self._save_record(state, record, attempt, refusal)
 

@@ -6,6 +6,7 @@ Why: decisions 24, 30 and 57 in docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import TypeVar
 
@@ -37,6 +38,8 @@ class Subject:
 
 
 _ARGS = "serving.args."
+# The phases of a late slice that is not billed, and that nobody has to end.
+_ENDED = {Phase.LEAVING, Phase.HUSK, Phase.REFUSED}
 
 
 @frozen
@@ -131,8 +134,8 @@ def observe_all(
     """
     refs_by_project: dict[str, list[SliceRef]] = {}
     for subject in subjects:
-        for attempt in subject.state.attempts:
-            refs_by_project.setdefault(attempt.project, []).append(attempt.ref)
+        for ref in (*(a.ref for a in subject.state.attempts), *map(_late_ref, subject.state.late_attempts)):
+            refs_by_project.setdefault(ref.project, []).append(ref)
     slices = {
         (project, s.zone, s.name): s for project, refs in refs_by_project.items() for s in world.cloud.slices(refs)
     }
@@ -140,9 +143,21 @@ def observe_all(
     for subject in subjects:
         keys = {a.name: (a.project, a.zone, a.name) for a in subject.state.attempts}
         slices_of_each.append({name: slices[key] for name, key in keys.items() if key in slices})
-    return _observations(
+    observations = _observations(
         world, subjects, slices_of_each, probe_again=probe_again, loads=loads, most_reports=most_reports
     )
+    return tuple(map(partial(_with_late_slices, slices), subjects, observations))
+
+
+def _late_ref(attempt: Attempt) -> SliceRef:
+    """Return the reference of a request that is forgotten. Its create operation has no say in whether it is there."""
+    return replace(attempt.ref, operation=None, was_granted=True, was_listed=True)
+
+
+def _with_late_slices(slices: Mapping[tuple[str, Zone, str], Slice], subject: Subject, observed: Observed) -> Observed:
+    keys = {a.name: (a.project, a.zone, a.name) for a in subject.state.late_attempts}
+    late = {name: slices[key] for name, key in keys.items() if key in slices and slices[key].phase not in _ENDED}
+    return replace(observed, late=late) if late else observed
 
 
 def observe_all_or_each(

@@ -11,7 +11,7 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.names import address
-from tpudeploy.domain.plan import Action, Drift, DriftKind, Goal, Plan, stopped_by
+from tpudeploy.domain.plan import Action, Drift, Goal, Plan, stopped_by
 from tpudeploy.domain.report import Outcome, Report
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
@@ -82,7 +82,7 @@ def record(world: World, plan: Plan) -> Report:
 
     Raise the error of a single one, `errors.StalePlan` if the world or a state has changed since.
     """
-    goals = [goal for goal in plan.goals if goal.errors or any(d.kind is not DriftKind.MISSING for d in goal.drift)]
+    goals = [goal for goal in plan.goals if goal.errors or any(d.is_news for d in goal.drift)]
     failures: list[Outcome] = []
     for goal in goals:
         try:

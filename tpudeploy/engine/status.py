@@ -13,7 +13,7 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import BootPhase, Health, Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State
-from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, ScaleStatus
+from tpudeploy.domain.status import DeploymentStatus, LateSlice, ReplicaStatus, ScaleStatus
 from tpudeploy.engine.observe import Subject, not_observed, observe_all_or_each, readable_states
 from tpudeploy.engine.session import abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
@@ -75,10 +75,22 @@ def _status(world: World, state: State, observed: Observed, deployment: Deployme
         ceiling=ceiling,
     )
     status = replace(status, scale=_scale(deployment, state, observed))
-    status = replace(status, error=_not_observed(state, observed))
+    status = replace(status, error=_not_observed(state, observed), late=tuple(_late_slices(state, observed)))
     if state.goal is None:
         return status
     return replace(status, underway=f"started by {state.goal.who}", continue_with=_continuation(state, state.goal))
+
+
+def _late_slices(state: State, observed: Observed) -> Iterator[LateSlice]:
+    for attempt in state.late_attempts:
+        slice_ = observed.late.get(attempt.name)
+        if slice_ is not None:
+            yield LateSlice(
+                name=attempt.name,
+                zone=attempt.zone,
+                cloud=slice_.raw_state,
+                usd_per_hour=prices.usd_per_hour(attempt),
+            )
 
 
 def _not_observed(state: State, observed: Observed) -> NotObserved | None:

@@ -11,6 +11,7 @@ from tpudeploy.domain.slices import BootPhase
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.reconcile.desired import covers
 
+_OUTSIDE = {DriftKind.CHANGED, DriftKind.UNTRACKED}
 _LOST = {DriftKind.LOST, DriftKind.DELETED, DriftKind.MISSING}
 
 
@@ -64,7 +65,7 @@ def deviation(goal: Goal, status: DeploymentStatus, observed: Goal | None = None
         lost=losses,
         unhealthy=tuple(r for r in status.replicas if r.serving is False),
         drifted=tuple(c for c in goal.changes if _is_drift(c)),
-        outside=tuple(d for d in goal.drift if d.kind is DriftKind.CHANGED and not _is_ignored(d, goal)),
+        outside=tuple(d for d in goal.drift if d.kind in _OUTSIDE and not _is_ignored(d, goal)),
         ineffective=() if observed is None else _drift_of(observed, {DriftKind.NOT_IN_EFFECT}),
     )
     is_deviating = any((losses, result.unhealthy, result.drifted, result.outside, result.ineffective))
@@ -84,7 +85,7 @@ def _drift_of(goal: Goal, kinds: Collection[DriftKind]) -> tuple[Drift, ...]:
 def _is_ignored(drift: Drift, goal: Goal) -> bool:
     """Return whether the profile ignores everything that was changed outside."""
     ignored = () if goal.deployment is None else goal.deployment.lifecycle.ignore_changes
-    return all(covers(ignored, f.path) for f in drift.fields)
+    return bool(drift.fields) and all(covers(ignored, f.path) for f in drift.fields)
 
 
 def _is_drift(change: Change) -> bool:

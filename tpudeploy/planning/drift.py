@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.life import LossRecorded, ServerStopped
+from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.plan import DESTROY_INTERRUPTED, Change, Drift, Drifted, DriftKind
 from tpudeploy.domain.slices import Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, State
@@ -26,7 +27,23 @@ def drift(state: State, context: DecisionContext) -> tuple[Drift, ...]:
         # A loss that is recorded already is reported by `missing`.
         if attempt.holds_slice and not attempt.is_lost:
             drifts += _slice_drift(state.deployment, index, attempt, context)
-    return tuple(drifts)
+    return (*drifts, *_late_slices(state, context))
+
+
+def _late_slices(state: State, context: DecisionContext) -> Iterator[Drift]:
+    """Yield the slices that appeared after their requests were forgotten."""
+    for attempt in state.late_attempts:
+        slice_, name = context.observed.late.get(attempt.name), SliceName.parse(attempt.name)
+        if slice_ is not None and name is not None:
+            yield Drift(
+                deployment=state.deployment,
+                replica=name.replica,
+                kind=DriftKind.UNTRACKED,
+                slice_name=attempt.name,
+                zone=attempt.zone,
+                detail=slice_.raw_state,
+                before=attempt.spec,
+            )
 
 
 def missing(deployment: Deployment, state: State, context: DecisionContext) -> tuple[Drift, ...]:

@@ -144,8 +144,8 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     Pair: frozenset({"backend"}),
     PlaceStatus: frozenset({"backend", "usd_per_hour", "billed_since", "stage", "serving"}),
     ReplicaStatus: frozenset({"backend", "load", "waits"}),
-    DeploymentStatus: frozenset({"ceiling", "scale"}),
-    State: frozenset({"replicas", "scaled", "start"}),
+    DeploymentStatus: frozenset({"ceiling", "scale", "late"}),
+    State: frozenset({"replicas", "scaled", "start", "forgotten"}),
     Zones: frozenset({"readings_by_api"}),
 }
 

@@ -38,6 +38,8 @@ STATE_KEY = "state"
 STATE_NAMES = {state: state.__name__.lower() for state in STATES}
 _STATES = {name: state for state, name in STATE_NAMES.items()}
 T = TypeVar("T")
+# The fields of a state that are not written while they are empty: earlier versions can read such a state.
+_OMITTED_IF_EMPTY = frozenset({"replicas", "scaled", "start", "forgotten"})
 # What becomes the name of a file, a resource or a part of a URL. Resources that were imported have names of their own.
 _RESOURCE = re.compile(r"[a-z0-9]([-_.a-z0-9]{0,126}[a-z0-9])?")
 _OPERATION = re.compile(r"[-_.:A-Za-z0-9]+(/[-_.:A-Za-z0-9]+)*")
@@ -99,7 +101,7 @@ def _fields(thing: Any) -> dict[str, Any]:
     if isinstance(thing, Refused) and not thing.zones_available:
         del values["zones_available"]
     if isinstance(thing, State):
-        values = {name: v for name, v in values.items() if v or name not in {"replicas", "scaled", "start"}}
+        values = {name: v for name, v in values.items() if v or name not in _OMITTED_IF_EMPTY}
         if not (thing.router.attempts or thing.router.refusals):
             del values["router"]
     return values
@@ -124,12 +126,14 @@ def _state(tree: dict[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]
     goal, writer, scaled = tree.pop("goal"), tree.pop("written", None), tree.pop("scaled", None)
     replicas = tuple(map(int, tree.pop("replicas", ())))
     records = tuple(_record(r, attempt) for r in tree.pop("records"))
+    forgotten = tuple(map(attempt, tree.pop("forgotten", ())))
     if "router" in tree:
         tree["router"] = _record(tree["router"], attempt)
     return _checked(
         State(
             goal=_checked(Approval(**goal)) if goal is not None else None,
             records=records,
+            forgotten=forgotten,
             replicas=replicas,
             scaled=_checked(ScalingStep(**scaled)) if scaled is not None else None,
             written=_checked(Written(**writer)) if writer is not None else None,

@@ -14,8 +14,10 @@ _SENTENCES = {
     DriftKind.LOST: "has lost its slice",
     DriftKind.UNHEALTHY: "no longer serves",
     DriftKind.NOT_IN_EFFECT: "does not run with the applied settings",
+    DriftKind.UNTRACKED: "has a slice that its state does not track: it appeared after its request was forgotten",
     DriftKind.MISSING: "has no slice",
 }
+_NOT_RECORDED = {DriftKind.NOT_IN_EFFECT, DriftKind.MISSING, DriftKind.UNHEALTHY, DriftKind.UNTRACKED}
 _HEAD = """Note: Objects have changed outside of tpudeploy
 
 tpudeploy found these differences from what it last applied{beside}:"""
@@ -29,6 +31,8 @@ _MISSING_HINT = """The state already records that a slice is missing, so there i
 creates another one."""
 _HALF_DESTROYED_HINT = """A `tpudeploy destroy` was interrupted. `tpudeploy status` shows the command that continues it;
 `tpudeploy apply` would request another slice instead."""
+_LATE_SLICE_HINT = """The untracked slice is billed until it is deleted, and no `apply` uses it:
+`tpudeploy gc` deletes it."""
 _UNHEALTHY_HINT = """A plan does not probe a server that has served. If it does not come back by itself, record the
 drift with `tpudeploy apply -refresh-only`: the next `tpudeploy apply` restarts the server and keeps the
 chips. If its machine is gone for good, `tpudeploy apply -replace '{address}'` requests another slice."""
@@ -38,9 +42,16 @@ _NOTHING_ELSE = "No changes where tpudeploy could look."
 
 def section(drift: Iterable[Drift], paint: Paint) -> str:
     """Return the section about drift that precedes a plan."""
-    return "\n".join(
-        [_HEAD.format(beside=", which may have affected this plan"), "", _blocks(drift, paint), "", _UNDO_NOTE]
-    )
+    drifts = tuple(drift)
+    kinds = {each.kind for each in drifts}
+    # A plan does nothing about a slice that no state tracks.
+    notes = [_LATE_SLICE_HINT] if DriftKind.UNTRACKED in kinds else []
+    beside = ""
+    if kinds - {DriftKind.UNTRACKED}:
+        beside = ", which may have affected this plan"
+        notes.append(_UNDO_NOTE)
+    head = _HEAD.format(beside=beside)
+    return "\n".join([head, "", _blocks(drifts, paint), "", "\n\n".join(notes)])
 
 
 def alone(
@@ -79,8 +90,10 @@ def _remarks(drifts: Collection[Drift]) -> Iterator[str]:
     first_of_kind: dict[DriftKind, Drift] = {}
     for drift in drifts:
         first_of_kind.setdefault(drift.kind, drift)
-    if first_of_kind.keys() - {DriftKind.NOT_IN_EFFECT, DriftKind.MISSING, DriftKind.UNHEALTHY}:
+    if first_of_kind.keys() - _NOT_RECORDED:
         yield _REFRESH_HINT
+    if DriftKind.UNTRACKED in first_of_kind:
+        yield _LATE_SLICE_HINT
     if DriftKind.UNHEALTHY in first_of_kind:
         yield _UNHEALTHY_HINT.format(address=first_of_kind[DriftKind.UNHEALTHY].address)
     missing = {drift.is_half_destroyed for drift in drifts if drift.kind is DriftKind.MISSING}

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.frozen import replace
-from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Mode, Plan, Reason, RouterPlan
+from tpudeploy.domain.plan import (
+    Action,
+    Change,
+    Drift,
+    DriftKind,
+    Effect,
+    FieldChange,
+    Goal,
+    Mode,
+    Plan,
+    Reason,
+    RouterPlan,
+)
 from tpudeploy.domain.router import RouterHost
 from tpudeploy.pins import FOLLOWS
 from tpudeploy.text import words
@@ -39,19 +51,24 @@ def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
         return _drift(plan, paint)
     changes = [c for c in plan.changes if c.action is not Action.NO_OP]
     if not changes:
-        return "\n".join([_no_changes(plan), *_unfinished_runs(plan.goals), *_scaled_numbers(plan.goals)])
+        note = _outside(plan.drift, (), paint)
+        return "\n".join([*note, _no_changes(plan), *_unfinished_runs(plan.goals), *_scaled_numbers(plan.goals)])
     symbols = dict.fromkeys(symbol(c) for c in changes)
     legend = [f"  {_coloured(s, paint)} {_MEANING[s]}" for s in symbols]
     is_narrow = width is not None and width < _NARROW
     blocks = ["\n".join(_change(c, paint, is_narrow=is_narrow)) for c in changes]
     head = ["Actions are indicated with the following symbols:", *legend, "", "tpudeploy will perform these actions:"]
-    addresses = {c.address for c in changes}
-    drifts = [d for d in plan.drift if d.address in addresses]
-    note = [drift.section(drifts, paint), ""] if drifts else []
+    note = _outside(plan.drift, {c.address for c in changes}, paint)
     is_named = len(plan.goals) > 1
     lines = (line(goal, is_named=is_named) for goal in plan.goals for line in (_router, _scale))
     routers = filter(None, lines)
     return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(changes)), *_total(plan), *routers])
+
+
+def _outside(drifts: Iterable[Drift], addresses: Collection[str], paint: Paint) -> list[str]:
+    """Return the section of what changed outside at these addresses, and of the slices that no state tracks."""
+    relevant = [d for d in drifts if d.address in addresses or d.kind is DriftKind.UNTRACKED]
+    return [drift.section(relevant, paint), ""] if relevant else []
 
 
 def _drift(plan: Plan, paint: Paint) -> str:

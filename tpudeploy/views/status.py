@@ -55,6 +55,12 @@ def _deployment(deployment: DeploymentStatus, paint: Paint, room: int | None) ->
         yield from (f"  {line}" for line in words.aligned(list(facts(replica)), room=room))
     if deployment.error is not None and deployment.replicas:
         yield from (paint.yellow(line) for line in why_unknown(deployment.error))
+    for late in deployment.late:
+        price = "" if late.usd_per_hour is None else f", {words.hourly(late.usd_per_hour)} at list price"
+        yield paint.yellow(
+            f"{late.name} ({late.zone}, {late.cloud}{price}) appeared after its request was forgotten, and no state"
+            " tracks it. To delete it: tpudeploy gc"
+        )
     if deployment.scale is not None:
         yield scale(deployment.scale)
     yield from _billing_ceiling(deployment)
