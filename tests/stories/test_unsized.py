@@ -117,3 +117,29 @@ def test_doctor_does_not_promise_a_disk_for_weights_of_an_unknown_size(at: Comma
     result = at.run("doctor", "gemma.yaml", *UNKNOWN)
     assert "hold image, weights and caches" not in result.words
     assert "The size of the weights is not known" in result.words
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "vllm/vllm-torchtpu:nightly",
+        "vllm/vllm-torchtpu:v0.29.0",
+        f"us-docker.pkg.dev/my-project/vllm/vllm-torchtpu@sha256:{'a' * 64}",
+    ],
+)
+def test_another_engine_is_not_sized_as_if_it_were_ours(at: CommandLine, image: str) -> None:
+    settings = ("--set", f"serving.image={image}")
+    warning = validate(at, *settings)["TPU2120"]
+    assert (warning["severity"], warning["path"]) == ("warning", "serving.image")
+    assert "another engine than the tpu-inference" in warning["message"]
+    assert "whether the weights and one request of max_model_len fit in HBM" in warning["message"]
+    assert (size(at, *settings)["fits"], size(at, *settings)["at_least"]) == (None, None)
+    planned = at.run("plan", "gemma.yaml", *settings)
+    assert "another engine" in planned.words
+    assert "tokens of KV cache" not in planned.words
+    assert "at once" not in planned.words
+
+
+def test_images_of_our_engine_by_other_names_are_sized(at: CommandLine) -> None:
+    for image in ("vllm/vllm-tpu:v0.32.0", "us-docker.pkg.dev/my-project/vllm/torchtpu-notes:v0.32.0"):
+        assert size(at, "--set", f"serving.image={image}")["fits"] is True

@@ -18,7 +18,7 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
 from tpudeploy.sizing.advice import fit_length
 from tpudeploy.sizing.budget import compute_budget, impossible
-from tpudeploy.sizing.unsized import Effect, Unknown, of_task, out_of_range, unknown_effects, unknown_memory
+from tpudeploy.sizing.unsized import Effect, Unknown, of_image, of_task, out_of_range, unknown_effects, unknown_memory
 
 # vLLM 0.32.0 engine/arg_utils.py:2944-2952, for the API server; its rows for TPU are never reached.
 _SEQS, _BATCHED_TOKENS = 256, 2_048
@@ -47,7 +47,10 @@ def _size(serving: ServingSpec, model_id: str, type_name: str, config_json: str 
     except NotCovered as refusal:
         return Unsized(because=str(refusal), engine=_engine_without_model(serving, settings, kind))
     task = resolve_task(model_id, settings, families.config_of(config_json))
-    of_settings = (*partly, *of_task(task, settings), *unknown_effects(settings, serving.env, model))
+    of_settings = (
+        *(*partly, *of_image(serving.image), *of_task(task, settings)),
+        *unknown_effects(settings, serving.env, model),
+    )
     unknown = (*of_settings, *unknown_memory(kind))
     partial = replace(_without_unknown(unknown, model), lacks_limit_alone=bool(unknown) and not of_settings)
     try:

@@ -71,6 +71,12 @@ _VARIABLES: Mapping[str, tuple[Effect, str]] = {
     "PREFILL_SLICES": (Effect.LAYOUT, "prefill and decoding would be apart"),
     "DECODE_SLICES": (Effect.LAYOUT, "prefill and decoding would be apart"),
 }
+# By the last part of an image's name, which mirrors keep. Read in the source of vllm-torchtpu 0.29.0, and not run: each
+# layer has the page of the largest head, a profiling pass runs at the start, and `kv_cache_memory_bytes` decides.
+_OTHER_ENGINES: Mapping[str, str] = {
+    "vllm-torchtpu": "`vllm-torchtpu` is another engine than the tpu-inference of vllm-tpu, and how it lays out its KV "
+    "cache and its programs in memory is not known",
+}
 _MOST_BUCKETS = 4_096
 _MOST_PROPOSED = 1_024
 _SIZED_ADDITIONS = {"mm-encoder-tp-mode", "compilation_sizes"}
@@ -94,6 +100,14 @@ def of_task(origin: TaskOrigin, settings: Mapping[str, Any]) -> Iterator[Unknown
         name = next((name for name in ("runner", "convert", "pooler-config") if settings.get(name)), "")
         why = f"a model that pools may drop its output table and its KV cache ({origin.because})"
         yield Unknown(name=name, effect=Effect.LAYOUT, why=why)
+
+
+def of_image(image: str) -> Iterator[Unknown]:
+    """Yield what is not known of an image whose engine is another one than the arithmetic's."""
+    name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    why = _OTHER_ENGINES.get(name)
+    if why is not None:
+        yield Unknown(name="serving.image", effect=Effect.LAYOUT, why=why)
 
 
 def unknown_memory(kind: AcceleratorType) -> Iterator[Unknown]:

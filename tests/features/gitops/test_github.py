@@ -155,7 +155,7 @@ def test_an_event_with_a_field_of_another_type_is_refused(event: dict[str, Any],
     file = tmp_path / "event.json"
     file.write_text(json.dumps(event), "utf-8")
     environment = {"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "acme/models", "GITHUB_EVENT_PATH": str(file)}
-    with pytest.raises(UsageError, match="GITHUB_EVENT_PATH is no event of GitHub"):
+    with pytest.raises(UsageError, match="GITHUB_EVENT_PATH does not name an event of GitHub"):
         pipeline(environment)
 
 

@@ -59,7 +59,9 @@ def _github(environment: Mapping[str, str]) -> Pipeline:
     pull = _object(_event(environment.get("GITHUB_EVENT_PATH", "")), "pull_request")
     head, base, number = _object(pull, "head"), _object(pull, "base"), pull.get("number")
     if pull and (not isinstance(number, int) or isinstance(number, bool)):
-        raise UsageError("GITHUB_EVENT_PATH is no event of GitHub: the number of its pull request is no number.")
+        raise UsageError(
+            "GITHUB_EVENT_PATH does not name an event of GitHub: the number of its pull request is no number."
+        )
     repository = environment["GITHUB_REPOSITORY"]
     head_repository = _object(head, "repo").get("full_name")  # `repo` is null after a fork is deleted
     reference = environment.get("GITHUB_REF", "")
@@ -153,7 +155,7 @@ def _object(tree: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Return an object of the event, which is empty for null or none. Raise `errors.UsageError` for another type."""
     value = tree.get(key) or {}
     if not isinstance(value, Mapping):
-        raise UsageError(f"GITHUB_EVENT_PATH is no event of GitHub: its `{key}` is no object.")
+        raise UsageError(f"GITHUB_EVENT_PATH does not name an event of GitHub: its `{key}` is no object.")
     return value
 
 
