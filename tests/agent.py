@@ -21,7 +21,7 @@ from tpudeploy.domain.errors import Interrupted
 from tpudeploy.emulator import VirtualClock
 from tpudeploy.features.agents.project import Project
 from tpudeploy.features.agents.server import server
-from tpudeploy.features.agents.session import Session
+from tpudeploy.features.agents.session import AgentSession
 from tpudeploy.ports import Workers
 
 
@@ -166,7 +166,7 @@ def connected(
         at_exit=stack,
         trust=Trust(allowed=frozenset(allow_env)),
     )
-    session = Session(Project(context=context, clock=lambda: Paced(at.clock, gate)))
+    session = AgentSession(Project(context=context, clock=lambda: Paced(at.clock, gate)))
     agents_server = server(session, allow_writes=allow_writes)
     client = Client(agents_server, mode=mode, elicitation_callback=None if person is None else ask)
     portal = stack.enter_context(start_blocking_portal())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Source:
+class ProfileSource:
     """How a profile was loaded, so that it can be loaded again with other settings."""
 
     path: str | Path
@@ -39,7 +39,7 @@ class Source:
 class Profile(Checked):
     """A valid profile. `spec` is its contents, `warnings` are what to consider."""
 
-    source: Source | str | None = field(default=None, compare=False, repr=False)
+    source: ProfileSource | str | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def load(
@@ -84,7 +84,7 @@ class Profile(Checked):
                 is_outside=lambda file: not is_inside(project(), file),
             ),
         )
-        source = Source(
+        source = ProfileSource(
             path=path,
             overlays=tuple(overlays),
             sets=tuple(sets),
@@ -128,7 +128,7 @@ class Profile(Checked):
     def with_settings(self, settings: Mapping[str, object] | Sequence[str]) -> Self:
         """Return this profile with settings merged on top, read again from its files. Raise as `load` does."""
         match self.source:
-            case Source() as source:
+            case ProfileSource() as source:
                 return self.load(
                     source.path,
                     overlays=source.overlays,
@@ -144,7 +144,7 @@ class Profile(Checked):
                 raise ValueError("this profile was not loaded from a file or a text")
 
     @classmethod
-    def _from_checked(cls, checked: Checked, source: Source | str) -> Self:
+    def _from_checked(cls, checked: Checked, source: ProfileSource | str) -> Self:
         return cls(
             spec=checked.spec,
             origins=checked.origins,
@@ -157,7 +157,7 @@ class Profile(Checked):
         return self.spec.name
 
     def __repr__(self) -> str:
-        path = f", {self.source.path}" if isinstance(self.source, Source) else ""
+        path = f", {self.source.path}" if isinstance(self.source, ProfileSource) else ""
         return f"<Profile: {self.spec.name}{path}>"
 
 
@@ -172,7 +172,7 @@ class ProfileFile:
 def is_untrusted(profile: Checked) -> bool:
     """Return whether a profile was loaded as that of an untrusted author."""
     source = profile.source if isinstance(profile, Profile) else None
-    return isinstance(source, Source) and source.untrusted
+    return isinstance(source, ProfileSource) and source.untrusted
 
 
 # One profile or a path is accepted where several profiles are.
@@ -202,7 +202,7 @@ def name_of(one: OneProfile) -> str:
     match one:
         case ProfileFile():
             return one.path
-        case Profile(source=Source() as source):
+        case Profile(source=ProfileSource() as source):
             return str(source.path)
         case Checked():
             return one.spec.name

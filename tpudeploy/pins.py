@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import MACHINE_IMAGE, Deployment, Json
-from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Location, Severity
+from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Location, Severity
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import replace
-from tpudeploy.domain.pins import FILE, Kind, Name, Pin, Pins, is_emulated
+from tpudeploy.domain.pins import FILE, Name, Pin, PinKind, Pins, is_emulated
 
 if TYPE_CHECKING:
     from tpudeploy.config.schema import ProfileSpec
@@ -30,8 +30,8 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = {
     MACHINE_IMAGE: ("tpu.runtime_version", "tpu.type"),
 }
 UNPINNED = "TPU3030"
-EXPLANATIONS: Mapping[str, Explanation] = {
-    UNPINNED: Explanation(
+EXPLANATIONS: Mapping[str, CodePage] = {
+    UNPINNED: CodePage(
         "A tag or a revision could not be pinned",
         "`apply` looks up once which image a tag names and which commit a model's revision names, and keeps both "
         f"in {FILE}, so that a reboot, a second replica or a later apply serves the same. Here the registry or the "
@@ -41,10 +41,10 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
 }
 # The key that each kind of name is written at, and what it means until it is pinned.
-_WRITTEN: Mapping[Kind, tuple[str, str]] = {
-    Kind.IMAGE: ("serving.image", "its tag"),
-    Kind.MODEL: ("model.id", "its revision"),
-    Kind.MACHINE_IMAGE: ("placement.backend", "its family"),
+_WRITTEN: Mapping[PinKind, tuple[str, str]] = {
+    PinKind.IMAGE: ("serving.image", "its tag"),
+    PinKind.MODEL: ("model.id", "its revision"),
+    PinKind.MACHINE_IMAGE: ("placement.backend", "its family"),
 }
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ELSEWHERE = ("HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "VLLM_USE_MODELSCOPE")
@@ -57,7 +57,7 @@ def image_of(spec: ProfileSpec) -> Name | None:
 
 @lru_cache(maxsize=256)  # most profiles of a fleet name the same image and model
 def _image(image: str) -> Name | None:
-    return None if "@" in image else Name(kind=Kind.IMAGE, text=image)
+    return None if "@" in image else Name(kind=PinKind.IMAGE, text=image)
 
 
 def model_of(spec: ProfileSpec) -> Name | None:
@@ -72,8 +72,8 @@ def model_of(spec: ProfileSpec) -> Name | None:
 @lru_cache(maxsize=256)
 def _model(model_id: str, revision: str | None) -> Name | None:
     if revision is None:
-        return Name(kind=Kind.MODEL, text=model_id)
-    return None if _COMMIT.fullmatch(revision) else Name(kind=Kind.MODEL, text=f"{model_id}@{revision}")
+        return Name(kind=PinKind.MODEL, text=model_id)
+    return None if _COMMIT.fullmatch(revision) else Name(kind=PinKind.MODEL, text=f"{model_id}@{revision}")
 
 
 def machine_image_of(spec: ProfileSpec) -> Name | None:
@@ -87,7 +87,7 @@ def _machine_image(backend: str, slice_type: str, family: str | None) -> Name | 
     offer = None if kind is None else catalog.generation(kind.generation).compute_engine
     if backend == Backend.QUEUED_RESOURCE or offer is None:
         return None
-    return Name(kind=Kind.MACHINE_IMAGE, text=family or offer.image_family)
+    return Name(kind=PinKind.MACHINE_IMAGE, text=family or offer.image_family)
 
 
 def names(spec: ProfileSpec) -> tuple[Name, ...]:
@@ -116,12 +116,12 @@ def names_with_pins(attributes: Mapping[str, Json]) -> Iterator[tuple[Name, str 
     """Yield the names of a deployment or a slice that can be pinned, each with its pin or None."""
     image, digest = attributes.get("serving.image"), attributes.get(DIGEST)
     if isinstance(image, str):
-        yield Name(kind=Kind.IMAGE, text=image), None if digest is None else str(digest)
+        yield Name(kind=PinKind.IMAGE, text=image), None if digest is None else str(digest)
     model, commit = attributes.get("model.id"), attributes.get(COMMIT)
     if isinstance(model, str):
         revision = attributes.get("model.revision")
         text = model if revision is None else f"{model}@{revision}"
-        yield Name(kind=Kind.MODEL, text=text), None if commit is None else str(commit)
+        yield Name(kind=PinKind.MODEL, text=text), None if commit is None else str(commit)
     # Earlier states name no API, because there was one.
     backend = str(attributes.get("placement.backend", Backend.QUEUED_RESOURCE))
     family, machine_image = attributes.get("tpu.runtime_version"), attributes.get(MACHINE_IMAGE)
@@ -141,10 +141,10 @@ def effective(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
     if not pins_by_kind:
         return attributes
     plain = unpinned(attributes)
-    if Kind.IMAGE in pins_by_kind:
-        plain["serving.image"] = at_digest(str(plain["serving.image"]), pins_by_kind[Kind.IMAGE])
-    if Kind.MODEL in pins_by_kind:
-        plain["model.revision"] = pins_by_kind[Kind.MODEL]
+    if PinKind.IMAGE in pins_by_kind:
+        plain["serving.image"] = at_digest(str(plain["serving.image"]), pins_by_kind[PinKind.IMAGE])
+    if PinKind.MODEL in pins_by_kind:
+        plain["model.revision"] = pins_by_kind[PinKind.MODEL]
     return plain
 
 
@@ -155,25 +155,25 @@ def unpinned(attributes: Mapping[str, Json]) -> dict[str, Json]:
 
 def with_pins(pins: Pins, new_pins: Iterable[Pin]) -> Pins:
     """Return `pins` with `new_pins`, which replace those of the same names. `lines` is unchanged."""
-    sections = {kind: dict(pins.section(kind)) for kind in Kind}
+    sections = {kind: dict(pins.section(kind)) for kind in PinKind}
     for pin in new_pins:
         sections[pin.name.kind][pin.name.text] = pin.to
     return _with_sections(pins, sections)
 
 
-def _with_sections(pins: Pins, sections: Mapping[Kind, Mapping[str, str]]) -> Pins:
+def _with_sections(pins: Pins, sections: Mapping[PinKind, Mapping[str, str]]) -> Pins:
     return replace(
         pins,
-        images=sections[Kind.IMAGE],
-        models=sections[Kind.MODEL],
-        machine_images=sections[Kind.MACHINE_IMAGE],
+        images=sections[PinKind.IMAGE],
+        models=sections[PinKind.MODEL],
+        machine_images=sections[PinKind.MACHINE_IMAGE],
     )
 
 
 def real(pins: Pins) -> Pins:
     """Return the pins without those of the emulator."""
     return _with_sections(
-        pins, {kind: {name: to for name, to in pins.section(kind).items() if not is_emulated(to)} for kind in Kind}
+        pins, {kind: {name: to for name, to in pins.section(kind).items() if not is_emulated(to)} for kind in PinKind}
     )
 
 
@@ -185,7 +185,7 @@ def new(pins: Pins, candidates: Iterable[Pin]) -> tuple[Pin, ...]:
 def unused(pins: Pins, used: Iterable[Name]) -> tuple[Name, ...]:
     """Return the pinned names that are not in `used`: of deleted profiles, or of profiles that were not named."""
     used_names = set(used)
-    every = [Name(kind=kind, text=text) for kind in Kind for text in pins.section(kind)]
+    every = [Name(kind=kind, text=text) for kind in PinKind for text in pins.section(kind)]
     return tuple(name for name in every if name not in used_names)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tpudeploy.domain.plan import Action, Mode
 from tpudeploy.domain.plan import Plan as Planned
-from tpudeploy.domain.report import Report as Reported
+from tpudeploy.domain.report import RunReport as Reported
 from tpudeploy.results import Result
 
 if TYPE_CHECKING:

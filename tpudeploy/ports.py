@@ -18,7 +18,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.lock import Lease, LockInfo
-from tpudeploy.domain.metrics import Figures
+from tpudeploy.domain.metrics import EngineFigures
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Listing
 from tpudeploy.domain.patience import Patience
@@ -272,7 +272,7 @@ class VerifySources:
 class Meter(Protocol):
     """The figures in an engine's /metrics. It never raises: an error is part of the answer."""
 
-    def figures(self, deployment: Deployment, slice_: Slice) -> tuple[str, Figures | Unknown]:
+    def figures(self, deployment: Deployment, slice_: Slice) -> tuple[str, EngineFigures | Unknown]:
         """Return the URL and the figures read from it; the URL is "" if nothing answered."""
         ...
 

@@ -22,7 +22,7 @@ from tpudeploy.domain.together import PARALLELISM
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.backends import Backends
-    from tpudeploy.adapters.google.connect import Connection
+    from tpudeploy.adapters.google.connect import CloudConnection
     from tpudeploy.adapters.http_probe import HttpProbe
     from tpudeploy.adapters.local_routers import LocalRouters
     from tpudeploy.adapters.state.disk import Folder
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _PROJECT_VARIABLE = "GOOGLE_CLOUD_PROJECT"
 
 
-class Options(TypedDict, total=False):
+class WorkspaceOptions(TypedDict, total=False):
     """The options of a workspace, each as `Workspace` describes it."""
 
     backend: str | None
@@ -141,10 +141,10 @@ class Adapters:
         return bool(os.environ.get("TPU_EMULATOR_HOST"))
 
     @cached_property
-    def connection(self) -> Connection:
-        from tpudeploy.adapters.google.connect import Connection
+    def connection(self) -> CloudConnection:
+        from tpudeploy.adapters.google.connect import CloudConnection
 
-        return Connection.from_environment(
+        return CloudConnection.from_environment(
             timeout=self.patience.call_timeout, is_trusted=lambda: not self.has_untrusted_profile
         )
 
@@ -195,11 +195,11 @@ class Adapters:
             from tpudeploy.adapters.state.local import LocalState
 
             return LocalState(self._local_folder, self.clock, who=who(), root=self.folder)
-        from tpudeploy.adapters.google.objects import Objects
+        from tpudeploy.adapters.google.objects import BucketObjects
         from tpudeploy.adapters.state.aside import Aside
         from tpudeploy.adapters.state.bucket import BucketState
 
-        objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
+        objects = BucketObjects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
         backend = f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/")
         aside = Aside(self.own_folder("errored"), backend=backend)
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)

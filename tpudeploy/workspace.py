@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from tpudeploy import loading
 from tpudeploy.operations import Methods
-from tpudeploy.wiring import Adapters, Options
+from tpudeploy.wiring import Adapters, WorkspaceOptions
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.facts import Unknown
     from tpudeploy.domain.orphans import Orphans
     from tpudeploy.domain.pins import Pin, Pins
-    from tpudeploy.domain.starts import Start
+    from tpudeploy.domain.starts import MeasuredStart
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.verify import Verification
     from tpudeploy.loading import Profile, Profiles
@@ -43,7 +43,7 @@ class Workspace(Methods):
 
     adapters_class = Adapters
 
-    def __init__(self, folder: str | Path = ".", **options: Unpack[Options]) -> None:
+    def __init__(self, folder: str | Path = ".", **options: Unpack[WorkspaceOptions]) -> None:
         """Open the workspace of a folder, without I/O; clients are made when they are first needed.
 
         `backend` is another place for the states: a folder, or gs://bucket/prefix. `project` is used where a profile
@@ -57,7 +57,7 @@ class Workspace(Methods):
         self._calls = 0
 
     @classmethod
-    def open(cls, folder: str | Path = ".", **options: Unpack[Options]) -> Self:
+    def open(cls, folder: str | Path = ".", **options: Unpack[WorkspaceOptions]) -> Self:
         """Return the workspace of a folder. The options are those of the constructor."""
         return cls(folder, **options)
 
@@ -232,7 +232,7 @@ class Workspace(Methods):
 
         return timelines(self.adapters.world(), self.adapters.cloud_logs, name)
 
-    def last_start(self, attempt: Attempt) -> Start | None:
+    def last_start(self, attempt: Attempt) -> MeasuredStart | None:
         """Return how the server on this slice started: its time, and what the compile cache held. None if unknown.
 
         Raise `errors.Fault` or `errors.Denied` if the machine cannot be observed.

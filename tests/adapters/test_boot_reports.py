@@ -9,7 +9,7 @@ from emulator.cloud_world import ZONE, world
 from real_time import DEADLINE
 
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.reports import parse
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, SliceRef
@@ -35,7 +35,7 @@ def test_a_machine_that_was_booted_by_an_earlier_version_is_understood_by_google
         w.create(node={"metadata": {"startup-script": OLDER}})
         w.grow()
         w.clock.sleep(30)
-        connection = Connection(emulator_host=w.emulator.host, timeout=DEADLINE)
+        connection = CloudConnection(emulator_host=w.emulator.host, timeout=DEADLINE)
         report = CloudTpu(connection, w.clock).report(SliceRef(name="a", project="p", zone=Zone(ZONE)))
         connection.close()
     assert report == BootReport(

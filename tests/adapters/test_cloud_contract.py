@@ -13,14 +13,14 @@ from emulator.cloud_world import World, world
 from real_time import DEADLINE
 
 from tpudeploy.adapters.google.backends import Backends
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.catalog.generations import V6E
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import SliceName, Zone
 from tpudeploy.domain.orphans import labels_of
-from tpudeploy.domain.slices import BootPhase, NodeUpdate, Phase, Remedy, Scope, Slice, SliceRef, SliceRequest
+from tpudeploy.domain.slices import BootPhase, NodeUpdate, Phase, RefusalScope, Remedy, Slice, SliceRef, SliceRequest
 
 EAST = Zone("us-east5-a")
 LABELS = labels_of(SliceName(deployment="gemma", lineage="0123abcd", replica=0, attempt=0))
@@ -107,7 +107,7 @@ class Shop:
 @contextmanager
 def shop(kind: Kind, *trouble: dict[str, Any], **settings: Any) -> Iterator[Shop]:
     with world(*trouble, **settings) as w:
-        connection = Connection(emulator_host=w.emulator.host, timeout=DEADLINE)
+        connection = CloudConnection(emulator_host=w.emulator.host, timeout=DEADLINE)
         yield Shop(w, Backends(connection, w.clock, threads=1), kind)
         connection.close()
 
@@ -171,7 +171,7 @@ def test_a_full_zone_refuses_the_pair_and_creates_nothing(kind: Kind) -> None:
         assert refused is not None
         assert refused.refusal is not None
         assert (refused.refusal.kind, refused.refusal.remedy) == ("stockout", Remedy.NEXT_ZONE)
-        assert refused.refusal.scope is Scope.PAIR
+        assert refused.refusal.scope is RefusalScope.PAIR
         assert not at.world.emulator.billed()
 
 
@@ -202,7 +202,7 @@ def test_a_quota_of_nothing_closes_the_region_for_its_pool(kind: Kind) -> None:
             slice_ = at.slice(ref)
             refusal = None if slice_ is None else slice_.refusal
         assert refusal is not None
-        assert (refusal.kind, refusal.limit, refusal.scope) == ("quota-none", 0, Scope.REGION_QUOTA)
+        assert (refusal.kind, refusal.limit, refusal.scope) == ("quota-none", 0, RefusalScope.REGION_QUOTA)
 
 
 @EACH
@@ -387,7 +387,7 @@ def test_a_group_waits_for_capacity_and_says_so_and_a_quota_that_lacks_is_a_refu
         assert refused is not None
         assert refused.phase is Phase.HUSK
         assert refused.refusal is not None
-        assert (refused.refusal.limit, refused.refusal.scope) == (8, Scope.REGION_QUOTA)
+        assert (refused.refusal.limit, refused.refusal.scope) == (8, RefusalScope.REGION_QUOTA)
 
 
 @pytest.mark.parametrize("part", ["resourcePolicies", "regionInstanceTemplates", "regionInstanceGroupManagers"])

@@ -16,15 +16,15 @@ from google.auth.exceptions import DefaultCredentialsError, TransportError
 from real_time import DEADLINE
 
 from tpudeploy.adapters.google.access import _members
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.translate import translate_read_errors
 from tpudeploy.domain import errors
-from tpudeploy.emulator.http_server import Reply, Request, Server
+from tpudeploy.emulator.http_server import HttpRequest, HttpServer, Reply
 
 ACCOUNT = "robot@p.iam.gserviceaccount.com"
 
 
-def robot(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
+def robot(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> CloudConnection:
     """Signed in as a service account whose tokens `url` gives."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(
@@ -35,7 +35,7 @@ def robot(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Connection
     file.write_text(json.dumps({**login, "token_uri": f"{url}/token"}), encoding="utf-8")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
-    return Connection(emulator_host=None, timeout=DEADLINE)
+    return CloudConnection(emulator_host=None, timeout=DEADLINE)
 
 
 def test_credentials_that_are_good_say_who_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_credentials_that_are_good_no_longer_say_how_to_sign_in_again(
 
 def test_missing_credentials_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
-    connection = Connection(emulator_host=None, timeout=DEADLINE)
+    connection = CloudConnection(emulator_host=None, timeout=DEADLINE)
     with pytest.raises(errors.Denied) as first:
         connection.project()
     (tmp_path / "none.json").write_text("{}", encoding="utf-8")
@@ -70,12 +70,12 @@ def test_connections_belong_to_requests_and_not_to_threads() -> None:
     """A thread that ends leaves no connection behind, and the next one opens none."""
     connections: set[Thread] = set()  # the server has a thread for each
 
-    def reply_to(_: Request) -> Reply:
+    def reply_to(_: HttpRequest) -> Reply:
         connections.add(current_thread())
         return Reply(http=200, body={})
 
-    server = Server(0, reply_to)
-    connection = Connection(emulator_host=f"127.0.0.1:{server.port}", timeout=DEADLINE)
+    server = HttpServer(0, reply_to)
+    connection = CloudConnection(emulator_host=f"127.0.0.1:{server.port}", timeout=DEADLINE)
 
     def ask() -> None:
         connection.collection("tpu", "v2alpha1", "projects", "locations").list(name="projects/p").execute()
@@ -108,7 +108,7 @@ def test_connections_belong_to_requests_and_not_to_threads() -> None:
 )
 def test_a_reply_in_another_form_is_a_fault(answer: bytes) -> None:
     with answering({"/v2alpha1/projects/p/locations": answer}) as url:
-        connection = Connection(emulator_host=url.removeprefix("http://"), timeout=DEADLINE)
+        connection = CloudConnection(emulator_host=url.removeprefix("http://"), timeout=DEADLINE)
         try:
             locations = connection.collection("tpu", "v2alpha1", "projects", "locations")
             with pytest.raises(errors.Fault), translate_read_errors("list the zones"):
@@ -118,7 +118,7 @@ def test_a_reply_in_another_form_is_a_fault(answer: bytes) -> None:
 
 
 def test_two_versions_of_a_service_are_two_services() -> None:
-    connection = Connection(emulator_host="127.0.0.1:9", timeout=DEADLINE)
+    connection = CloudConnection(emulator_host="127.0.0.1:9", timeout=DEADLINE)
     try:
         newer, older = (connection.collection("serviceusage", version, "services") for version in ("v1beta1", "v1"))
         assert hasattr(older, "batchGet")
@@ -151,5 +151,5 @@ def test_the_search_for_credentials_ends_where_a_metadata_server_does_not(monkey
 
     monkeypatch.setattr("google.auth.default", default)
     with pytest.raises(errors.Denied):
-        Connection(emulator_host=None, timeout=0.2).project()
+        CloudConnection(emulator_host=None, timeout=0.2).project()
     assert "timed out" in str(found[0]).lower()

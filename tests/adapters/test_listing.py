@@ -13,12 +13,12 @@ from real_time import DEADLINE
 
 from tpudeploy.adapters.google.body import queued_resource, read_back
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import SliceName, Zone
-from tpudeploy.domain.orphans import CloudResource, Mark, labels_of
+from tpudeploy.domain.orphans import CloudResource, OwnerMark, labels_of
 from tpudeploy.domain.slices import Phase, SliceRequest
 
 OURS = labels_of(SliceName(deployment="gemma", lineage="0123abcd", replica=0, attempt=0))
@@ -29,7 +29,7 @@ EAST, WEST = Zone("us-east5-b"), Zone("europe-west4-a")
 @contextmanager
 def project(*trouble: Mapping[str, Any], **settings: Any) -> Iterator[tuple[World, CloudTpu]]:
     with world(*trouble, **settings) as w:
-        connection = Connection(emulator_host=w.emulator.host, timeout=DEADLINE)
+        connection = CloudConnection(emulator_host=w.emulator.host, timeout=DEADLINE)
         yield w, CloudTpu(connection, w.clock)
         connection.close()
 
@@ -54,9 +54,9 @@ def test_what_carries_our_mark_is_found_in_every_zone_and_nothing_else_is() -> N
         listing = cloud.list_marked("p", ())
         marks = {f.ref.name: f.mark for f in listing.resources}
         assert marks == {
-            "gemma-0123abcd-0-0": Mark(deployment="gemma", lineage="0123abcd", replica=0),
-            "gemma-0123abcd-1-3": Mark(deployment="gemma", lineage="0123abcd", replica=1),
-            "by-labels-alone": Mark(deployment="gemma", lineage="0123abcd", replica=0),
+            "gemma-0123abcd-0-0": OwnerMark(deployment="gemma", lineage="0123abcd", replica=0),
+            "gemma-0123abcd-1-3": OwnerMark(deployment="gemma", lineage="0123abcd", replica=1),
+            "by-labels-alone": OwnerMark(deployment="gemma", lineage="0123abcd", replica=0),
         }
         assert all(f.is_signed for f in listing.resources)
         assert (listing.unreachable, listing.looked_in) == ((), ())

@@ -12,7 +12,7 @@ from emulator.cloud_world import World, world
 from real_time import DEADLINE
 
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.domain import errors
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
@@ -24,7 +24,7 @@ EAST, WEST = Zone("us-east5-b"), Zone("europe-west4-a")
 @contextmanager
 def project(*trouble: Mapping[str, Any], **settings: Any) -> Iterator[tuple[World, CloudTpu]]:
     with world(*trouble, **settings) as w:
-        connection = Connection(emulator_host=w.emulator.host, timeout=DEADLINE)
+        connection = CloudConnection(emulator_host=w.emulator.host, timeout=DEADLINE)
         try:
             yield w, CloudTpu(connection, w.clock, threads=4)
         finally:

@@ -16,7 +16,7 @@ import tpudeploy as td
 from tpudeploy.adapters.http_budget import is_public
 from tpudeploy.adapters.registry import HUB, Registry, is_of_registry, parts
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.pins import Kind
+from tpudeploy.domain.pins import PinKind
 from tpudeploy.domain.project_facts import Image
 from tpudeploy.pins import names
 
@@ -218,7 +218,7 @@ def test_a_registry_inside_the_network_is_not_asked_for_an_untrusted_profile(
             workspace.deployment(profile)
         else:
             workspace.note_trust([profile])
-        (image,) = [name for name in names(profile.spec) if name.kind is Kind.IMAGE]
+        (image,) = [name for name in names(profile.spec) if name.kind is PinKind.IMAGE]
         answer = workspace.adapters.sources.look_up(image)
     assert isinstance(answer, Unknown)
     assert "cannot be the registry of this profile" in answer.because

@@ -15,10 +15,10 @@ import requests
 from google.api_core import exceptions as api
 from google.protobuf import json_format
 
-from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_errors
+from tpudeploy.adapters.google.translate import Absent, Exists, PreconditionFailed, translate_errors
 from tpudeploy.domain import errors
 
-OURS = (errors.CloudError, Absent, Exists, Precondition)
+OURS = (errors.CloudError, Absent, Exists, PreconditionFailed)
 
 
 def _name(cls: type[BaseException]) -> str:
@@ -101,7 +101,7 @@ def test_the_typed_clients_errors_mean_what_they_say(cls: type[api.GoogleAPIErro
     [
         (404, "NOT_FOUND", Absent),
         (409, "ALREADY_EXISTS", Exists),
-        (400, "FAILED_PRECONDITION", Precondition),
+        (400, "FAILED_PRECONDITION", PreconditionFailed),
         (403, "PERMISSION_DENIED", errors.Denied),
         (401, "UNAUTHENTICATED", errors.Denied),
         (429, "RESOURCE_EXHAUSTED", errors.Refused),

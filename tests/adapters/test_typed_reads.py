@@ -15,7 +15,7 @@ from google.protobuf.json_format import ParseError
 from real_time import DEADLINE
 
 from tpudeploy.adapters.google import nodes, transport, typed_reads
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.domain import errors
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.names import Zone
@@ -26,18 +26,18 @@ EVERYWHERE = "projects/p/locations/-"
 
 
 @contextmanager
-def project(*trouble: Mapping[str, Any]) -> Iterator[tuple[World, Connection]]:
+def project(*trouble: Mapping[str, Any]) -> Iterator[tuple[World, CloudConnection]]:
     with world(*trouble) as w:
-        connection = Connection(emulator_host=w.emulator.host, timeout=DEADLINE)
+        connection = CloudConnection(emulator_host=w.emulator.host, timeout=DEADLINE)
         yield w, connection
         connection.close()
 
 
 @contextmanager
-def replying(path: str, body: str | Callable[[bytes], bytes]) -> Iterator[Connection]:
+def replying(path: str, body: str | Callable[[bytes], bytes]) -> Iterator[CloudConnection]:
     """Yield a connection to a server that gives this reply, whatever the emulator would say."""
     with answering({path: http(body) if isinstance(body, str) else body}) as url:
-        connection = Connection(emulator_host=url.removeprefix("http://"), timeout=DEADLINE)
+        connection = CloudConnection(emulator_host=url.removeprefix("http://"), timeout=DEADLINE)
         yield connection
         connection.close()
 
@@ -60,7 +60,7 @@ def test_types_and_runtime_versions_of_a_zone_are_read() -> None:
     ],
 )
 def test_a_list_is_read_to_its_last_page(
-    kind: str, field: str, read: Callable[[Connection, str, Zone], frozenset[str] | Unknown]
+    kind: str, field: str, read: Callable[[CloudConnection, str, Zone], frozenset[str] | Unknown]
 ) -> None:
     def page(request: bytes) -> bytes:
         is_second = b"pageToken=next" in request
@@ -121,7 +121,7 @@ def test_a_zone_that_the_project_cannot_use_lists_nothing() -> None:
 
 def test_a_reply_that_does_not_come_ends_at_the_timeout_of_the_connection() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        connection = Connection(emulator_host=f"127.0.0.1:{silent.getsockname()[1]}", timeout=0.05)
+        connection = CloudConnection(emulator_host=f"127.0.0.1:{silent.getsockname()[1]}", timeout=0.05)
         with pytest.raises(errors.Fault, match="timed out"):
             typed_reads.get_node(connection, "p", EAST, "a")
         connection.close()

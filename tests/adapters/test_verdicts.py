@@ -9,9 +9,9 @@ from refusal_cases import SELF_NAMED
 
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
-from tpudeploy.adapters.google.refusals.row import Verdict
+from tpudeploy.adapters.google.refusals.row import RefusalRow
 from tpudeploy.adapters.google.verdicts import classify, hint_for
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.domain.slices import RefusalScope, Remedy
 from tpudeploy.emulator import texts
 
 FACTS = {
@@ -77,7 +77,7 @@ TELLING |= {Code.RESOURCE_EXHAUSTED, Code.UNAUTHENTICATED}
 
 
 @pytest.mark.parametrize("row", VERDICTS, ids=lambda row: row.kind)
-def test_every_example_falls_to_its_own_row(row: Verdict) -> None:
+def test_every_example_falls_to_its_own_row(row: RefusalRow) -> None:
     for text in row.examples:
         refusal = classify(text, Code.UNKNOWN, row.only)
         assert (refusal.kind, refusal.remedy, refusal.holds_seconds) == (row.kind, row.remedy, row.holds)
@@ -85,13 +85,13 @@ def test_every_example_falls_to_its_own_row(row: Verdict) -> None:
 
 
 @pytest.mark.parametrize("row", [*VERDICTS, UNKNOWN], ids=lambda row: row.kind)
-def test_every_row_says_where_it_surfaces_and_what_a_person_can_do(row: Verdict) -> None:
+def test_every_row_says_where_it_surfaces_and_what_a_person_can_do(row: RefusalRow) -> None:
     assert row.hint
     assert row.layers == tuple(sorted(set(row.layers)))
     assert row.examples or row.pattern is None
     assert row.pattern is not None or row.by_code or row is UNKNOWN
     # What stops stops everywhere; what drops a place holds it for longer than anybody waits.
-    assert (row.remedy is Remedy.STOP) <= (row.scope is Scope.PROJECT)
+    assert (row.remedy is Remedy.STOP) <= (row.scope is RefusalScope.PROJECT)
     assert (row.remedy is Remedy.DROP_ZONE) <= (row.holds > 7200)
 
 
@@ -122,25 +122,30 @@ def test_the_random_error_id_is_no_part_of_the_message() -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "scope", "limit"),
     [
-        ("Quota limit 'Q' has been exceeded. Limit: 0 in region us-east5.", "quota-none", Scope.REGION_QUOTA, 0),
-        ("Quota limit 'Q' has been exceeded. Limit: 0 in zone us-east5-a.", "quota-none", Scope.ZONE_QUOTA, 0),
-        ("Quota limit 'Q' has been exceeded. Limit: 64 in zone us-east5-a.", "quota", Scope.ZONE_QUOTA, 64),
-        ("Quota 'Q' exhausted. Limit 16 in region us-west4", "quota", Scope.REGION_QUOTA, 16),
-        ("Quota 'Q' exhausted. Limit 16 in zone us-west4-a", "quota", Scope.ZONE_QUOTA, 16),
-        ("Quota 'Q' exhausted. Limit 0 in zone us-west4-a", "quota-none", Scope.ZONE_QUOTA, 0),
+        ("Quota limit 'Q' has been exceeded. Limit: 0 in region us-east5.", "quota-none", RefusalScope.REGION_QUOTA, 0),
+        ("Quota limit 'Q' has been exceeded. Limit: 0 in zone us-east5-a.", "quota-none", RefusalScope.ZONE_QUOTA, 0),
+        ("Quota limit 'Q' has been exceeded. Limit: 64 in zone us-east5-a.", "quota", RefusalScope.ZONE_QUOTA, 64),
+        ("Quota 'Q' exhausted. Limit 16 in region us-west4", "quota", RefusalScope.REGION_QUOTA, 16),
+        ("Quota 'Q' exhausted. Limit 16 in zone us-west4-a", "quota", RefusalScope.ZONE_QUOTA, 16),
+        ("Quota 'Q' exhausted. Limit 0 in zone us-west4-a", "quota-none", RefusalScope.ZONE_QUOTA, 0),
         # both places at once: the one that is 0 decides, else the wider
-        ("Quota limit 'A,B' has been exceeded. Limit: 0,0 in {both}.", "quota-none", Scope.REGION_QUOTA, 0),
-        ("Quota limit 'A,B' has been exceeded. Limit: 64,0 in {both}.", "quota-none", Scope.ZONE_QUOTA, 0),
-        ("Quota limit 'A,B' has been exceeded. Limit: 0,64 in {both}.", "quota-none", Scope.REGION_QUOTA, 0),
-        ("Quota limit 'A,B' has been exceeded. Limit: 64,32 in {both}.", "quota", Scope.REGION_QUOTA, 64),
+        ("Quota limit 'A,B' has been exceeded. Limit: 0,0 in {both}.", "quota-none", RefusalScope.REGION_QUOTA, 0),
+        ("Quota limit 'A,B' has been exceeded. Limit: 64,0 in {both}.", "quota-none", RefusalScope.ZONE_QUOTA, 0),
+        ("Quota limit 'A,B' has been exceeded. Limit: 0,64 in {both}.", "quota-none", RefusalScope.REGION_QUOTA, 0),
+        ("Quota limit 'A,B' has been exceeded. Limit: 64,32 in {both}.", "quota", RefusalScope.REGION_QUOTA, 64),
         # words that name no place, or other numbers than places: the widest that they may speak of
-        ("Quota limit 'TPUV6EPerProjectPerRegionForTPUAPI' has been exceeded.", "quota", Scope.REGION_QUOTA, None),
-        ("Quota limit 'TPUV6EPerProjectPerZoneForTPUAPI' has been exceeded.", "quota", Scope.ZONE_QUOTA, None),
-        ("Quota 'Q' exhausted. Limit 10,000 in zone us-west4-a", "quota", Scope.ZONE_QUOTA, None),
+        (
+            "Quota limit 'TPUV6EPerProjectPerRegionForTPUAPI' has been exceeded.",
+            "quota",
+            RefusalScope.REGION_QUOTA,
+            None,
+        ),
+        ("Quota limit 'TPUV6EPerProjectPerZoneForTPUAPI' has been exceeded.", "quota", RefusalScope.ZONE_QUOTA, None),
+        ("Quota 'Q' exhausted. Limit 10,000 in zone us-west4-a", "quota", RefusalScope.ZONE_QUOTA, None),
     ],
 )
 def test_a_quota_speaks_of_its_pool_in_the_place_that_its_text_names(
-    text: str, kind: str, scope: Scope, limit: int | None
+    text: str, kind: str, scope: RefusalScope, limit: int | None
 ) -> None:
     both = "region us-central1,zone us-central1-a"
     refusal = classify(text.format(both=both), Code.RESOURCE_EXHAUSTED)
@@ -170,7 +175,7 @@ def test_what_neither_text_nor_code_explains_is_unknown_and_held_for_half_a_minu
     refusal = classify("words nobody has seen", code)
     assert refusal.is_known is (code in TELLING)
     if not refusal.is_known:
-        assert (refusal.kind, refusal.remedy, refusal.scope) == ("unknown", Remedy.NEXT_ZONE, Scope.PAIR)
+        assert (refusal.kind, refusal.remedy, refusal.scope) == ("unknown", Remedy.NEXT_ZONE, RefusalScope.PAIR)
         assert refusal.holds_seconds == 30
 
 

@@ -15,8 +15,8 @@ from tpudeploy.adapters import vllm_facts
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.adapters.vllm_metrics import HttpMeter
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.metrics import Figures
-from tpudeploy.emulator.http_server import Reply, Request, Server
+from tpudeploy.domain.metrics import EngineFigures
+from tpudeploy.emulator.http_server import HttpRequest, HttpServer, Reply
 
 CHAT, PLAIN, MODELS, HEALTH = "/v1/chat/completions", "/v1/completions", "/v1/models", "/health"
 
@@ -144,7 +144,7 @@ def test_metrics_that_are_no_figures_are_left_out() -> None:
         client = VllmClient(url, timeout=DEADLINE)
         assert vllm_facts.load(client) is None
         assert vllm_facts.counters(client).answers is None
-        assert isinstance(HttpMeter(has_iap=False, timeout=DEADLINE).at(url), Figures | Unknown)
+        assert isinstance(HttpMeter(has_iap=False, timeout=DEADLINE).at(url), EngineFigures | Unknown)
         assert "metrics" in vllm_facts.facts(client).silent
 
 
@@ -160,11 +160,11 @@ def test_health_is_the_status_alone() -> None:
 def test_the_requests_of_one_block_share_a_connection() -> None:
     connections: set[Thread] = set()  # the server has a thread for each
 
-    def reply_to(request: Request) -> Reply:
+    def reply_to(request: HttpRequest) -> Reply:
         connections.add(current_thread())
         return Reply(http=200, body="" if request.target == HEALTH else {"data": [{"id": "gemma"}]})
 
-    server = Server(0, reply_to)
+    server = HttpServer(0, reply_to)
     try:
         with VllmClient(f"http://127.0.0.1:{server.port}") as client:
             assert client.is_healthy()
@@ -179,12 +179,12 @@ def test_the_requests_of_one_block_share_a_connection() -> None:
 def test_how_long_a_read_may_last_can_change_on_an_open_connection() -> None:
     is_over = Event()
 
-    def reply_to(request: Request) -> Reply:
+    def reply_to(request: HttpRequest) -> Reply:
         if request.target == CHAT:
             is_over.wait(2 * DEADLINE)
         return Reply(http=200, body={"data": [{"id": "gemma"}]})
 
-    server = Server(0, reply_to)
+    server = HttpServer(0, reply_to)
     try:
         with VllmClient(f"http://127.0.0.1:{server.port}", timeout=2 * DEADLINE) as client:
             assert client.models() == ("gemma",)

@@ -17,15 +17,15 @@ from pathlib import Path
 
 from tpudeploy.adapters import assets
 from tpudeploy.adapters.files import FileReader
-from tpudeploy.boot_log.reading import Phase, Timeline
+from tpudeploy.boot_log.reading import StartPhase, Timeline
 from tpudeploy.boot_log.starts import timeline
 from tpudeploy.config.parse import parse
 from tpudeploy.emulator import storage_api
 from tpudeploy.emulator.clock import VirtualClock
 from tpudeploy.emulator.http_server import Reply
-from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.machine.facts import Behaviour, MachineFacts
 from tpudeploy.emulator.machine.machine import Machine
-from tpudeploy.emulator.storage_objects import Conditions, Objects, StoredObject
+from tpudeploy.emulator.storage_objects import Conditions, StoredObject, StoredObjects
 from tpudeploy.node import render
 from tpudeploy.planning.resolve import resolve_without_script
 
@@ -68,7 +68,7 @@ class Start:
         """The same without the minute and a half in which the server imports and configures itself."""
         return self.after_image - sum(phase.seconds or 0 for phase in self.parts("imports", "engine"))
 
-    def parts(self, *names: str) -> Iterator[Phase]:
+    def parts(self, *names: str) -> Iterator[StartPhase]:
         return (phase for phase in self.timeline.reading.phases if phase.name in names)
 
 
@@ -77,7 +77,7 @@ def measure(folder: Path, *, step: float = 1.0) -> tuple[Start, Start, Start]:
 
     Time goes in steps of at least `step` seconds.
     """
-    objects = Objects(now=lambda: 1_790_000_000.0)
+    objects = StoredObjects(now=lambda: 1_790_000_000.0)
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         objects.insert("bucket", StoredObject(name=f"gemma/{name}", content=b"{}"), Conditions())
     templates = assets.templates()
@@ -90,12 +90,12 @@ def measure(folder: Path, *, step: float = 1.0) -> tuple[Start, Start, Start]:
 
 
 def start(
-    name: str, folder: Path, profile: str, templates: Mapping[str, str], objects: Objects, *, step: float
+    name: str, folder: Path, profile: str, templates: Mapping[str, str], objects: StoredObjects, *, step: float
 ) -> Start:
     """Boot one fresh machine to the end of its script."""
     clock = VirtualClock()
     script = _script(folder, profile, templates)
-    facts = Facts(
+    facts = MachineFacts(
         project="demo",
         zone="us-east5-b",
         node="bench",
@@ -140,7 +140,7 @@ def _script(folder: Path, profile: str, templates: Mapping[str, str]) -> str:
     return render.startup_script(deployment, templates, "bench")
 
 
-def _stored(objects: Objects, method: str, target: str, body: bytes) -> Reply:
+def _stored(objects: StoredObjects, method: str, target: str, body: bytes) -> Reply:
     request = storage_api.parse_request(method, target, body)
     assert request is not None
     reply = storage_api.answer(objects, request, {})

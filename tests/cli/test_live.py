@@ -25,7 +25,7 @@ from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.request_table import PlaceState, PlaceStatus
-from tpudeploy.domain.status import Stage
+from tpudeploy.domain.status import BootStage
 from tpudeploy.emulator import Emulator, RealClock, VirtualClock, running
 from tpudeploy.text.words import width
 
@@ -259,18 +259,22 @@ def test_the_cost_is_of_each_slice_from_its_grant_until_it_is_gone() -> None:
     ("stage", "passed", "text"),
     [
         (
-            Stage(name="compiling", done=66, of=199, left_seconds=300),
+            BootStage(name="compiling", done=66, of=199, left_seconds=300),
             0,
             "compiling 66 of 199 ████░░░░ about 5 min left",
         ),
-        (Stage(name="compiling", done=66, of=199, left_seconds=300), 150, "66 of 199 ██████░░ about 2 min left"),
-        (Stage(name="compiling", done=66, of=199, left_seconds=300), 400, "66 of 199 ███████░ longer than estimated"),
-        (Stage(name="compiling", done=66, of=199), 0, "compiling 66 of 199 ██░░░░░░ time left unknown"),
-        (Stage(name="compiling", done=66), 0, "compiling 66 time left unknown"),
-        (Stage(name="image", done=50, of=100, left_seconds=660, is_least=True), 0, "██░░░░░░ at least 11 min left"),
+        (BootStage(name="compiling", done=66, of=199, left_seconds=300), 150, "66 of 199 ██████░░ about 2 min left"),
+        (
+            BootStage(name="compiling", done=66, of=199, left_seconds=300),
+            400,
+            "66 of 199 ███████░ longer than estimated",
+        ),
+        (BootStage(name="compiling", done=66, of=199), 0, "compiling 66 of 199 ██░░░░░░ time left unknown"),
+        (BootStage(name="compiling", done=66), 0, "compiling 66 time left unknown"),
+        (BootStage(name="image", done=50, of=100, left_seconds=660, is_least=True), 0, "██░░░░░░ at least 11 min left"),
     ],
 )
-def test_a_boot_has_a_bar_and_its_time_runs_down(stage: Stage, passed: float, text: str) -> None:
+def test_a_boot_has_a_bar_and_its_time_runs_down(stage: BootStage, passed: float, text: str) -> None:
     """The bar is the share of the time, or of the count where no time is known."""
     with window(columns=140) as at:
         booting = _slice(at, "gemma-1", billed_since=at.clock.now() - 300, stage=stage, why="pulling the image")
@@ -286,12 +290,12 @@ GREEN, YELLOW, RED = "\033[32m", "\033[33m", "\033[31m"
 @pytest.mark.parametrize(
     ("fields", "word", "colour"),
     [
-        ({"serving": True, "stage": Stage(name="serving")}, "serving", GREEN),
-        ({"serving": False, "stage": Stage(name="serving")}, "up", YELLOW),
+        ({"serving": True, "stage": BootStage(name="serving")}, "serving", GREEN),
+        ({"serving": False, "stage": BootStage(name="serving")}, "up", YELLOW),
         ({}, "up", YELLOW),
-        ({"stage": Stage(name="starting", left_seconds=60)}, "starting", YELLOW),
-        ({"stage": Stage(name="failed")}, "failed", RED),
-        ({"stage": Stage(name="failed"), "serving": False}, "failed", RED),
+        ({"stage": BootStage(name="starting", left_seconds=60)}, "starting", YELLOW),
+        ({"stage": BootStage(name="failed")}, "failed", RED),
+        ({"stage": BootStage(name="failed"), "serving": False}, "failed", RED),
     ],
 )
 def test_only_a_server_that_answers_is_green(fields: dict[str, Any], word: str, colour: str) -> None:
@@ -313,7 +317,7 @@ def test_the_table_of_a_hunt_by_the_width_of_the_window(columns: int) -> None:
             "gemma-00000000-0-1",
             since=now - 400,
             billed_since=now - 400,
-            stage=Stage(name="compiling", done=66, of=199, left_seconds=240),
+            stage=BootStage(name="compiling", done=66, of=199, left_seconds=240),
         )
         queued = replace(
             booting,
@@ -332,7 +336,7 @@ def test_the_table_of_a_hunt_by_the_width_of_the_window(columns: int) -> None:
         free = replace(
             queued, zone="us-central2-b", state=PlaceState.FREE, name="", why="", until=None, usd_per_hour=1.2
         )
-        failed = replace(booting, name="second-00000000-0-0", why="The engine died.", stage=Stage(name="failed"))
+        failed = replace(booting, name="second-00000000-0-0", why="The engine died.", stage=BootStage(name="failed"))
         for address, places in {"gemma[0]": (booting, queued, refused, free), "second[0]": (failed,)}.items():
             at.live.tell(events.Outlook(at=now, address=address, places=places))
         assert_golden(f"screens/live-{columns}", "\n".join(at.frame()))

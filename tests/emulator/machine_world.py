@@ -15,8 +15,8 @@ from typing import Any
 from real_time import DEADLINE
 
 from tpudeploy.emulator import http_server
-from tpudeploy.emulator.clock import Clock, VirtualClock
-from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.clock import EmulatorClock, VirtualClock
+from tpudeploy.emulator.machine.facts import Behaviour, MachineFacts
 from tpudeploy.emulator.machine.machine import Machine
 from tpudeploy.emulator.machine.metadata import text_reply
 
@@ -51,11 +51,11 @@ class World:
         return self.folder / f"node-{len(self.machines)}"
 
     def machine(
-        self, script: str, *, clock: Clock | None = None, accelerator: str = "v6e-1", **behaviour: Any
+        self, script: str, *, clock: EmulatorClock | None = None, accelerator: str = "v6e-1", **behaviour: Any
     ) -> Machine:
         """Not booted yet."""
         self.metadata["startup-script"] = PRELUDE + script
-        facts = Facts(
+        facts = MachineFacts(
             project="demo",
             zone="us-east5-b",
             node="node",

@@ -16,7 +16,7 @@ from tpudeploy.cli.commands import COMMANDS, command
 from tpudeploy.cli.parsers import parser_of, verbs_of
 from tpudeploy.config.scalars import MOST_SECONDS
 from tpudeploy.operations import OPERATIONS, operation
-from tpudeploy.operations.declaration import Kind
+from tpudeploy.operations.declaration import ArgumentKind
 
 # The least and the most that each type of an option may return.
 BOUNDS: dict[Callable[[str], Any], tuple[float, float]] = {
@@ -82,7 +82,15 @@ def test_a_command_refuses_it_as_a_usage_error(cli: Open, text: str) -> None:
 
 def test_every_operation_takes_its_durations_by_such_a_type() -> None:
     """A duration that is read as text reaches the work unchecked."""
-    kinds = {Kind.DURATION, Kind.SECONDS, Kind.LATENCY, Kind.AMOUNT, Kind.COUNT, Kind.COUNTS, Kind.INDEX}
+    kinds = {
+        ArgumentKind.DURATION,
+        ArgumentKind.SECONDS,
+        ArgumentKind.LATENCY,
+        ArgumentKind.AMOUNT,
+        ArgumentKind.COUNT,
+        ArgumentKind.COUNTS,
+        ArgumentKind.INDEX,
+    }
     for name in OPERATIONS:
         for argument in operation(name).arguments:
             if argument.metavar in {"TIME", "N", "USD"} and not argument.positional:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ OPERATION = Operation(
     run=greet,
     arguments=(
         Argument(name="name", help="The name.", positional=True, is_required=True),
-        Argument(name="times", help="How often to say it.", kind=Kind.COUNT, default=1),
+        Argument(name="times", help="How often to say it.", kind=ArgumentKind.COUNT, default=1),
     ),
     results=(Greeting,),
     access=Access.OFFLINE,

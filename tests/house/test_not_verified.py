@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from goldens import hold
 
-from tpudeploy.features.rehearsal.facts import FACTS, Fact
+from tpudeploy.features.rehearsal.facts import FACTS, CloudFact
 from tpudeploy.features.rehearsal.view import page
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ def test_the_page_is_that_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.id)
-def test_a_fact_names_the_module_that_relies_on_it(fact: Fact) -> None:
+def test_a_fact_names_the_module_that_relies_on_it(fact: CloudFact) -> None:
     assert (ROOT / "tpudeploy" / fact.used_in).exists()
     assert fact.belief.endswith((".", ".)"))
 

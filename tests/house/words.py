@@ -3,6 +3,9 @@
 A name says what a thing is (`state`, `changes`), and not what happened to it (`found`, `told`); a function is a verb
 phrase or the noun that it returns. Sentences for people are plain English. The limits only ever go down: a change that
 beats one lowers it in the same commit. docs/maintainers/measurements.md has its history. Of the tests, only names are measured.
+
+A noun means one thing: a class has its name to itself, except a result of the library beside what it is made from, and
+an event beside the state of an attempt that follows it (`events.Draining`, `life.Draining`).
 """
 
 from __future__ import annotations
@@ -94,6 +97,7 @@ LIMITS = {
     "views": Limit(participles=0.0, functions=0, phrases=0),
 }
 LIMIT_OF_TESTS = Limit(participles=3.0, functions=8, phrases=0)
+LIMIT_OF_SHARED_NAMES = 9  # names of classes that more than one module defines
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,16 @@ def function_names(tree: ast.AST) -> Iterator[str]:
             yield node.name
 
 
+def shared_class_names() -> dict[str, list[str]]:
+    """Return the names of classes that more than one module of the product defines, with those modules."""
+    modules: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in sorted({node.name for node in nodes if isinstance(node, ast.ClassDef)}):
+            modules.setdefault(name, []).append(str(path.relative_to(PACKAGE)))
+    return {name: homes for name, homes in sorted(modules.items()) if len(homes) > 1}
+
+
 def strings(tree: ast.AST) -> Iterator[str]:
     """Yield each text, docstrings and the constant parts of f-strings included."""
     for node in ast.walk(tree):
@@ -164,7 +178,17 @@ def main() -> int:
         is_worse |= report(name or "the root", measure(files), limit)
     tests = measure(sorted((ROOT / "tests").rglob("*.py")), has_texts=False)
     is_worse |= report("tests", tests, LIMIT_OF_TESTS)
+    is_worse |= report_shared_class_names(shared_class_names())
     return int(is_worse)
+
+
+def report_shared_class_names(modules: dict[str, list[str]]) -> bool:
+    """Print how many classes share a name, which ones if there are too many, and return whether that is so."""
+    is_above = len(modules) > LIMIT_OF_SHARED_NAMES
+    print(f"names of classes in several modules: {len(modules)} ({LIMIT_OF_SHARED_NAMES})")
+    if is_above:
+        print("".join(f"  {name}: {', '.join(homes)}\n" for name, homes in modules.items()), end="")
+    return is_above
 
 
 def report(name: str, figures: Measure, limit: Limit) -> bool:

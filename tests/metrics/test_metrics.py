@@ -12,7 +12,7 @@ from goldens import assert_golden
 from sizing.profiles import budget
 
 from tpudeploy.adapters.vllm_metrics import figures
-from tpudeploy.domain.metrics import Figures, Grade, Histogram, Reading, Spent, combined
+from tpudeploy.domain.metrics import EngineFigures, Grade, Histogram, Reading, Spent, combined
 from tpudeploy.metrics.readings import readings
 
 BUSY = {
@@ -87,7 +87,7 @@ def test_the_screen_reads_well() -> None:
     from tpudeploy.metrics.view import metrics
     from tpudeploy.text.paint import Paint
 
-    busy = Figures(
+    busy = EngineFigures(
         running=255,
         waiting={"capacity": 12, "deferred": 1},
         kv_cache_used=0.931,
@@ -201,7 +201,7 @@ def test_ranks_are_counted_together_and_the_fullest_cache_counts() -> None:
 
 
 def test_figures_of_several_servers_are_added_and_the_fullest_cache_counts() -> None:
-    one = Figures(
+    one = EngineFigures(
         running=3,
         waiting={"capacity": 1.0},
         kv_cache_used=0.4,
@@ -210,7 +210,7 @@ def test_figures_of_several_servers_are_added_and_the_fullest_cache_counts() -> 
         queued=Spent(seconds=4.0, requests=2.0),
         rejected=1.0,
     )
-    other = Figures(
+    other = EngineFigures(
         running=4,
         waiting={"capacity": 2.0, "deferred": 1.0},
         kv_cache_used=0.9,
@@ -224,29 +224,29 @@ def test_figures_of_several_servers_are_added_and_the_fullest_cache_counts() -> 
     assert both.first_token == Histogram(bounds=(1.0, float("inf")), counts=(3.0, 5.0), sum=5.5)
     assert both.queued == Spent(seconds=6.0, requests=3.0)
     assert both.rejected is None, "one of them does not report it"
-    assert combined([one, Figures()]).first_token is None
+    assert combined([one, EngineFigures()]).first_token is None
 
 
-def _one(measured: Figures, name: str) -> Reading:
+def _one(measured: EngineFigures, name: str) -> Reading:
     return next(reading for reading in readings(measured) if reading.name == name)
 
 
 @pytest.mark.parametrize(
     ("measured", "name", "grade", "words"),
     [
-        (Figures(kv_cache_used=0.85), "kv_cache_used", Grade.OK, "below 85%"),
-        (Figures(kv_cache_used=0.86), "kv_cache_used", Grade.WARN, "nearly full"),
-        (Figures(kv_cache_used=0.86, preemptions=1), "kv_cache_used", Grade.WARN, "were preempted for it"),
-        (Figures(waiting={"capacity": 1.0}), "requests_waiting", Grade.WARN, "it gets more requests than"),
-        (Figures(waiting={"deferred": 1.0, "capacity": 0.0}), "requests_waiting", Grade.WARN, "a KV transfer"),
-        (Figures(waiting={"": 1.0}), "requests_waiting", Grade.WARN, "it gets more requests than"),
-        (Figures(waiting={"": 0.0}), "requests_waiting", Grade.OK, "no request waits"),
-        (Figures(preemptions=1), "preemptions", Grade.WARN, "computed again"),
-        (Figures(is_awake=False), "engine", Grade.WARN, "sleeps"),
-        (Figures(prefix_queried_tokens=0, prefix_hit_tokens=0), "prefix_cache_hits", Grade.PLAIN, "off"),
+        (EngineFigures(kv_cache_used=0.85), "kv_cache_used", Grade.OK, "below 85%"),
+        (EngineFigures(kv_cache_used=0.86), "kv_cache_used", Grade.WARN, "nearly full"),
+        (EngineFigures(kv_cache_used=0.86, preemptions=1), "kv_cache_used", Grade.WARN, "were preempted for it"),
+        (EngineFigures(waiting={"capacity": 1.0}), "requests_waiting", Grade.WARN, "it gets more requests than"),
+        (EngineFigures(waiting={"deferred": 1.0, "capacity": 0.0}), "requests_waiting", Grade.WARN, "a KV transfer"),
+        (EngineFigures(waiting={"": 1.0}), "requests_waiting", Grade.WARN, "it gets more requests than"),
+        (EngineFigures(waiting={"": 0.0}), "requests_waiting", Grade.OK, "no request waits"),
+        (EngineFigures(preemptions=1), "preemptions", Grade.WARN, "computed again"),
+        (EngineFigures(is_awake=False), "engine", Grade.WARN, "sleeps"),
+        (EngineFigures(prefix_queried_tokens=0, prefix_hit_tokens=0), "prefix_cache_hits", Grade.PLAIN, "off"),
     ],
 )
-def test_a_figure_is_judged_by_its_threshold(measured: Figures, name: str, grade: Grade, words: str) -> None:
+def test_a_figure_is_judged_by_its_threshold(measured: EngineFigures, name: str, grade: Grade, words: str) -> None:
     reading = _one(measured, name)
     assert reading.grade is grade
     assert words in reading.says

@@ -62,7 +62,7 @@ class Answers:
                 server.shutdown()
                 thread.join()
 
-    def _hear(self, command: shims.Command) -> tuple[int, bytes]:
+    def _hear(self, command: shims.ShimCall) -> tuple[int, bytes]:
         call = Call([command.name, *command.words], command.stdin.decode(), command.environment)
         with self._heard:
             self.calls.append(call)
@@ -86,7 +86,7 @@ class Answers:
 
 class _Server(ThreadingTCPServer):
     daemon_threads = True  # a call that is waited for may outlive its boot
-    hear: Callable[[shims.Command], tuple[int, bytes]]
+    hear: Callable[[shims.ShimCall], tuple[int, bytes]]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Silent."""
 
 
-def _curl(call: shims.Command, status: int, text: str) -> tuple[int, bytes]:
+def _curl(call: shims.ShimCall, status: int, text: str) -> tuple[int, bytes]:
     """A status of 0 is a connection that was refused, one below it an exit code of curl's own."""
     if status <= 0:
         return -status or 7, b""

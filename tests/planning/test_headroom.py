@@ -30,29 +30,29 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import Fill, Quota
 from tpudeploy.domain.deployment import Candidate
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
-from tpudeploy.domain.facts import UNLIMITED, ApiFacts, Limit, Pool, Unknown, Use
+from tpudeploy.domain.facts import UNLIMITED, ApiFacts, QuotaLimit, QuotaPool, Unknown, Use
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.plan import Action, Change, Goal
-from tpudeploy.domain.slices import Scope
-from tpudeploy.domain.state import Attempt, Refused, State
+from tpudeploy.domain.slices import RefusalScope
+from tpudeploy.domain.state import Attempt, RefusalRecord, State
 from tpudeploy.planning.headroom import EXPLANATIONS, headroom_problems, needs_headroom
 from tpudeploy.planning.quota import QuotaTable
 
-PREEMPTIBLE, DEMAND = Pool.PREEMPTIBLE, Pool.ON_DEMAND
+PREEMPTIBLE, DEMAND = QuotaPool.PREEMPTIBLE, QuotaPool.ON_DEMAND
 
 
-def limit(chips: int, place: str = "us-east5", pool: Pool = PREEMPTIBLE, generation: str = "v6e") -> Limit:
+def limit(chips: int, place: str = "us-east5", pool: QuotaPool = PREEMPTIBLE, generation: str = "v6e") -> QuotaLimit:
     is_zone = place.count("-") > 1 or place == ""
-    return Limit(generation=generation, pool=pool, zonal=is_zone, place=place, chips=chips)
+    return QuotaLimit(generation=generation, pool=pool, zonal=is_zone, place=place, chips=chips)
 
 
-def use(chips: int, zone: Zone = A, pool: Pool = PREEMPTIBLE, generation: str = "v6e") -> Use:
+def use(chips: int, zone: Zone = A, pool: QuotaPool = PREEMPTIBLE, generation: str = "v6e") -> Use:
     return Use(name="any", zone=zone, generation=generation, pool=pool, chips=chips)
 
 
-def table(*rows: Limit | Use, knows_uses: bool = True) -> QuotaTable:
+def table(*rows: QuotaLimit | Use, knows_uses: bool = True) -> QuotaTable:
     uses = tuple(row for row in rows if isinstance(row, Use)) if knows_uses else None
-    return QuotaTable(limits=tuple(row for row in rows if isinstance(row, Limit)), uses=uses)
+    return QuotaTable(limits=tuple(row for row in rows if isinstance(row, QuotaLimit)), uses=uses)
 
 
 def replacement(old: Attempt | None = None, **fields: Any) -> Change:
@@ -70,7 +70,7 @@ def problems(
     *,
     places: Sequence[Candidate] = (candidate(A),),
     old: Attempt | None = None,
-    refusals: Sequence[Refused] = (),
+    refusals: Sequence[RefusalRecord] = (),
     chips: int = 8,
     backend: Backend = Backend.QUEUED_RESOURCE,
     **fields: Any,
@@ -169,8 +169,8 @@ def test_the_chips_of_the_old_slice_count(before: Mapping[str, str], is_full: bo
     assert (obstacle(replacement(before=before), table(limit(8), use(8))) is not None) is is_full
 
 
-def quota_refusal(**fields: Any) -> Refused:
-    values = {"lasts": 9, "scope": Scope.REGION_QUOTA, "held": 8, "message": "Exceeded: QUOTA-X.", **fields}
+def quota_refusal(**fields: Any) -> RefusalRecord:
+    values = {"lasts": 9, "scope": RefusalScope.REGION_QUOTA, "held": 8, "message": "Exceeded: QUOTA-X.", **fields}
     return refused(values.pop("zone", A), 1, **values)
 
 
@@ -182,11 +182,11 @@ def quota_refusal(**fields: Any) -> Refused:
         pytest.param(quota_refusal(limit=7), False, id="its limit is less: another matter"),
         pytest.param(quota_refusal(held=16), False, id="less is held now"),
         pytest.param(quota_refusal(lasts=0), False, id="it has lapsed"),
-        pytest.param(quota_refusal(scope=Scope.PAIR), False, id="a place that was full"),
+        pytest.param(quota_refusal(scope=RefusalScope.PAIR), False, id="a place that was full"),
         pytest.param(quota_refusal(zone=C), False, id="a quota of another region"),
     ],
 )
-def test_a_quota_that_refused_a_short_while_ago(row: Refused, is_obstacle: bool) -> None:
+def test_a_quota_that_refused_a_short_while_ago(row: RefusalRecord, is_obstacle: bool) -> None:
     why = "us-east5-a refused, for its quota is full (Exceeded: QUOTA-X)." if is_obstacle else None
     assert obstacle(replacement(), table(), refusals=[refused(A), row]) == why
 
@@ -305,7 +305,7 @@ def test_a_replica_is_held_against_its_own_record() -> None:
         pytest.param([limit(0, pool=DEMAND), use(5, pool=DEMAND)], (Fill.UNKNOWN, None, 0, None, 0), id="another pool"),
     ],
 )
-def test_the_room_that_a_quota_leaves(rows: list[Limit | Use], expected: tuple[Any, ...]) -> None:
+def test_the_room_that_a_quota_leaves(rows: list[QuotaLimit | Use], expected: tuple[Any, ...]) -> None:
     fill, zone_limit, zone_used, region_limit, region_used = expected
     assert table(*rows).quota(A, PREEMPTIBLE, chips=8) == Quota(
         fill=fill, zone_limit=zone_limit, zone_used=zone_used, region_limit=region_limit, region_used=region_used
@@ -329,7 +329,7 @@ def test_the_table_of_a_generation() -> None:
 def test_a_replacement_at_the_other_api_has_a_quota_of_its_own() -> None:
     """Neither the quota of the TPU API nor its refusals count against an instance of Compute Engine."""
     full = table(limit(8), use(8))
-    refusal = refused(A, lasts=3, scope=Scope.REGION_QUOTA, held=8)
+    refusal = refused(A, lasts=3, scope=RefusalScope.REGION_QUOTA, held=8)
     assert obstacle(replacement(), full, refusals=[refusal]) is not None
     there = [candidate(A, backend=INSTANCES)]
     assert obstacle(replacement(), full, refusals=[refusal], places=there) is None

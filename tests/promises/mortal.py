@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tpudeploy.adapters.google.compute_engine.group_body import slice_type
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.events import Event
 from tpudeploy.emulator import VirtualClock
@@ -132,7 +132,7 @@ class MortalAdapters(Adapters):
     after: Callable[[], None]
 
     @cached_property
-    def connection(self) -> Connection:
+    def connection(self) -> CloudConnection:
         connection = super().connection
         connection.on_exchange = self._note_exchange
         return connection

@@ -19,7 +19,7 @@ from promises.trial import Trial, trial
 from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.report import Report
+from tpudeploy.domain.report import RunReport
 from tpudeploy.workspace import Workspace
 
 HOUR = 3600.0
@@ -64,7 +64,7 @@ def begun(*trouble: Mapping[str, Any]) -> AbstractContextManager[Trial]:
     return trial([FULL, *trouble], backend=BACKEND, patience=CALM)
 
 
-def live(at: Trial) -> Iterator[Report | None]:
+def live(at: Trial) -> Iterator[RunReport | None]:
     """Created, restarted, destroyed; the first report of each."""
     yield at.apply()
     at.until_done(at.apply)
@@ -152,7 +152,7 @@ def test_stopped_before_any_effect_for_longer_than_its_lease_it_doubles_nothing_
         with begun() as at:
             act = at.apply if verb == "apply" else at.destroy
 
-            def stand_still(at: Trial = at, act: Callable[[], Report | None] = act) -> None:
+            def stand_still(at: Trial = at, act: Callable[[], RunReport | None] = act) -> None:
                 at.clock.sleep(LEASE_SECONDS + 1)  # the bucket says what time it is in whole seconds
                 at.meanwhile(act)
 

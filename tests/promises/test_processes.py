@@ -20,7 +20,7 @@ from real_time import DEADLINE, until
 from tpudeploy.cli.interrupts import _FOR_THE_LOCK as FOR_THE_LOCK
 from tpudeploy.cli.interrupts import _FOR_THE_STEP as FOR_THE_STEP
 from tpudeploy.emulator import Emulator, running
-from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.http_server import HttpRequest, Reply
 
 pytestmark = pytest.mark.waits
 
@@ -178,7 +178,7 @@ def test_a_step_that_ends_within_moments_is_waited_for_and_nothing_new_begins(
     is_asked, may_reply = threading.Event(), threading.Event()
     answer = emulator._server.answer
 
-    def answer_late(request: Request) -> Reply:
+    def answer_late(request: HttpRequest) -> Reply:
         if "queuedResourceId" in request.target:
             is_asked.set()
             may_reply.wait(DEADLINE)

@@ -23,7 +23,7 @@ from shared_clock import COMMAND, SharedClock
 from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
 from tpudeploy.cli.main import main
 from tpudeploy.emulator import Emulator, running
-from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.http_server import HttpRequest, Reply
 
 START = 1_790_000_000.0
 APPLY = ("apply", "-auto-approve", "--backend", "gs://states/team", "gemma.yaml")
@@ -53,7 +53,7 @@ def cloud(folder: Path, freezer: Freezer, monkeypatch: pytest.MonkeyPatch) -> It
     with running(clock=clock, scenario={"nodes": "simulated", "boot": {"boot_seconds": 60}}) as emulator:
         answer = emulator._server.answer
 
-        def answer_and_freeze(request: Request) -> Reply:
+        def answer_and_freeze(request: HttpRequest) -> Reply:
             reply = answer(request)
             freezer(request.method, request.target)
             return reply

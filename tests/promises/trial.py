@@ -26,7 +26,7 @@ from tpudeploy.domain.errors import CloudError, StalePlan, StateLocked
 from tpudeploy.domain.names import ROUTER, SliceName, Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.plan import Action, Plan
-from tpudeploy.domain.report import Report
+from tpudeploy.domain.report import RunReport
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.emulator import Emulator, VirtualClock, running
 from tpudeploy.loading import Profile
@@ -133,24 +133,24 @@ class Trial:
     _previous_state: State | None = None
     _name_by_request: dict[str, str] = field(default_factory=dict)  # an insert has no name in its URL
 
-    def apply(self, fuse: Fuse | None = None) -> Report | None:
+    def apply(self, fuse: Fuse | None = None) -> RunReport | None:
         """Run `apply`. Return None where it was killed or failed; its message is the last of `history`."""
         return self._act(fuse or Fuse(), destroy=False)
 
-    def destroy(self, fuse: Fuse | None = None) -> Report | None:
+    def destroy(self, fuse: Fuse | None = None) -> RunReport | None:
         return self._act(fuse or Fuse(), destroy=True)
 
     def plan(self) -> Plan:
         with self._workspace(Fuse()) as workspace:
             return workspace.plan([self.profile()])
 
-    def meanwhile(self, act: Callable[[], Report | None]) -> None:
+    def meanwhile(self, act: Callable[[], RunReport | None]) -> None:
         """What somebody else does, to its end, while a run of this trial stands still in the middle of a step."""
         mine = self._plan, self._leaving
         self.until_done(act)
         self._plan, self._leaving = mine
 
-    def until_done(self, act: Callable[[], Report | None]) -> None:
+    def until_done(self, act: Callable[[], RunReport | None]) -> None:
         """Run again, as a person would, until it says that it is done."""
         for _ in range(RE_RUNS):
             report = act()
@@ -208,7 +208,7 @@ class Trial:
         stored = list(self.emulator._cloud.objects.under(bucket, f"{prefix}/{key}"))
         return stored[0].content if stored else None
 
-    def _act(self, fuse: Fuse, *, destroy: bool) -> Report | None:
+    def _act(self, fuse: Fuse, *, destroy: bool) -> RunReport | None:
         self.history.append(f"{'destroy' if destroy else 'apply'} {self.wanted} fuse {fuse.at}")
         began = len(self.emulator.requests)
         # A run that was killed between the state and the file has sent no client anywhere yet.

@@ -9,7 +9,7 @@ from typing import Any
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.budget import HbmBudget
-from tpudeploy.domain.compilation import Start
+from tpudeploy.domain.compilation import PredictedStart
 from tpudeploy.domain.deployment import (
     Candidate,
     Container,
@@ -24,8 +24,8 @@ from tpudeploy.domain.deployment import (
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, ServerLoad, Slice
-from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.domain.slices import Observed, Phase, Refusal, RefusalScope, Remedy, ServerLoad, Slice
+from tpudeploy.domain.state import Attempt, Record, RefusalRecord
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile.attempt_status import DecisionContext
 from tpudeploy.serialization.flat_attempt import FlatAttempt, unflattened
@@ -99,7 +99,7 @@ def deployment(
 def budget(*, cold_seconds: float) -> HbmBudget:
     """Return a budget of which only the time of a start matters."""
     unused: Any = None
-    start = Start(cold_seconds=cold_seconds, warm_seconds=1.0, basis="measured")
+    start = PredictedStart(cold_seconds=cold_seconds, warm_seconds=1.0, basis="measured")
     fields = {field.name: unused for field in dataclasses.fields(HbmBudget)}
     return HbmBudget(**{**fields, "start": start, "fatal": ()})
 
@@ -164,27 +164,27 @@ def context(*slices: Slice, running: Mapping[str, int] | None = None, **fields: 
     return DecisionContext(observed=observed, patience=PATIENCE, **others)
 
 
-def refusal(scope: Scope = Scope.PAIR, remedy: Remedy = Remedy.NEXT_ZONE, **fields: Any) -> Refusal:
+def refusal(scope: RefusalScope = RefusalScope.PAIR, remedy: Remedy = Remedy.NEXT_ZONE, **fields: Any) -> Refusal:
     """Return Google's answer that a full place gives."""
     values = {"kind": "stockout", "message": "There is no more capacity.", "holds_seconds": 180.0, **fields}
     return Refusal(remedy=remedy, scope=scope, **values)
 
 
 def refused(
-    zone: Zone = A, minutes_ago: float = 0, *, lasts: float = 0, scope: Scope = Scope.PAIR, **fields: Any
-) -> Refused:
+    zone: Zone = A, minutes_ago: float = 0, *, lasts: float = 0, scope: RefusalScope = RefusalScope.PAIR, **fields: Any
+) -> RefusalRecord:
     """Return a refusal of so many minutes ago that holds for `lasts` minutes more."""
     values = {"provisioning": SPOT, "kind": "stockout", "message": f"{zone} is full.", **fields}
-    return Refused(zone=zone, scope=scope, at=NOW - minutes_ago * MINUTE, until=NOW + lasts * MINUTE, **values)
+    return RefusalRecord(zone=zone, scope=scope, at=NOW - minutes_ago * MINUTE, until=NOW + lasts * MINUTE, **values)
 
 
-def failed_landing(zone: Zone = A, *, minutes_ago: float = 60, held_for: float = 120, **fields: Any) -> Refused:
+def failed_landing(zone: Zone = A, *, minutes_ago: float = 60, held_for: float = 120, **fields: Any) -> RefusalRecord:
     """Return a failed landing that is held against its place for so many minutes from then."""
-    values = {"kind": "preempted", "landed": True, "scope": Scope.PAIR, **fields}
+    values = {"kind": "preempted", "landed": True, "scope": RefusalScope.PAIR, **fields}
     return refused(zone, minutes_ago, lasts=held_for - minutes_ago, **values)
 
 
-def record(*attempts: Attempt, refusals: Sequence[Refused] = (), **fields: Any) -> Record:
+def record(*attempts: Attempt, refusals: Sequence[RefusalRecord] = (), **fields: Any) -> Record:
     return Record(**{"index": 0, "attempts": attempts, "refusals": tuple(refusals), **fields})
 
 

@@ -11,8 +11,8 @@ from reconcile.cases import FLEX, HOUR, MINUTE, NOW, SPOT, A, B, C, candidate, d
 from tpudeploy.domain.availability import Luck
 from tpudeploy.domain.deployment import Place
 from tpudeploy.domain.history import Ending, HistoryEntry
-from tpudeploy.domain.slices import Scope
-from tpudeploy.domain.state import Refused
+from tpudeploy.domain.slices import RefusalScope
+from tpudeploy.domain.state import RefusalRecord
 from tpudeploy.reconcile.capacity_score import (
     capacity_score,
     capacity_scores,
@@ -143,11 +143,11 @@ def test_what_is_known_of_a_failed_landing_and_the_order_of_the_places() -> None
     ]
     first, second = failed_landings(history, "v6e-8", NOW)
     assert (first.zone, first.until) == (B, NOW - 20 * MINUTE)
-    assert second == Refused(
+    assert second == RefusalRecord(
         zone=A,
         provisioning=FLEX,
         kind="preempted",
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         message="Taken.",
         at=NOW - HOUR,
         until=NOW + HOUR,

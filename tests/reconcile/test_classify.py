@@ -28,7 +28,7 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.deployment import Area, Provisioning
-from tpudeploy.domain.slices import BootPhase, BootReport, CreateOperation, Phase, Refusal, Remedy, Scope
+from tpudeploy.domain.slices import BootPhase, BootReport, CreateOperation, Phase, Refusal, RefusalScope, Remedy
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, classify
 
@@ -47,7 +47,7 @@ def released(*, seconds_ago: float = 600, **fields: Any) -> Attempt:
 
 
 def overdue(kind: str, message: str, *, holds: float) -> Refusal:
-    return Refusal(kind=kind, message=message, remedy=Remedy.NEXT_ZONE, scope=Scope.PAIR, holds_seconds=holds)
+    return Refusal(kind=kind, message=message, remedy=Remedy.NEXT_ZONE, scope=RefusalScope.PAIR, holds_seconds=holds)
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def preempted(one: Attempt, minutes: int) -> Refusal:
         kind="preempted",
         message=f"Google took {one.name} back {minutes} min after the grant.",
         remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds_seconds=7200.0,
     )
 

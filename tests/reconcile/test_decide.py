@@ -40,8 +40,8 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Place
 from tpudeploy.domain.errors import Denied, GivenUpUpdate, RolledBack, ServingError
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.slices import BootPhase, BootReport, Health, Phase, Refusal, Scope, Slice
-from tpudeploy.domain.state import Attempt, Refused
+from tpudeploy.domain.slices import BootPhase, BootReport, Health, Phase, Refusal, RefusalScope, Slice
+from tpudeploy.domain.state import Attempt, RefusalRecord
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, PushChange, Reclaim, Release, Renew, Request, Step, Wait
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.node.node_facts import CHANGE_KEY, SPEC_KEY
@@ -71,7 +71,7 @@ class View:
 class World:
     views: tuple[View, ...]
     target: Deployment
-    refusals: tuple[Refused, ...] = ()
+    refusals: tuple[RefusalRecord, ...] = ()
     context: Mapping[str, Any] = field(default_factory=dict)
 
     def decision_context(self) -> DecisionContext:
@@ -101,7 +101,9 @@ def either_api(*zones: Zone, requests: int = 4, **fields: Any) -> Deployment:
     )
 
 
-def world(*views: View, target: Deployment | None = None, refusals: Sequence[Refused] = (), **fields: Any) -> World:
+def world(
+    *views: View, target: Deployment | None = None, refusals: Sequence[RefusalRecord] = (), **fields: Any
+) -> World:
     return World(views=views, target=target or places(A, B), refusals=tuple(refusals), context=fields)
 
 
@@ -233,7 +235,7 @@ UNANSWERED = refusal(
             world(
                 View(attempt(seen=True)),
                 target=places(A),
-                refusals=[refused(lasts=60, scope=Scope.ZONE_QUOTA, held=8)],
+                refusals=[refused(lasts=60, scope=RefusalScope.ZONE_QUOTA, held=8)],
             ),
             (forget(A, "gone"), request(A), wait("refused everywhere else", HOUR)),
             id="what is gone uses no quota any more",
@@ -460,7 +462,7 @@ PRICED = deployment([candidate(A, usd=1.0), candidate(B, usd=3.0), candidate(C, 
             id="with two APIs each zone is requested once before it is requested at the other API",
         ),
         pytest.param(
-            world(target=either_api(A, B), refusals=[refused(A, lasts=3, scope=Scope.PROJECT)]),
+            world(target=either_api(A, B), refusals=[refused(A, lasts=3, scope=RefusalScope.PROJECT)]),
             (request(B, backend=INSTANCES), request(A, backend=INSTANCES), wait("refused everywhere else", 180.0)),
             id="whatever one API refuses, the other one is requested",
         ),
@@ -518,7 +520,7 @@ def test_where_to_ask(there: World, expected: tuple[Step, ...]) -> None:
                 target=either_api(A),
                 refusals=[
                     refused(A, lasts=3, stops=True, message="Disabled."),
-                    refused(A, lasts=121, backend=INSTANCES, scope=Scope.ZONE),
+                    refused(A, lasts=121, backend=INSTANCES, scope=RefusalScope.ZONE),
                 ],
             ),
             "All allowed zones refused the request, and retrying will not help.",
@@ -800,7 +802,7 @@ def limited(*, hours_ago: float, **fields: Any) -> Attempt:
 
 
 # Every place of `places(A, B)` refuses for longer than two hours.
-CLOSED = [refused(A, lasts=121, scope=Scope.REGION_RESOURCES)]
+CLOSED = [refused(A, lasts=121, scope=RefusalScope.REGION_RESOURCES)]
 
 
 def renewing(*views: View, **fields: Any) -> World:
@@ -922,11 +924,11 @@ def test_the_advice_to_delete_first_knows_that_other_replicas_serve() -> None:
             id="a quota that the slice fills",
         ),
         pytest.param([answers(serving(C))], CLOSED, "", id="a quota of another region"),
-        pytest.param([answers(serving())], [refused(A, lasts=121, scope=Scope.REGION)], "", id="no quota"),
+        pytest.param([answers(serving())], [refused(A, lasts=121, scope=RefusalScope.REGION)], "", id="no quota"),
     ],
 )
 def test_a_replacement_that_no_place_takes_ends_the_run_and_keeps_the_slice(
-    views: Sequence[View], refusals: Sequence[Refused], advice: str
+    views: Sequence[View], refusals: Sequence[RefusalRecord], advice: str
 ) -> None:
     (step,) = steps(world(*views, target=REPLACED, refusals=refusals))
     assert isinstance(step, GiveUp)
@@ -934,7 +936,7 @@ def test_a_replacement_that_no_place_takes_ends_the_run_and_keeps_the_slice(
     first, _, rest = step.error.hint.partition("\n")
     assert first == f"{A}, spot: {A} is full."
     # A region that a policy or a missing subnetwork closes is no matter of quota.
-    wider = "Request more quota, or widen" if refusals[0].scope is not Scope.REGION else "Or widen"
+    wider = "Request more quota, or widen" if refusals[0].scope is not RefusalScope.REGION else "Or widen"
     assert rest == f"{advice}{wider} placement.zones. The next `tpudeploy apply` then tries every zone again."
 
 

@@ -26,8 +26,8 @@ from reconcile.cases import (
 
 from tpudeploy.domain.deployment import Place
 from tpudeploy.domain.frozen import replace
-from tpudeploy.domain.slices import Refusal, Remedy, Scope
-from tpudeploy.domain.state import Attempt, Refused
+from tpudeploy.domain.slices import Refusal, RefusalScope, Remedy
+from tpudeploy.domain.state import Attempt, RefusalRecord
 from tpudeploy.reconcile.failed_landings import (
     HOST_FAULT,
     LASTING,
@@ -80,7 +80,7 @@ def test_what_a_preemption_says_against_its_place(one: Attempt, text: str | None
             kind="preempted",
             message=f"Google took {one.name} back {text} after the grant.",
             remedy=Remedy.NEXT_ZONE,
-            scope=Scope.PAIR,
+            scope=RefusalScope.PAIR,
             holds_seconds=2 * HOUR,
         )
     )
@@ -96,7 +96,7 @@ def test_what_a_preemption_says_against_its_place(one: Attempt, text: str | None
         pytest.param(refused(A, 10, lasts=110), False, id="a refusal makes no place doubtful"),
     ],
 )
-def test_a_failure_is_forgotten_after_twice_its_hold(row: Refused, is_doubtful: bool) -> None:
+def test_a_failure_is_forgotten_after_twice_its_hold(row: RefusalRecord, is_doubtful: bool) -> None:
     assert makes_doubtful(row, NOW) is is_doubtful
     assert doubtful_places(record(refusals=[row]), NOW) == ({Place(A, SPOT)} if is_doubtful else set())
 
@@ -130,7 +130,7 @@ def test_a_refusal_is_not_forgiven() -> None:
         pytest.param([failed_landing(B, minutes_ago=0, held_for=121)], 1, id="the other place is doubtful as well"),
     ],
 )
-def test_how_long_a_failed_landing_is_held_against_its_place(others: Sequence[Refused], minutes: float) -> None:
+def test_how_long_a_failed_landing_is_held_against_its_place(others: Sequence[RefusalRecord], minutes: float) -> None:
     state = record(refusals=[failed_landing(minutes_ago=0), *others])
     rows = effective_refusals([candidate(A), candidate(B)], state, NOW, PATIENCE)
     assert rows[0].until - NOW == minutes * MINUTE
@@ -144,14 +144,14 @@ def test_how_long_a_failed_landing_is_held_against_its_place(others: Sequence[Re
         pytest.param("internal-error", refused(B, minutes_ago=5), 120, id="it was full five minutes ago"),
         pytest.param("internal-error", refused(C, minutes_ago=1), 120, id="no answer of the other place"),
         pytest.param(
-            "internal-error", refused(B, 1, scope=Scope.REGION_QUOTA), 120, id="it has no quota: no look at it"
+            "internal-error", refused(B, 1, scope=RefusalScope.REGION_QUOTA), 120, id="it has no quota: no look at it"
         ),
         pytest.param(PREEMPTED, refused(B, minutes_ago=1), 120, id="chips that were billed are not risked again"),
         pytest.param(HOST_FAULT, refused(B, minutes_ago=1), 120, id="nor on a machine that had a fault"),
     ],
 )
 def test_while_every_other_place_is_full_a_failure_that_cost_only_time_is_tried_again_soon(
-    kind: str, other: Refused, minutes: float
+    kind: str, other: RefusalRecord, minutes: float
 ) -> None:
     state = record(refusals=[replace(failed_landing(minutes_ago=0), kind=kind), other])
     rows = effective_refusals([candidate(A), candidate(B)], state, NOW, PATIENCE)
@@ -166,7 +166,7 @@ def test_while_every_other_place_is_full_a_failure_that_cost_only_time_is_tried_
         pytest.param(refused(A, lasts=0, stops=True, backend=INSTANCES), 120, id="it did so earlier"),
     ],
 )
-def test_what_can_be_hoped_for_at_the_other_api(other: Refused, minutes: float) -> None:
+def test_what_can_be_hoped_for_at_the_other_api(other: RefusalRecord, minutes: float) -> None:
     state = record(refusals=[failed_landing(minutes_ago=0), other])
     rows = effective_refusals([candidate(A), candidate(B, backend=INSTANCES)], state, NOW, PATIENCE)
     assert rows[0].until - NOW == minutes * MINUTE
@@ -207,7 +207,7 @@ def test_what_a_record_knows_of_a_place_itself_is_not_replaced_by_what_others_sa
         pytest.param(failed_landing(C, minutes_ago=300), True, id="what is known of other places stays"),
     ],
 )
-def test_what_others_saw_is_added(own: Refused, is_added: bool) -> None:
+def test_what_others_saw_is_added(own: RefusalRecord, is_added: bool) -> None:
     landing = failed_landing(A, minutes_ago=1)
     assert add_failed_landings(record(refusals=[own]), [landing], NOW).refusals == (
         (own, landing) if is_added else (landing,)
@@ -221,6 +221,6 @@ def test_what_others_saw_is_added(own: Refused, is_added: bool) -> None:
         pytest.param(failed_landing(A), granted(minutes_ago=30), id="a slice of ours has lasted there since"),
     ],
 )
-def test_what_others_saw_long_ago_counts_for_nothing(landing: Refused, one: Attempt) -> None:
+def test_what_others_saw_long_ago_counts_for_nothing(landing: RefusalRecord, one: Attempt) -> None:
     state = record(one)
     assert add_failed_landings(state, [landing], NOW) is state

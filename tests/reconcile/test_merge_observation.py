@@ -25,7 +25,7 @@ from reconcile.cases import (
 
 from tpudeploy.domain.life import Draining, Landing, Life, Queued, Releasing, Requested, Serving, Starting
 from tpudeploy.domain.slices import BootPhase, BootReport, CreateOperation, Health, Observed, Phase, Slice
-from tpudeploy.domain.state import Attempt, Boot, NodeChange, Record, Refused, State
+from tpudeploy.domain.state import Attempt, Boot, NodeChange, Record, RefusalRecord, State
 from tpudeploy.reconcile.merge_observation import cached_observation, merge_observation
 
 UP, SILENT = Health(serving=True, detail=""), Health(serving=False, detail="connection refused")
@@ -319,7 +319,7 @@ def test_no_wait_lasts_until_a_clock_that_went_back_is_there_again(
     ],
 )
 def test_a_refusal_holds_no_longer_where_the_clock_went_back(ahead: float, moved: float) -> None:
-    def at(seconds: float) -> Refused:
+    def at(seconds: float) -> RefusalRecord:
         return replace(refused(A), at=NOW + seconds, until=NOW + seconds + 300)
 
     assert merged(record(refusals=[at(ahead)])).refusals == (at(ahead - moved),)

@@ -35,8 +35,8 @@ from reconcile.cases import (
 from tpudeploy.domain.deployment import Area, Candidate, Place, Provisioning
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.slices import Scope
-from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.domain.slices import RefusalScope
+from tpudeploy.domain.state import Attempt, Record, RefusalRecord
 from tpudeploy.reconcile.placement import (
     allows,
     is_closed,
@@ -109,22 +109,28 @@ def tried(
         ),
         pytest.param([refused(A, 2, lasts=-0.01)], [B, C], id="what was refused comes after what was not"),
         pytest.param(
-            [refused(A, scope=Scope.REGION, lasts=1)], [C, D], id="not what a refusal of the whole region covers"
+            [refused(A, scope=RefusalScope.REGION, lasts=1)], [C, D], id="not what a refusal of the whole region covers"
         ),
-        pytest.param([refused(A, scope=Scope.PROJECT, lasts=1)], [], id="nothing, where the project is refused"),
+        pytest.param([refused(A, scope=RefusalScope.PROJECT, lasts=1)], [], id="nothing, where the project is refused"),
         pytest.param(
             [
                 refused(A, 5),
                 refused(B, 9),
                 refused(C, 4),
                 refused(D, 3),
-                refused(B, 2, scope=Scope.REGION_QUOTA, held=8),
+                refused(B, 2, scope=RefusalScope.REGION_QUOTA, held=8),
             ],
             [B, A],
             id="a place that our own chips kept us out of has not been seen yet",
         ),
         pytest.param(
-            [refused(A, 5), refused(B, 9), refused(C, 4), refused(D, 3), refused(B, 2, scope=Scope.REGION_QUOTA)],
+            [
+                refused(A, 5),
+                refused(B, 9),
+                refused(C, 4),
+                refused(D, 3),
+                refused(B, 2, scope=RefusalScope.REGION_QUOTA),
+            ],
             [B, A],
             id="a full quota says nothing of what a place has",
         ),
@@ -135,12 +141,12 @@ def tried(
         ),
     ],
 )
-def test_the_sweep_goes_round_the_places(refusals: Sequence[Refused], zones: Sequence[Zone]) -> None:
+def test_the_sweep_goes_round_the_places(refusals: Sequence[RefusalRecord], zones: Sequence[Zone]) -> None:
     assert tried(record(refusals=refusals)) == [Place(zone, SPOT) for zone in zones]
 
 
-@pytest.mark.parametrize("scope", set(Scope) - {Scope.PAIR})
-def test_a_refusal_that_covers_more_than_one_place_says_nothing_of_what_that_place_has(scope: Scope) -> None:
+@pytest.mark.parametrize("scope", set(RefusalScope) - {RefusalScope.PAIR})
+def test_a_refusal_that_covers_more_than_one_place_says_nothing_of_what_that_place_has(scope: RefusalScope) -> None:
     assert tried(record(refusals=[refused(A, 2, scope=scope)])) == [Place(A, SPOT), Place(B, SPOT)]
 
 
@@ -261,7 +267,7 @@ def test_what_queues_is_chosen_by_preference_whatever_the_round_says() -> None:
 
 
 def test_home_and_what_we_kept_ourselves_out_of_come_first_among_the_queues_too() -> None:
-    quota = refused(B, 2, scope=Scope.ZONE_QUOTA, held=8, provisioning=FLEX)
+    quota = refused(B, 2, scope=RefusalScope.ZONE_QUOTA, held=8, provisioning=FLEX)
     assert tried(record(home=C), models=(FLEX,)) == [Place(C, FLEX), Place(A, FLEX)]
     assert tried(record(refusals=[quota]), models=(FLEX,)) == [Place(B, FLEX), Place(A, FLEX)]
 
@@ -325,12 +331,12 @@ def test_a_queue_keeps_the_sweep_of_its_own_api_out_of_its_zone_and_no_other() -
     ],
 )
 def test_a_quota_that_was_full_while_8_chips_were_held_has_room_for_8(chips: int, places: Places) -> None:
-    full = refused(A, 1, lasts=9, scope=Scope.REGION_QUOTA, held=8)
+    full = refused(A, 1, lasts=9, scope=RefusalScope.REGION_QUOTA, held=8)
     assert tried(record(refusals=[full]), chips=chips) == places
 
 
 def test_what_is_still_held_counts_against_the_quota() -> None:
-    full = refused(A, 1, lasts=9, scope=Scope.REGION_QUOTA, held=16)
+    full = refused(A, 1, lasts=9, scope=RefusalScope.REGION_QUOTA, held=16)
     assert tried(record(granted(B), refusals=[full])) == [Place(A, SPOT), Place(C, SPOT)]
 
 
@@ -414,7 +420,7 @@ def test_whether_the_profile_allows_the_place_of_a_request(place: Attempt, is_al
     ],
 )
 def test_when_the_first_place_that_is_refused_now_opens(
-    refusals: list[Refused], waiting: list[Attempt], minutes: float | None
+    refusals: list[RefusalRecord], waiting: list[Attempt], minutes: float | None
 ) -> None:
     target = deployment(everywhere(SPOT, zones=(A, B)))
     opens = next_opening(target, record(refusals=refusals), iter(waiting), NOW, PATIENCE)
@@ -446,15 +452,17 @@ def test_until_when_a_zone_that_a_queue_watches_is_not_swept(
         pytest.param([refused(A, lasts=121), refused(B, lasts=121)], True, id="every place for more than two hours"),
         pytest.param([refused(A, lasts=121), refused(B, lasts=120)], False, id="one place for two hours"),
         pytest.param([refused(A, lasts=121)], False, id="one place is not refused"),
-        pytest.param([refused(A, lasts=121, scope=Scope.REGION)], True, id="the region for more than two hours"),
-        pytest.param([refused(A, lasts=121, landed=True, scope=Scope.REGION)], False, id="a failed landing passes"),
+        pytest.param([refused(A, lasts=121, scope=RefusalScope.REGION)], True, id="the region for more than two hours"),
+        pytest.param(
+            [refused(A, lasts=121, landed=True, scope=RefusalScope.REGION)], False, id="a failed landing passes"
+        ),
         pytest.param([refused(C, lasts=121), refused(D, lasts=121)], False, id="other places"),
         pytest.param(
             [refused(A, lasts=121), refused(B, lasts=1), refused(B, lasts=300)], True, id="the longest counts"
         ),
     ],
 )
-def test_whether_only_a_person_can_open_a_place(refusals: list[Refused], closed: bool) -> None:
+def test_whether_only_a_person_can_open_a_place(refusals: list[RefusalRecord], closed: bool) -> None:
     assert is_closed(iter(everywhere(SPOT, zones=(A, B))), refusals, NOW, PATIENCE) is closed
 
 

@@ -30,8 +30,8 @@ from reconcile.cases import (
 )
 
 from tpudeploy.domain.deployment import Place, Provisioning
-from tpudeploy.domain.slices import Refusal, Remedy, Scope
-from tpudeploy.domain.state import Attempt, Refused, State
+from tpudeploy.domain.slices import Refusal, RefusalScope, Remedy
+from tpudeploy.domain.state import Attempt, RefusalRecord, State
 from tpudeploy.reconcile.refusals import (
     add_refusal,
     chips_counted_against,
@@ -47,52 +47,57 @@ from tpudeploy.reconcile.refusals import (
 
 PLACES = {Place(zone, model) for zone in (A, B, C) for model in Provisioning}
 PREEMPTIBLE = {SPOT, FLEX}
-QUOTAS = (Scope.ZONE_QUOTA, Scope.REGION_QUOTA)
+QUOTAS = (RefusalScope.ZONE_QUOTA, RefusalScope.REGION_QUOTA)
 
 
 @pytest.mark.parametrize(
     ("scope", "model", "places"),
     [
-        pytest.param(Scope.PAIR, SPOT, {Place(A, SPOT)}, id="a place: itself"),
-        pytest.param(Scope.ZONE, SPOT, {Place(A, p) for p in Provisioning}, id="a zone: each model in it"),
-        pytest.param(Scope.REGION, SPOT, {Place(z, p) for z in (A, B) for p in Provisioning}, id="a region: its zones"),
+        pytest.param(RefusalScope.PAIR, SPOT, {Place(A, SPOT)}, id="a place: itself"),
+        pytest.param(RefusalScope.ZONE, SPOT, {Place(A, p) for p in Provisioning}, id="a zone: each model in it"),
         pytest.param(
-            Scope.REGION_RESOURCES,
+            RefusalScope.REGION, SPOT, {Place(z, p) for z in (A, B) for p in Provisioning}, id="a region: its zones"
+        ),
+        pytest.param(
+            RefusalScope.REGION_RESOURCES,
             SPOT,
             {Place(z, p) for z in (A, B) for p in Provisioning},
             id="a region's disks and addresses: its zones",
         ),
-        pytest.param(Scope.PROJECT, SPOT, PLACES, id="the project: everything"),
+        pytest.param(RefusalScope.PROJECT, SPOT, PLACES, id="the project: everything"),
         pytest.param(
-            Scope.ZONE_QUOTA, SPOT, {Place(A, SPOT), Place(A, FLEX)}, id="a zone's preemptible quota, by spot"
+            RefusalScope.ZONE_QUOTA, SPOT, {Place(A, SPOT), Place(A, FLEX)}, id="a zone's preemptible quota, by spot"
         ),
         pytest.param(
-            Scope.ZONE_QUOTA, FLEX, {Place(A, SPOT), Place(A, FLEX)}, id="a zone's preemptible quota, by flex-start"
+            RefusalScope.ZONE_QUOTA,
+            FLEX,
+            {Place(A, SPOT), Place(A, FLEX)},
+            id="a zone's preemptible quota, by flex-start",
         ),
         pytest.param(
-            Scope.ZONE_QUOTA, ON_DEMAND, {Place(A, ON_DEMAND), Place(A, RESERVED)}, id="a zone's on-demand quota"
+            RefusalScope.ZONE_QUOTA, ON_DEMAND, {Place(A, ON_DEMAND), Place(A, RESERVED)}, id="a zone's on-demand quota"
         ),
         pytest.param(
-            Scope.REGION_QUOTA,
+            RefusalScope.REGION_QUOTA,
             FLEX,
             {Place(z, p) for z in (A, B) for p in PREEMPTIBLE},
             id="a region's preemptible quota",
         ),
         pytest.param(
-            Scope.REGION_QUOTA,
+            RefusalScope.REGION_QUOTA,
             RESERVED,
             {Place(z, p) for z in (A, B) for p in (ON_DEMAND, RESERVED)},
             id="a region's on-demand quota, by a reservation",
         ),
     ],
 )
-def test_a_refusal_covers_what_its_scope_names(scope: Scope, model: Provisioning, places: set[Place]) -> None:
+def test_a_refusal_covers_what_its_scope_names(scope: RefusalScope, model: Provisioning, places: set[Place]) -> None:
     row = refused(A, scope=scope, provisioning=model)
     assert {place for place in PLACES if covers(row, candidate(*place[:2]))} == places
 
 
-@pytest.mark.parametrize("scope", Scope)
-def test_a_refusal_covers_nothing_at_the_other_api(scope: Scope) -> None:
+@pytest.mark.parametrize("scope", RefusalScope)
+def test_a_refusal_covers_nothing_at_the_other_api(scope: RefusalScope) -> None:
     here, there = candidate(A), candidate(A, backend=INSTANCES)
     assert [covers(refused(A, scope=scope), each) for each in (here, there)] == [True, False]
     row = refused(A, scope=scope, backend=INSTANCES)
@@ -112,18 +117,29 @@ def test_what_only_a_person_lifts_closes_every_place_of_its_api_and_none_of_the_
     [
         pytest.param(refused(A), [], True, id="a full place"),
         pytest.param(refused(B), [], False, id="another place"),
-        pytest.param(refused(A, scope=Scope.ZONE_QUOTA), [], True, id="a quota that was full while nothing was held"),
         pytest.param(
-            refused(A, scope=Scope.ZONE_QUOTA, held=8), [], False, id="a quota that was full while 8 chips were held"
+            refused(A, scope=RefusalScope.ZONE_QUOTA), [], True, id="a quota that was full while nothing was held"
         ),
         pytest.param(
-            refused(A, scope=Scope.ZONE_QUOTA, held=8), [granted()], True, id="8 chips are held now, as they were then"
+            refused(A, scope=RefusalScope.ZONE_QUOTA, held=8),
+            [],
+            False,
+            id="a quota that was full while 8 chips were held",
         ),
         pytest.param(
-            refused(A, scope=Scope.ZONE_QUOTA, held=8), [granted(B)], False, id="8 chips are held in another zone"
+            refused(A, scope=RefusalScope.ZONE_QUOTA, held=8),
+            [granted()],
+            True,
+            id="8 chips are held now, as they were then",
         ),
         pytest.param(
-            refused(A, scope=Scope.REGION_QUOTA, held=16),
+            refused(A, scope=RefusalScope.ZONE_QUOTA, held=8),
+            [granted(B)],
+            False,
+            id="8 chips are held in another zone",
+        ),
+        pytest.param(
+            refused(A, scope=RefusalScope.REGION_QUOTA, held=16),
             [granted(B)],
             False,
             id="less is held in the region than then",
@@ -131,7 +147,7 @@ def test_what_only_a_person_lifts_closes_every_place_of_its_api_and_none_of_the_
     ],
 )
 def test_whether_a_refusal_speaks_against_a_request_of_8_chips(
-    row: Refused, attempts: list[Attempt], closed: bool
+    row: RefusalRecord, attempts: list[Attempt], closed: bool
 ) -> None:
     assert closes(row, candidate(A), 8, iter(attempts)) is closed
 
@@ -139,8 +155,8 @@ def test_whether_a_refusal_speaks_against_a_request_of_8_chips(
 def test_every_request_of_ours_counts_against_what_a_refusal_covers() -> None:
     small = attempt(B, spec={"tpu.type": "v6e-4"})
     ours = [granted(A), small, releasing(C), queued(A), attempt(A, ON_DEMAND), attempt(A, spec={})]
-    assert chips_counted_against(refused(A, scope=Scope.ZONE_QUOTA), ours) == 16
-    assert chips_counted_against(refused(A, scope=Scope.REGION_QUOTA), ours) == 20
+    assert chips_counted_against(refused(A, scope=RefusalScope.ZONE_QUOTA), ours) == 16
+    assert chips_counted_against(refused(A, scope=RefusalScope.REGION_QUOTA), ours) == 20
     assert [chips_of(one) for one in (ours[0], small, ours[-1])] == [8, 4, 0]
 
 
@@ -149,36 +165,50 @@ def test_every_request_of_ours_counts_against_what_a_refusal_covers() -> None:
     [
         pytest.param(refused(A, lasts=2), [], 2, id="a refusal holds until its end"),
         pytest.param(refused(A), [], None, id="one that ends now has ended"),
-        pytest.param(refused(A, scope=Scope.ZONE_QUOTA, held=8), [releasing()], 0.5, id="a quota: until the next look"),
         pytest.param(
-            refused(A, lasts=2, scope=Scope.ZONE_QUOTA, held=8), [releasing()], 2, id="or as long as it holds anyway"
+            refused(A, scope=RefusalScope.ZONE_QUOTA, held=8), [releasing()], 0.5, id="a quota: until the next look"
         ),
         pytest.param(
-            refused(A, scope=Scope.ZONE_QUOTA, held=8), [granted()], None, id="what is not being deleted frees nothing"
+            refused(A, lasts=2, scope=RefusalScope.ZONE_QUOTA, held=8),
+            [releasing()],
+            2,
+            id="or as long as it holds anyway",
         ),
         pytest.param(
-            refused(A, scope=Scope.ZONE_QUOTA, held=8),
+            refused(A, scope=RefusalScope.ZONE_QUOTA, held=8),
+            [granted()],
+            None,
+            id="what is not being deleted frees nothing",
+        ),
+        pytest.param(
+            refused(A, scope=RefusalScope.ZONE_QUOTA, held=8),
             [releasing(C)],
             None,
             id="what is deleted elsewhere frees nothing",
         ),
         pytest.param(
-            refused(A, scope=Scope.ZONE_QUOTA), [releasing()], None, id="a quota that others filled is not waited for"
+            refused(A, scope=RefusalScope.ZONE_QUOTA),
+            [releasing()],
+            None,
+            id="a quota that others filled is not waited for",
         ),
         pytest.param(
-            refused(A, scope=Scope.ZONE_QUOTA, held=1),
+            refused(A, scope=RefusalScope.ZONE_QUOTA, held=1),
             [releasing(spec={"tpu.type": "v6e-1"})],
             0.5,
             id="a quota, by a single chip of ours",
         ),
         pytest.param(refused(A, held=8), [releasing()], None, id="a full place is not waited for"),
         pytest.param(
-            refused(A, scope=Scope.REGION_QUOTA, held=8), [releasing(B)], 0.5, id="the quota of a region likewise"
+            refused(A, scope=RefusalScope.REGION_QUOTA, held=8),
+            [releasing(B)],
+            0.5,
+            id="the quota of a region likewise",
         ),
     ],
 )
 def test_a_full_quota_stays_full_while_our_chips_leave(
-    row: Refused, ours: list[Attempt], minutes: float | None
+    row: RefusalRecord, ours: list[Attempt], minutes: float | None
 ) -> None:
     standing = standing_refusals([candidate()], record(*ours, refusals=[row]), NOW, PATIENCE)
     assert [r.until - NOW for r in standing] == ([] if minutes is None else [minutes * MINUTE])
@@ -197,22 +227,26 @@ def test_a_failed_landing_holds_as_long_as_a_full_place_where_no_other_place_can
     ("rows", "places"),
     [
         pytest.param(
-            [refused(A, scope=Scope.ZONE_QUOTA, held=8)], {Place(A, SPOT)}, id="chips of ours filled its quota"
+            [refused(A, scope=RefusalScope.ZONE_QUOTA, held=8)], {Place(A, SPOT)}, id="chips of ours filled its quota"
         ),
-        pytest.param([refused(A, scope=Scope.REGION_QUOTA, held=8)], {Place(A, SPOT)}, id="or that of its region"),
-        pytest.param([refused(A, scope=Scope.ZONE_QUOTA)], set(), id="chips of others did"),
+        pytest.param(
+            [refused(A, scope=RefusalScope.REGION_QUOTA, held=8)], {Place(A, SPOT)}, id="or that of its region"
+        ),
+        pytest.param([refused(A, scope=RefusalScope.ZONE_QUOTA)], set(), id="chips of others did"),
         pytest.param([refused(A, held=8)], set(), id="it was full itself"),
         pytest.param(
-            [refused(A, scope=Scope.ZONE_QUOTA, held=8), refused(A, 5)],
+            [refused(A, scope=RefusalScope.ZONE_QUOTA, held=8), refused(A, 5)],
             {Place(A, SPOT)},
             id="it was full itself before that",
         ),
         pytest.param(
-            [refused(A, 5, scope=Scope.ZONE_QUOTA, held=8), refused(A)], set(), id="it was full itself after that"
+            [refused(A, 5, scope=RefusalScope.ZONE_QUOTA, held=8), refused(A)],
+            set(),
+            id="it was full itself after that",
         ),
     ],
 )
-def test_the_places_that_only_our_own_chips_kept_us_out_of(rows: Sequence[Refused], places: set[Place]) -> None:
+def test_the_places_that_only_our_own_chips_kept_us_out_of(rows: Sequence[RefusalRecord], places: set[Place]) -> None:
     assert places_we_filled(record(refusals=rows)) == places
     assert places_we_filled(record(refusals=rows[::-1])) == places
 
@@ -221,7 +255,9 @@ STOCKOUT = refusal()
 SILENCE = refusal(kind="unanswered", holds_seconds=120.0)
 
 
-def after(*refusals: Refusal, one: Attempt | None = None, rows: tuple[Refused, ...] = ()) -> tuple[Refused, ...]:
+def after(
+    *refusals: Refusal, one: Attempt | None = None, rows: tuple[RefusalRecord, ...] = ()
+) -> tuple[RefusalRecord, ...]:
     """Return the rows that the state keeps after these refusals of one request."""
     for each in refusals:
         rows = add_refusal(rows, one or attempt(), each, own_attempts=(), now=NOW, patience=PATIENCE)
@@ -238,9 +274,12 @@ def after(*refusals: Refusal, one: Attempt | None = None, rows: tuple[Refused, .
             [replace(STOCKOUT, remedy=Remedy.DROP_ZONE, holds_seconds=86400.0)], 86400, 1, id="a zone to drop: a day"
         ),
         pytest.param(
-            [replace(STOCKOUT, scope=Scope.PROJECT, remedy=Remedy.LOOK_AGAIN)], 180, 1, id="a project: what it says"
+            [replace(STOCKOUT, scope=RefusalScope.PROJECT, remedy=Remedy.LOOK_AGAIN)],
+            180,
+            1,
+            id="a project: what it says",
         ),
-        pytest.param([replace(STOCKOUT, scope=Scope.ZONE)], 180, 1, id="a zone: what it says"),
+        pytest.param([replace(STOCKOUT, scope=RefusalScope.ZONE)], 180, 1, id="a zone: what it says"),
         pytest.param([replace(STOCKOUT, is_known=False)] * 2, 180, 2, id="unknown words: what is guessed, twice"),
         pytest.param(
             [replace(STOCKOUT, is_known=False)] * 3, 86400, 3, id="unknown words: the third time for a person"
@@ -269,7 +308,7 @@ def test_how_long_a_place_is_left_alone_after_what_it_said(
         pytest.param(granted(), refusal(remedy=Remedy.LOOK_AGAIN), True, id="after the grant, for a passing reason"),
         pytest.param(granted(), refusal(remedy=Remedy.DROP_ZONE), False, id="the zone has no such hardware"),
         pytest.param(granted(), refusal(remedy=Remedy.STOP), False, id="a person has to act"),
-        pytest.param(granted(), refusal(Scope.ZONE_QUOTA), False, id="a quota is full"),
+        pytest.param(granted(), refusal(RefusalScope.ZONE_QUOTA), False, id="a quota is full"),
     ],
 )
 def test_a_refusal_counts_as_a_failed_landing(one: Attempt, reply: Refusal, landed: bool) -> None:
@@ -289,7 +328,7 @@ def test_a_failed_landing_counts_with_the_one_before_whatever_both_say_and_not_w
         pytest.param({"zone": B}, id="another zone"),
         pytest.param({"provisioning": FLEX}, id="another model"),
         pytest.param({"kind": "quota"}, id="another kind"),
-        pytest.param({"scope": Scope.ZONE}, id="another scope"),
+        pytest.param({"scope": RefusalScope.ZONE}, id="another scope"),
         pytest.param({"landed": True, "until": NOW + MINUTE}, id="a failed landing"),
     ],
 )
@@ -309,15 +348,21 @@ def test_a_refusal_is_kept_for_an_hour_after_its_end_and_a_failed_landing_as_lon
 
 def test_what_is_kept_of_a_refusal() -> None:
     reply = refusal(
-        Scope.REGION_QUOTA, Remedy.STOP, kind="quota", message="Full.", limit=32, is_known=False, zones_available=(C,)
+        RefusalScope.REGION_QUOTA,
+        Remedy.STOP,
+        kind="quota",
+        message="Full.",
+        limit=32,
+        is_known=False,
+        zones_available=(C,),
     )
     ours = [granted(B, backend=INSTANCES), attempt(C)]
     (row,) = add_refusal((), attempt(A, FLEX, backend=INSTANCES), reply, own_attempts=ours, now=NOW, patience=PATIENCE)
-    assert row == Refused(
+    assert row == RefusalRecord(
         zone=A,
         provisioning=FLEX,
         kind="quota",
-        scope=Scope.REGION_QUOTA,
+        scope=RefusalScope.REGION_QUOTA,
         message="Full.",
         at=NOW,
         until=NOW + 180.0,
@@ -336,20 +381,27 @@ def test_what_is_kept_of_a_refusal() -> None:
 @pytest.mark.parametrize(
     ("gone", "scope", "is_free"),
     [
-        pytest.param(granted(B), Scope.REGION_RESOURCES, True, id="a slice of that region had a disk and an address"),
         pytest.param(
-            granted(A, FLEX, backend=INSTANCES), Scope.REGION_RESOURCES, True, id="and so had one at the other API"
+            granted(B), RefusalScope.REGION_RESOURCES, True, id="a slice of that region had a disk and an address"
         ),
         pytest.param(
-            attempt(A, provisioning_at=NOW - 60), Scope.REGION_RESOURCES, True, id="and one whose landing failed"
+            granted(A, FLEX, backend=INSTANCES),
+            RefusalScope.REGION_RESOURCES,
+            True,
+            id="and so had one at the other API",
         ),
-        pytest.param(granted(C), Scope.REGION_RESOURCES, False, id="a slice of another region"),
-        pytest.param(attempt(A), Scope.REGION_RESOURCES, False, id="a request that was never granted"),
-        pytest.param(granted(A), Scope.REGION, False, id="a region that is closed for another reason"),
-        pytest.param(granted(A), Scope.REGION_QUOTA, False, id="a quota of chips, which counts them itself"),
+        pytest.param(
+            attempt(A, provisioning_at=NOW - 60), RefusalScope.REGION_RESOURCES, True, id="and one whose landing failed"
+        ),
+        pytest.param(granted(C), RefusalScope.REGION_RESOURCES, False, id="a slice of another region"),
+        pytest.param(attempt(A), RefusalScope.REGION_RESOURCES, False, id="a request that was never granted"),
+        pytest.param(granted(A), RefusalScope.REGION, False, id="a region that is closed for another reason"),
+        pytest.param(granted(A), RefusalScope.REGION_QUOTA, False, id="a quota of chips, which counts them itself"),
     ],
 )
-def test_a_slice_that_is_gone_makes_room_for_its_disk_and_address(gone: Attempt, scope: Scope, is_free: bool) -> None:
+def test_a_slice_that_is_gone_makes_room_for_its_disk_and_address(
+    gone: Attempt, scope: RefusalScope, is_free: bool
+) -> None:
     full, other = refused(A, scope=scope), refused(C, kind="stockout")
     state = State(
         deployment="gemma",

@@ -34,9 +34,9 @@ from reconcile.cases import (
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.request_table import PlaceState, PlaceStatus
-from tpudeploy.domain.slices import BootPhase, BootReport, Health, Phase, Scope, Slice
-from tpudeploy.domain.state import Attempt, Refused
-from tpudeploy.domain.status import Stage
+from tpudeploy.domain.slices import BootPhase, BootReport, Health, Phase, RefusalScope, Slice
+from tpudeploy.domain.state import Attempt, RefusalRecord
+from tpudeploy.domain.status import BootStage
 from tpudeploy.reconcile.request_table import describe_request, request_table
 
 ASKED = NOW - 10 * MINUTE
@@ -154,14 +154,16 @@ FAILED = BootReport(phase=BootPhase.FAILED, detail="It died.")
 @pytest.mark.parametrize(
     ("one", "phase", "seen", "stage", "is_serving"),
     [
-        pytest.param(granted(), Phase.UP, {"reports": BOOTING}, Stage(name="compiling", done=3), None, id="it boots"),
-        pytest.param(granted(), Phase.UP, {"reports": FAILED}, Stage(name="failed"), None, id="its boot failed"),
+        pytest.param(
+            granted(), Phase.UP, {"reports": BOOTING}, BootStage(name="compiling", done=3), None, id="it boots"
+        ),
+        pytest.param(granted(), Phase.UP, {"reports": FAILED}, BootStage(name="failed"), None, id="its boot failed"),
         pytest.param(granted(), Phase.UP, {"health": Health(serving=True, detail="")}, None, True, id="it answers"),
         pytest.param(
             granted(),
             Phase.UP,
             {"health": Health(serving=False, detail="no answer")},
-            Stage(name="unreported", left_seconds=5 * MINUTE, is_least=True),
+            BootStage(name="unreported", left_seconds=5 * MINUTE, is_least=True),
             False,
             id="it reports nothing and does not answer",
         ),
@@ -172,7 +174,7 @@ FAILED = BootReport(phase=BootPhase.FAILED, detail="It died.")
     ],
 )
 def test_the_boot_of_a_slice(
-    one: Attempt, phase: Phase, seen: Mapping[str, Any], stage: Stage | None, is_serving: bool | None
+    one: Attempt, phase: Phase, seen: Mapping[str, Any], stage: BootStage | None, is_serving: bool | None
 ) -> None:
     at = context(slice_of(one, phase), **{key: {one.name: value} for key, value in seen.items()})
     planned = budget(cold_seconds=10 * MINUTE) if stage is not None and stage.name == "unreported" else UNSIZED
@@ -226,14 +228,14 @@ def test_other_places_are_shown_while_a_slice_is_searched(one: Attempt, phase: P
     assert len(request_table(None, record(one), context(slice_of(one, phase)))) == 1
 
 
-def closed(last: Refused, **fields: Any) -> PlaceStatus:
+def closed(last: RefusalRecord, **fields: Any) -> PlaceStatus:
     values = {"why": last.message, "kind": last.kind, "since": last.at, "until": last.until, **fields}
     return PlaceStatus(zone=B, provisioning=SPOT, state=PlaceState.REFUSED, **values)
 
 
 LONG, SHORT = refused(B, 2, lasts=9, kind="long"), refused(B, 1, lasts=3, kind="short")
-REGION = refused(A, 3, lasts=30, scope=Scope.REGION, kind="region")
-QUOTA = refused(A, 3, lasts=30, scope=Scope.REGION_QUOTA, held=8, kind="quota")
+REGION = refused(A, 3, lasts=30, scope=RefusalScope.REGION, kind="region")
+QUOTA = refused(A, 3, lasts=30, scope=RefusalScope.REGION_QUOTA, held=8, kind="quota")
 LAPSED = refused(B, 9, lasts=-1, kind="lapsed")
 
 
@@ -254,7 +256,7 @@ LAPSED = refused(B, 9, lasts=-1, kind="lapsed")
     ],
 )
 def test_the_row_of_a_place_without_a_request(
-    refusals: Sequence[Refused], attempts: Sequence[Attempt], expected: PlaceStatus
+    refusals: Sequence[RefusalRecord], attempts: Sequence[Attempt], expected: PlaceStatus
 ) -> None:
     state = record(*attempts, refusals=refusals)
     slices = [slice_of(a, Phase.HUSK) for a in attempts]
@@ -269,7 +271,9 @@ def test_the_row_of_a_place_without_a_request(
         pytest.param([refused(B, 5, lasts=99)], 99, id="or once the refusal ends"),
     ],
 )
-def test_a_place_that_a_queue_watches_opens_when_the_sweep_resumes(refusals: list[Refused], minutes: float) -> None:
+def test_a_place_that_a_queue_watches_opens_when_the_sweep_resumes(
+    refusals: list[RefusalRecord], minutes: float
+) -> None:
     places, one = [candidate(B, FLEX), candidate(B)], queued(B)
     state = record(one, refusals=refusals)
     table = request_table(deployment(places), state, context(slice_of(one, Phase.QUEUED)))

@@ -24,7 +24,7 @@ from reconcile.cases import (
     slice_of,
 )
 
-from tpudeploy.domain.budget import Engine, Unsized
+from tpudeploy.domain.budget import EngineSettings, Unsized
 from tpudeploy.domain.deployment import HealthGoal, Via
 from tpudeploy.domain.errors import ChangeNotAcknowledged, RolledBack, ServingError
 from tpudeploy.domain.names import ROUTER, Zone
@@ -602,7 +602,7 @@ def test_a_known_cause_comes_with_its_remedy() -> None:
 
 def test_a_remedy_knows_the_settings_of_the_profile() -> None:
     full = "XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 40.0G of 31.2G hbm."
-    size = dataclasses.replace(budget(cold_seconds=1), engine=Engine(tensor_parallel=8, max_model_len=1024))
+    size = dataclasses.replace(budget(cold_seconds=1), engine=EngineSettings(tensor_parallel=8, max_model_len=1024))
     settings: tuple[dict[str, Any], ...] = ({"budget": size}, {})
     steps = [
         serve(status(serving(), report=boot_report(BootPhase.FAILED, detail=full), **fields)) for fields in settings

@@ -6,7 +6,7 @@ import pytest
 
 from tpudeploy import catalog
 from tpudeploy.catalog import families
-from tpudeploy.domain.budget import Engine, HbmBudget
+from tpudeploy.domain.budget import EngineSettings, HbmBudget
 from tpudeploy.domain.model import LanguageModel
 from tpudeploy.sizing import compute_budget
 from tpudeploy.sizing.advice import remedies
@@ -26,7 +26,7 @@ def model(name: str = MODEL) -> LanguageModel:
 def budget(type_name: str, tensor: int, stage_count: int) -> HbmBudget:
     kind = catalog.accelerator_type(type_name)
     assert kind is not None
-    engine = Engine(
+    engine = EngineSettings(
         tensor_parallel=tensor, pipeline_parallel=stage_count, max_model_len=32768, utilization=0.8, max_num_seqs=128
     )
     result = compute_budget(model(), kind, engine)

@@ -12,12 +12,12 @@ from sizing.profiles import deployment
 from tpudeploy import catalog
 from tpudeploy.catalog import families
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
+from tpudeploy.domain.budget import EngineSettings, HbmBudget, Unsized
 from tpudeploy.domain.model import LanguageModel
 from tpudeploy.sizing import compute_budget
 from tpudeploy.sizing.advice import longest
 from tpudeploy.sizing.checks import check
-from tpudeploy.sizing.serve import Service, can_serve
+from tpudeploy.sizing.serve import ServingAnswer, can_serve
 
 MODELS = sorted({name for family in families.FAMILIES for name in family.models})
 SLICES = ["v6e-1", "v6e-4", "v6e-8", "v5litepod-1", "v5litepod-4", "v5litepod-8"]
@@ -28,7 +28,7 @@ OF_FIT = {"TPU2101", "TPU2102", "TPU2103", "TPU2106"}
 
 STEADY = settings(max_examples=150)
 
-Asked = tuple[LanguageModel, AcceleratorType, Engine]
+Asked = tuple[LanguageModel, AcceleratorType, EngineSettings]
 
 
 @st.composite
@@ -38,7 +38,7 @@ def drawn_case(draw: st.DrawFn) -> Asked:
     assert model is not None
     assert kind is not None
     data = draw(st.sampled_from([n for n in (1, 2, 4, 8) if kind.chips % n == 0]))
-    engine = Engine(
+    engine = EngineSettings(
         tensor_parallel=kind.chips // data,
         data_parallel=data,
         kv_dtype=draw(st.sampled_from(["auto", "bfloat16", "fp8", "fp8_e5m2"])),
@@ -114,7 +114,7 @@ def test_the_longest_length_fits_and_serves_one_user(case: Asked) -> None:
     if length:
         best = sized(case, max_model_len=length)
         assert best.holds_a_request
-        assert can_serve(best, users=1, context=length - 1, output=1).service is Service.FITS
+        assert can_serve(best, users=1, context=length - 1, output=1).service is ServingAnswer.FITS
     else:
         assert not sized(case, max_model_len=16).holds_a_request
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.catalog import families
-from tpudeploy.domain.budget import Engine, HbmBudget, Speculation, Unsized
+from tpudeploy.domain.budget import EngineSettings, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.model import LanguageModel
 from tpudeploy.sizing import compute_budget
 
@@ -30,7 +30,7 @@ def budget_of(name: str, slice_type: str, **settings: Any) -> HbmBudget | Unsize
         "max_num_batched_tokens": 4_096,
         "is_multimodal": model(name).is_multimodal,
     }
-    return compute_budget(model(name), kind, Engine(**{**defaults, **settings}))
+    return compute_budget(model(name), kind, EngineSettings(**{**defaults, **settings}))
 
 
 def sized(name: str, slice_type: str, **settings: Any) -> HbmBudget:

@@ -8,7 +8,7 @@ import pytest
 from goldens import assert_golden
 
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
-from tpudeploy.adapters.google.refusals.row import Verdict
+from tpudeploy.adapters.google.refusals.row import RefusalRow
 from tpudeploy.cli.main import main
 from tpudeploy.operations.explanations import explanations, groups
 
@@ -31,7 +31,7 @@ def test_pages_read_well(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("row", [*VERDICTS, UNKNOWN], ids=lambda row: row.kind)
-def test_a_refusals_page_says_its_words_where_it_surfaces_and_what_clears_it(capsys: Capture, row: Verdict) -> None:
+def test_a_refusals_page_says_its_words_where_it_surfaces_and_what_clears_it(capsys: Capture, row: RefusalRow) -> None:
     answer = _screen(capsys, row.kind)
     assert answer.startswith(f"{row.kind}  {row.what}\n")
     for text in row.examples:
@@ -42,7 +42,7 @@ def test_a_refusals_page_says_its_words_where_it_surfaces_and_what_clears_it(cap
 
 
 @pytest.mark.parametrize("row", VERDICTS, ids=lambda row: row.kind)
-def test_a_pasted_text_is_told_for_what_it_is_and_shown_as_it_was_given(capsys: Capture, row: Verdict) -> None:
+def test_a_pasted_text_is_told_for_what_it_is_and_shown_as_it_was_given(capsys: Capture, row: RefusalRow) -> None:
     for text in (text for text in row.examples if " " in text and row.only is None):
         answer = _screen(capsys, f"  {text}\n")
         assert answer.startswith(f"{row.kind}  {row.what}\n")

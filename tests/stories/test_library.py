@@ -20,7 +20,7 @@ import tpudeploy as td
 from tpudeploy.cli.main import main
 from tpudeploy.emulator import VirtualClock
 from tpudeploy.operations import OPERATIONS, operation
-from tpudeploy.operations.declaration import Kind
+from tpudeploy.operations.declaration import ArgumentKind
 
 RUNS = ("agent-e2b-v6e-1", "agent-e2b-v6e-4")
 G = PROFILE_FILE
@@ -172,7 +172,7 @@ SEVERAL_TEXTS = [
     (name, argument.name)
     for name in OPERATIONS
     for argument in operation(name).arguments
-    if argument.kind is Kind.TEXTS and argument.name in signature(operation(name).run).parameters
+    if argument.kind is ArgumentKind.TEXTS and argument.name in signature(operation(name).run).parameters
 ]
 REQUIRED: Mapping[str, Mapping[str, Any]] = {
     "plan": {"profiles": G},

@@ -13,7 +13,7 @@ from github_api import GitHubApi
 from workflow import Pipeline
 
 from tpudeploy.adapters.pin_file import PinFile
-from tpudeploy.domain.pins import Kind, Name, Pin, Pins
+from tpudeploy.domain.pins import Name, Pin, PinKind, Pins
 from tpudeploy.pins import new, with_pins
 
 DAY = 86400.0
@@ -434,7 +434,7 @@ def test_no_proxy_stands_between_us_and_the_emulator(cli: Open, monkeypatch: pyt
 
 def test_of_two_that_pin_one_name_at_once_the_first_counts(tmp_path: Path) -> None:
     first, second = (PinFile(tmp_path, tmp_path / ".tpudeploy", emulated=False) for _ in range(2))
-    name, other = Name(kind=Kind.IMAGE, text="a:b"), Name(kind=Kind.MODEL, text="a/b")
+    name, other = Name(kind=PinKind.IMAGE, text="a:b"), Name(kind=PinKind.MODEL, text="a/b")
 
     def adding(*pins: Pin) -> Any:
         return lambda current: with_pins(current, new(current, pins))

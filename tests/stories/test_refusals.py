@@ -11,8 +11,8 @@ from refusal_cases import SELF_NAMED
 
 from tpudeploy.adapters.google.codes import TRANSIENT, Code
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
-from tpudeploy.adapters.google.refusals.row import Layer, Verdict
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.adapters.google.refusals.row import Layer, RefusalRow
+from tpudeploy.domain.slices import RefusalScope, Remedy
 from tpudeploy.emulator.faults import FAULTS
 
 A, B, ELSEWHERE = "us-east5-a", "us-east5-b", "europe-west4-a"
@@ -55,7 +55,7 @@ ELSEWHERE_TOLD = {"reservation-full", "preempted", "delete-refused", "bucket-per
 REQUEST = (Layer.REPLY, Layer.CREATE, Layer.FAILED)
 
 
-def _trouble(row: Verdict) -> Iterator[Mapping[str, Any]]:
+def _trouble(row: RefusalRow) -> Iterator[Mapping[str, Any]]:
     """What the scenario is told, for each way in which the row is played."""
     for fault in PLAYED.get(row.kind, ()):
         yield {"fault": fault, "limit": 16} if fault in {"quota-exhausted", "too-big"} else {"fault": fault}
@@ -76,7 +76,7 @@ CASES = [
 
 def _id(value: object) -> str:
     match value:
-        case Verdict():
+        case RefusalRow():
             return value.kind
         case Layer():
             return value.value
@@ -93,7 +93,7 @@ def test_every_row_is_played_by_the_emulator_or_by_its_words() -> None:
 
 @pytest.mark.parametrize(("row", "trouble", "layer"), CASES, ids=_id)
 def test_one_bad_zone_is_left_or_looked_at_again_or_stops_the_run_as_its_row_says(
-    cli: Open, row: Verdict, trouble: Mapping[str, Any], layer: Layer
+    cli: Open, row: RefusalRow, trouble: Mapping[str, Any], layer: Layer
 ) -> None:
     passes = row.remedy is Remedy.LOOK_AGAIN or (layer is Layer.REPLY and row.code in TRANSIENT)
     times = {"times": 1} if passes else {}
@@ -113,9 +113,9 @@ def test_one_bad_zone_is_left_or_looked_at_again_or_stops_the_run_as_its_row_say
     assert _stands_alone(at)
 
 
-def _beyond(row: Verdict) -> str:
+def _beyond(row: RefusalRow) -> str:
     """The next place that the row does not speak of. Where a text decides, the emulator's names the region."""
-    return ELSEWHERE if row.scope in {Scope.REGION, Scope.REGION_RESOURCES, None} else B
+    return ELSEWHERE if row.scope in {RefusalScope.REGION, RefusalScope.REGION_RESOURCES, None} else B
 
 
 def _stands_alone(at: CommandLine) -> bool:

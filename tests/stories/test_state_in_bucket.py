@@ -18,7 +18,7 @@ from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.state import State
-from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.http_server import HttpRequest, Reply
 from tpudeploy.emulator.storage_objects import Conditions, StoredObject
 
 PLACE = "gs://states/team"
@@ -379,7 +379,7 @@ def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_nex
     at.clock.sleep(LEASE_SECONDS + 1)
     answer, is_written = at.emulator._server.answer, False
 
-    def answer_after_the_late_write(request: Request) -> Reply:
+    def answer_after_the_late_write(request: HttpRequest) -> Reply:
         nonlocal is_written
         if request.method == "POST" and b"tpudeploy.state/2" in request.body and not is_written:
             is_written = True

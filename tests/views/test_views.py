@@ -15,7 +15,7 @@ from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 from tpudeploy.domain.excerpt import describe_diagnostics, escaped
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.orphans import Claim, CloudResource, Mark, Orphan, Orphans, ResourceRequest
+from tpudeploy.domain.orphans import Claim, CloudResource, Orphan, Orphans, OwnerMark, ResourceRequest
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.request_table import PlaceState, PlaceStatus
 from tpudeploy.domain.slices import BootPhase, Phase, Slice, SliceRef
@@ -166,7 +166,7 @@ def _stray(**facts: Any) -> Orphan:
     ref = SliceRef(name="gemma-aaaaaaaa-0-0", project="p", zone=Zone("us-east5-a"))
     resource = CloudResource(
         ref=ref,
-        mark=Mark(deployment="gemma", lineage="aaaaaaaa", replica=0),
+        mark=OwnerMark(deployment="gemma", lineage="aaaaaaaa", replica=0),
         is_signed=True,
         slice=Slice(name=ref.name, zone=ref.zone, phase=Phase.UP, raw_state="ACTIVE\x1b[31m"),
         asked=ResourceRequest(accelerator_type="", provisioning=Provisioning.SPOT),

@@ -2,8 +2,8 @@
 
 All clients of this package are http.client underneath: vLLM's, those of registries, the hub and GitHub, and Google's
 (httplib2, requests). Its timeouts are per read, so a server that sends a byte a second is waited for without end. A
-connection made with `Metered` reads through a meter instead, headers and interim responses included. JSON is parsed by
-domain/strict_json.py.
+connection made with `MeteredConnection` reads through a meter instead, headers and interim responses included. JSON is
+parsed by domain/strict_json.py.
 
 A server that does not end raises TimeoutError, an answer that is too long `OverBudget`: both are OSErrors, as any other
 trouble of a connection. `within` bounds every request of a block, also in the threads of `together`.
@@ -72,11 +72,11 @@ class Budget:
     size: int
     least_seconds: float = 1.0
 
-    def begin(self) -> Meter:
-        return Meter(self)
+    def begin(self) -> BudgetMeter:
+        return BudgetMeter(self)
 
 
-class Meter:
+class BudgetMeter:
     """What is left of a budget. Several requests may share one, such as those that a redirect leads to."""
 
     def __init__(self, budget: Budget) -> None:
@@ -107,7 +107,7 @@ def _size(size: int) -> str:
 class _MeteredSocket(io.RawIOBase):
     """The bytes of one response as they arrive."""
 
-    def __init__(self, raw: Any, sock: socket.socket, meter: Meter) -> None:
+    def __init__(self, raw: Any, sock: socket.socket, meter: BudgetMeter) -> None:
         self._raw = raw
         self._sock = sock
         self._idle = sock.gettimeout()
@@ -132,23 +132,23 @@ class _MeteredReader(io.BufferedReader):
     """A reader that makes no room for more bytes than a response may have, whatever length it claims."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        meter: Meter = self.raw.meter  # type: ignore[attr-defined]  # the class above
+        meter: BudgetMeter = self.raw.meter  # type: ignore[attr-defined]  # the class above
         if size is not None and size > meter.size + io.DEFAULT_BUFFER_SIZE:  # what is in the buffer was counted
             meter.count(size)
         return super().read(size)
 
 
 class _MeteredResponse(http.client.HTTPResponse):
-    def __init__(self, sock: socket.socket, *arguments: Any, meter: Meter, **options: Any) -> None:
+    def __init__(self, sock: socket.socket, *arguments: Any, meter: BudgetMeter, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
         self.fp = _MeteredReader(_MeteredSocket(self.fp.detach(), sock, meter))
 
 
-class Metered:
+class MeteredConnection:
     """A mix-in for a connection of http.client, before that in the list of bases. `budget` is that of each response."""
 
     budget: Budget
-    meter: Meter | None = None  # set, it counts instead of a new one for each request
+    meter: BudgetMeter | None = None  # set, it counts instead of a new one for each request
     is_reached = False  # whether a server has ever accepted the connection
 
     def connect(self) -> None:
@@ -164,16 +164,16 @@ class Metered:
         super().request(*arguments, **options)  # type: ignore[misc]  # a mix-in
 
 
-class Connection(Metered, http.client.HTTPConnection):
+class HttpConnection(MeteredConnection, http.client.HTTPConnection):
     pass
 
 
-class TlsConnection(Metered, http.client.HTTPSConnection):
+class TlsConnection(MeteredConnection, http.client.HTTPSConnection):
     pass
 
 
 @frozen
-class Reply:
+class HttpResponse:
     """A complete response. The names of headers are lowercase."""
 
     status: int
@@ -189,13 +189,13 @@ class Reply:
 
 def fetch(
     url: str,
-    meter: Meter,
+    meter: BudgetMeter,
     *,
     method: str = "GET",
     headers: Mapping[str, str] | None = None,
     follow: bool = False,
     allow: Callable[[str], bool] | None = None,
-) -> Reply:
+) -> HttpResponse:
     """Send one request, and return the response, whatever its status. Raise `Unanswered`.
 
     With `follow`, redirects within the same scheme and host are followed; one that leads elsewhere is the response.
@@ -212,7 +212,7 @@ def fetch(
     try:
         with _opened(urllib.request.build_opener(*handlers), request, meter.seconds()) as answer:
             names = {name.lower(): value for name, value in answer.headers.items()}
-            return Reply(status=answer.status, headers=names, body=answer.read())
+            return HttpResponse(status=answer.status, headers=names, body=answer.read())
     except (OSError, ValueError, http.client.HTTPException) as cause:
         raise Unanswered(reason(cause)) from cause
 
@@ -240,16 +240,16 @@ def reason(cause: BaseException) -> str:
 
 
 class _Http(urllib.request.HTTPHandler):
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: BudgetMeter) -> None:
         super().__init__()
         self._meter = meter
 
     def http_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(partial(_connection, Connection, self._meter, None), req)
+        return self.do_open(partial(_connection, HttpConnection, self._meter, None), req)
 
 
 class _Https(urllib.request.HTTPSHandler):
-    def __init__(self, meter: Meter, allow: Callable[[str], bool] | None) -> None:
+    def __init__(self, meter: BudgetMeter, allow: Callable[[str], bool] | None) -> None:
         super().__init__()
         self._meter = meter
         self._allow = allow
@@ -265,7 +265,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def _connection(
-    kind: Callable[..., Any], meter: Meter, allow: Callable[[str], bool] | None, host: str, **options: Any
+    kind: Callable[..., Any], meter: BudgetMeter, allow: Callable[[str], bool] | None, host: str, **options: Any
 ) -> Any:
     connection = kind(host, **options)
     connection.meter = meter

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from tpudeploy.adapters.http_budget import Budget, Meter, Reply, Unanswered, fetch, is_public, is_remote
+from tpudeploy.adapters.http_budget import Budget, BudgetMeter, HttpResponse, Unanswered, fetch, is_public, is_remote
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.project_facts import Image
 from tpudeploy.domain.strict_json import parse
@@ -88,7 +88,7 @@ class Registry:
             return Unknown(because=f"{host} does not show {reference} to you, but it may show it to the machine.")
         return Unknown(because=f"{host} {reply.outcome}.")
 
-    def _anonymous_token(self, challenge: str, base: str, host: str, meter: Meter) -> str | None:
+    def _anonymous_token(self, challenge: str, base: str, host: str, meter: BudgetMeter) -> str | None:
         """Return the token that the registry gives to anonymous callers.
 
         Raise `Unanswered`, or ValueError for a malformed answer and for a token service that is not this registry's.
@@ -109,7 +109,7 @@ class Registry:
             raise ValueError("its token service sent a malformed answer")  # noqa: TRY004  what a server sent is a value
         return str(tree.get("token") or tree.get("access_token") or "") or None
 
-    def _head(self, url: str, token: str | None, meter: Meter) -> Reply:
+    def _head(self, url: str, token: str | None, meter: BudgetMeter) -> HttpResponse:
         """Ask for a manifest. A redirect is not followed, because a token must not be sent to another host."""
         headers = {"Accept": _ACCEPT, **({"Authorization": f"Bearer {token}"} if token else {})}
         return fetch(url, meter, method="HEAD", headers=headers, allow=self._allow)

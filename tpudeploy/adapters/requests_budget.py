@@ -10,7 +10,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from tpudeploy.adapters.http_budget import Budget, Metered
+from tpudeploy.adapters.http_budget import Budget, MeteredConnection
 
 _PIECE = 1 << 16
 
@@ -53,7 +53,7 @@ class BudgetAdapter(HTTPAdapter):
 
 
 def _pool(pool: type, connection: type, budget: Budget) -> type:
-    metered = type(f"Metered{connection.__name__}", (Metered, connection), {"budget": budget})
+    metered = type(f"Metered{connection.__name__}", (MeteredConnection, connection), {"budget": budget})
     return type(f"Metered{pool.__name__}", (pool,), {"ConnectionCls": metered})
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tpudeploy.adapters.local_routers import LOCK, PROGRAM, STATUS, holder
 from tpudeploy.adapters.router_files import RouterFiles
 from tpudeploy.adapters.router_program import Program, why_closed
-from tpudeploy.adapters.router_trial import Trial
+from tpudeploy.adapters.router_trial import RouterTrial
 from tpudeploy.adapters.state import disk
 from tpudeploy.domain import errors
 from tpudeploy.domain.router import RoutedReplica, Router, RouterHost, published_replicas, published_router
@@ -41,7 +41,8 @@ class RouterProcess:
     document, and is called every `interval` seconds; one that cannot be read changes nothing. `report` gets a line for
     each thing that happens. `restarts` counts how often the router ended by itself.
 
-    A running program gives way only to one that passes requests on. Until then, that one runs beside it, as a `Trial`.
+    A running program gives way only to one that passes requests on. Until then, that one runs beside it, as a
+    `RouterTrial`.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class RouterProcess:
         self._stopped = threading.Event()
         self._router: Router | None = None  # that of the document
         self._current: Router | None = None  # the one that clients have
-        self._trial: Trial | None = None
+        self._trial: RouterTrial | None = None
         self._files = RouterFiles(folder)
         self._listed: tuple[RoutedReplica, ...] = ()
         self._replicas: tuple[RoutedReplica, ...] = ()
@@ -84,7 +85,7 @@ class RouterProcess:
         """Run the router. Raise `errors.UsageError` if another process does, `errors.ConfigError` without program."""
         disk.Folder(self._folder).make()
         with self._locked():
-            Trial.end_leftover(self._folder)
+            RouterTrial.end_leftover(self._folder)
             self._program = Program.find(self._folder)
             self._current = None if self._program is None else self._program.router
             self._write_status("")
@@ -164,7 +165,7 @@ class RouterProcess:
             self._current = router
         elif self._trial is None or self._trial.router != router:
             self._end_trial()
-            self._trial = Trial(router, self._folder, self._name)
+            self._trial = RouterTrial(router, self._folder, self._name)
             self._tell(
                 f"{router.kind} is tried beside {program.url}, and takes over once a request comes back through it"
             )

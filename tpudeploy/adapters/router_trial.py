@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
 
-from tpudeploy.adapters.http_budget import Budget, Connection
+from tpudeploy.adapters.http_budget import Budget, HttpConnection
 from tpudeploy.adapters.router_files import RouterFiles
 from tpudeploy.adapters.router_program import Program
 from tpudeploy.adapters.state import disk
@@ -38,7 +38,7 @@ _REQUESTS: Mapping[str, Mapping[str, object]] = {
 _REPLIES: Container[int | None] = {HTTPStatus.OK, HTTPStatus.UNAUTHORIZED}
 
 
-class Trial:
+class RouterTrial:
     """The program of `router` until it takes over. It has a folder below that of the router, and a port of its own."""
 
     def __init__(self, router: Router, folder: Path, name: str) -> None:
@@ -48,7 +48,7 @@ class Trial:
         self._files = RouterFiles(self._folder)
         self._at = router
         self._program: Program | None = None
-        self._request: _Request | None = None
+        self._request: _TrialRequest | None = None
         self._pause, self._start_at, self._ask_at = 0.0, 0.0, 0.0
 
     def turn(self, replicas: tuple[RoutedReplica, ...]) -> str | None:
@@ -67,7 +67,7 @@ class Trial:
         self._program.must_reload |= self._files.write(new) and bool(new.reloaded)
         if self._request is None:
             if now >= self._ask_at:
-                self._request = _Request(self._at.url, replicas, self.router.model)
+                self._request = _TrialRequest(self._at.url, replicas, self.router.model)
             return None
         problem = self._request.problem
         if problem:
@@ -106,7 +106,7 @@ class Trial:
         return problem
 
 
-class _Request(Thread):
+class _TrialRequest(Thread):
     """A request through a router, in a thread of its own. `problem` is None until it ends, then "" or the cause."""
 
     def __init__(self, url: str, replicas: Sequence[RoutedReplica], model: str) -> None:
@@ -129,7 +129,7 @@ class _Request(Thread):
     def _status(self, url: str, path: str, body: Mapping[str, object]) -> int | None:
         """Return the status of a reply that has ended, or None without one."""
         parts = urlsplit(url)
-        connection = Connection(parts.hostname or "", parts.port, timeout=_REPLY_SECONDS)
+        connection = HttpConnection(parts.hostname or "", parts.port, timeout=_REPLY_SECONDS)
         connection.budget = Budget(seconds=_REPLY_SECONDS, size=_REPLY_BYTES)
         try:
             text = json.dumps({"model": self._model, **body})

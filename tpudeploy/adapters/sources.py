@@ -15,7 +15,7 @@ from tpudeploy.adapters.http_budget import Budget, Unanswered, fetch
 from tpudeploy.adapters.registry import Registry, parts
 from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.pins import Kind, Name
+from tpudeploy.domain.pins import Name, PinKind
 from tpudeploy.domain.strict_json import parse
 
 _DEFAULT_BRANCH = "main"  # the branch that vLLM uses if a profile names no revision
@@ -70,11 +70,11 @@ class Origins:
 
     def look_up(self, name: Name) -> str | Unknown:
         match name.kind:
-            case Kind.IMAGE:
+            case PinKind.IMAGE:
                 return self._digest(name.text)
-            case Kind.MODEL:
+            case PinKind.MODEL:
                 return self._hub.commit(*name.model)
-            case Kind.MACHINE_IMAGE:
+            case PinKind.MACHINE_IMAGE:
                 return self._newest_image(name.text)
 
     def _digest(self, image: str) -> str | Unknown:

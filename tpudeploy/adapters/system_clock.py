@@ -46,9 +46,9 @@ class SystemClock:
             self._is_stopped = False
 
     @contextmanager
-    def workers(self) -> Iterator[_Workers]:
+    def workers(self) -> Iterator[_ThreadWorkers]:
         """See `ports.Clock`."""
-        yield _Workers(self._changed, self._wait)
+        yield _ThreadWorkers(self._changed, self._wait)
 
     def _wait(self, seconds: float | None, until: Callable[[], bool]) -> None:
         timeout = None if seconds is None else self._pace.real_seconds(seconds)
@@ -61,7 +61,7 @@ class SystemClock:
                 )
 
 
-class _Workers:
+class _ThreadWorkers:
     """See `ports.Workers`. Real time passes by itself, so the threads need not be counted."""
 
     def __init__(self, changed: threading.Condition, wait: Callable[[float | None, Callable[[], bool]], None]) -> None:

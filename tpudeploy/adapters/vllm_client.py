@@ -10,10 +10,10 @@ from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from tpudeploy.adapters.http_budget import Budget, Connection, TlsConnection, reason, redirect_of
+from tpudeploy.adapters.http_budget import Budget, HttpConnection, TlsConnection, reason, redirect_of
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.strict_json import parse
-from tpudeploy.domain.task import TASKS, Reply, Task, Trial, is_absent_route
+from tpudeploy.domain.task import TASKS, Task, TaskReply, TaskTrial, is_absent_route
 
 # /metrics has 50 KB. A stream has about 300 bytes a token, and no answer has a million tokens.
 _SHORT_BYTES, _STREAM_BYTES, _LINE_BYTES = 4 << 20, 256 << 20, 1 << 20
@@ -106,7 +106,7 @@ class VllmClient:
         self.url = url
         self._api_key = api_key
         self._timeout = timeout
-        self._shared: Connection | TlsConnection | None = None
+        self._shared: HttpConnection | TlsConnection | None = None
 
     def __enter__(self) -> Self:
         self._shared = self._connection()
@@ -186,7 +186,7 @@ class VllmClient:
         with _expected():
             return self._complete(model, prompt, {"max_tokens": max_tokens, **(sampling or {})}, now, on_piece)
 
-    def answer(self, task: Task, model: str, prompt: str, *, max_tokens: int, now: Any) -> Completion | Reply:
+    def answer(self, task: Task, model: str, prompt: str, *, max_tokens: int, now: Any) -> Completion | TaskReply:
         """Return a proven answer of a server's task: a completion, or what its first pooling route says.
 
         A route that the server does not have leads to the next one of the task. Raise `NoAnswer`, or `BadAnswer` with
@@ -211,7 +211,7 @@ class VllmClient:
         assert refusal is not None  # each task has a request
         raise refusal
 
-    def prove(self, trial: Trial, model: str, prompt: str) -> Reply:
+    def prove(self, trial: TaskTrial, model: str, prompt: str) -> TaskReply:
         """Return what a pooling route says. Raise `NoAnswer`, and `BadAnswer` too where no finite number comes back."""
         tree = self._json("POST", trial.path, trial.body(model, prompt))
         try:
@@ -310,14 +310,14 @@ class VllmClient:
             if connection is not self._shared or not is_complete:
                 connection.close()
 
-    def _connection(self) -> Connection | TlsConnection:
+    def _connection(self) -> HttpConnection | TlsConnection:
         where = urlsplit(self.url)
         if where.scheme == "https":
             return TlsConnection(where.hostname or "", where.port or 443, timeout=self._timeout)
-        return Connection(where.hostname or "", where.port or 80, timeout=self._timeout)
+        return HttpConnection(where.hostname or "", where.port or 80, timeout=self._timeout)
 
     def _send(
-        self, connection: Connection | TlsConnection, method: str, path: str, body: Mapping[str, Any] | None
+        self, connection: HttpConnection | TlsConnection, method: str, path: str, body: Mapping[str, Any] | None
     ) -> http.client.HTTPResponse:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if self._api_key is not None:

@@ -11,7 +11,7 @@ from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.metrics import Figures, Histogram, Spent
+from tpudeploy.domain.metrics import EngineFigures, Histogram, Spent
 from tpudeploy.domain.slices import Slice
 
 # Names of vLLM 0.32 (v1/metrics/loggers.py), checked against a live dump. The parser takes `_total` off of counters.
@@ -37,7 +37,7 @@ class HttpMeter:
         self._has_iap = has_iap
         self._timeout = timeout
 
-    def figures(self, deployment: Deployment, slice_: Slice) -> tuple[str, Figures | Unknown]:
+    def figures(self, deployment: Deployment, slice_: Slice) -> tuple[str, EngineFigures | Unknown]:
         failures: list[str] = []
         for route in ROUTES[deployment.health.via]:
             if route is Via.NODE or (route is Via.IAP and not self._has_iap):
@@ -46,12 +46,12 @@ class HttpMeter:
                 if url is None:
                     continue
                 answer = self.at(url)
-            if isinstance(answer, Figures):
+            if isinstance(answer, EngineFigures):
                 return url, answer
             failures.append(f"{route}: {answer.because}")
         return "", Unknown(because="; ".join(failures) or "the machine has no address that can be reached from here")
 
-    def at(self, url: str) -> Figures | Unknown:
+    def at(self, url: str) -> EngineFigures | Unknown:
         try:
             return figures(VllmClient(url, timeout=self._timeout).metrics())
         except (NoAnswer, BadAnswer) as cause:
@@ -60,7 +60,7 @@ class HttpMeter:
             return Unknown(because="/metrics is not in the Prometheus text format")
 
 
-def figures(text: str) -> Figures:
+def figures(text: str) -> EngineFigures:
     """Return the figures of all engines and models in one text, or raise ValueError if it is not Prometheus text."""
     from prometheus_client.parser import text_string_to_metric_families
 
@@ -75,7 +75,7 @@ def figures(text: str) -> Figures:
             samples_by_name[sample.name.removesuffix("_total")].append(sample)
     totals = {name: float(sum(s.value for s in samples)) for name, samples in samples_by_name.items()}
     awake = [s.value for s in samples_by_name["vllm:engine_sleep_state"] if s.labels.get("sleep_state") == "awake"]
-    return Figures(
+    return EngineFigures(
         running=totals.get("vllm:num_requests_running"),
         waiting=_by(samples_by_name[_REASONS], "reason") or _by(samples_by_name[_WAITING], "reason"),
         kv_cache_used=max((s.value for s in samples_by_name["vllm:kv_cache_usage_perc"]), default=None),

@@ -11,7 +11,7 @@ from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 
 
-class Grade(StrEnum):
+class FindingGrade(StrEnum):
     """fail: it cannot work safely until a person acts.  warn: it may not work.  unknown: it could not be checked."""
 
     OK = "ok"
@@ -25,7 +25,7 @@ class Finding:
     """One result. `check` is stable; `hint` is the remedy, one step per line."""
 
     check: str
-    grade: Grade
+    grade: FindingGrade
     message: str
     hint: str = ""
 
@@ -37,13 +37,13 @@ class Diagnosis:
     type: str
     findings: tuple[Finding, ...]
 
-    def count(self, grade: Grade) -> int:
+    def count(self, grade: FindingGrade) -> int:
         return sum(f.grade is grade for f in self.findings)
 
     def to_dict(self) -> dict[str, object]:
         """Return the document of `doctor --json` without its format."""
         document: dict[str, object] = to_json(self)
-        return {**document, "counts": {grade: self.count(grade) for grade in Grade}}
+        return {**document, "counts": {grade: self.count(grade) for grade in FindingGrade}}
 
 
 def doctor(diagnosis: Diagnosis, paint: Paint, *, width: int | None, emulated: bool) -> str:
@@ -59,7 +59,7 @@ def doctor(diagnosis: Diagnosis, paint: Paint, *, width: int | None, emulated: b
 
 
 def _finding(finding: Finding, column: int, paint: Paint, width: int | None) -> Iterator[str]:
-    grade = finding.grade.ljust(max(map(len, Grade)))
+    grade = finding.grade.ljust(max(map(len, FindingGrade)))
     indent = " " * (2 + len(grade) + 2 + column + 2)
     head = f"  {grade}  {finding.check.ljust(column)}  "
     first, *rest = words.wrapped(head + words.plain(finding.message), width, indent=indent)
@@ -69,16 +69,16 @@ def _finding(finding: Finding, column: int, paint: Paint, width: int | None) -> 
 
 
 def _summary(diagnosis: Diagnosis, paint: Paint) -> str:
-    counts = {grade: diagnosis.count(grade) for grade in (Grade.FAIL, Grade.WARN, Grade.UNKNOWN)}
+    counts = {grade: diagnosis.count(grade) for grade in (FindingGrade.FAIL, FindingGrade.WARN, FindingGrade.UNKNOWN)}
     text = ", ".join(f"{count} {_WORDS[grade]}" for grade, count in counts.items() if count)
     if not text:
         return paint.green("All preconditions are met.")
-    return (paint.red if counts[Grade.FAIL] else paint.yellow)(f"{text[0].upper()}{text[1:]}.")
+    return (paint.red if counts[FindingGrade.FAIL] else paint.yellow)(f"{text[0].upper()}{text[1:]}.")
 
 
-_STYLES = {Grade.OK: "green", Grade.FAIL: "red"}
+_STYLES = {FindingGrade.OK: "green", FindingGrade.FAIL: "red"}
 _WORDS = {
-    Grade.FAIL: "to fix before `apply`",
-    Grade.WARN: "to review",
-    Grade.UNKNOWN: "could not be determined",
+    FindingGrade.FAIL: "to fix before `apply`",
+    FindingGrade.WARN: "to review",
+    FindingGrade.UNKNOWN: "could not be determined",
 }

@@ -7,7 +7,17 @@ from datetime import UTC, datetime
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
-from tpudeploy.domain.availability import Answer, Fill, Gate, Pair, Price, Reading, Source, Standing, Zones
+from tpudeploy.domain.availability import (
+    FactSource,
+    Fill,
+    Gate,
+    GateSource,
+    Pair,
+    Price,
+    SourcedAnswer,
+    Standing,
+    ZoneTable,
+)
 from tpudeploy.domain.deployment import Deployment, Place, Provisioning
 from tpudeploy.domain.facts import POOLS, ApiFacts, Facts, Offers, Prices, Unknown
 from tpudeploy.domain.frozen import frozen
@@ -69,7 +79,7 @@ class Query:
 
 def judge_zones(
     query: Query, facts: Facts, history: tuple[HistoryEntry, ...] | Unknown, *, project: str | None, now: float
-) -> Zones:
+) -> ZoneTable:
     """Return every pair in question, the one to request first on top."""
     entries = () if isinstance(history, Unknown) else history
     generation = catalog.generation(query.type.generation)
@@ -83,7 +93,7 @@ def judge_zones(
         now=now,
     )
     by_api = {backend: judge.readings(backend) for backend in query.backends}
-    return Zones(
+    return ZoneTable(
         profile=query.profile,
         project=project,
         type=query.type.name,
@@ -92,12 +102,14 @@ def judge_zones(
         pairs=tuple(sorted(judge.pairs(), key=judge.rank)),
         readings={
             Gate.HARDWARE: by_api[query.backends[0]][Gate.HARDWARE],
-            Gate.MODEL: Reading(source=Source.TABLE, as_of=max(generation.flex_start_zones.values(), default="")),
+            Gate.MODEL: GateSource(
+                source=FactSource.TABLE, as_of=max(generation.flex_start_zones.values(), default="")
+            ),
             Gate.QUOTA: by_api[query.backends[0]][Gate.QUOTA],
             Gate.PRICE: judge.reading(facts.prices, generation.prices_as_of),
-            Gate.LUCK: Reading(source=Source.NONE, unknown=history)
+            Gate.LUCK: GateSource(source=FactSource.NONE, unknown=history)
             if isinstance(history, Unknown)
-            else Reading(source=Source.LOG),
+            else GateSource(source=FactSource.LOG),
         },
         readings_by_api=by_api,
     )
@@ -175,7 +187,7 @@ class _Judge:
     def _api(self, backend: Backend) -> ApiFacts:
         return self.facts.apis[backend]
 
-    def _hardware(self, place: Place) -> Answer:
+    def _hardware(self, place: Place) -> SourcedAnswer:
         """Return whether the zone has the type at this API.
 
         A refusal outweighs a list: a zone can list a type and not serve it.
@@ -187,30 +199,34 @@ class _Judge:
         offers = self._api(place.backend).offers
         if not isinstance(offers, Unknown) and zone not in offers.silent:
             is_listed = self.query.type.name in offers.types.get(zone, ())
-            return Answer(yes=is_listed, source=Source.LIVE, as_of=_day(offers.read_at))
+            return SourcedAnswer(yes=is_listed, source=FactSource.LIVE, as_of=_day(offers.read_at))
         if zone in self.generation.zones:
-            return Answer(yes=True, source=Source.TABLE, as_of=self.generation.zones_as_of)
-        return Answer(yes=None)
+            return SourcedAnswer(yes=True, source=FactSource.TABLE, as_of=self.generation.zones_as_of)
+        return SourcedAnswer(yes=None)
 
-    def _model(self, place: Place) -> Answer:
+    def _model(self, place: Place) -> SourcedAnswer:
         zone, model = place.zone, place.provisioning
         logged = self._logged(NO_MODEL, (e for e in self.entries if e.place == place))
         if logged is not None or model is not Provisioning.FLEX_START:
-            return logged or Answer(yes=None)
+            return logged or SourcedAnswer(yes=None)
         accepting, refusing = self.generation.flex_start_zones, self.generation.flex_start_refused
         as_of = accepting.get(zone) or refusing.get(zone)
-        return Answer(yes=None) if as_of is None else Answer(yes=zone in accepting, source=Source.TABLE, as_of=as_of)
+        return (
+            SourcedAnswer(yes=None)
+            if as_of is None
+            else SourcedAnswer(yes=zone in accepting, source=FactSource.TABLE, as_of=as_of)
+        )
 
-    def _logged(self, kinds: frozenset[str], entries: Iterable[HistoryEntry]) -> Answer | None:
+    def _logged(self, kinds: frozenset[str], entries: Iterable[HistoryEntry]) -> SourcedAnswer | None:
         """Return the log's last answer about a gate, or None where it has none that is recent."""
         for entry in reversed(list(entries)):
             if self.now - entry.at > _BELIEVED or not self._is_about_type(entry):
                 continue
             as_of = _day(entry.at)
             if entry.outcome is Ending.REFUSED and entry.kind in kinds:
-                return Answer(yes=False, source=Source.LOG, as_of=as_of, because=entry.text)
+                return SourcedAnswer(yes=False, source=FactSource.LOG, as_of=as_of, because=entry.text)
             if entry.outcome in _ACCEPTED:
-                return Answer(yes=True, source=Source.LOG, as_of=as_of)
+                return SourcedAnswer(yes=True, source=FactSource.LOG, as_of=as_of)
         return None
 
     def _is_about_type(self, entry: HistoryEntry) -> bool:
@@ -235,26 +251,26 @@ class _Judge:
         is_too_dear = self.query.most_usd is not None and usd > self.query.most_usd
         if live is not None and isinstance(prices, Prices):
             as_of = _day(prices.read_at)
-            return Price(usd_per_chip_hour=usd, source=Source.LIVE, as_of=as_of, is_too_dear=is_too_dear)
+            return Price(usd_per_chip_hour=usd, source=FactSource.LIVE, as_of=as_of, is_too_dear=is_too_dear)
         as_of = self.generation.prices_as_of
-        return Price(usd_per_chip_hour=usd, source=Source.TABLE, as_of=as_of, is_too_dear=is_too_dear)
+        return Price(usd_per_chip_hour=usd, source=FactSource.TABLE, as_of=as_of, is_too_dear=is_too_dear)
 
-    def reading(self, facts: Offers | Prices | Unknown, as_of: str) -> Reading:
+    def reading(self, facts: Offers | Prices | Unknown, as_of: str) -> GateSource:
         """Return the source of live facts, or the table of this date where they are unknown."""
         if isinstance(facts, Unknown):
-            return Reading(source=Source.TABLE, as_of=as_of, unknown=facts)
+            return GateSource(source=FactSource.TABLE, as_of=as_of, unknown=facts)
         age = max(self.now - facts.read_at, 0.0)
-        return Reading(source=Source.LIVE, age=age, as_of=_day(facts.read_at), unknown=facts.stale)
+        return GateSource(source=FactSource.LIVE, age=age, as_of=_day(facts.read_at), unknown=facts.stale)
 
-    def readings(self, backend: Backend) -> Mapping[Gate, Reading]:
+    def readings(self, backend: Backend) -> Mapping[Gate, GateSource]:
         """Return the sources of the gates that each API answers for itself."""
         hardware = self.reading(self._api(backend).offers, self.generation.zones_as_of)
         return {Gate.HARDWARE: hardware, Gate.QUOTA: self._quota_reading(backend)}
 
-    def _quota_reading(self, backend: Backend) -> Reading:
+    def _quota_reading(self, backend: Backend) -> GateSource:
         api = self._api(backend)
         if isinstance(api.limits, Unknown):
-            return Reading(source=Source.NONE, unknown=api.limits)
+            return GateSource(source=FactSource.NONE, unknown=api.limits)
         if not self.quotas[backend].limits:
             tpu_api = self.generation.tpu_api
             because = (
@@ -264,8 +280,8 @@ class _Judge:
                 name = tpu_api.serving_quota or tpu_api.quota
                 because = f"Service Usage names no metric like `{name}`."
             unknown = Unknown(because=because, hint="See the console's page of quotas.")
-            return Reading(source=Source.NONE, unknown=unknown)
-        return Reading(source=Source.LIVE, age=0.0, unknown=api.uses if isinstance(api.uses, Unknown) else None)
+            return GateSource(source=FactSource.NONE, unknown=unknown)
+        return GateSource(source=FactSource.LIVE, age=0.0, unknown=api.uses if isinstance(api.uses, Unknown) else None)
 
 
 def _day(moment: float) -> str:

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.availability import Answer, Fill, Gate, Pair, Quota, Reading, Source, Standing, Zones
+from tpudeploy.domain.availability import (
+    FactSource,
+    Fill,
+    Gate,
+    GateSource,
+    Pair,
+    Quota,
+    SourcedAnswer,
+    Standing,
+    ZoneTable,
+)
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import UNLIMITED
 from tpudeploy.domain.frozen import frozen
@@ -22,14 +32,14 @@ _STATIC_SOURCES = {Gate.HARDWARE: "the catalogue's zones", Gate.PRICE: "the cata
 _TYPES = {Backend.QUEUED_RESOURCE: "accelerator types", Backend.GCE_INSTANCE: "machine types"}
 
 
-def zones(tables: Iterable[Zones], paint: Paint, *, width: int | None, emulated: bool) -> str:
+def zones(tables: Iterable[ZoneTable], paint: Paint, *, width: int | None, emulated: bool) -> str:
     """Return the tables as text. `width` is the terminal's, in columns; with None, no column is left out."""
     blocks = ["\n".join(_table(table, paint, width)) for table in tables]
     emulator_note = words.wrapped(_EMULATED, width, indent="") if emulated else []
     return "\n\n".join([*blocks, *(["\n".join(map(paint.yellow, emulator_note))] if emulator_note else [])])
 
 
-def _table(table: Zones, paint: Paint, width: int | None) -> Iterator[str]:
+def _table(table: ZoneTable, paint: Paint, width: int | None) -> Iterator[str]:
     open_pairs = [pair for pair in table.pairs if pair.standing is not Standing.CLOSED]
     first, *more = words.wrapped(_head(table, len(open_pairs)), width, indent="")
     yield first.replace(table.type, paint.bold(table.type), 1)
@@ -52,7 +62,7 @@ def _table(table: Zones, paint: Paint, width: int | None) -> Iterator[str]:
         yield from words.advice(hint, width, indent="  ")
 
 
-def _head(table: Zones, count: int) -> str:
+def _head(table: ZoneTable, count: int) -> str:
     who = f"{table.profile}: " if table.profile else ""
     where = f"in {table.project}" if table.project else "in no project"
     chips = words.plural(table.chips, "chip")
@@ -108,7 +118,7 @@ def _model(pair: Pair) -> str:
 
 def _price(pair: Pair) -> str:
     usd = pair.price.usd_per_chip_hour
-    mark = "~" if pair.price.source is Source.TABLE else ""
+    mark = "~" if pair.price.source is FactSource.TABLE else ""
     return "?" if usd is None else f"{mark}{usd:.2f}"
 
 
@@ -144,7 +154,7 @@ def _wait(pair: Pair) -> str:
     return "" if pair.luck.median_wait is None else words.duration(pair.luck.median_wait)
 
 
-def _closed(table: Zones) -> Iterator[str]:
+def _closed(table: ZoneTable) -> Iterator[str]:
     """Yield the closed zones, grouped by reason."""
     closed = sorted((_closing_reason(pair, table), pair.zone) for pair in table.pairs if pair.closed_by is not None)
     for why, pairs in groupby(closed, key=lambda row: row[0]):
@@ -152,7 +162,7 @@ def _closed(table: Zones) -> Iterator[str]:
         yield f"  {why}: {', '.join(places)}"
 
 
-def _closing_reason(pair: Pair, table: Zones) -> str:
+def _closing_reason(pair: Pair, table: ZoneTable) -> str:
     match pair.closed_by:
         case Gate.HARDWARE:
             is_one_api = len({p.backend for p in table.pairs}) == 1
@@ -163,14 +173,14 @@ def _closing_reason(pair: Pair, table: Zones) -> str:
             return f"{pair.provisioning} is dearer than the profile allows"
 
 
-def _source(word: Answer) -> str:
+def _source(word: SourcedAnswer) -> str:
     """Return the source of a fact that is not live: `, refused 2026-11-20 (Google's text)`."""
-    if word.source is Source.LIVE:
+    if word.source is FactSource.LIVE:
         return ""
     return f", refused {word.as_of}" + (f" ({words.plain(word.because)})" if word.because else "")
 
 
-def _gate_text(gate: Gate, table: Zones) -> str:
+def _gate_text(gate: Gate, table: ZoneTable) -> str:
     reading = table.readings[gate]
     match gate, reading.source:
         case Gate.HARDWARE | Gate.QUOTA, _:
@@ -178,7 +188,7 @@ def _gate_text(gate: Gate, table: Zones) -> str:
         case Gate.MODEL, _:
             published = f"published runs up to {reading.as_of}, and " if reading.as_of else ""
             return f"{published}the results of earlier requests; `?`: no record"
-        case Gate.LUCK, Source.LOG:
+        case Gate.LUCK, FactSource.LOG:
             count = sum(sum(pair.luck.counts.values()) for pair in table.pairs)
             days = f"the last {table.window / _DAY:.0f} days"
             counted = f"{count} requests of {days}, as they ended; a repeated refusal counts once in 10 min"
@@ -188,7 +198,7 @@ def _gate_text(gate: Gate, table: Zones) -> str:
     return _reading_text(gate, reading)
 
 
-def _text_by_api(gate: Gate, table: Zones) -> str:
+def _text_by_api(gate: Gate, table: ZoneTable) -> str:
     """Return the sources of a gate that each API answers for itself."""
     texts: dict[Backend, str] = {}
     for backend, own in table.readings_by_api.items():
@@ -198,12 +208,12 @@ def _text_by_api(gate: Gate, table: Zones) -> str:
             texts[backend] = _reading_text(gate, own[gate], _TYPES[backend])
     *_, only = texts.values()
     text = only if len(texts) == 1 else "; ".join(f"{text} ({backend.api})" for backend, text in texts.items())
-    is_known = gate is Gate.QUOTA and any(own[gate].source is Source.LIVE for own in table.readings_by_api.values())
+    is_known = gate is Gate.QUOTA and any(own[gate].source is FactSource.LIVE for own in table.readings_by_api.values())
     return f"{text}; it only warns, capacity is the real gate" if is_known else text
 
 
-def _quota_text(reading: Reading, backend: Backend) -> str:
-    if reading.source is not Source.LIVE:
+def _quota_text(reading: GateSource, backend: Backend) -> str:
+    if reading.source is not FactSource.LIVE:
         return "not known"
     # Compute Engine limits chips by region alone.
     limit = "the smaller limit" if backend is Backend.QUEUED_RESOURCE else "the region's limit"
@@ -215,20 +225,20 @@ def _is_of_tpu_api(pair: Pair) -> bool:
     return pair.backend is Backend.QUEUED_RESOURCE
 
 
-def _reading_text(gate: Gate, reading: Reading, live_source: str = "") -> str:
+def _reading_text(gate: Gate, reading: GateSource, live_source: str = "") -> str:
     """Return what was read and how long ago, or the static table that replaces it."""
-    if reading.source is not Source.LIVE:
+    if reading.source is not FactSource.LIVE:
         return f"{_STATIC_SOURCES[gate]} of {reading.as_of}" if reading.as_of else "not known"
     age = reading.age or 0.0
     return f"{live_source}, read " + ("now" if age < _MINUTE else f"{words.ago(age)}; --refresh reads it again")
 
 
-def _list_price_note(table: Zones) -> str:
-    months = sorted({p.price.as_of for p in table.pairs if p.price.source is Source.TABLE})
+def _list_price_note(table: ZoneTable) -> str:
+    months = sorted({p.price.as_of for p in table.pairs if p.price.source is FactSource.TABLE})
     return f"; `~` marks list prices of {', '.join(months)}" if months else ""
 
 
-def _unknowns(readings: Iterable[Reading]) -> Iterator[tuple[str, str]]:
+def _unknowns(readings: Iterable[GateSource]) -> Iterator[tuple[str, str]]:
     """Yield why a fact is unknown, and what may help."""
     for reading in readings:
         if reading.unknown is not None:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy.boot_log import phases
-from tpudeploy.boot_log.lines import EXCEPTION, Severity, classify
-from tpudeploy.boot_log.reading import Cause, Line
+from tpudeploy.boot_log.lines import EXCEPTION, LineSeverity, classify
+from tpudeploy.boot_log.reading import Cause, LogLine
 from tpudeploy.boot_log.settings import EngineFacts
 from tpudeploy.boot_log.signatures import HARMLESS, SIGNATURES
 from tpudeploy.boot_log.signatures.row import Signature
@@ -54,7 +54,7 @@ _FURTHER = ("weights", "compile", "warm-up")
 _LAST_LINES = 6  # the log ends with a warning if that is among so few of its last lines
 
 
-def first_cause(lines: Sequence[Line], facts: EngineFacts, *, is_serving: bool) -> Cause | None:
+def first_cause(lines: Sequence[LogLine], facts: EngineFacts, *, is_serving: bool) -> Cause | None:
     """Return the cause that these lines name, or None where nothing failed as far as they go."""
     log = _Log(lines, facts)
     return log.cause_after_serving() if is_serving else log.cause_before_serving()
@@ -65,7 +65,7 @@ def is_partial(cause: Cause | None) -> bool:
     return cause is not None and any(row.name == cause.signature and not row.ends_server for row in SIGNATURES)
 
 
-def harmless_lines(lines: Sequence[Line]) -> Iterator[tuple[Line, str]]:
+def harmless_lines(lines: Sequence[LogLine]) -> Iterator[tuple[LogLine, str]]:
     """Yield each harmless alarm once, with why it is harmless."""
     remaining = dict(HARMLESS)
     for line in lines:
@@ -81,7 +81,7 @@ class _Progress:
     last: int
     ready: int
 
-    def is_beyond(self, line: Line, index: int) -> bool:
+    def is_beyond(self, line: LogLine, index: int) -> bool:
         """Return whether the process of this line continued afterwards, so that the line was not its end.
 
         An API server starts engines and only then waits, so their progress counts for it, and for a line without a
@@ -93,7 +93,7 @@ class _Progress:
         return index < max(self.ready, self.last if is_any else self.by.get(line.process, -1))
 
 
-def _progress(lines: Sequence[Line]) -> _Progress:
+def _progress(lines: Sequence[LogLine]) -> _Progress:
     by: dict[str, int] = {}
     ready = -1
     for n, line in enumerate(lines):
@@ -107,12 +107,14 @@ def _progress(lines: Sequence[Line]) -> _Progress:
 class _Log:
     """The lines of one start, and their failures: errors that the start did not get beyond, by index."""
 
-    def __init__(self, lines: Sequence[Line], facts: EngineFacts) -> None:
+    def __init__(self, lines: Sequence[LogLine], facts: EngineFacts) -> None:
         self._lines = lines
         self._facts = facts
         self._levels = classify(lines)
         self._progress = _progress(lines)
-        self._failures = [n for n, level in enumerate(self._levels) if level is Severity.FAILURE and self._is_end(n)]
+        self._failures = [
+            n for n, level in enumerate(self._levels) if level is LineSeverity.FAILURE and self._is_end(n)
+        ]
 
     def _is_end(self, index: int) -> bool:
         line = self._lines[index]
@@ -137,7 +139,10 @@ class _Log:
         if not _UNSPECIFIC.search(unknown.line.text):
             return None
         for n, line in enumerate(self._lines):
-            is_earlier = line.number < unknown.line.number and self._levels[n] in {Severity.WARNING, Severity.NOTE}
+            is_earlier = line.number < unknown.line.number and self._levels[n] in {
+                LineSeverity.WARNING,
+                LineSeverity.NOTE,
+            }
             match = self._match(n) if is_earlier and not any(p.search(line.text) for p in HARMLESS) else None
             if match is not None and match[0].ends_server:
                 return match[1]
@@ -159,7 +164,7 @@ class _Log:
     def _partial_cause(self) -> Cause | None:
         """Return why some requests always fail while the server serves the others."""
         for n, level in enumerate(self._levels):
-            match = self._match(n) if level in {Severity.FAILURE, Severity.WARNING} else None
+            match = self._match(n) if level in {LineSeverity.FAILURE, LineSeverity.WARNING} else None
             if match is not None and not match[0].ends_server:
                 return match[1]
         return None
@@ -194,7 +199,7 @@ class _Log:
             numbers.append(n)
         return numbers
 
-    def _line_at(self, numbers: Sequence[int], offset: int) -> Line:
+    def _line_at(self, numbers: Sequence[int], offset: int) -> LogLine:
         """Return the line with this character of the joined message."""
         end = 0
         for n in numbers:
@@ -274,10 +279,10 @@ class _Log:
 
         A warning may be harmless, and the log may only end too early: what it names is reported as a possibility.
         """
-        unquoted = [n for n, line in enumerate(self._lines) if line.text and self._levels[n] is not Severity.QUOTE]
+        unquoted = [n for n, line in enumerate(self._lines) if line.text and self._levels[n] is not LineSeverity.QUOTE]
         for n in unquoted[-_LAST_LINES:]:
             is_end = not self._progress.is_beyond(self._lines[n], n)
-            match = self._match(n) if is_end and self._levels[n] is not Severity.FAILURE else None
+            match = self._match(n) if is_end and self._levels[n] is not LineSeverity.FAILURE else None
             if match is not None:
                 row, cause = match
                 what = "The log ends after a warning, and does not say whether the server failed"
@@ -286,7 +291,7 @@ class _Log:
         return None
 
 
-def _refused_setting(line: Line, *, field: str = "", config: str = "") -> Cause:
+def _refused_setting(line: LogLine, *, field: str = "", config: str = "") -> Cause:
     """Return the cause in pydantic's sentence."""
     text = f"{field}{_PYDANTIC_TAIL.sub('', line.text.strip())}"
     return Cause(
@@ -297,7 +302,7 @@ def _refused_setting(line: Line, *, field: str = "", config: str = "") -> Cause:
     )
 
 
-def _script_sentence(line: Line) -> Cause:
+def _script_sentence(line: LogLine) -> Cause:
     """Return the cause in our script's own words, which say what happened, and mostly what to do."""
     return Cause(
         signature=GAVE_UP,
@@ -307,7 +312,7 @@ def _script_sentence(line: Line) -> Cause:
     )
 
 
-def _unknown_words(line: Line) -> Cause:
+def _unknown_words(line: LogLine) -> Cause:
     return Cause(
         signature=UNKNOWN,
         what="The engine failed with an unknown message",
@@ -317,7 +322,7 @@ def _unknown_words(line: Line) -> Cause:
     )
 
 
-def _wrapper(line: Line) -> Cause:
+def _wrapper(line: LogLine) -> Cause:
     return Cause(
         signature=UNKNOWN,
         what="The engine failed, and this log does not say why",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from tpudeploy.boot_log.reading import Reading
+from tpudeploy.boot_log.reading import ParsedLog
 from tpudeploy.config.tokens import masked
 from tpudeploy.domain.deployment import Json
 
@@ -21,7 +21,7 @@ _SHARE = 3  # the profile takes at most this part of the characters
 _NAMES = "secrets."  # the names of secrets are no evidence
 
 
-def evidence(reading: Reading, log: str, profile: Mapping[str, Json], *, characters: int) -> str:
+def evidence(reading: ParsedLog, log: str, profile: Mapping[str, Json], *, characters: int) -> str:
     """Return the prompt, at most `characters` long. `profile` has the attributes of the deployment, if it is known."""
     parts = [_ASK, _titled("A rule found", _finding(reading)), _titled("The phases of the start", _phases(reading))]
     settings = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in sorted(profile.items())]
@@ -37,19 +37,19 @@ def _titled(title: str, text: str) -> str:
     return f"## {title}\n{text}\n"
 
 
-def _finding(reading: Reading) -> str:
+def _finding(reading: ParsedLog) -> str:
     cause = reading.cause
     if cause is None:
         return "Nothing: it did not serve, and no rule of tpudeploy explains why."
     return masked(f"{cause.what} ({cause.signature}), at line {cause.line.number}\nIts remedy: {cause.remedy}")
 
 
-def _phases(reading: Reading) -> str:
+def _phases(reading: ParsedLog) -> str:
     rows = (f"{p.name}: {'did not end' if p.seconds is None else f'{p.seconds:.0f} s'}" for p in reading.phases)
     return "\n".join(rows) or "none are known"
 
 
-def _around(reading: Reading, log: str, characters: int) -> str:
+def _around(reading: ParsedLog, log: str, characters: int) -> str:
     """Return the lines nearest to the cause, or the last ones, each with its number."""
     lines = masked(log).split("\n")
     middle = len(lines) if reading.cause is None else reading.cause.line.number

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import Enum
 
-from tpudeploy.boot_log.reading import Line
+from tpudeploy.boot_log.reading import LogLine
 from tpudeploy.boot_log.records import numbered_lines
 
 # (EngineCore pid=187) ERROR 08-07 20:40:29 [core.py:1349] text. The same from 0.12 to 0.32; a worker's name may be
@@ -62,7 +62,7 @@ _YEAR = 366 * 86_400.0
 _FIRST_OF_BOOT, _FIRST_OF_SERVER = "booted: ", "non-default args:"
 
 
-def parse_lines(text: str) -> Iterator[Line]:
+def parse_lines(text: str) -> Iterator[LogLine]:
     """Yield every line in order, empty ones too."""
     script_clock, engine_clock = _Clock(), _Clock()
     at: float | None = None
@@ -79,7 +79,7 @@ def parse_lines(text: str) -> Iterator[Line]:
             at = script_clock.read(f"{script['day']} {script['time']}", at)
         start = max((match.end() for match in (head, script, process) if match is not None), default=0)
         level, message = _level(head, script, content[start:].rstrip())
-        yield Line(
+        yield LogLine(
             number=number, text=message, at=at, process="" if process is None else process["process"], level=level
         )
         if script is not None and not engine_clock.runs and message.startswith(SERVER_STARTS):
@@ -153,19 +153,19 @@ class _Clock:
         return self.base + self._last
 
 
-def last_boot(lines: Sequence[Line]) -> Sequence[Line]:
+def last_boot(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the lines from where the last boot began: the end of the one before says nothing about it."""
     boots = [n for n, line in enumerate(lines) if line.text.startswith(_FIRST_OF_BOOT)]
     return lines[boots[-1] :] if boots else last_server(lines)
 
 
-def last_server(boot: Sequence[Line]) -> Sequence[Line]:
+def last_server(boot: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the lines from where the last server of a boot began; the first has imports before its flags."""
     servers = server_starts(boot)
     return boot[servers[-1] :] if len(servers) > 1 else boot
 
 
-def server_starts(lines: Sequence[Line]) -> list[int]:
+def server_starts(lines: Sequence[LogLine]) -> list[int]:
     """Return the index of the first line that each `vllm serve` writes of itself: its arguments."""
     return [n for n, line in enumerate(lines) if line.text.startswith(_FIRST_OF_SERVER)]
 
@@ -202,7 +202,7 @@ _PREEMPTION = re.compile(
 )
 
 
-class Severity(Enum):
+class LineSeverity(Enum):
     """QUOTE: names nothing. NOTE and WARNING: name a cause only where nothing worse follows."""
 
     QUOTE = 0
@@ -211,10 +211,10 @@ class Severity(Enum):
     FAILURE = 3
 
 
-_LEVELS = {"DEBUG": Severity.NOTE, "INFO": Severity.NOTE, "WARNING": Severity.WARNING}
+_LEVELS = {"DEBUG": LineSeverity.NOTE, "INFO": LineSeverity.NOTE, "WARNING": LineSeverity.WARNING}
 
 
-def classify(lines: Sequence[Line]) -> list[Severity]:
+def classify(lines: Sequence[LogLine]) -> list[LineSeverity]:
     """Return the severity of each line."""
     levels = [_severity(line) for line in lines]
     if len(lines) > 1 and _is_headless(lines[0]) and not _is_headless(lines[1]):
@@ -225,16 +225,16 @@ def classify(lines: Sequence[Line]) -> list[Severity]:
     for n in _survived_imports(lines):
         levels[n] = _at_most_warning(levels[n])
     last = next((n for n in reversed(range(len(lines))) if lines[n].text), 0)
-    if lines and levels[last] is Severity.FAILURE and _may_continue(lines[last]):
-        levels[last] = Severity.WARNING
+    if lines and levels[last] is LineSeverity.FAILURE and _may_continue(lines[last]):
+        levels[last] = LineSeverity.WARNING
     return levels
 
 
-def _at_most_warning(level: Severity) -> Severity:
-    return Severity.WARNING if level is Severity.FAILURE else level
+def _at_most_warning(level: LineSeverity) -> LineSeverity:
+    return LineSeverity.WARNING if level is LineSeverity.FAILURE else level
 
 
-def _traceback(lines: Sequence[Line], index: int) -> Iterator[int]:
+def _traceback(lines: Sequence[LogLine], index: int) -> Iterator[int]:
     """Yield the numbers of the lines that one record of a logger takes, from `index` to its exception."""
     first = lines[index]
     for n in range(index, min(len(lines), index + _LONGEST_TRACEBACK)):
@@ -244,13 +244,13 @@ def _traceback(lines: Sequence[Line], index: int) -> Iterator[int]:
                 return
 
 
-def _survived_imports(lines: Sequence[Line]) -> Iterator[int]:
+def _survived_imports(lines: Sequence[LogLine]) -> Iterator[int]:
     for n, line in enumerate(lines):
         if _IMPORT.search(line.text) and _is_survived(lines, n):
             yield n
 
 
-def _is_survived(lines: Sequence[Line], index: int) -> bool:
+def _is_survived(lines: Sequence[LogLine], index: int) -> bool:
     """Return whether the process continued after this exception, or may have: the log begins within its traceback."""
     own = [line for line in lines[:index] if line.process == lines[index].process]
     has_head = any(line.text.startswith("Traceback ") for line in own)
@@ -261,20 +261,20 @@ def _is_survived(lines: Sequence[Line], index: int) -> bool:
     return any(line.level == "INFO" and lines[index].process in {"", line.process} for line in later)
 
 
-def _may_continue(line: Line) -> bool:
+def _may_continue(line: LogLine) -> bool:
     """Return whether the end of this line may be missing, with the words that make it harmless."""
     return bool(line.process) and not line.level and not EXCEPTION.search(line.text)
 
 
-def _is_headless(line: Line) -> bool:
+def _is_headless(line: LogLine) -> bool:
     return not line.process and not line.level
 
 
-def _severity(line: Line) -> Severity:
+def _severity(line: LogLine) -> LineSeverity:
     if _QUOTE.search(line.text) or _SOURCE.search(line.text) or _TEMPLATE.search(line.text):
-        return Severity.QUOTE
+        return LineSeverity.QUOTE
     if _PREEMPTION.search(line.text):
-        return Severity.FAILURE
+        return LineSeverity.FAILURE
     if _RETRIED.search(line.text) and not line.text.startswith("failed: "):
-        return Severity.WARNING
-    return _LEVELS.get(line.level, Severity.FAILURE)
+        return LineSeverity.WARNING
+    return _LEVELS.get(line.level, LineSeverity.FAILURE)

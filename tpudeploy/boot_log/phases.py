@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from tpudeploy.boot_log.lines import SERVER_STARTS
-from tpudeploy.boot_log.reading import Line, Phase
+from tpudeploy.boot_log.reading import LogLine, StartPhase
 
 # The lines that begin each phase, in the order of a start: of our script, then of the engine (0.26; 0.32 writes the
 # same but for the cache's size). A phase ends where the next begins, or where the script says that it is done.
@@ -38,15 +38,15 @@ _SERVER = re.compile(r"Starting vLLM server on|Starting vLLM API server")
 _GRAPH = re.compile(r"^Precompile .+ -->")
 
 
-def phases(lines: Sequence[Line]) -> tuple[Phase, ...]:
+def phases(lines: Sequence[LogLine]) -> tuple[StartPhase, ...]:
     """Return the phases of a start in order; a log without a date has none."""
     marks, timed = list(_marks(lines)), {phase.name: phase for phase in _timed_parts(lines)}
-    begun = [Phase(name=name, began=at, seconds=end - at) for (name, at), (_, end) in pairwise(marks)]
-    begun += [Phase(name=name, began=at, seconds=None) for name, at in marks[-1:] if name]
+    begun = [StartPhase(name=name, began=at, seconds=end - at) for (name, at), (_, end) in pairwise(marks)]
+    begun += [StartPhase(name=name, began=at, seconds=None) for name, at in marks[-1:] if name]
     return tuple(sorted((timed.get(phase.name, phase) for phase in begun), key=lambda phase: phase.began))
 
 
-def last_start(boot: Sequence[Line]) -> Sequence[Line]:
+def last_start(boot: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the lines of the last start of a boot: a server that is restarted in place has a start of its own."""
     starts = [n for n, line in enumerate(boot) if line.text.startswith(SERVER_STARTS)]
     ready = [n for n, line in enumerate(boot[: starts[-1]]) if READY.search(line.text)] if starts else []
@@ -56,25 +56,25 @@ def last_start(boot: Sequence[Line]) -> Sequence[Line]:
     return boot[first:]
 
 
-def phase_of(line: Line) -> str:
+def phase_of(line: LogLine) -> str:
     """Return the phase that this line begins, or ""."""
     return next((name for name, begins in _BEGINS if begins.search(line.text)), "")
 
 
-def count_graphs(lines: Sequence[Line]) -> int:
+def count_graphs(lines: Sequence[LogLine]) -> int:
     return sum(_GRAPH.search(line.text) is not None for line in lines)
 
 
-def _timed_parts(lines: Sequence[Line]) -> Iterator[Phase]:
+def _timed_parts(lines: Sequence[LogLine]) -> Iterator[StartPhase]:
     """Yield the parts that the script itself timed."""
     for line in lines:
         match = _END.search(line.text)
         if match is not None and line.at is not None and match["name"] in _SIDE_BY_SIDE:
             seconds = min(float(match["seconds"]), line.at)
-            yield Phase(name=match["name"], began=line.at - seconds, seconds=seconds)
+            yield StartPhase(name=match["name"], began=line.at - seconds, seconds=seconds)
 
 
-def _marks(lines: Sequence[Line]) -> Iterator[tuple[str, float]]:
+def _marks(lines: Sequence[LogLine]) -> Iterator[tuple[str, float]]:
     """Yield the name and the beginning of each phase; "" at the end: it serves."""
     dated = [(line, line.at) for line in lines if line.at is not None]
     if not dated:

@@ -1,4 +1,4 @@
-"""A whole log as a Reading: its phases, its cause of failure, or how the server serves."""
+"""A whole log as a ParsedLog: its phases, its cause of failure, or how the server serves."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from statistics import median
 
 from tpudeploy.boot_log import cause, phases
 from tpudeploy.boot_log.lines import last_boot, last_server, parse_lines
-from tpudeploy.boot_log.reading import Cause, Line, Load, Reading
+from tpudeploy.boot_log.reading import Cause, Load, LogLine, ParsedLog
 from tpudeploy.boot_log.settings import read_facts
 from tpudeploy.domain.budget import HbmBudget
-from tpudeploy.domain.metrics import Figures
+from tpudeploy.domain.metrics import EngineFigures
 from tpudeploy.metrics.advice import Budget
 from tpudeploy.metrics.readings import readings
 from tpudeploy.sizing.numbers import parse_number
@@ -32,7 +32,7 @@ _WORKER = re.compile(r"^(worker \d+): ", re.MULTILINE)
 _LATEST = 30  # lines of one engine: five minutes at the default interval
 
 
-def read(text: str, *, budget: HbmBudget | None = None) -> Reading:
+def read(text: str, *, budget: HbmBudget | None = None) -> ParsedLog:
     """Return the reading of the last start in a log. `budget` is the profile's: remedies are then for its settings.
 
     Of several hosts, it is that of worker 0, unless another one has failed and worker 0 has not.
@@ -61,7 +61,7 @@ def _logs_of_hosts(text: str) -> list[str]:
     ]
 
 
-def _read_host(text: str, budget: HbmBudget | None) -> Reading:
+def _read_host(text: str, budget: HbmBudget | None) -> ParsedLog:
     """Return the reading of the last start in the log of one host."""
     boot = last_boot(list(parse_lines(text)))
     start = last_server(boot)
@@ -71,7 +71,7 @@ def _read_host(text: str, budget: HbmBudget | None) -> Reading:
     end = len(boot) if ready is None else len(boot) - len(start) + ready + 1
     last = phases.last_start(boot)
     times = [line.at for line in boot[len(boot) - len(last) : end] if line.at is not None]
-    return Reading(
+    return ParsedLog(
         phases=phases.phases(last),
         graphs=phases.count_graphs(last),
         seconds=max(times) - times[0] if times else 0.0,
@@ -99,7 +99,7 @@ def _has_failed(text: str) -> bool:
     return any(line.text.startswith("failed: ") for line in last_boot(list(parse_lines(text))))
 
 
-def _load(lines: Sequence[Line], budget: Budget) -> Load | None:
+def _load(lines: Sequence[LogLine], budget: Budget) -> Load | None:
     """Return how the latest statistics judge the server, or None where the log has none.
 
     The figures of several engines are added up, and the fullest cache counts. A judgement holds for most of the lines:
@@ -118,7 +118,7 @@ def _load(lines: Sequence[Line], budget: Budget) -> Load | None:
     def typical(part: str) -> float:
         return sum(median(row[part] for row in rows) for rows in latest)
 
-    figures = Figures(
+    figures = EngineFigures(
         running=typical("running"),
         waiting={"capacity": typical("waiting") - typical("deferred"), "deferred": typical("deferred")},
         kv_cache_used=max(median(row["used"] for row in rows) for rows in latest) / 100,

@@ -8,7 +8,7 @@ from tpudeploy.domain.serialization import to_json
 
 
 @frozen
-class Line:
+class LogLine:
     """One line. `number` counts from 1; `text` is without vLLM's prefix.
 
     `at` is in seconds since the log's first dated line. A line without a date has the time of the line before it, or
@@ -24,8 +24,8 @@ class Line:
 
 
 @frozen
-class Phase:
-    """One part of a start. `began` counts as `Line.at` does; `seconds` is None if the part did not end."""
+class StartPhase:
+    """One part of a start. `began` counts as `LogLine.at` does; `seconds` is None if the part did not end."""
 
     name: str
     began: float
@@ -41,7 +41,7 @@ class Cause:
 
     signature: str
     what: str
-    line: Line
+    line: LogLine
     remedy: str
 
     def to_dict(self) -> dict[str, object]:
@@ -66,19 +66,19 @@ class Load:
 
 
 @frozen
-class Reading:
+class ParsedLog:
     """A parsed log. `graphs` counts started compilations. `seconds` is from the first dated line to the last.
 
     `is_serving` with a `cause` means that the server is up, and one kind of request always fails. `notes` are lines
     that look alarming and are harmless, each with the reason. `load` is None where it does not serve, or logs no load.
     """
 
-    phases: tuple[Phase, ...]
+    phases: tuple[StartPhase, ...]
     graphs: int
     seconds: float
     is_serving: bool
     cause: Cause | None
-    notes: tuple[tuple[Line, str], ...] = ()
+    notes: tuple[tuple[LogLine, str], ...] = ()
     load: Load | None = None
 
     def to_dict(self) -> dict[str, object]:
@@ -104,8 +104,8 @@ class Timeline:
 
     address: str
     slice_name: str
-    reading: Reading
-    critical: tuple[Phase, ...]
+    reading: ParsedLog
+    critical: tuple[StartPhase, ...]
     cache: str = ""
     is_whole: bool = True
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tpudeploy.boot_log import phases
 from tpudeploy.boot_log.lines import last_boot, parse_lines
-from tpudeploy.boot_log.reading import Line
+from tpudeploy.boot_log.reading import LogLine
 from tpudeploy.domain.budget import UTILIZATION, HbmBudget
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.sizing.numbers import parse_number
@@ -94,7 +94,7 @@ class EngineFacts:
         return value if isinstance(value, int) and value > 0 else None
 
 
-def read_facts(lines: Iterable[Line], budget: HbmBudget | None) -> EngineFacts:
+def read_facts(lines: Iterable[LogLine], budget: HbmBudget | None) -> EngineFacts:
     """Return the last value of each fact in these lines."""
     flags: Mapping[str, Any] = {}
     hbm: float | None = None
@@ -147,7 +147,7 @@ def effective_settings(text: str) -> Mapping[str, str]:
     return {**settings, **_cache_hits(start)}
 
 
-def _counts(start: Sequence[Line], ranks: set[str]) -> Mapping[str, str]:
+def _counts(start: Sequence[LogLine], ranks: set[str]) -> Mapping[str, str]:
     """Return the number of ranks, if there are several, and of graphs of one rank."""
     graphs = phases.count_graphs([line for line in start if not ranks or line.process == min(ranks)])
     counts = {"data_parallel_size": len(ranks), "graphs": graphs}
@@ -163,7 +163,7 @@ def _memory_settings(sizes: Mapping[str, str]) -> Mapping[str, str]:
     return settings | {name: str(round(value * _GIB)) for name, value in parts.items() if value}
 
 
-def _cache_hits(start: Sequence[Line]) -> Mapping[str, str]:
+def _cache_hits(start: Sequence[LogLine]) -> Mapping[str, str]:
     """Return how many of the programs that were looked up in the compile cache were there."""
     hits = sum(_HIT.search(line.text) is not None for line in start)
     misses = sum(_MISS.search(line.text) is not None for line in start)

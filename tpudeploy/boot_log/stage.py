@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
-from tpudeploy.domain.compilation import Start
+from tpudeploy.domain.compilation import PredictedStart
 from tpudeploy.domain.slices import BootPhase, BootReport
-from tpudeploy.domain.status import Stage
+from tpudeploy.domain.status import BootStage
 
 WEIGHTS, COMPILING, WARM_UP = "weights", "compiling", "warm-up"
 UNREPORTED = "unreported"
@@ -32,14 +32,14 @@ _LEAST_SECONDS = 60.0
 _FASTEST, _SLOWEST = 0.1, 5.0
 
 
-def stage(report: BootReport, budget: HbmBudget | Unsized, *, now: float) -> Stage:
+def stage(report: BootReport, budget: HbmBudget | Unsized, *, now: float) -> BootStage:
     """Return the stage. `budget` is of the deployment that boots. `now` is in seconds since the epoch."""
     name = _name(report)
     count, total = _count(report, name, budget)
     if isinstance(budget, Unsized) or report.phase in {BootPhase.SERVING, BootPhase.FAILED}:
-        return Stage(name=name, done=count, of=total)
+        return BootStage(name=name, done=count, of=total)
     ranks = budget.engine.data_parallel
-    return Stage(
+    return BootStage(
         name=name,
         done=count,
         of=total,
@@ -48,7 +48,7 @@ def stage(report: BootReport, budget: HbmBudget | Unsized, *, now: float) -> Sta
     )
 
 
-def unreported(budget: HbmBudget | Unsized, *, granted_at: float, now: float) -> Stage | None:
+def unreported(budget: HbmBudget | Unsized, *, granted_at: float, now: float) -> BootStage | None:
     """Return the stage of a machine without reports (guest attributes may be refused): by the plan, since the grant.
 
     None where there is no plan, or where its time has passed.
@@ -56,7 +56,7 @@ def unreported(budget: HbmBudget | Unsized, *, granted_at: float, now: float) ->
     if isinstance(budget, Unsized):
         return None
     remaining = budget.start.cold_seconds - max(0.0, now - granted_at)
-    return Stage(name=UNREPORTED, left_seconds=remaining, is_least=True) if remaining > 0 else None
+    return BootStage(name=UNREPORTED, left_seconds=remaining, is_least=True) if remaining > 0 else None
 
 
 def _name(report: BootReport) -> str:
@@ -78,7 +78,7 @@ def _count(report: BootReport, name: str, budget: HbmBudget | Unsized) -> tuple[
     return (min(int(share[1]), PER_CENT), PER_CENT) if share is not None else (None, None)
 
 
-def _seconds_left(report: BootReport, name: str, graphs: int | None, plan: Start, now: float) -> float:
+def _seconds_left(report: BootReport, name: str, graphs: int | None, plan: PredictedStart, now: float) -> float:
     """Return the seconds from where it is in the plan to the plan's end.
 
     The stage says between which two points of the plan it is, and the clock where between them. Where the clock is
@@ -96,7 +96,7 @@ def _seconds_left(report: BootReport, name: str, graphs: int | None, plan: Start
     return (plan.cold_seconds - plan.ready_seconds - reached) * pace + plan.ready_seconds
 
 
-def _bounds(name: str, graphs: int | None, plan: Start) -> tuple[float, float]:
+def _bounds(name: str, graphs: int | None, plan: PredictedStart) -> tuple[float, float]:
     """Return the seconds of the plan at which a stage begins and ends.
 
     The engine may log at once that all graphs of a group begin, and then compile them in silence: the measured boot
@@ -109,7 +109,7 @@ def _bounds(name: str, graphs: int | None, plan: Start) -> tuple[float, float]:
     return (plan.process_seconds, loaded) if name == WEIGHTS else (0.0, plan.process_seconds)
 
 
-def _begun_before(graphs: int, plan: Start) -> int:
+def _begun_before(graphs: int, plan: PredictedStart) -> int:
     """Return the number of graphs in the groups before that of graph number `graphs`."""
     before = 0
     for group in plan.groups:

@@ -9,10 +9,10 @@ from itertools import pairwise
 from tpudeploy.boot_log import phases
 from tpudeploy.boot_log.lines import SERVER_STARTS, parse_lines, server_starts
 from tpudeploy.boot_log.read import read
-from tpudeploy.boot_log.reading import Line, Phase, Reading, Timeline
+from tpudeploy.boot_log.reading import LogLine, ParsedLog, StartPhase, Timeline
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain.slices import BootReport
-from tpudeploy.domain.starts import Start
+from tpudeploy.domain.starts import MeasuredStart
 from tpudeploy.sizing.numbers import parse_number
 
 # templates/boot/cache.sh writes it once the server has completed a prompt.
@@ -27,7 +27,7 @@ _CONTAINER, _SERVES = "starting", "serving"
 _NAMES = {"docker": "docker", "image": "image", "secrets": "secrets", _CONTAINER: "container"}
 
 
-def last_start(text: str) -> Start | None:
+def last_start(text: str) -> MeasuredStart | None:
     """Return the start of the last server in a log; None where it is not whole in it, or not dated.
 
     A start that is shorter than the compilation in it was read wrongly, and isn't returned.
@@ -46,7 +46,7 @@ def last_start(text: str) -> Start | None:
     compile_seconds = parse_number(settings.get("compile_seconds", ""))
     if ready < began or (compile_seconds or 0.0) > ready - began + _RESOLUTION:
         return None
-    return Start(
+    return MeasuredStart(
         seconds=ready - began,
         compile_seconds=compile_seconds,
         programs_cached=cached,
@@ -54,7 +54,7 @@ def last_start(text: str) -> Start | None:
     )
 
 
-def _container_start(lines: Sequence[Line], servers: Sequence[int]) -> float | None:
+def _container_start(lines: Sequence[LogLine], servers: Sequence[int]) -> float | None:
     """Return when its container was started; in a log without the script's lines, when it wrote its arguments."""
     previous = servers[-2] if len(servers) > 1 else 0
     times = [line.at for line in lines[previous : servers[-1]] if line.text.startswith(SERVER_STARTS)]
@@ -62,7 +62,7 @@ def _container_start(lines: Sequence[Line], servers: Sequence[int]) -> float | N
     return dated[-1] if dated else lines[servers[-1]].at
 
 
-def _programs(server: Sequence[Line], hits: str) -> tuple[int | None, int | None]:
+def _programs(server: Sequence[LogLine], hits: str) -> tuple[int | None, int | None]:
     """Return how many programs were cached, and all: by the script, which counts files, else by jax's look-ups."""
     counts = next((match for line in server if (match := _SCRIPT.search(line.text))), None)
     if counts is not None:
@@ -71,7 +71,7 @@ def _programs(server: Sequence[Line], hits: str) -> tuple[int | None, int | None
     return (None, None) if lookups is None else (int(lookups[1]), int(lookups[2]))
 
 
-def reported_start(report: BootReport) -> Start | None:
+def reported_start(report: BootReport) -> MeasuredStart | None:
     """Return the start that a machine reports itself; None where its report does not have one.
 
     A change in place adds its phases to those of the boot before: the last ones count.
@@ -83,8 +83,8 @@ def reported_start(report: BootReport) -> Start | None:
     seconds = ended[0] - began[0]
     counts = _COUNTS.search(report.cache)
     if counts is None:
-        return Start(seconds=seconds)
-    return Start(seconds=seconds, programs_cached=int(counts[1]), programs=int(counts[1]) + int(counts[2]))
+        return MeasuredStart(seconds=seconds)
+    return MeasuredStart(seconds=seconds, programs_cached=int(counts[1]), programs=int(counts[1]) + int(counts[2]))
 
 
 def _rows(text: str, length: int) -> Iterator[tuple[str, tuple[float, ...]]]:
@@ -111,12 +111,12 @@ def timeline(address: str, slice_name: str, log: str, report: BootReport | None)
     )
 
 
-def critical_path(phases: Sequence[Phase]) -> tuple[Phase, ...]:
+def critical_path(phases: Sequence[StartPhase]) -> tuple[StartPhase, ...]:
     """Return the path from the part that ended last back to the first, each time to the one that ended last before it.
 
     A part that ended up to a second too late to have been waited for counts too: times are whole seconds.
     """
-    path: list[Phase] = []
+    path: list[StartPhase] = []
     remaining = [phase for phase in phases if phase.seconds is not None]
     while remaining:
         last = max(remaining, key=lambda phase: (_end(phase), phase.seconds))
@@ -125,11 +125,11 @@ def critical_path(phases: Sequence[Phase]) -> tuple[Phase, ...]:
     return tuple(phase for phase in reversed(path) if phase.seconds)
 
 
-def _end(phase: Phase) -> float:
+def _end(phase: StartPhase) -> float:
     return phase.began + (phase.seconds or 0.0)
 
 
-def _reported_reading(text: str) -> Reading:
+def _reported_reading(text: str) -> ParsedLog:
     """Return the reading of a machine's own report; its times are seconds of the epoch."""
     text = _last_start_rows(text)
     marks = [(name, times[0]) for name, times in _rows(text, _MARK)]
@@ -137,10 +137,11 @@ def _reported_reading(text: str) -> Reading:
     start = min((at for _, at in marks), default=0.0)
     end = max((*(at for _, at in marks), *(ended for _, ended in parts.values())), default=start)
     reported = [
-        Phase(name=name, began=began - start, seconds=max(0.0, ended - began)) for name, (began, ended) in parts.items()
+        StartPhase(name=name, began=began - start, seconds=max(0.0, ended - began))
+        for name, (began, ended) in parts.items()
     ]
     reported += (phase for phase in _marked_phases(marks, start) if phase.name not in parts)
-    return Reading(
+    return ParsedLog(
         phases=tuple(sorted(reported, key=lambda phase: phase.began)),
         graphs=0,
         seconds=end - start,
@@ -156,9 +157,9 @@ def _last_start_rows(text: str) -> str:
     return "\n".join(rows[ends[-1] + 1 :] if ends else rows)
 
 
-def _marked_phases(marks: Sequence[tuple[str, float]], start: float) -> Iterator[Phase]:
+def _marked_phases(marks: Sequence[tuple[str, float]], start: float) -> Iterator[StartPhase]:
     """Yield each phase from its first mark to the next phase's; the server reports its milestones under one name."""
     firsts = [mark for n, mark in enumerate(marks) if mark[0] not in {name for name, _ in marks[:n]}]
     for (name, at), (_, following) in pairwise([*firsts, ("", None)]):
         if name in _NAMES and at is not None:
-            yield Phase(name=_NAMES[name], began=at - start, seconds=None if following is None else following - at)
+            yield StartPhase(name=_NAMES[name], began=at - start, seconds=None if following is None else following - at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tpudeploy.boot_log.reading import Cause, Draft, Load, Phase, Reading, Timeline
+from tpudeploy.boot_log.reading import Cause, Draft, Load, ParsedLog, StartPhase, Timeline
 from tpudeploy.metrics.view import table
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
@@ -29,7 +29,7 @@ _DURATION = 10  # cells of the longest text: "unfinished"
 _SHORTEST_BAR = 10
 
 
-def explanation(reading: Reading, paint: Paint, *, width: int | None) -> str:
+def explanation(reading: ParsedLog, paint: Paint, *, width: int | None) -> str:
     """Return the explanation of a log. `width` is the terminal's, in columns; None if it has none."""
     blocks = []
     if reading.cause is not None:
@@ -62,7 +62,7 @@ def _load(load: Load, paint: Paint, width: int | None) -> Iterator[str]:
     yield from table(load.readings, paint, width)
 
 
-def _timeline(reading: Reading, paint: Paint, width: int | None) -> Iterator[str]:
+def _timeline(reading: ParsedLog, paint: Paint, width: int | None) -> Iterator[str]:
     """Return one bar per phase, all on one time scale."""
     end = "it serves" if reading.is_serving else "the end of the log"
     yield f"{paint.bold(words.duration(reading.seconds))} until {end}"
@@ -71,7 +71,7 @@ def _timeline(reading: Reading, paint: Paint, width: int | None) -> Iterator[str
         yield paint.yellow("The log ends there: it did not serve, and the log does not say why.")
 
 
-def bars(reading: Reading, paint: Paint, highlighted: Collection[Phase], *, width: int | None) -> Iterator[str]:
+def bars(reading: ParsedLog, paint: Paint, highlighted: Collection[StartPhase], *, width: int | None) -> Iterator[str]:
     """Return one line per phase. Highlighted phases have solid bars, the others light ones."""
     longest = max(len(phase_name(reading, phase)) for phase in reading.phases)
     text_width = 2 + longest + 2 + _DURATION + 2
@@ -83,21 +83,21 @@ def bars(reading: Reading, paint: Paint, highlighted: Collection[Phase], *, widt
         yield f"  {phase_name(reading, phase).ljust(longest)}  {took.rjust(_DURATION)}  {paint.dim(bar)}".rstrip()
 
 
-def phase_name(reading: Reading, phase: Phase) -> str:
+def phase_name(reading: ParsedLog, phase: StartPhase) -> str:
     name = _PHASES.get(phase.name, phase.name)
     if phase.name != "compile":
         return name
     return f"{reading.graphs} {name}" if reading.graphs else "KV cache, no graphs"  # with enforce_eager, or on a CPU
 
 
-def _bar(reading: Reading, phase: Phase, block: str, cells: int) -> str:
+def _bar(reading: ParsedLog, phase: StartPhase, block: str, cells: int) -> str:
     whole = reading.seconds or 1.0
     offset = round(cells * phase.began / whole)
     seconds = phase.seconds if phase.seconds is not None else reading.seconds - phase.began
     return " " * offset + block * max(1, round(cells * seconds / whole))
 
 
-def _notes(reading: Reading, paint: Paint, width: int | None) -> Iterator[str]:
+def _notes(reading: ParsedLog, paint: Paint, width: int | None) -> Iterator[str]:
     yield paint.dim("These lines look like errors, but are harmless:")
     for line, why in reading.notes:
         text = words.plain(line.text.strip())

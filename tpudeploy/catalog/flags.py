@@ -91,7 +91,7 @@ def nearest(name: str) -> Flag | None:
     return find(bare.partition(".")[0]) or find(closest(bare, of_same_sense) or "")
 
 
-def removal(name: str) -> Removal | None:
+def removal(name: str) -> FlagRemoval | None:
     """Return what vLLM's releases say of a flag or a variable that the newest one has not, or None if none had it."""
     from tpudeploy.catalog import _removed  # only for a profile with an unknown name
 
@@ -99,7 +99,7 @@ def removal(name: str) -> Removal | None:
     for line in _removed.REMOVED.strip().splitlines():
         row, last, *words = line.split(" ", 2)
         if row in {own, own.removeprefix("no-")}:
-            return Removal(last=last, instead=words[0] if words else "leave it out: no successor is known")
+            return FlagRemoval(last=last, instead=words[0] if words else "leave it out: no successor is known")
     return None
 
 
@@ -144,14 +144,14 @@ def with_any_choice(flag: Flag) -> Flag:
     return replace(flag, choices=()) if flag.choices else flag
 
 
-class Removal(NamedTuple):
+class FlagRemoval(NamedTuple):
     """`last` is the last release that is known to have had the name, `instead` what to do now, as a clause."""
 
     last: str
     instead: str
 
 
-class _Row:
+class _FlagRow:
     """A line of the table and the choices below it. Three hundred rows become flags only on demand."""
 
     def __init__(self, words: list[str]) -> None:
@@ -160,23 +160,23 @@ class _Row:
 
 
 @cache
-def _rows() -> Sequence[_Row]:
-    rows: list[_Row] = []
+def _rows() -> Sequence[_FlagRow]:
+    rows: list[_FlagRow] = []
     for line in TABLE.splitlines():
         if line.startswith(" "):
             rows[-1].choices.extend(line.split())
         else:
-            rows.append(_Row(line.split()))
+            rows.append(_FlagRow(line.split()))
     return rows
 
 
 @cache
-def _by_any_name() -> Mapping[str, _Row]:
+def _by_any_name() -> Mapping[str, _FlagRow]:
     return {name: row for row in _rows() for name in (row.words[0], *row.words[3:])}
 
 
 @cache
-def _flag(row: _Row) -> Flag:
+def _flag(row: _FlagRow) -> Flag:
     name, style, value_type, *aliases = row.words
     return Flag(
         name=name,

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tpudeploy.domain.accelerator import AcceleratorType, Backend, ComputeEngine, Generation, Sku, Support, TpuApi
+from tpudeploy.domain.accelerator import (
+    AcceleratorType,
+    Backend,
+    ComputeEngineSupport,
+    Generation,
+    Sku,
+    Support,
+    TpuApi,
+)
 
 _TPU_API = (Backend.QUEUED_RESOURCE,)
 _COMPUTE_ENGINE = (Backend.GCE_INSTANCE,)
@@ -165,7 +173,7 @@ V6E = Generation(
         "flex-start": Sku(begins="DWS Defined Duration V6e running in ", usage="OnDemand"),
     },
     tpu_api=TpuApi(runtime_version="v2-alpha-tpuv6e", config_type="V6E", quota="tpu-v6e"),
-    compute_engine=ComputeEngine(
+    compute_engine=ComputeEngineSupport(
         image_family="ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e",
         disk_type="hyperdisk-balanced",
         quotas={
@@ -261,7 +269,7 @@ V5P = Generation(
     prices_as_of="2026",
     skus={},
     tpu_api=TpuApi(runtime_version="v2-alpha-tpuv5", config_type="V5P", quota="tpu-v5p", quota_units_per_chip=2),
-    compute_engine=ComputeEngine(
+    compute_engine=ComputeEngineSupport(
         image_family="ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e",
         disk_type="hyperdisk-balanced",
         quotas={
@@ -304,7 +312,7 @@ TPU7X = Generation(
     prices_as_of="2026-08",
     skus={"on-demand": Sku(begins="TPU7x running in ", usage="OnDemand")},
     tpu_api=None,
-    compute_engine=ComputeEngine(
+    compute_engine=ComputeEngineSupport(
         image_family="ubuntu-accel-2404-amd64-tpu-tpu7x",
         disk_type="hyperdisk-balanced",
         quotas={"on-demand": "TPUS-PER-TPU-FAMILY-per-project-region"},

@@ -11,7 +11,7 @@ from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.frozen import frozen
 
 
-class Fault(Enum):
+class TypeNameFault(Enum):
     """Why a name is no type."""
 
     UNKNOWN = auto()
@@ -23,7 +23,7 @@ class Fault(Enum):
 class TypeProblem:
     """The problem of a name, as a sentence without its end, and what to write instead; "" where nothing is near."""
 
-    fault: Fault
+    fault: TypeNameFault
     message: str
     hint: str = ""
 
@@ -35,13 +35,13 @@ def problem_of(
     generation = catalog.unsupported_generation(name)
     if generation is not None:
         reason = UNSUPPORTED_GENERATIONS[generation]
-        return TypeProblem(fault=Fault.UNSUPPORTED, message=f"{label} is not supported: {reason}")
+        return TypeProblem(fault=TypeNameFault.UNSUPPORTED, message=f"{label} is not supported: {reason}")
     meanings = _meanings(name, label)
     if meanings is not None:
         return meanings
     closest = catalog.closest_type(name, is_accepted=is_accepted) or catalog.closest_type(name)
     hint = f'did you mean "{closest}"?{_count_of_chips(closest)}' if closest else ""
-    return TypeProblem(fault=Fault.UNKNOWN, message=f"There is no accelerator type {label}", hint=hint)
+    return TypeProblem(fault=TypeNameFault.UNKNOWN, message=f"There is no accelerator type {label}", hint=hint)
 
 
 def _meanings(name: str, label: str) -> TypeProblem | None:
@@ -56,13 +56,13 @@ def _meanings(name: str, label: str) -> TypeProblem | None:
         # No machine has as many chips, so that the other meaning alone is left, and is still not taken without a word.
         message = f"There is no accelerator type {label}"
         hint = f'counted in TensorCores, it is {_described(by_cores)}: write "{by_cores.name}"'
-        return TypeProblem(fault=Fault.UNKNOWN, message=message, hint=hint)
+        return TypeProblem(fault=TypeNameFault.UNKNOWN, message=message, hint=hint)
     message = (
         f"{label} has two meanings: gcloud, xpk and vLLM's CI count TensorCores, which makes it "
         f"{_described(by_cores)}; counted in chips, it is {_described(by_chips)}"
     )
     hint = f'write "{by_cores.name}" for {by_cores.chips} chips, or "{by_chips.name}" for {by_chips.chips}'
-    return TypeProblem(fault=Fault.AMBIGUOUS, message=message, hint=hint)
+    return TypeProblem(fault=TypeNameFault.AMBIGUOUS, message=message, hint=hint)
 
 
 def _of_chips(name: str, chips: int) -> AcceleratorType | None:

@@ -14,7 +14,7 @@ from tpudeploy.domain.frozen import frozen
 
 
 @frozen
-class Refusal:
+class ValueRefusal:
     """A part of a value that vLLM refuses: its `path` in the value, why, and the words that vLLM accepts there, if any.
 
     `is_key`: a key of a mapping is wrong, not its value.
@@ -26,7 +26,7 @@ class Refusal:
     is_key: bool = False
 
 
-def refusals(flag: Flag, value: Any) -> Iterator[Refusal]:
+def refusals(flag: Flag, value: Any) -> Iterator[ValueRefusal]:
     """Yield what vLLM's configuration refuses in a value that the flag can express."""
     text = _text_of_schema(flag.name)
     if text is None or value is None:
@@ -51,13 +51,13 @@ _ABSENT = ("", "None")
 _OPTIONAL_LISTS = ("numa-bind-cpus", "numa-bind-nodes")
 
 
-def _absent_words(flag: Flag, value: Any, schema: Mapping[str, Any]) -> Iterator[Refusal]:
+def _absent_words(flag: Flag, value: Any, schema: Mapping[str, Any]) -> Iterator[ValueRefusal]:
     """Yield a refusal for each word of an optional list that vLLM reads as absent, and then refuses as an item."""
     is_optional = schema["type"] == "nullable" or flag.name in _OPTIONAL_LISTS
     for index, item in enumerate(value if isinstance(value, list) else [value]):
         if is_optional and item in _ABSENT:
             path = (index,) if isinstance(value, list) else ()
-            yield Refusal(path=path, message="takes no empty item")
+            yield ValueRefusal(path=path, message="takes no empty item")
 
 
 def schema(flag_name: str) -> dict[str, Any] | None:
@@ -128,15 +128,15 @@ def _word_as_read(flag: Flag, value: Any) -> Any:
     return value
 
 
-def _refusals_of(error: Any, schema: dict[str, Any]) -> Iterator[Refusal]:
+def _refusals_of(error: Any, schema: dict[str, Any]) -> Iterator[ValueRefusal]:
     """Yield a refusal for each path: of the alternatives of a union, the first that names accepted words."""
-    places: dict[tuple[str | int, ...], Refusal] = {}
+    places: dict[tuple[str | int, ...], ValueRefusal] = {}
     for finding in error.errors(include_url=False, include_input=False):
         path, choices = _path(finding["loc"], schema)
         refusal = _refusal(finding, path, choices)
         if finding["loc"][-1:] == ("[key]",):
             keys = _path(finding["loc"][:-2], schema, is_of_keys=True)[1]
-            refusal = Refusal(path=path, message=f"has no kind `{path[-1]}`", choices=keys, is_key=True)
+            refusal = ValueRefusal(path=path, message=f"has no kind `{path[-1]}`", choices=keys, is_key=True)
         other = places.get(path)
         if other is None or (refusal.choices and not other.choices):
             places[path] = refusal
@@ -148,21 +148,21 @@ def _is_inside(path: tuple[str | int, ...], outer: tuple[str | int, ...]) -> boo
     return len(path) > len(outer) and path[: len(outer)] == outer
 
 
-def _refusal(finding: Mapping[str, Any], path: tuple[str | int, ...], names: tuple[str, ...]) -> Refusal:
+def _refusal(finding: Mapping[str, Any], path: tuple[str | int, ...], names: tuple[str, ...]) -> ValueRefusal:
     match finding["type"]:
         case "extra_forbidden":
-            return Refusal(path=path, message=f"has no field `{path[-1]}`", choices=names, is_key=True)
+            return ValueRefusal(path=path, message=f"has no field `{path[-1]}`", choices=names, is_key=True)
         case "missing":
-            return Refusal(path=path[:-1], message=f"needs the field `{path[-1]}`")
+            return ValueRefusal(path=path[:-1], message=f"needs the field `{path[-1]}`")
         case "literal_error":
-            return Refusal(path=path, message="takes one of {choices}", choices=names)
+            return ValueRefusal(path=path, message="takes one of {choices}", choices=names)
         case "string_pattern_mismatch":
             form = _FORMS.get(finding["ctx"]["pattern"], f"text of the form {finding['ctx']['pattern']}")
-            return Refusal(path=path, message=f"must be {form}")
+            return ValueRefusal(path=path, message=f"must be {form}")
         case "too_short":
-            return Refusal(path=path, message="needs at least one item")
+            return ValueRefusal(path=path, message="needs at least one item")
     description = str(finding["msg"]).removeprefix("Input should be ").partition(", ")[0]
-    return Refusal(path=path, message=f"must be {description}")
+    return ValueRefusal(path=path, message=f"must be {description}")
 
 
 # The patterns of the table, in words.

@@ -18,7 +18,7 @@ from tpudeploy.domain.errors import ChangeNotAcknowledged, CheckFailed, NotAppro
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Mode, Plan
-from tpudeploy.domain.report import Endpoint, Outcome, Report
+from tpudeploy.domain.report import ReplicaEndpoint, ReplicaOutcome, RunReport
 from tpudeploy.views import jsonl
 from tpudeploy.views import plan as view
 from tpudeploy.views.status import summary
@@ -50,7 +50,7 @@ def carry_out(
         approve(context, question, otherwise="Review the plan, then pass -auto-approve.")
     may_reset = args.auto_approve or not is_new
 
-    def apply_part(part: Plan, *, reset: bool = True) -> Report:
+    def apply_part(part: Plan, *, reset: bool = True) -> RunReport:
         with interruptible(context, workspace, as_json=args.json) as emit:
             return workspace.apply(part, on_event=emit, wait=wait, timeout=timeout, watch=watch, reset=reset)
 
@@ -77,7 +77,7 @@ def _blocking_error(plan: Plan) -> TpudeployError:
     return CheckFailed("A check forbids this plan.") if error is None or isinstance(error, CheckFailed) else error
 
 
-def _report_failures(context: Context, report: Report, *, as_json: bool) -> int:
+def _report_failures(context: Context, report: RunReport, *, as_json: bool) -> int:
     """Print the errors of a run and return its exit code."""
     if report.error is None:
         return exits.SUCCESS
@@ -148,7 +148,7 @@ def approve(context: Context, question: str, *, otherwise: str) -> None:
     terminal.data("")
 
 
-def _print_summary(context: Context, plan: Plan, report: Report) -> int:
+def _print_summary(context: Context, plan: Plan, report: RunReport) -> int:
     terminal = context.terminal
     if not plan.is_empty or report.outcomes:
         paint = terminal.paint.green if report.error is None else terminal.paint.red
@@ -164,18 +164,20 @@ def _print_summary(context: Context, plan: Plan, report: Report) -> int:
     return exits.SUCCESS
 
 
-def _list_deployments(context: Context, report: Report, *, as_json: bool = False) -> None:
+def _list_deployments(context: Context, report: RunReport, *, as_json: bool = False) -> None:
     """Print the result of each deployment if there are several; a JSON document already contains it."""
     if len(report.deployments) > 1 and not as_json:
         context.terminal.data(summary(report, context.terminal.paint))
 
 
-def all_errors(report: Report) -> Iterable[TpudeployError]:
+def all_errors(report: RunReport) -> Iterable[TpudeployError]:
     """Return each error of a report once."""
     return (*report.failures, *report.not_in_effect)
 
 
-def _ask_for_resets(terminal: Terminal, plan: Plan, report: Report, apply_part: Callable[[Plan], Report]) -> Report:
+def _ask_for_resets(
+    terminal: Terminal, plan: Plan, report: RunReport, apply_part: Callable[[Plan], RunReport]
+) -> RunReport:
     """Ask whether nodes that did not acknowledge a change may be reset, and return the final report.
 
     After a yes, `apply_part` applies their part of the plan.
@@ -197,12 +199,12 @@ def _ask_for_resets(terminal: Terminal, plan: Plan, report: Report, apply_part: 
     return _with_retry(report, retry, names)
 
 
-def _with_retry(report: Report, retry: Report, names: Collection[str]) -> Report:
+def _with_retry(report: RunReport, retry: RunReport, names: Collection[str]) -> RunReport:
     """Return a report in which the deployments of these names have the outcomes and endpoints of the retry."""
     outcomes = (each for each in report.outcomes if _deployment(each) not in names)
     endpoints = (each for each in report.endpoints if _deployment(each) not in names)
     return replace(report, outcomes=(*outcomes, *retry.outcomes), endpoints=(*endpoints, *retry.endpoints))
 
 
-def _deployment(each: Outcome | Endpoint) -> str:
+def _deployment(each: ReplicaOutcome | ReplicaEndpoint) -> str:
     return each.address.partition("[")[0]

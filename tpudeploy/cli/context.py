@@ -34,7 +34,7 @@ class LoadedProfiles:
 AS_WRITTEN = argparse.Namespace(overlays=[], sets=[])  # the options of a profile without overlays
 
 
-class Reply:
+class CommandOutput:
     """Holds the document of a command until it ends. An error that stops the command is printed instead."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Context:
     backend: str | None
     parallelism: int
     at_exit: ExitStack
-    reply: Reply = field(default_factory=Reply, repr=False)
+    reply: CommandOutput = field(default_factory=CommandOutput, repr=False)
     trust: Trust = TRUSTED
     _untrusted: dict[Path, bool] = field(default_factory=dict, compare=False, repr=False)  # by the folder of profiles
 

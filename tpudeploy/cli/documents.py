@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tpudeploy.domain.errors import TpudeployError
     from tpudeploy.domain.orphans import Orphans
-    from tpudeploy.domain.report import Report
+    from tpudeploy.domain.report import RunReport
 
 Document = dict[str, object]
 
@@ -18,7 +18,7 @@ def text(document: Mapping[str, object]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def gc(garbage: Orphans, report: Report | None, error: TpudeployError | None) -> Document:
+def gc(garbage: Orphans, report: RunReport | None, error: TpudeployError | None) -> Document:
     """Return the orphans, the report of their removal, and the error that stopped it; either may be null."""
     report_document = None if report is None else report.to_dict()
     return {**garbage.to_dict(), "report": report_document, "error": None if error is None else error.to_dict()}

@@ -31,7 +31,7 @@ _FILE = "profile.yaml"
 
 
 @frozen
-class Choice:
+class ChipSplit:
     """What the answers leave open: how the chips are split, and the longest text."""
 
     tensor_parallel: int
@@ -55,14 +55,14 @@ def name_of(model_id: str) -> str:
     return name[:_LONGEST_NAME].strip("-")
 
 
-def _choices(model: LanguageModel | None, kind: AcceleratorType) -> Iterator[Choice]:
+def _choices(model: LanguageModel | None, kind: AcceleratorType) -> Iterator[ChipSplit]:
     """Yield the choices, best first: chips that share the model before copies of it, then shorter texts."""
     longest = min(_LONGEST, _LONGEST if model is None else model.max_position)
     length = longest
     while length >= min(_SHORTEST, longest):
         ranks = kind.devices
         while ranks >= 1:
-            yield Choice(tensor_parallel=ranks, data_parallel=kind.devices // ranks, max_model_len=length)
+            yield ChipSplit(tensor_parallel=ranks, data_parallel=kind.devices // ranks, max_model_len=length)
             # Copies lie on one host; of a slice of several, or an unknown model, all devices share the model.
             ranks = 0 if kind.hosts > 1 or model is None else ranks // 2
         length //= 2
@@ -78,7 +78,7 @@ def _has_no_error(text: str) -> bool:
 
 
 def _text(
-    model_id: str, kind: AcceleratorType, zones: tuple[str, ...], api_key: str, choice: Choice, *, name: str
+    model_id: str, kind: AcceleratorType, zones: tuple[str, ...], api_key: str, choice: ChipSplit, *, name: str
 ) -> str:
     model, task = families.known_model(model_id), resolve_task(model_id, {}, {}).task
     knowledge = "Its memory is computed, not measured" if model is not None else "The catalogue does not know the model"
@@ -116,7 +116,7 @@ def _text(
     )
 
 
-def _serving(model_id: str, model: LanguageModel | None, task: Task, choice: Choice) -> Iterator[str]:
+def _serving(model_id: str, model: LanguageModel | None, task: Task, choice: ChipSplit) -> Iterator[str]:
     if choice.data_parallel > 1:
         yield f"  tensor_parallel_size: {choice.tensor_parallel}"
         yield f"  data_parallel_size: {choice.data_parallel}            # copies of the model, a rank each"

@@ -12,21 +12,21 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.operations import operation
-from tpudeploy.operations.declaration import PROFILE_KINDS, Argument, Kind, Operation
+from tpudeploy.operations.declaration import PROFILE_KINDS, Argument, ArgumentKind, Operation
 
 if TYPE_CHECKING:
     from tpudeploy.domain.errors import ProfileInvalid
     from tpudeploy.results import Result
     from tpudeploy.workspace import Workspace
 
-_PARSERS: Mapping[Kind, Callable[[str], Any]] = {
-    Kind.COUNT: options.count,
-    Kind.DURATION: options.duration,
-    Kind.SECONDS: options.seconds,
-    Kind.LATENCY: options.latency,
-    Kind.AMOUNT: options.amount,
-    Kind.COUNTS: options.counts,
-    Kind.INDEX: options.index,
+_PARSERS: Mapping[ArgumentKind, Callable[[str], Any]] = {
+    ArgumentKind.COUNT: options.count,
+    ArgumentKind.DURATION: options.duration,
+    ArgumentKind.SECONDS: options.seconds,
+    ArgumentKind.LATENCY: options.latency,
+    ArgumentKind.AMOUNT: options.amount,
+    ArgumentKind.COUNTS: options.counts,
+    ArgumentKind.INDEX: options.index,
 }
 
 
@@ -69,20 +69,20 @@ def _options(row: Operation) -> list[Argument]:
 
 def add_argument(parser: argparse.ArgumentParser, argument: Argument) -> None:
     match argument.kind:
-        case Kind.PROFILE:
+        case ArgumentKind.PROFILE:
             options.profile(parser, dest=argument.name, is_required=argument.is_required_option)
-        case Kind.PROFILES | Kind.VALID_PROFILES | Kind.PROFILE_FILES:
+        case ArgumentKind.PROFILES | ArgumentKind.VALID_PROFILES | ArgumentKind.PROFILE_FILES:
             options.profiles(parser, nargs="+" if argument.is_required else "*")
-        case Kind.PROFILE_OR_NAME:
+        case ArgumentKind.PROFILE_OR_NAME:
             parser.add_argument(argument.name, metavar="PROFILE | NAME", nargs="?", help=argument.help)
             options.overlays(parser)
-        case Kind.PLAN:
+        case ArgumentKind.PLAN:
             options.plan_file(parser)
-        case Kind.FLAG:
+        case ArgumentKind.FLAG:
             options.flag(parser, argument.option_name, argument.help, dest=argument.name)
-        case Kind.SWITCH:
+        case ArgumentKind.SWITCH:
             options.switch(parser, argument.option_name, argument.help)
-        case Kind.TEXTS if not argument.positional:
+        case ArgumentKind.TEXTS if not argument.positional:
             metavar = argument.metavar
             options.several(parser, f"--{argument.option_name}", argument.help, metavar=metavar, dest=argument.name)
         case _ if argument.positional:
@@ -93,7 +93,7 @@ def add_argument(parser: argparse.ArgumentParser, argument: Argument) -> None:
 
 def _add_positional(parser: argparse.ArgumentParser, argument: Argument) -> None:
     optional: dict[str, Any] = {} if argument.is_required else {"nargs": "?", "default": argument.default}
-    if argument.kind is Kind.TEXTS:
+    if argument.kind is ArgumentKind.TEXTS:
         optional = {"nargs": "+" if argument.is_required else "*"}
     parser.add_argument(
         argument.name,
@@ -122,7 +122,7 @@ def run(row: Operation, args: argparse.Namespace, context: Context) -> int:
 
 
 @frozen
-class Call:
+class OperationCall:
     """The workspace and the values of an operation's arguments. `has_invalid`: a profile is invalid and left out."""
 
     workspace: Workspace | None
@@ -136,7 +136,7 @@ class Call:
         return self.workspace
 
 
-def prepare(row: Operation, args: argparse.Namespace, context: Context) -> Call:
+def prepare(row: Operation, args: argparse.Namespace, context: Context) -> OperationCall:
     """Load the profiles that are named, and open their workspace."""
     values: dict[str, Any] = {}
     paths: list[str] = []
@@ -148,7 +148,7 @@ def prepare(row: Operation, args: argparse.Namespace, context: Context) -> Call:
         if _names_profiles(argument, value, context):
             paths = [value] if isinstance(value, str) else value
             value, invalid = _load(argument, paths, args, context)
-        elif argument.kind is Kind.FILE and value is not None:
+        elif argument.kind is ArgumentKind.FILE and value is not None:
             value = context.folder / value
         values[argument.name] = value
     if row.takes_invalid:
@@ -158,19 +158,19 @@ def prepare(row: Operation, args: argparse.Namespace, context: Context) -> Call:
     if row.takes_events:
         values["on_event"] = event_printer(context.terminal)
     if not row.needs_workspace:
-        return Call(workspace=None, values=values, has_invalid=False)
+        return OperationCall(workspace=None, values=values, has_invalid=False)
     workspace = context.workspace(paths, lock_timeout=getattr(args, "lock_timeout", None))
-    return Call(workspace=workspace, values=values, has_invalid=bool(invalid) and not row.takes_invalid)
+    return OperationCall(workspace=workspace, values=values, has_invalid=bool(invalid) and not row.takes_invalid)
 
 
 def _names_profiles(argument: Argument, value: Any, context: Context) -> bool:
     """Return whether a value names profiles to load, and not a deployment or another text."""
     match argument.kind:
-        case Kind.PROFILES | Kind.VALID_PROFILES:
+        case ArgumentKind.PROFILES | ArgumentKind.VALID_PROFILES:
             return True
-        case Kind.PROFILE:
+        case ArgumentKind.PROFILE:
             return value is not None
-        case Kind.PROFILE_OR_NAME:
+        case ArgumentKind.PROFILE_OR_NAME:
             return value is not None and context.is_profile(value)
         case _:
             return False
@@ -180,11 +180,11 @@ def _load(
     argument: Argument, paths: list[str], args: argparse.Namespace, context: Context
 ) -> tuple[Any, Mapping[str, ProfileInvalid]]:
     """Return one profile or several, as the argument takes them, and the error of each invalid file."""
-    if argument.kind is Kind.VALID_PROFILES:
+    if argument.kind is ArgumentKind.VALID_PROFILES:
         loaded = context.load_each(paths, args)
         return loaded.valid, loaded.invalid
     profiles = context.load(paths, args)
-    return (profiles if argument.kind is Kind.PROFILES else profiles[0]), {}
+    return (profiles if argument.kind is ArgumentKind.PROFILES else profiles[0]), {}
 
 
 def show(result: Result, context: Context, *, with_messages: bool = True) -> None:

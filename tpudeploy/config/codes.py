@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.diagnostics import Explanation
+from tpudeploy.domain.diagnostics import CodePage
 
-EXPLANATIONS: dict[str, Explanation] = {}
+EXPLANATIONS: dict[str, CodePage] = {}
 
 
 def _code(code: str, title: str, meaning: str, fix: str) -> str:
     """Return the code, and add its page to EXPLANATIONS."""
-    EXPLANATIONS[code] = Explanation(title, meaning, fix)
+    EXPLANATIONS[code] = CodePage(title, meaning, fix)
     return code
 
 

@@ -17,7 +17,7 @@ import yaml
 from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.libyaml import LOADER
-from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Place, ScalarNode
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode, SourcePlace
 from tpudeploy.config.source import Source
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.frozen import frozen
@@ -150,7 +150,7 @@ class _Stopped(Exception):
 class _Open:
     """A list or mapping that has not ended yet. `key` is the key whose value is next."""
 
-    def __init__(self, place: Place, start: Any, *, is_map: bool, nodes_before: int) -> None:
+    def __init__(self, place: SourcePlace, start: Any, *, is_map: bool, nodes_before: int) -> None:
         self.place = place
         self.start = start
         self.is_map = is_map
@@ -171,10 +171,10 @@ class _Builder:
         self.root: Node | None = None
         self.has_null = False
 
-    def _note(self, code: str, message: str, place: Place, hint: str, also: Location | None = None) -> None:
+    def _note(self, code: str, message: str, place: SourcePlace, hint: str, also: Location | None = None) -> None:
         self.problems.append(problem(code, message, place.location, hint=hint, also=also))
 
-    def _stop(self, code: str, message: str, place: Place, hint: str) -> None:
+    def _stop(self, code: str, message: str, place: SourcePlace, hint: str) -> None:
         self._note(code, message, place, hint)
         raise _Stopped
 
@@ -184,18 +184,18 @@ class _Builder:
             place = self._place(event)
             self._stop(codes.SEVERAL_DOCUMENTS, "A second document begins here", place, "one file holds one profile")
 
-    def _place(self, event: Any, anchor: str | None = None) -> Place:
+    def _place(self, event: Any, anchor: str | None = None) -> SourcePlace:
         start, end = event.start_mark, event.end_mark
         row, begin = start.line, start.column
         if anchor is None and end.line == row:
-            return Place(self._source, row, begin, end.column - begin)
+            return SourcePlace(self._source, row, begin, end.column - begin)
         line = self._source.lines[row] if row < len(self._source.lines) else ""
         before = _PROPERTIES.match(line, begin) if anchor is not None else None
         begin = before.end() if before else begin
         stop = end.column if end.line == row else len(line)
-        return Place(self._source, row, begin, stop - begin)
+        return SourcePlace(self._source, row, begin, stop - begin)
 
-    def _count(self, nodes: int, place: Place) -> None:
+    def _count(self, nodes: int, place: SourcePlace) -> None:
         self._nodes += nodes
         if self._nodes > MAX_NODES:
             self._stop(
@@ -230,7 +230,7 @@ class _Builder:
         place = frame.place
         row = frame.start.start_mark.line
         if frame.start.flow_style and event.end_mark.line == row:
-            place = Place(self._source, row, place.column, event.end_mark.column - place.column)
+            place = SourcePlace(self._source, row, place.column, event.end_mark.column - place.column)
         node: Node = MapNode(place, frame.entries) if frame.is_map else ListNode(place, tuple(frame.items))
         if frame.start.anchor is not None:
             self._anchors[frame.start.anchor] = node, 1 + self._nodes - frame.nodes_before
@@ -272,7 +272,7 @@ class _Builder:
         self._count(nodes, place)
         self._add(node)
 
-    def _check_tag(self, event: Any, place: Place) -> None:
+    def _check_tag(self, event: Any, place: SourcePlace) -> None:
         if event.tag not in _TEXT_TAGS:
             self._note(
                 codes.TAG,

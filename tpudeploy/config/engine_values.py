@@ -60,7 +60,7 @@ def _check_fields(root: MapNode, path: Path, flag: Flag, entry: Entry, severity:
         yield problem(codes.FLAG_VALUE, text, entry.key, path=path, hint=hint, severity=severity)
 
 
-def _diagnostic(flag: Flag, path: Path, node: Node, refusal: values.Refusal, severity: Severity) -> Diagnostic:
+def _diagnostic(flag: Flag, path: Path, node: Node, refusal: values.ValueRefusal, severity: Severity) -> Diagnostic:
     at, word = _place(node, refusal)
     listed = list(refusal.choices[:_MOST_LISTED])
     if len(refusal.choices) > _MOST_LISTED:
@@ -77,7 +77,7 @@ def _diagnostic(flag: Flag, path: Path, node: Node, refusal: values.Refusal, sev
     return problem(codes.FLAG_VALUE, message, at, path=(*path, *refusal.path), hint=hint, severity=severity)
 
 
-def _place(node: Node, refusal: values.Refusal) -> tuple[Location, str | None]:
+def _place(node: Node, refusal: values.ValueRefusal) -> tuple[Location, str | None]:
     """Return its location and the text there. JSON inside a text has one location."""
     here = find(node, refusal.path)
     if here is None:

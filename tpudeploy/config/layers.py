@@ -12,7 +12,7 @@ from tpudeploy.config.compose import compose
 from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.merge import merge
-from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Place, ScalarNode, is_null
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode, SourcePlace, is_null
 from tpudeploy.config.reader import Reader, Unreadable
 from tpudeploy.config.source import Source, argument, decode
 from tpudeploy.config.trust import TRUSTED, Trust
@@ -91,7 +91,7 @@ class Layers:
         self.has_null = self.has_null or composed.has_null
         if composed.node is None and not composed.broken:
             self.has_null = True
-            return ScalarNode(Place(source, 0, len(text or "")), None, "", plain=True)
+            return ScalarNode(SourcePlace(source, 0, len(text or "")), None, "", plain=True)
         return composed.node
 
     def _merge_over_bases(self, content: bytes, chain: tuple[str, ...]) -> MapNode | None:
@@ -167,7 +167,7 @@ def _branch(source: Source, keys: list[str], leaf: Node | None) -> MapNode | Non
     node = leaf
     end = sum(len(key) + 1 for key in keys) - 1
     for key in reversed(keys):
-        place = Place(source, 0, end - len(key), len(key))
+        place = SourcePlace(source, 0, end - len(key), len(key))
         node = MapNode(place, {key: Entry(place, node)})
         end -= len(key) + 1
     return node if isinstance(node, MapNode) else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Path: TypeAlias = tuple[str | int, ...]
 
 
-class Place(NamedTuple):
+class SourcePlace(NamedTuple):
     """A part of one line of a source. Line and column count from 0, `width` is in characters."""
 
     source: Source
@@ -38,7 +38,7 @@ class ScalarNode(NamedTuple):
     show the reference and never the value.
     """
 
-    place: Place
+    place: SourcePlace
     value: bool | int | float | str | None
     text: str
     plain: bool
@@ -50,7 +50,7 @@ class ScalarNode(NamedTuple):
 
 
 class ListNode(NamedTuple):
-    place: Place
+    place: SourcePlace
     items: tuple[Node, ...]
 
     @property
@@ -61,7 +61,7 @@ class ListNode(NamedTuple):
 class Entry(NamedTuple):
     """One `key: value`. `deletes`: its null removed what a lower layer had set."""
 
-    key_place: Place
+    key_place: SourcePlace
     value: Node
     deletes: bool = False
 
@@ -71,7 +71,7 @@ class Entry(NamedTuple):
 
 
 class MapNode(NamedTuple):
-    place: Place
+    place: SourcePlace
     entries: Mapping[str, Entry]
 
     @property

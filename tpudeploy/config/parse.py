@@ -13,7 +13,7 @@ from tpudeploy.config.keys import fields_at
 from tpudeploy.config.layers import Layers, merge_all
 from tpudeploy.config.merge import without_nulls
 from tpudeploy.config.nodes import MapNode, Path, ScalarNode, is_null, plain_map, walk
-from tpudeploy.config.profile import Profile, Written
+from tpudeploy.config.profile import LazyOrigins, Profile
 from tpudeploy.config.reader import Reader
 from tpudeploy.config.rules import RULES
 from tpudeploy.config.schema import ProfileSpec
@@ -66,7 +66,7 @@ def parse(
     diagnostics = in_order(without_text(_without_echoes(layers.problems, problems, whole=layers.whole), layers.outside))
     if spec is None or errors_in(diagnostics):
         raise _invalid(path, diagnostics)
-    return Profile(spec=spec, origins=Written(with_type(tree)), warnings=diagnostics, reader=reader)
+    return Profile(spec=spec, origins=LazyOrigins(with_type(tree)), warnings=diagnostics, reader=reader)
 
 
 def _without_outside(

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tpudeploy.config.nodes import MapNode, ScalarNode, dotted, find, walk
-from tpudeploy.domain.deployment import Origins, first_place
+from tpudeploy.domain.deployment import AttributeOrigins, first_place
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.frozen import frozen
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tpudeploy.config.schema import ProfileSpec  # importing it imports pydantic
 
 
-class Written(Origins):
+class LazyOrigins(AttributeOrigins):
     """Maps the dotted path of every leaf of a tree to its location. It is built on first use: most are never used."""
 
     def __init__(self, tree: MapNode) -> None:
@@ -49,7 +49,7 @@ class Written(Origins):
         return len(self._places)
 
 
-class Joined(Origins):
+class Joined(AttributeOrigins):
     """Looks up `upper`, then `lower`, which is not built for paths that are in `upper`."""
 
     def __init__(self, upper: Mapping[str, Location], lower: Mapping[str, Location]) -> None:
@@ -59,7 +59,7 @@ class Joined(Origins):
     def first(self, path: str) -> Location | None:
         if path in self._upper:
             return self._upper[path]
-        return self._lower.first(path) if isinstance(self._lower, Origins) else first_place(self._lower, path)
+        return self._lower.first(path) if isinstance(self._lower, AttributeOrigins) else first_place(self._lower, path)
 
     def __getitem__(self, path: str) -> Location:
         return self._upper[path] if path in self._upper else self._lower[path]
@@ -88,4 +88,4 @@ class Profile:
 
     def reference(self, path: str) -> str | None:
         """Return the source text with its `${env:NAME}` if a part of the value at `path` came from the environment."""
-        return self.origins.reference(path) if isinstance(self.origins, Written) else None
+        return self.origins.reference(path) if isinstance(self.origins, LazyOrigins) else None

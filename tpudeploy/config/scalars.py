@@ -42,7 +42,7 @@ LEAST_DOCKER_SIZE = 1024**2
 _DOCKER_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
-class Size(int):
+class ByteSize(int):
     """Bytes. `text` is the source text. 10gb is decimal, 10GiB is binary."""
 
     text: str

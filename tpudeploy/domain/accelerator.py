@@ -94,7 +94,7 @@ class TpuApi:
 
 
 @frozen
-class ComputeEngine:
+class ComputeEngineSupport:
     """How Compute Engine serves a generation.
 
     `image_family` is in the project IMAGE_PROJECT. `disk_type` is the type of the boot disk that its machines take.
@@ -144,7 +144,7 @@ class Generation:
     prices_as_of: str
     skus: Mapping[str, Sku]
     tpu_api: TpuApi | None
-    compute_engine: ComputeEngine | None
+    compute_engine: ComputeEngineSupport | None
     gke_accelerator: str
 
     @property

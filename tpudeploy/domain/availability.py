@@ -36,7 +36,7 @@ class Standing(StrEnum):
     CLOSED = "closed"
 
 
-class Source(StrEnum):
+class FactSource(StrEnum):
     """live: Google, now or cached.  table: the catalogue, dated.  log: earlier requests.  none: unknown."""
 
     LIVE = "live"
@@ -46,11 +46,11 @@ class Source(StrEnum):
 
 
 @frozen
-class Answer:
+class SourcedAnswer:
     """An answer with its source and its date (month or day). `yes` is None if unknown; `because` is Google's text."""
 
     yes: bool | None
-    source: Source = Source.NONE
+    source: FactSource = FactSource.NONE
     as_of: str = ""
     because: str = ""
 
@@ -84,7 +84,7 @@ class Price:
     """A price in USD per chip-hour, or None if unknown. `is_too_dear`: it is above the profile's limit."""
 
     usd_per_chip_hour: float | None
-    source: Source = Source.NONE
+    source: FactSource = FactSource.NONE
     as_of: str = ""
     is_too_dear: bool = False
 
@@ -112,8 +112,8 @@ class Pair:
     backend: Backend
     standing: Standing
     closed_by: Gate | None
-    hardware: Answer
-    model: Answer
+    hardware: SourcedAnswer
+    model: SourcedAnswer
     quota: Quota
     price: Price
     luck: Luck
@@ -124,17 +124,17 @@ class Pair:
 
 
 @frozen
-class Reading:
+class GateSource:
     """The source of one gate's facts. `age` is in seconds; `unknown` says why there are none, or no newer ones."""
 
-    source: Source
+    source: FactSource
     age: float | None = None
     as_of: str = ""
     unknown: Unknown | None = None
 
 
 @frozen
-class Zones:
+class ZoneTable:
     """The availability of one slice type, in the order of requests. `profile` is "" where none was named.
 
     `readings_by_api` are those of the gates that each API answers for itself; `readings` has those of the first one.
@@ -146,8 +146,8 @@ class Zones:
     chips: int
     window: float
     pairs: tuple[Pair, ...]
-    readings: Mapping[Gate, Reading]
-    readings_by_api: Mapping[Backend, Mapping[Gate, Reading]] = field(default_factory=dict)
+    readings: Mapping[Gate, GateSource]
+    readings_by_api: Mapping[Backend, Mapping[Gate, GateSource]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
         """Return one of the `tables` of `zones --json`."""

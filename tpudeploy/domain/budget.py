@@ -1,11 +1,11 @@
-"""Engine and HbmBudget: the settings that decide what a chip holds, and what it then holds."""
+"""EngineSettings and HbmBudget: the settings that decide what a chip holds, and what it then holds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.compilation import CompilePlan, Start
+from tpudeploy.domain.compilation import CompilePlan, PredictedStart
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
 
@@ -21,7 +21,7 @@ class Speculation:
 
 
 @frozen
-class Engine:
+class EngineSettings:
     """The settings that the sizing depends on, with every default decided as vLLM decides it.
 
     `tensor_parallel` x `pipeline_parallel` x `data_parallel` devices are used; each data-parallel rank is an engine of
@@ -76,7 +76,7 @@ class Unsized:
     is_impossible: bool = False
     settings: tuple[str, ...] = ()
     model: LanguageModel | None = None
-    engine: Engine | None = None
+    engine: EngineSettings | None = None
     has_layout: bool = False
     at_least: HbmBudget | None = None
     lacks_limit_alone: bool = False
@@ -111,7 +111,7 @@ class HbmBudget:
 
     model: LanguageModel
     accelerator: AcceleratorType
-    engine: Engine
+    engine: EngineSettings
     hbm_bytes_per_chip: int
     weights: Mapping[str, int]
     bytes_per_block: int
@@ -121,7 +121,7 @@ class HbmBudget:
     kv_cache_tokens: int
     program_bytes_per_chip: int
     compilation: CompilePlan
-    start: Start
+    start: PredictedStart
     estimates: tuple[str, ...]
     fatal: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""CompilePlan and Start: the graphs that an engine compiles before it serves, and the expected duration."""
+"""CompilePlan and PredictedStart: the graphs that an engine compiles before it serves, and the expected duration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CompilePlan:
 
 
 @frozen
-class Group:
+class GraphGroup:
     """Graphs of one kind: their number, and the seconds that each takes to compile."""
 
     count: int
@@ -29,7 +29,7 @@ class Group:
 
 
 @frozen
-class Start:
+class PredictedStart:
     """The time from the container's start to the first answer, in seconds; `basis` is the source of the figures.
 
     A cold start consists of `process_seconds` until the first weight, `weights_seconds`, the `groups` of graphs in
@@ -41,7 +41,7 @@ class Start:
     basis: str
     process_seconds: float = 0.0
     weights_seconds: float = 0.0
-    groups: tuple[Group, ...] = ()
+    groups: tuple[GraphGroup, ...] = ()
     ready_seconds: float = 0.0
 
     def compile_seconds(self, graphs: int) -> float:

@@ -339,11 +339,11 @@ class Deployment:
     def origins_of(self, paths: Iterable[str]) -> Iterator[Location | None]:
         """Yield the origin of each attribute."""
         origins = self.origins
-        return map(origins.first if isinstance(origins, Origins) else partial(first_place, origins), paths)
+        return map(origins.first if isinstance(origins, AttributeOrigins) else partial(first_place, origins), paths)
 
 
-class Origins(Mapping[str, Location]):
-    """Origins that are asked for every attribute of a plan: most of these are defaults, which are not written."""
+class AttributeOrigins(Mapping[str, Location]):
+    """The origins of the attributes of a plan, also of defaults, which the profile does not contain."""
 
     @abstractmethod
     def first(self, path: str) -> Location | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tpudeploy.domain.frozen import frozen
 
 
-class Explanation(NamedTuple):
+class CodePage(NamedTuple):
     """The page of `tpudeploy explain` about a code: its title, its cause, and the fix.
 
     `fix` is YAML for a layer over the profile, or commands, one per line.

@@ -13,7 +13,7 @@ from tpudeploy.domain.deployment import describe_place
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.request_table import PlaceStatus
-from tpudeploy.domain.status import Stage
+from tpudeploy.domain.status import BootStage
 from tpudeploy.domain.verify import VerifiedSetting
 
 
@@ -82,7 +82,7 @@ class PhaseChanged(_OfRequest):
     detail: str
     elapsed: float
     before: str = ""
-    stage: Stage | None = None
+    stage: BootStage | None = None
 
 
 @frozen

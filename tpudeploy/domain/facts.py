@@ -26,18 +26,18 @@ class Unknown:
     needs_person: bool = False
 
 
-class Pool(StrEnum):
+class QuotaPool(StrEnum):
     """The two pools of quota; flex-start uses the preemptible one."""
 
     PREEMPTIBLE = "preemptible"
     ON_DEMAND = "on-demand"
 
 
-POOLS: Mapping[Provisioning, Pool] = {
-    Provisioning.FLEX_START: Pool.PREEMPTIBLE,
-    Provisioning.SPOT: Pool.PREEMPTIBLE,
-    Provisioning.ON_DEMAND: Pool.ON_DEMAND,
-    Provisioning.RESERVED: Pool.ON_DEMAND,
+POOLS: Mapping[Provisioning, QuotaPool] = {
+    Provisioning.FLEX_START: QuotaPool.PREEMPTIBLE,
+    Provisioning.SPOT: QuotaPool.PREEMPTIBLE,
+    Provisioning.ON_DEMAND: QuotaPool.ON_DEMAND,
+    Provisioning.RESERVED: QuotaPool.ON_DEMAND,
 }
 
 
@@ -56,14 +56,14 @@ class Offers:
 
 
 @frozen
-class Limit:
+class QuotaLimit:
     """A quota in chips, `UNLIMITED`, or None where it is not known.
 
     `place` is a zone or a region; "" means all without a limit of their own.
     """
 
     generation: str
-    pool: Pool
+    pool: QuotaPool
     zonal: bool
     place: str
     chips: int | None
@@ -76,7 +76,7 @@ class Use:
     name: str
     zone: Zone
     generation: str
-    pool: Pool
+    pool: QuotaPool
     chips: int
 
 
@@ -104,7 +104,7 @@ class ApiFacts:
     """What one API has for a project: the slice types by zone, the limits of its quota, and what uses it."""
 
     offers: Offers | Unknown
-    limits: tuple[Limit, ...] | Unknown
+    limits: tuple[QuotaLimit, ...] | Unknown
     uses: tuple[Use, ...] | Unknown
 
 

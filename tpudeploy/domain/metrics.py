@@ -44,7 +44,7 @@ class Spent:
 
 
 @frozen
-class Figures:
+class EngineFigures:
     """The sums over all engines behind one endpoint; `kv_cache_used` (0 to 1) is that of the fullest. None: unknown.
 
     `running` and `waiting` requests are current. All other figures count from `since`. `queued`, `prefilling` and
@@ -71,7 +71,7 @@ class Figures:
     since: str = "since the server started"
 
 
-def combined(all_figures: Sequence[Figures]) -> Figures:
+def combined(all_figures: Sequence[EngineFigures]) -> EngineFigures:
     """Return the figures of several servers together; there is at least one.
 
     Counts, times and histograms are added. `kv_cache_used` is that of the fullest server, because a request waits for
@@ -80,8 +80,8 @@ def combined(all_figures: Sequence[Figures]) -> Figures:
     return replace(reduce(_combine_two, all_figures), since="since each server started")
 
 
-def _combine_two(one: Figures, other: Figures) -> Figures:
-    return Figures(
+def _combine_two(one: EngineFigures, other: EngineFigures) -> EngineFigures:
+    return EngineFigures(
         running=_sum(one.running, other.running),
         waiting=_sum_by_reason(one.waiting, other.waiting),
         kv_cache_used=_fullest(one.kv_cache_used, other.kv_cache_used),

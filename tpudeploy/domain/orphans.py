@@ -24,7 +24,7 @@ _LINEAGE_FORM = re.compile(r"[0-9a-f]{8}")
 
 
 @frozen
-class Mark:
+class OwnerMark:
     """The owner of a resource by its name or labels. `lineage` is the first eight hex digits of a state's, or ""."""
 
     deployment: str
@@ -32,7 +32,7 @@ class Mark:
     replica: int
 
 
-UNMARKED = Mark(deployment="", lineage="", replica=0)
+UNMARKED = OwnerMark(deployment="", lineage="", replica=0)
 
 
 @frozen
@@ -67,7 +67,7 @@ class CloudResource:
     """
 
     ref: SliceRef
-    mark: Mark
+    mark: OwnerMark
     is_signed: bool
     slice: Slice
     asked: ResourceRequest
@@ -103,7 +103,7 @@ def is_label_of_ours(key: str) -> bool:
     return key in {_DEPLOYMENT, LINEAGE_LABEL, _REPLICA}
 
 
-def mark_of(name: str, labels: Mapping[str, str]) -> Mark | None:
+def mark_of(name: str, labels: Mapping[str, str]) -> OwnerMark | None:
     """Return the mark in a derived name, else in the labels, or None for a resource without either.
 
     Labels of another lineage win: another state tracks the resource by now.
@@ -113,16 +113,16 @@ def mark_of(name: str, labels: Mapping[str, str]) -> Mark | None:
         return mark
     if mark is not None and mark.lineage != parsed.lineage:
         return mark
-    return Mark(deployment=parsed.deployment, lineage=parsed.lineage, replica=parsed.replica)
+    return OwnerMark(deployment=parsed.deployment, lineage=parsed.lineage, replica=parsed.replica)
 
 
-def mark_in(labels: Mapping[str, str]) -> Mark | None:
+def mark_in(labels: Mapping[str, str]) -> OwnerMark | None:
     """Return the mark in the labels, or None."""
     deployment, lineage, replica = (labels.get(key, "") for key in (_DEPLOYMENT, LINEAGE_LABEL, _REPLICA))
     if not (DEPLOYMENT_NAME.fullmatch(deployment) and _LINEAGE_FORM.fullmatch(lineage)):
         return None
     try:
-        return Mark(deployment=deployment, lineage=lineage, replica=parse_replica(replica))
+        return OwnerMark(deployment=deployment, lineage=lineage, replica=parse_replica(replica))
     except ValueError:
         return None
 

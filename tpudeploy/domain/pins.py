@@ -16,7 +16,7 @@ FILE = "tpudeploy.lock.json"
 EMULATED = "facadefacade"
 
 
-class Kind(StrEnum):
+class PinKind(StrEnum):
     """The kind of a pinned name. Its plural is the name of its section in the file."""
 
     IMAGE = "image"
@@ -31,7 +31,7 @@ class Name:
     Without `@`, a model means the hub's default branch. A machine image has the name of its family at Compute Engine.
     """
 
-    kind: Kind
+    kind: PinKind
     text: str
 
     @property
@@ -66,14 +66,14 @@ class Pins:
         """Return what a name is pinned to, or None."""
         return None if name is None else self.section(name.kind).get(name.text)
 
-    def section(self, kind: Kind) -> Mapping[str, str]:
+    def section(self, kind: PinKind) -> Mapping[str, str]:
         """Return the pins of all names of a kind."""
         match kind:
-            case Kind.IMAGE:
+            case PinKind.IMAGE:
                 return self.images
-            case Kind.MODEL:
+            case PinKind.MODEL:
                 return self.models
-            case Kind.MACHINE_IMAGE:
+            case PinKind.MACHINE_IMAGE:
                 return self.machine_images
 
 

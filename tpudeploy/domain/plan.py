@@ -180,7 +180,7 @@ class Drifted:
 
 
 @frozen
-class Drift:
+class SliceDrift:
     """A difference between a slice and its last applied state. `detail` is the cloud's text, or a probe's result."""
 
     deployment: str
@@ -212,7 +212,7 @@ class Drift:
 
 
 @frozen
-class Precondition:
+class SlicePrint:
     """One live slice as the plan observed it. `print` is the same until something relevant changes."""
 
     name: str
@@ -270,8 +270,8 @@ class Goal:
     resumes: bool
     changes: tuple[Change, ...]
     adopts: tuple[str, ...] = ()
-    seen: tuple[Precondition, ...] = ()
-    drift: tuple[Drift, ...] = ()
+    seen: tuple[SlicePrint, ...] = ()
+    drift: tuple[SliceDrift, ...] = ()
     replaces: tuple[str, ...] = ()
     targets: tuple[int, ...] | None = None
     renews: tuple[str, ...] = ()
@@ -353,7 +353,7 @@ class Plan:
         return tuple(c for g in self.goals for c in g.changes)
 
     @property
-    def drift(self) -> tuple[Drift, ...]:
+    def drift(self) -> tuple[SliceDrift, ...]:
         return tuple(d for g in self.goals for d in g.drift)
 
     @property

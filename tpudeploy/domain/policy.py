@@ -14,7 +14,7 @@ from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.names import ROUTER, address
 
 if TYPE_CHECKING:
-    from tpudeploy.domain.plan import Change, Drift
+    from tpudeploy.domain.plan import Change, SliceDrift
 
 _TYPE = "tpudeploy_replica"
 _ROUTER_TYPE = "tpudeploy_router"
@@ -59,7 +59,7 @@ def resource_change(change: Change) -> dict[str, object]:
 _DRIFT_ACTIONS = {"deleted": "delete", "lost": "delete", "missing": "delete", "untracked": "create"}
 
 
-def resource_drift(drift: Drift) -> dict[str, object]:
+def resource_drift(drift: SliceDrift) -> dict[str, object]:
     """Return one row of `resource_drift`, from the applied to the live attributes. `kind` is our own key."""
     action = _DRIFT_ACTIONS.get(drift.kind, "update")
     live = {**drift.before, **{field.path: field.live for field in drift.fields}}

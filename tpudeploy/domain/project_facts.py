@@ -31,7 +31,7 @@ class Secret:
 
 
 @frozen
-class Network:
+class ProjectNetwork:
     """A network. `project` is its owner, another project for a shared network; `subnetworks` are names by region."""
 
     project: str
@@ -76,7 +76,7 @@ class Firewall:
 
 
 @frozen
-class Room:
+class QuotaUse:
     """A quota of Compute Engine in one region."""
 
     limit: float
@@ -92,7 +92,7 @@ class Image:
 
 
 @frozen
-class Access:
+class ProjectAccess:
     """Access in the project. None in place of a resource means that it does not exist. Secrets are by variable."""
 
     identity: str | Unknown
@@ -103,25 +103,25 @@ class Access:
 
 
 @frozen
-class Wiring:
+class NetworkFacts:
     """The network facts by region of the candidates. None in place of a resource means that it does not exist.
 
     `has_nat` is read if machines have no external address, `addresses` if they have one; otherwise they are empty, as
     are all facts of an unknown network.
     """
 
-    network: Network | Unknown | None
+    network: ProjectNetwork | Unknown | None
     subnetworks: Mapping[str, Subnetwork | Unknown | None]
     has_nat: Mapping[str, bool | Unknown]
     firewalls: tuple[Firewall, ...] | Unknown
-    addresses: Mapping[str, Room | Unknown]
+    addresses: Mapping[str, QuotaUse | Unknown]
 
 
 @frozen
 class ProjectFacts:
     """The facts around a slice. `runtimes` are the runtime versions by zone, where the TPU API is asked for it."""
 
-    access: Access
-    wiring: Wiring
+    access: ProjectAccess
+    wiring: NetworkFacts
     image: Image | Unknown
     runtimes: Mapping[Zone, frozenset[str] | Unknown]

@@ -1,4 +1,4 @@
-"""Report: the result of an apply or a destroy; and Wait, the point at which an apply returns."""
+"""RunReport: the result of an apply or a destroy; and Wait, the point at which an apply returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tpudeploy.domain.serialization import to_json
 
 
 @frozen
-class Endpoint:
+class ReplicaEndpoint:
     """The endpoint of a replica. `url` has no path.
 
     `reached_from` is the network route that the probe of this run used, or "" if it needed none.
@@ -25,7 +25,7 @@ class Endpoint:
 
 
 @frozen
-class Outcome:
+class ReplicaOutcome:
     """The result for one replica. `underway`: it is in progress, and the next apply continues it."""
 
     address: str
@@ -38,7 +38,7 @@ class Outcome:
         return {"address": self.address, "action": self.action, "error": error, "underway": self.underway}
 
 
-class Result(StrEnum):
+class DeploymentResult(StrEnum):
     """The result of a run for one deployment."""
 
     SERVED = "served"
@@ -53,7 +53,7 @@ class Summary:
     """One deployment of a run. `error` is its worst error."""
 
     name: str
-    result: Result
+    result: DeploymentResult
     error: TpudeployError | None = None
 
     def to_dict(self) -> dict[str, object]:
@@ -62,15 +62,15 @@ class Summary:
 
 
 @frozen
-class Report:
+class RunReport:
     """The result of a run. `unchanged` are the deployments without changes; `endpoints` has theirs, too.
 
     `not_in_effect` has an error for each replica that serves with other settings than declared, and for each router of
     this machine that does not answer; that ends no outcome.
     """
 
-    outcomes: tuple[Outcome, ...]
-    endpoints: tuple[Endpoint, ...] = ()
+    outcomes: tuple[ReplicaOutcome, ...]
+    endpoints: tuple[ReplicaEndpoint, ...] = ()
     unchanged: tuple[str, ...] = ()
     not_in_effect: tuple[NotInEffect, ...] = ()
 
@@ -87,11 +87,11 @@ class Report:
     @property
     def deployments(self) -> tuple[Summary, ...]:
         """Each deployment once, by name."""
-        outcomes_by_name: dict[str, list[Outcome]] = {}
+        outcomes_by_name: dict[str, list[ReplicaOutcome]] = {}
         for outcome in self.outcomes:
             outcomes_by_name.setdefault(outcome.address.partition("[")[0], []).append(outcome)
         summaries = {name: _summary(name, outcomes) for name, outcomes in outcomes_by_name.items()}
-        unchanged = {name: Summary(name=name, result=Result.UNCHANGED) for name in self.unchanged}
+        unchanged = {name: Summary(name=name, result=DeploymentResult.UNCHANGED) for name in self.unchanged}
         return tuple(summary for _, summary in sorted((unchanged | summaries).items()))
 
     def count(self, *actions: Action) -> int:
@@ -122,14 +122,14 @@ class Report:
         }
 
 
-def _summary(name: str, outcomes: list[Outcome]) -> Summary:
+def _summary(name: str, outcomes: list[ReplicaOutcome]) -> Summary:
     error = worst(o.error for o in outcomes if o.error is not None)
     if error is not None:
-        return Summary(name=name, result=Result.FAILED, error=error)
+        return Summary(name=name, result=DeploymentResult.FAILED, error=error)
     if any(o.underway for o in outcomes):
-        return Summary(name=name, result=Result.UNDER_WAY)
+        return Summary(name=name, result=DeploymentResult.UNDER_WAY)
     is_gone = all(o.action is Action.DESTROY for o in outcomes)
-    return Summary(name=name, result=Result.GONE if is_gone else Result.SERVED)
+    return Summary(name=name, result=DeploymentResult.GONE if is_gone else DeploymentResult.SERVED)
 
 
 class Wait(StrEnum):

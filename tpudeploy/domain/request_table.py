@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.status import Stage
+from tpudeploy.domain.status import BootStage
 
 
 class PlaceState(StrEnum):
@@ -45,5 +45,5 @@ class PlaceStatus:
     backend: str = Backend.QUEUED_RESOURCE
     usd_per_hour: float | None = None
     billed_since: float | None = None
-    stage: Stage | None = None
+    stage: BootStage | None = None
     serving: bool | None = None

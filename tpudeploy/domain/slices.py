@@ -68,7 +68,7 @@ class Remedy(StrEnum):
     STOP = "stop"
 
 
-class Scope(StrEnum):
+class RefusalScope(StrEnum):
     """The scope of a refusal: this pair of zone and provisioning model, the zone, its region, or the project.
 
     The quotas are those of the pool that this provisioning model uses (reconcile/placement.py), in the zone or its
@@ -96,7 +96,7 @@ class Refusal:
     kind: str
     message: str
     remedy: Remedy
-    scope: Scope
+    scope: RefusalScope
     holds_seconds: float
     limit: int | None = None
     is_known: bool = True

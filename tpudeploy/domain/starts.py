@@ -1,4 +1,4 @@
-"""Start: how long a server took to start, and what its compile cache held."""
+"""MeasuredStart: how long a server took to start, and what its compile cache held."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tpudeploy.domain.frozen import frozen
 
 
 @frozen
-class Start:
+class MeasuredStart:
     """The start of the server that a run measured, as its log shows it.
 
     `seconds` is from the container to the first request that it takes; `compile_seconds` is the engine's own word for a

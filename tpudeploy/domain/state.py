@@ -25,7 +25,7 @@ from tpudeploy.domain.life import (
     transition,
 )
 from tpudeploy.domain.names import ROUTER, SliceName, Zone
-from tpudeploy.domain.slices import BootReport, Scope, SliceRef
+from tpudeploy.domain.slices import BootReport, RefusalScope, SliceRef
 
 
 @frozen
@@ -220,7 +220,7 @@ class Attempt:
 
 
 @frozen
-class Refused:
+class RefusalRecord:
     """A refusal and how long it holds. `until` is in seconds since the epoch.
 
     `limit` and `known` are those of the refusal (domain/slices.py); `held` are the chips that we used ourselves of that
@@ -232,7 +232,7 @@ class Refused:
     zone: Zone
     provisioning: Provisioning
     kind: str
-    scope: Scope
+    scope: RefusalScope
     message: str
     at: float
     until: float
@@ -259,7 +259,7 @@ class Record:
 
     index: int
     attempts: tuple[Attempt, ...] = ()
-    refusals: tuple[Refused, ...] = ()
+    refusals: tuple[RefusalRecord, ...] = ()
     home: Zone | None = None
     lost: str = ""
 
@@ -298,7 +298,7 @@ class Approval:
 
 
 @frozen
-class Written:
+class StateWriter:
     """The writer of a state and the operation, e.g. `apply` or `state mv`. `at` is in seconds since the epoch."""
 
     at: float
@@ -339,7 +339,7 @@ class State:
     next_attempt: int = 0
     goal: Approval | None = None
     records: tuple[Record, ...] = ()
-    written: Written | None = None
+    written: StateWriter | None = None
     published: str = ""
     generation: int = 0
     begun: int = 0

@@ -14,7 +14,7 @@ _ON_THEIR_WAY = {"hidden", "refused", "waiting", "leaving", "draining", "up, not
 
 
 @frozen
-class Stage:
+class BootStage:
     """The progress of a boot. `done` and `of` count graphs during compilation, else percent; None if unknown.
 
     `left_seconds` is the estimate until it serves, or None. `is_least`: steps of unknown duration follow.
@@ -49,7 +49,7 @@ class ReplicaStatus:
     cloud: str = ""
     boot: str = ""
     boot_detail: str = ""
-    stage: Stage | None = None
+    stage: BootStage | None = None
     undo: str = ""
     waits: str = ""
     serving: bool | None = None

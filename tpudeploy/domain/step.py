@@ -9,7 +9,7 @@ from tpudeploy.domain.deployment import Candidate
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import Health, Refusal
-from tpudeploy.domain.state import Refused
+from tpudeploy.domain.state import RefusalRecord
 
 
 @frozen
@@ -138,7 +138,7 @@ class GiveUp:
     error: TpudeployError
     name: str = ""
     serves: bool = False
-    refusals: tuple[Refused, ...] = ()
+    refusals: tuple[RefusalRecord, ...] = ()
 
 
 Step: TypeAlias = (

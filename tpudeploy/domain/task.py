@@ -35,7 +35,7 @@ class TaskOrigin:
 
 
 @frozen
-class Reply:
+class TaskReply:
     """What a reply that is proven shows. `text` is for people; `values` are its numbers, none for a completion."""
 
     text: str
@@ -44,7 +44,7 @@ class Reply:
 
 
 @frozen
-class Trial:
+class TaskTrial:
     """One request that proves a server: the body for a model and a prompt, and the numbers in a reply to it.
 
     `numbers` raises KeyError, TypeError, ValueError or IndexError for a reply in another form.
@@ -56,7 +56,7 @@ class Trial:
     noun: str
     is_vector: bool = False
 
-    def prove(self, tree: Mapping[str, Any]) -> Reply:
+    def prove(self, tree: Mapping[str, Any]) -> TaskReply:
         """Return what a reply shows. Raise ValueError where it has no finite number, or not the form of the route."""
         try:
             values = tuple(float(number) for number in self.numbers(tree))
@@ -66,7 +66,7 @@ class Trial:
             raise ValueError(f"its {self.noun}: {'not a finite number' if values else 'empty'}")
         usage = tree.get("usage") or {}
         count = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
-        return Reply(text=self._text(values), values=values, prompt_tokens=count if type(count) is int else None)
+        return TaskReply(text=self._text(values), values=values, prompt_tokens=count if type(count) is int else None)
 
     def _text(self, values: tuple[float, ...]) -> str:
         first = ", ".join(f"{value:.4g}" for value in values[:_SHOWN])
@@ -91,13 +91,13 @@ class TaskFacts:
     """
 
     completions: tuple[Completing, ...]
-    trials: tuple[Trial, ...]
+    trials: tuple[TaskTrial, ...]
     noun: str
     verb: str
     serves: str
 
     @property
-    def requests(self) -> Iterator[Completing | Trial]:
+    def requests(self) -> Iterator[Completing | TaskTrial]:
         yield from self.completions
         yield from self.trials
 
@@ -133,7 +133,7 @@ _COMPLETIONS = (
     # A base model has no chat template.
     Completing(path="/v1/completions", body=_completion),
 )
-_EMBEDDING = Trial(
+_EMBEDDING = TaskTrial(
     path="/v1/embeddings",
     body=_input,
     numbers=lambda tree: tree["data"][0]["embedding"],
@@ -141,12 +141,12 @@ _EMBEDDING = Trial(
     is_vector=True,
 )
 # `/rerank` is this with a query and documents; vLLM has both routes or none of them.
-_SCORE = Trial(path="/score", body=_pair, numbers=lambda tree: [tree["data"][0]["score"]], noun="score")
-_CLASSES = Trial(
+_SCORE = TaskTrial(path="/score", body=_pair, numbers=lambda tree: [tree["data"][0]["score"]], noun="score")
+_CLASSES = TaskTrial(
     path="/classify", body=_input, numbers=lambda tree: tree["data"][0]["probs"], noun="class probabilities"
 )
 # Every model that pools has it.
-_POOLING = Trial(path="/pooling", body=_input, numbers=_first_vector, noun="pooled output", is_vector=True)
+_POOLING = TaskTrial(path="/pooling", body=_input, numbers=_first_vector, noun="pooled output", is_vector=True)
 
 TASKS: Mapping[Task, TaskFacts] = {
     Task.GENERATE: TaskFacts(

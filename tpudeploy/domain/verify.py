@@ -140,7 +140,7 @@ class Verification:
 
 
 @frozen
-class Fact:
+class EngineSetting:
     """One setting: the value by the profile and the value that the engine reports, or ""."""
 
     name: str
@@ -167,7 +167,7 @@ class Details:
 
     address: str
     slice_name: str
-    facts: tuple[Fact, ...]
+    facts: tuple[EngineSetting, ...]
     memory: tuple[Share, ...]
     process_bytes: int | None
     silent: Mapping[str, str]

@@ -11,14 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
+    from tpudeploy.emulator.clock import EmulatorClock, RealClock, VirtualClock
     from tpudeploy.emulator.emulator import Emulator, running
     from tpudeploy.emulator.scenario import Scenario
 
-__all__ = ["Clock", "Emulator", "RealClock", "Scenario", "VirtualClock", "running"]
+__all__ = ["Emulator", "EmulatorClock", "RealClock", "Scenario", "VirtualClock", "running"]
 
 _HOMES = {
-    "Clock": "clock",
+    "EmulatorClock": "clock",
     "Emulator": "emulator",
     "RealClock": "clock",
     "Scenario": "scenario",

@@ -12,7 +12,7 @@ from typing import Protocol
 from tpudeploy.domain.pace import Pace
 
 
-class Clock(Protocol):
+class EmulatorClock(Protocol):
     def now(self) -> float:
         """Seconds since the epoch."""
         ...
@@ -76,9 +76,9 @@ class VirtualClock:
         self._time.wake_all()
 
     @contextmanager
-    def workers(self) -> Iterator[_Workers]:
+    def workers(self) -> Iterator[_VirtualWorkers]:
         """See `ports.Clock`. At its end time passes at once again, also for threads that still sleep."""
-        workers = _Workers(self._time, self._run_hooks)
+        workers = _VirtualWorkers(self._time, self._run_hooks)
         try:
             yield workers
         finally:
@@ -151,7 +151,7 @@ class _Time:
                 self.changed.notify_all()
 
 
-class _Workers:
+class _VirtualWorkers:
     """See `ports.Workers`."""
 
     def __init__(self, time_: _Time, run_hooks: Callable[[], None]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.addresses import AddressPool
-from tpudeploy.emulator.clock import Clock
+from tpudeploy.emulator.clock import EmulatorClock
 from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.records import (
     ChipRequest,
@@ -21,15 +21,15 @@ from tpudeploy.emulator.records import (
     GroupPart,
     Host,
     Instance,
+    LongRunningOperation,
     Node,
-    Operation,
     QueuedResource,
     ZoneOperation,
 )
 from tpudeploy.emulator.scenario import Scenario
-from tpudeploy.emulator.storage_objects import Objects
+from tpudeploy.emulator.storage_objects import StoredObjects
 from tpudeploy.emulator.trouble import Trouble
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 Action = Callable[[float], None]
 
@@ -56,7 +56,7 @@ class Agenda:
 class Cloud:
     """All records and what they share. `lock` guards them."""
 
-    def __init__(self, *, clock: Clock, scenario: Scenario, folder: Path) -> None:
+    def __init__(self, *, clock: EmulatorClock, scenario: Scenario, folder: Path) -> None:
         self.clock = clock
         self.began = clock.now()
         self.scenario = scenario
@@ -69,12 +69,12 @@ class Cloud:
         self.orphaned: dict[str, QueuedResource] = {}  # gone, but for their nodes
         self.nodes: dict[str, Node] = {}
         self.node_names: dict[str, QueuedResource] = {}  # the slice that last took each name of a node
-        self.operations: dict[str, Operation] = {}
+        self.operations: dict[str, LongRunningOperation] = {}
         self.instances: dict[str, Instance] = {}
         self.groups: dict[str, Group] = {}
         self.group_parts: dict[str, GroupPart] = {}  # workload policies and instance templates
         self.zone_operations: dict[str, ZoneOperation] = {}
-        self.objects = Objects(now=clock.now, buckets=scenario.buckets, versioned=scenario.versioned_buckets)
+        self.objects = StoredObjects(now=clock.now, buckets=scenario.buckets, versioned=scenario.versioned_buckets)
         self.troubles: list[Trouble] = list(scenario.trouble)
         self.calls: Counter[object] = Counter()
         self.unsupported: list[str] = []  # requests that a stand-in cannot answer as the real one would
@@ -97,7 +97,7 @@ class Cloud:
         return name if every is None else f"{name} {self.clock.now() // every:.0f}"
 
     def visible_slice(self, name: str) -> QueuedResource:
-        """Return a slice. Raise Refusal, 404, for one that does not exist or is not yet visible."""
+        """Return a slice. Raise ApiError, 404, for one that does not exist or is not yet visible."""
         slice_ = self.slices.get(name)
         if slice_ is None or not slice_.is_visible(self.clock.now()):
             raise self.not_found(name)
@@ -122,7 +122,7 @@ class Cloud:
         """Return whether this slice is one of `holding`, however many there are."""
         return self.slices.get(slice_.name) is slice_ or self.orphaned.get(slice_.name) is slice_
 
-    def not_found(self, name: str) -> wire.Refusal:
+    def not_found(self, name: str) -> wire.ApiError:
         status = texts.status("not-found", {"name": name})
         detail = {"@type": "type.googleapis.com/google.rpc.ResourceInfo", "resourceName": name}
         return wire.refuse(status.code, status.message, detail)
@@ -158,14 +158,14 @@ class Cloud:
         }
         return (row for row in self.troubles if row.fault == "no-grant" and not row.counts and row.fits(facts, {}))
 
-    def begin(self, target: str, verb: str, at: float) -> Operation:
+    def begin(self, target: str, verb: str, at: float) -> LongRunningOperation:
         """Start an operation, its id in the form of Google's."""
         name = self.operation_name(target, at)
-        operation = Operation(name=name, target=target, verb=verb, created_at=at)
+        operation = LongRunningOperation(name=name, target=target, verb=verb, created_at=at)
         self.operations[operation.name] = operation
         return operation
 
-    def track_creation(self, request: ChipRequest, operation: Operation) -> None:
+    def track_creation(self, request: ChipRequest, operation: LongRunningOperation) -> None:
         """Note the create operation of a request. The scenario may never let it end."""
         request.creation = operation
         operation.never_ends = "operation-never-ends" in request.troubles
@@ -177,7 +177,7 @@ class Cloud:
         tail = f"{int(self.scenario.draw('operation', number) * 2**52):013x}-{number:08x}-{int(at) & 0xFFFFFFFF:08x}"
         return f"{place}/operations/{prefix}-{int(at * 1000)}-{tail}"
 
-    def life_of(self, call: Call) -> dict[str, Any]:
+    def life_of(self, call: ApiCall) -> dict[str, Any]:
         """Return how what this call creates will live: fields of ChipRequest."""
         now = self.clock.now()
         faults = {

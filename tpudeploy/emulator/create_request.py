@@ -15,7 +15,7 @@ from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.names import LABEL_KEY, LABEL_VALUE
 from tpudeploy.emulator import discovery, listings, texts, wire
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 _ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _MOST_NODES = 256
@@ -35,8 +35,8 @@ class CreateRequest:
     node_ids: tuple[str, ...]
 
 
-def read(cloud: Cloud, call: Call) -> CreateRequest:
-    """Return the request of a call. Raise Refusal for what Google refuses at once."""
+def read(cloud: Cloud, call: ApiCall) -> CreateRequest:
+    """Return the request of a call. Raise ApiError for what Google refuses at once."""
     body = discovery.accept(call.body, "QueuedResource", call.version, at="queued_resource")
     id_ = call.query.get("queuedResourceId", "")
     _check_id(id_, "queued_resource_id")
@@ -79,7 +79,7 @@ def _at(tree: Any, *path: str | int) -> Any:
     return tree
 
 
-def _only_spec(body: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
+def _only_spec(body: Mapping[str, Any], call: ApiCall) -> Mapping[str, Any]:
     specs = body.get("tpu", {}).get("nodeSpec", [])
     if len(specs) != 1:
         raise _bad("Exactly one node spec is supported.")  # UNVERIFIED
@@ -110,17 +110,17 @@ def _accelerator(cloud: Cloud, node: Mapping[str, Any], zone: str) -> Accelerato
     facts = {"zone": zone, "type": node.get("acceleratorType", requested)}
     types = listings.types_of_tpu_api(cloud, zone)
     if not types:
-        raise wire.Refusal(texts.status("zone-unsupported", facts))
+        raise wire.ApiError(texts.status("zone-unsupported", facts))
     for type_ in types:
         if type_.name == facts["type"] or listings.config(type_) == requested:
             return type_
-    raise wire.Refusal(texts.status("type-unsupported", facts))
+    raise wire.ApiError(texts.status("type-unsupported", facts))
 
 
 def _check_runtime(node: Mapping[str, Any]) -> None:
     runtime = node.get("runtimeVersion", "")
     if runtime not in listings.RUNTIMES:
-        raise wire.Refusal(texts.status("runtime-unknown", {"runtime": runtime}))
+        raise wire.ApiError(texts.status("runtime-unknown", {"runtime": runtime}))
 
 
 def _model(body: Mapping[str, Any], version: str) -> str:
@@ -130,7 +130,7 @@ def _model(body: Mapping[str, Any], version: str) -> str:
     if "spot" in body and version == "v2":
         return "SPOT"
     if "spot" in body and model != "SPOT":
-        raise wire.Refusal(texts.status("spot-mismatch", {"model": model}))
+        raise wire.ApiError(texts.status("spot-mismatch", {"model": model}))
     if model == "STANDARD" and ("reservationName" in body or body.get("guaranteed", {}).get("reserved")):
         return "RESERVATION_BOUND"
     return model
@@ -153,7 +153,7 @@ def _check_one_of(body: Mapping[str, Any], names: Iterable[str], at: str, oneof:
         raise _bad(f"Invalid value at '{at}' (oneof), oneof field '{oneof}' is already set. Cannot set '{present[1]}'")
 
 
-def _bad(message: str) -> wire.Refusal:
+def _bad(message: str) -> wire.ApiError:
     return wire.refuse(3, message)
 
 
@@ -164,7 +164,7 @@ _DESCRIPTION = 512
 
 
 def check_node(node: Mapping[str, Any]) -> None:
-    """Raise Refusal for the first rule that a node's settings break."""
+    """Raise ApiError for the first rule that a node's settings break."""
     for key, value in node.get("labels", {}).items():
         if not LABEL_KEY.fullmatch(key) or not LABEL_VALUE.fullmatch(value):
             raise _bad(f"Invalid label `{key}: {value}`.")

@@ -46,7 +46,7 @@ def parameters(version: str, collection: str, method: str) -> frozenset[str]:
 
 
 def check_query(version: str, http: str, path: str, query: Iterable[str]) -> None:
-    """Raise Refusal, as Google does, for a query parameter that the method of this path does not have."""
+    """Raise ApiError, as Google does, for a query parameter that the method of this path does not have."""
     existing = _parameters(version, http, path)
     for name in query:
         if existing is not None and _camel(name.removeprefix("$")) not in (*existing, *_UNDECLARED):
@@ -129,7 +129,7 @@ def _document(version: str) -> Mapping[str, Any]:
 def accept(body: Any, schema: str, version: str, *, at: str) -> dict[str, Any]:
     """Return the body in canonical form: camelCase, enums by name, without output-only fields.
 
-    Raise Refusal with Google's 400, which names every problem at once (its wording is UNVERIFIED).
+    Raise ApiError with Google's 400, which names every problem at once (its wording is UNVERIFIED).
     """
     problems: list[str] = []
     accepted = _Reader(version, problems).message(body, schema, at)

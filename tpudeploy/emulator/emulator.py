@@ -16,14 +16,14 @@ from typing import Any
 
 from tpudeploy.domain.pace import VARIABLE
 from tpudeploy.emulator import lifecycle
-from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
+from tpudeploy.emulator.clock import EmulatorClock, RealClock, VirtualClock
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import groups, life
-from tpudeploy.emulator.http_server import Server
+from tpudeploy.emulator.http_server import HttpServer
 from tpudeploy.emulator.records import WAITING, Host, Instance, QueuedResource
 from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.scenario_file import load_scenario
-from tpudeploy.emulator.service import LoggedRequest, Service
+from tpudeploy.emulator.service import EmulatedService, LoggedRequest
 from tpudeploy.emulator.timings import DEMO, Timings
 from tpudeploy.emulator.trouble import Trouble
 
@@ -34,16 +34,16 @@ _TICK = 0.1  # how late a real machine may boot
 class Emulator:
     """`host` is what TPU_EMULATOR_HOST takes. Time is `clock`'s; `close` leaves no process, socket or file behind."""
 
-    def __init__(self, *, clock: Clock, scenario: Scenario, port: int = 0) -> None:
+    def __init__(self, *, clock: EmulatorClock, scenario: Scenario, port: int = 0) -> None:
         self.clock = clock
         self._folder = Path(mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
         self._cloud = Cloud(clock=clock, scenario=scenario, folder=self._folder)
-        self._service = Service(self._cloud)
+        self._service = EmulatedService(self._cloud)
         self._ended = threading.Event()
         self._ticker: threading.Thread | None = None
         sleep = clock.sleep if isinstance(clock, VirtualClock) else self._nap
         try:
-            self._server = Server(port, self._service.answer, sleep=sleep, now=clock.now)
+            self._server = HttpServer(port, self._service.answer, sleep=sleep, now=clock.now)
         except OSError:
             shutil.rmtree(self._folder)
             raise
@@ -246,7 +246,7 @@ def _has_name(instance: Instance, name: str) -> bool:
 @contextmanager
 def running(
     *,
-    clock: Clock | None = None,
+    clock: EmulatorClock | None = None,
     scenario: Mapping[str, Any] | Path | str | None = None,
     port: int = 0,
     engine: Sequence[str] = (),

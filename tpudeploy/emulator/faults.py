@@ -19,7 +19,7 @@ LISTS = "*.list|*.aggregatedList"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class InjectedFault:
     """`kind` is "refusal"; "life" for how an accepted slice develops; "call" for what happens to one HTTP call.
 
     `method` is the call that it strikes unless a row says otherwise, or several with | between them; `options` are
@@ -33,12 +33,12 @@ class Fault:
     of_zones: bool = False
 
 
-def _life(**options: Any) -> Fault:
-    return Fault(kind="life", options=options)
+def _life(**options: Any) -> InjectedFault:
+    return InjectedFault(kind="life", options=options)
 
 
-def _call(method: str = CREATES, **options: Any) -> Fault:
-    return Fault(kind="call", method=method, options=options)
+def _call(method: str = CREATES, **options: Any) -> InjectedFault:
+    return InjectedFault(kind="call", method=method, options=options)
 
 
 # `layer` L1, L2, L3 overrides where a refusal shows, `message` and `code` what it says, `limit` the number in it.
@@ -47,10 +47,10 @@ _REFUSAL_OPTIONS = {"layer": None, "message": "", "code": None, "limit": 0, "quo
 _SLICE_TIMINGS = ("queued", "waiting", "provisioning", "node_ready", "boot", "suspending", "deleting")
 
 
-def _refusal(name: str, strikes: str) -> Fault:
+def _refusal(name: str, strikes: str) -> InjectedFault:
     """Return the fault of a cause. One that Compute Engine has too strikes the creates of both APIs."""
     is_of_both = strikes == CREATE and name in compute_texts.CAUSES
-    return Fault(
+    return InjectedFault(
         kind="refusal",
         method=CREATES if is_of_both else strikes,
         options=_REFUSAL_OPTIONS,
@@ -58,7 +58,7 @@ def _refusal(name: str, strikes: str) -> Fault:
     )
 
 
-FAULTS: Mapping[str, Fault] = {
+FAULTS: Mapping[str, InjectedFault] = {
     **{name: _refusal(name, cause.strikes) for name, cause in CAUSES.items() if cause.strikes},
     # The slice waits in ACCEPTED, the old name of the queue.
     "accepted": _life(),
@@ -78,9 +78,11 @@ FAULTS: Mapping[str, Fault] = {
     "vanish": _life(after=600.0),
     # The host of an instance fails `after` seconds of RUNNING: with automaticRestart it `shows` REPAIRING or TERMINATED
     # for `down` seconds and runs again, else it is TERMINATED.
-    "host-error": Fault(kind="life", method=INSERT, options={"after": 600.0, "down": 120.0, "shows": "REPAIRING"}),
+    "host-error": InjectedFault(
+        kind="life", method=INSERT, options={"after": 600.0, "down": 120.0, "shows": "REPAIRING"}
+    ),
     # Its maintenance is announced `after` seconds of RUNNING, begins `notice` seconds later, and lasts `window`.
-    "maintenance": Fault(
+    "maintenance": InjectedFault(
         kind="life",
         method=INSERT,
         options={"after": 600.0, "notice": 3600.0, "window": 600.0, "reason": "PLANNED_UPDATE"},

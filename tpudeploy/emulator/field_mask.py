@@ -19,7 +19,7 @@ _TOKEN = re.compile(r"\s*([\w*-]+|[,/()])")
 
 
 def select_fields(query: Mapping[str, str], body: dict[str, Any], schema: str, version: str) -> dict[str, Any]:
-    """Return the fields of a reply that the query asks for. Raise Refusal for one that its schema does not have."""
+    """Return the fields of a reply that the query asks for. Raise ApiError for one that its schema does not have."""
     text = query.get("fields") or query.get("$fields")
     if not text or not schema:
         return body
@@ -84,6 +84,6 @@ def _cut(mask: Mask, value: Any) -> Any:
     return {name: _cut(below, value[name]) for name, below in mask.items() if name in value}
 
 
-def _invalid(path: str) -> wire.Refusal:
+def _invalid(path: str) -> wire.ApiError:
     """Return the refusal of a field; its wording is UNVERIFIED."""
     return wire.refuse(3, f"Error expanding 'fields' parameter. Cannot find matching fields for path '{path}'.")

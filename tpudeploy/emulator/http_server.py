@@ -28,7 +28,7 @@ def never() -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class HttpRequest:
     """`target` is the path with its query, still quoted; header names are in lower case.
 
     `is_gone` says whether the client has hung up. `patience` is for how many seconds of the emulator's clock it waits.
@@ -75,13 +75,13 @@ class Reply:
 _HOUR = 3600.0
 
 
-class Server:
+class HttpServer:
     """One thread a connection; `close` ends them all. `sleep` is how a slow reply waits; `now` dates each reply."""
 
     def __init__(
         self,
         port: int,
-        answer: Callable[[Request], Reply],
+        answer: Callable[[HttpRequest], Reply],
         *,
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
@@ -144,7 +144,7 @@ class _Conversation:
     Headers are read here, because the standard library parses them as e-mail, which costs more than the whole reply.
     """
 
-    def __init__(self, connection: socket.socket, server: Server) -> None:
+    def __init__(self, connection: socket.socket, server: HttpServer) -> None:
         self._connection = connection
         self._server = server
 
@@ -176,7 +176,7 @@ class _Conversation:
         self._send(request.method, reply)
         return stays_open and not isinstance(reply.body, Iterator)
 
-    def _read(self, stream: BinaryIO) -> tuple[Request, bool]:
+    def _read(self, stream: BinaryIO) -> tuple[HttpRequest, bool]:
         """Return a request, and whether its client keeps the connection.
 
         Raise EOFError for a request that was cut off, and `_Malformed` for one that is not HTTP.
@@ -203,7 +203,7 @@ class _Conversation:
         stays_open = headers.get("connection", default).lower() != "close"
         # Two slashes in front would make the first folder of the path a host.
         path = f"/{target.lstrip('/')}" if target.startswith("//") else target
-        request = Request(method=method, target=path, headers=headers, body=body, is_gone=self._has_hung_up)
+        request = HttpRequest(method=method, target=path, headers=headers, body=body, is_gone=self._has_hung_up)
         return request, stays_open
 
     def _has_hung_up(self) -> bool:

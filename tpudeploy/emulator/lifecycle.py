@@ -12,13 +12,15 @@ from math import inf
 from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.machines import bring_up, take_down
-from tpudeploy.emulator.records import WAITING, ChipRequest, Node, Operation, QueuedResource
+from tpudeploy.emulator.records import WAITING, ChipRequest, LongRunningOperation, Node, QueuedResource
 from tpudeploy.emulator.trouble import next_hour
 
 _DEFAULT_RUN = 7 * 86400.0  # flex-start without maxRunDuration, by a published note
 
 
-def start(cloud: Cloud, slice_: QueuedResource, operation: Operation, refusal: wire.Status | None) -> None:
+def start(
+    cloud: Cloud, slice_: QueuedResource, operation: LongRunningOperation, refusal: wire.RpcStatus | None
+) -> None:
     """Start the life of a slice. `refusal` is what the create operation ends with (L2)."""
     at = slice_.created_at + slice_.timings.queued
     if refusal is None:
@@ -34,7 +36,7 @@ def start(cloud: Cloud, slice_: QueuedResource, operation: Operation, refusal: w
     cloud.later(slice_, at, refuse)
 
 
-def _end(slice_: QueuedResource, operation: Operation, at: float) -> None:
+def _end(slice_: QueuedResource, operation: LongRunningOperation, at: float) -> None:
     if (settings := slice_.fault_settings("operation-fails")) is not None:
         operation.fail(at, texts.status("backend-error", {}, message=settings["message"], code=settings.get("code")))
     else:
@@ -149,7 +151,7 @@ def suspend(
     cloud.later(slice_, at + slice_.timings.suspending, end)
 
 
-def delete(cloud: Cloud, slice_: QueuedResource, operation: Operation, at: float) -> None:
+def delete(cloud: Cloud, slice_: QueuedResource, operation: LongRunningOperation, at: float) -> None:
     slice_.enter("DELETING", initiator="USER")
     nodes = () if "orphan" in slice_.troubles else tuple(cloud.nodes_of(slice_))
     for node in nodes:

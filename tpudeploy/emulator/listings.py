@@ -11,7 +11,7 @@ from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType, Backend
 from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.wire import Call, page
+from tpudeploy.emulator.wire import ApiCall, page
 
 # The old general runtime is offered too: a wrong but valid choice, as with Google.
 _TPU_APIS = tuple(generation.tpu_api for generation in GENERATIONS if generation.tpu_api is not None)
@@ -47,7 +47,7 @@ def machines(cloud: Cloud, zone: str) -> tuple[AcceleratorType, ...]:
     return tuple(t for t in types if names is None or t.machine_type in names)
 
 
-def silent_zones(cloud: Cloud, call: Call) -> frozenset[str]:
+def silent_zones(cloud: Cloud, call: ApiCall) -> frozenset[str]:
     """Return the zones of this list that do not answer."""
     row = call.troubles.get("unreachable")
     if row is None:
@@ -56,54 +56,54 @@ def silent_zones(cloud: Cloud, call: Call) -> frozenset[str]:
     return frozenset(fnmatch.filter(covered, str(row.settings["zones"])))
 
 
-def unreachable(call: Call, zones: Iterable[str]) -> dict[str, Any]:
+def unreachable(call: ApiCall, zones: Iterable[str]) -> dict[str, Any]:
     """Return the field of a list, with HTTP 200, about zones that do not answer. Its form is UNVERIFIED."""
     names = [f"projects/{call.project}/locations/{zone}" for zone in sorted(zones)]
     return {"unreachable": names} if names else {}
 
 
-def get_location(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_location(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     _check_zone(cloud, call)
     return _location(call.project, call.zone)
 
 
-def list_locations(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_locations(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     return page(call, "locations", tpu_zones(cloud), lambda zone: _location(call.project, zone))
 
 
-def get_type(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_type(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     _check_zone(cloud, call)
     return _find(cloud, call, [_type(call.zone, type_, call) for type_ in types_of_tpu_api(cloud, call.zone)])
 
 
-def list_types(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_types(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     rows = [(zone, t) for zone in _covered_zones(cloud, call) for t in types_of_tpu_api(cloud, zone)]
     return page(call, "acceleratorTypes", rows, lambda row: _type(*row, call))
 
 
-def get_runtime(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_runtime(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     _check_zone(cloud, call)
     return _find(cloud, call, [_runtime(call.zone, runtime, call) for runtime in RUNTIMES])
 
 
-def list_runtimes(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_runtimes(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     rows = [(zone, runtime) for zone in _covered_zones(cloud, call) for runtime in RUNTIMES]
     return page(call, "runtimeVersions", rows, lambda row: _runtime(*row, call))
 
 
-def _covered_zones(cloud: Cloud, call: Call) -> tuple[str, ...]:
+def _covered_zones(cloud: Cloud, call: ApiCall) -> tuple[str, ...]:
     if call.zone == "-":
         return tpu_zones(cloud)
     _check_zone(cloud, call)
     return (call.zone,)
 
 
-def _check_zone(cloud: Cloud, call: Call) -> None:
+def _check_zone(cloud: Cloud, call: ApiCall) -> None:
     if call.zone not in tpu_zones(cloud):
-        raise wire.Refusal(texts.status("location-denied", {"zone": call.zone}))
+        raise wire.ApiError(texts.status("location-denied", {"zone": call.zone}))
 
 
-def _find(cloud: Cloud, call: Call, rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def _find(cloud: Cloud, call: ApiCall, rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
     for row in rows:
         if row["name"] == call.name:
             return row
@@ -115,7 +115,7 @@ def _location(project: str, zone: str) -> dict[str, Any]:
     return {"name": f"projects/{project}/locations/{zone}", "locationId": zone, "labels": labels}
 
 
-def _type(zone: str, type_: AcceleratorType, call: Call) -> dict[str, Any]:
+def _type(zone: str, type_: AcceleratorType, call: ApiCall) -> dict[str, Any]:
     return {
         "name": f"projects/{call.project}/locations/{zone}/acceleratorTypes/{type_.name}",
         "type": type_.name,
@@ -129,5 +129,5 @@ def config(type_: AcceleratorType) -> dict[str, str]:
     return {"type": "" if tpu_api is None else tpu_api.config_type, "topology": type_.topology}
 
 
-def _runtime(zone: str, runtime: str, call: Call) -> dict[str, Any]:
+def _runtime(zone: str, runtime: str, call: ApiCall) -> dict[str, Any]:
     return {"name": f"projects/{call.project}/locations/{zone}/runtimeVersions/{runtime}", "version": runtime}

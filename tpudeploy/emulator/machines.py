@@ -10,7 +10,7 @@ from typing import Any
 from tpudeploy.emulator import storage_api, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.http_server import Reply
-from tpudeploy.emulator.machine.facts import Facts, PlainImage
+from tpudeploy.emulator.machine.facts import MachineFacts, PlainImage
 from tpudeploy.emulator.records import ChipRequest, Group, Host, Instance, Node, QueuedResource
 from tpudeploy.emulator.services import registries, secret_manager
 from tpudeploy.emulator.simulated import Simulated
@@ -130,7 +130,7 @@ def _metadata(node: Node) -> Mapping[str, str]:
 
 
 def _new_host(cloud: Cloud, slice_: ChipRequest, folder: str, worker: int, *, node: str, **facts: Any) -> Host:
-    own_facts = Facts(
+    own_facts = MachineFacts(
         project=slice_.project,
         zone=slice_.zone,
         node=node,
@@ -158,7 +158,7 @@ def _read_secret(cloud: Cloud, resource: str) -> tuple[int, str]:
     """Return the HTTP status, and the secret's text or the reason why it is refused."""
     try:
         return 200, secret_manager.read_value(cloud.scenario, resource)
-    except wire.Refusal as refusal:
+    except wire.ApiError as refusal:
         return refusal.status.http, refusal.status.message
 
 

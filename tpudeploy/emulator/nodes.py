@@ -9,19 +9,19 @@ from typing import Any
 from tpudeploy.emulator import create_request, discovery, lifecycle, listings, operations, texts, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.machines import bring_up, take_down
-from tpudeploy.emulator.records import Host, Node, Operation
-from tpudeploy.emulator.wire import Call, page
+from tpudeploy.emulator.records import Host, LongRunningOperation, Node
+from tpudeploy.emulator.wire import ApiCall, page
 
 _PORT = 8000
 _RUNTIME_PORT = 8470
 _PATCHABLE = ("description", "tags", "labels", "metadata", "networkConfig.enableExternalIps")
 
 
-def get(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     return render(cloud, cloud.visible_node(call.name), call.version)
 
 
-def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     now = cloud.clock.now()
     silent = listings.silent_zones(cloud, call)
     covered = ((node, cloud.slice_of(node)) for name, node in sorted(cloud.nodes.items()) if call.covers(name))
@@ -30,7 +30,7 @@ def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
     return body | listings.unreachable(call, silent)
 
 
-def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
+def delete(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Delete a node by hand: its queued resource, where it still exists, goes to SUSPENDED and stays."""
     node = cloud.visible_node(call.name)
     slice_, now = cloud.slice_of(node), cloud.clock.now()
@@ -41,7 +41,7 @@ def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
     return operations.render(operation, call.version)
 
 
-def patch(cloud: Cloud, call: Call) -> dict[str, Any]:
+def patch(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     node = cloud.visible_node(call.name)
     changes = discovery.accept(call.body, "Node", call.version, at="node")
     paths = [_camel_path(path) for path in call.query.get("updateMask", "").split(",") if path]
@@ -59,7 +59,7 @@ def patch(cloud: Cloud, call: Call) -> dict[str, Any]:
     return _operate(cloud, node, "update", call, change)
 
 
-def start(cloud: Cloud, call: Call) -> dict[str, Any]:
+def start(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     node = cloud.visible_node(call.name)
     _require(node, "start", "STOPPED")
     node.state = "STARTING"
@@ -71,7 +71,7 @@ def start(cloud: Cloud, call: Call) -> dict[str, Any]:
     return _operate(cloud, node, "start", call, run)
 
 
-def stop(cloud: Cloud, call: Call) -> dict[str, Any]:
+def stop(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Stop a node: single machines only, and never in a flex-start run."""
     node = cloud.visible_node(call.name)
     slice_ = cloud.slice_of(node)
@@ -87,7 +87,7 @@ def stop(cloud: Cloud, call: Call) -> dict[str, Any]:
     return _operate(cloud, node, "stop", call, halt)
 
 
-def get_guest_attributes(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_guest_attributes(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Return an element for each worker; a path that was not written gives no items."""
     node = cloud.visible_node(call.name)
     query = discovery.accept(call.body or {}, "GetGuestAttributesRequest", call.version, at="request")
@@ -137,10 +137,10 @@ def _endpoint(node: Node, host: Host) -> dict[str, Any]:
     return endpoint
 
 
-def _operate(cloud: Cloud, node: Node, verb: str, call: Call, action: Callable[[float], None]) -> dict[str, Any]:
+def _operate(cloud: Cloud, node: Node, verb: str, call: ApiCall, action: Callable[[float], None]) -> dict[str, Any]:
     """Run the action when the operation ends, unless the node is gone or being removed by then."""
     slice_, now = cloud.slice_of(node), cloud.clock.now()
-    operation: Operation = cloud.begin(node.name, verb, now)
+    operation: LongRunningOperation = cloud.begin(node.name, verb, now)
 
     def end(at: float) -> None:
         if cloud.nodes.get(node.name) is not node or node.state in ("DELETING", "PREEMPTED"):
@@ -155,7 +155,7 @@ def _operate(cloud: Cloud, node: Node, verb: str, call: Call, action: Callable[[
 
 def _require(node: Node, verb: str, *states: str) -> None:
     if node.state not in states:
-        raise wire.Refusal(texts.status("state-refused", {"verb": verb, "state": node.state}))
+        raise wire.ApiError(texts.status("state-refused", {"verb": verb, "state": node.state}))
 
 
 def guest_attribute_items(host: Host, path: str) -> list[dict[str, str]]:

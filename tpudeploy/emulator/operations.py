@@ -6,34 +6,34 @@ from typing import Any
 
 from tpudeploy.emulator import discovery, wire
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.records import Operation
-from tpudeploy.emulator.wire import Call, page
+from tpudeploy.emulator.records import LongRunningOperation
+from tpudeploy.emulator.wire import ApiCall, page
 
 _TPU = "type.googleapis.com/google.cloud.tpu"
 
 
-def get(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     return render(_find(cloud, call), call.version)
 
 
-def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     covered = [o for o in cloud.operations.values() if call.covers(o.name)]
     return page(call, "operations", covered, lambda operation: render(operation, call.version))
 
 
-def cancel(cloud: Cloud, call: Call) -> dict[str, Any]:
+def cancel(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Record the cancellation. Google's is best effort; here an operation lasts seconds."""
     _find(cloud, call).cancel_requested = True
     return {}
 
 
-def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
+def delete(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Delete the operation, not what it does."""
     del cloud.operations[_find(cloud, call).name]
     return {}
 
 
-def render(operation: Operation, version: str) -> dict[str, Any]:
+def render(operation: LongRunningOperation, version: str) -> dict[str, Any]:
     """Return an operation in the API version of the call (which one Google uses is UNVERIFIED)."""
     metadata = {
         "@type": f"{_TPU}.{version}.OperationMetadata",
@@ -60,7 +60,7 @@ def _response(response: tuple[str, dict[str, Any]], version: str) -> dict[str, A
     return {"@type": f"{_TPU}.{version}.{kind}"} | discovery.project(body, kind, version)
 
 
-def _find(cloud: Cloud, call: Call) -> Operation:
+def _find(cloud: Cloud, call: ApiCall) -> LongRunningOperation:
     if call.name not in cloud.operations:
         raise cloud.not_found(call.name)
     return cloud.operations[call.name]

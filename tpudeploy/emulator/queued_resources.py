@@ -17,8 +17,8 @@ from tpudeploy.emulator import (
     wire,
 )
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.records import HUSKS, Operation, QueuedResource
-from tpudeploy.emulator.wire import Call, page
+from tpudeploy.emulator.records import HUSKS, LongRunningOperation, QueuedResource
+from tpudeploy.emulator.wire import ApiCall, page
 
 _DATA = {
     "CREATING": "creatingData",
@@ -32,7 +32,7 @@ _DATA = {
 _STUBBORN = ("CREATING", "PROVISIONING", "SUSPENDING")
 
 
-def create(cloud: Cloud, call: Call) -> dict[str, Any]:
+def create(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     now = cloud.clock.now()
     request = create_request.read(cloud, call)
     slice_ = _new_slice(cloud, call, request)
@@ -53,11 +53,11 @@ def create(cloud: Cloud, call: Call) -> dict[str, Any]:
     return operations.render(operation, call.version)
 
 
-def get(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     return render(cloud.visible_slice(call.name), call.version)
 
 
-def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     now = cloud.clock.now()
     silent = listings.silent_zones(cloud, call)
     covered = [slice_ for name, slice_ in sorted(cloud.slices.items()) if call.covers(name)]
@@ -68,12 +68,12 @@ def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
     return body | listings.unreachable(call, silent)
 
 
-def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
+def delete(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Delete a slice. In other states than those, Google accepts the request and its operation fails later (L5)."""
     slice_, now = cloud.visible_slice(call.name), cloud.clock.now()
     facts = {"name": slice_.name, "state": slice_.state}
     if slice_.state == "ACTIVE" and not call.flag("force") and any(True for _ in cloud.nodes_of(slice_)):
-        raise wire.Refusal(texts.status("delete-needs-force", facts))
+        raise wire.ApiError(texts.status("delete-needs-force", facts))
     operation = cloud.begin(slice_.name, "delete", now)
     if slice_.state == "PROVISIONING" and (row := call.troubles.get("deletion-ignored")) is not None:
         _ignore_deletion(cloud, slice_, operation, row.settings)
@@ -89,7 +89,9 @@ def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
     return operations.render(operation, call.version)
 
 
-def _ignore_deletion(cloud: Cloud, slice_: QueuedResource, operation: Operation, settings: Mapping[str, Any]) -> None:
+def _ignore_deletion(
+    cloud: Cloud, slice_: QueuedResource, operation: LongRunningOperation, settings: Mapping[str, Any]
+) -> None:
     """Accept a deletion without effect; the scenario chooses the outcome of its operation."""
     slice_.deletes_when_active |= settings["takes_effect"]
     at = cloud.clock.now() + slice_.timings.delete_refused
@@ -100,13 +102,13 @@ def _ignore_deletion(cloud: Cloud, slice_: QueuedResource, operation: Operation,
         cloud.agenda.add(at, lambda now: operation.fail(now, refusal))
 
 
-def reset(cloud: Cloud, call: Call) -> dict[str, Any]:
+def reset(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Reboot every machine of an ACTIVE slice; disks stay, and the startup script runs again."""
     discovery.accept(call.body or {}, "ResetQueuedResourceRequest", call.version, at="reset_queued_resource_request")
     slice_, now = cloud.visible_slice(call.name), cloud.clock.now()
     nodes = tuple(cloud.nodes_of(slice_))
     if slice_.state != "ACTIVE" or any(node.state != "READY" for node in nodes):
-        raise wire.Refusal(texts.status("state-refused", {"verb": "reset", "state": slice_.state}))
+        raise wire.ApiError(texts.status("state-refused", {"verb": "reset", "state": slice_.state}))
     operation = cloud.begin(slice_.name, "reset", now)
     for node in nodes:
         node.state = "RESTARTING"
@@ -133,7 +135,7 @@ def render(slice_: QueuedResource, version: str) -> dict[str, Any]:
     return {"name": slice_.name, "createTime": wire.timestamp(slice_.created_at), **body, "state": state}
 
 
-def _new_slice(cloud: Cloud, call: Call, request: create_request.CreateRequest) -> QueuedResource:
+def _new_slice(cloud: Cloud, call: ApiCall, request: create_request.CreateRequest) -> QueuedResource:
     return QueuedResource(
         name=f"{call.parent}/queuedResources/{request.id}",
         project=call.project,
@@ -157,13 +159,13 @@ def _find_replayed_operation(cloud: Cloud, slice_: QueuedResource) -> str | None
 
 
 def _check_unique(cloud: Cloud, slice_: QueuedResource) -> None:
-    """Raise Refusal where a queued resource of this name exists, or a node of the same name in the zone."""
+    """Raise ApiError where a queued resource of this name exists, or a node of the same name in the zone."""
     if slice_.name in cloud.slices:
-        raise wire.Refusal(texts.status("already-exists", {"name": slice_.name}))
+        raise wire.ApiError(texts.status("already-exists", {"name": slice_.name}))
     for name in _node_names(slice_):
         other = cloud.node_names.get(name)
         if other is not None and cloud.is_holding(other) and other.state not in HUSKS:
-            raise wire.Refusal(texts.status("already-exists", {"name": name}))
+            raise wire.ApiError(texts.status("already-exists", {"name": name}))
 
 
 def _node_names(slice_: QueuedResource) -> list[str]:

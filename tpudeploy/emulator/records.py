@@ -71,7 +71,7 @@ class ChipRequest:
     state: str = "CREATING"
     deletes_when_active: bool = False
     changes: int = 0
-    creation: Operation | None = None
+    creation: LongRunningOperation | None = None
 
     @property
     def id(self) -> str:
@@ -104,7 +104,7 @@ class QueuedResource(ChipRequest):
     request_id: str
     create_operation: str
     initiator: str = "USER"
-    error: wire.Status | None = None
+    error: wire.RpcStatus | None = None
 
     @property
     def parent(self) -> str:
@@ -130,7 +130,7 @@ class Instance(ChipRequest):
     create_method: ClassVar[str] = INSERT
 
     uid: int
-    refusal: wire.Status | None = None
+    refusal: wire.RpcStatus | None = None
     host: Host | None = None
     stopped_host: Host | None = None
     insert_operation: ZoneOperation | None = None
@@ -200,14 +200,14 @@ class Group(ChipRequest):
     template: str
     properties: InsertRequest
     members: tuple[str, ...]
-    reason: wire.Status | None = None
+    reason: wire.RpcStatus | None = None
     looked_at: float = 0.0
-    refusal: wire.Status | None = None
+    refusal: wire.RpcStatus | None = None
     breaks: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
-class Operation:
+class LongRunningOperation:
     """A long-running operation. One that `never_ends` stays open, whatever becomes of its target."""
 
     name: str
@@ -217,7 +217,7 @@ class Operation:
     ended_at: float | None = None
     cancel_requested: bool = False
     never_ends: bool = False
-    error: wire.Status | None = None
+    error: wire.RpcStatus | None = None
     response: tuple[str, dict[str, Any]] | None = None
 
     def succeed(self, at: float, kind: str, body: dict[str, Any]) -> None:
@@ -225,13 +225,13 @@ class Operation:
         if not self.never_ends:
             self.ended_at, self.response = at, (kind, body)
 
-    def fail(self, at: float, error: wire.Status) -> None:
+    def fail(self, at: float, error: wire.RpcStatus) -> None:
         if not self.never_ends:
             self.ended_at, self.error = at, error
 
 
 @dataclass(slots=True, kw_only=True)
-class ZoneOperation(Operation):
+class ZoneOperation(LongRunningOperation):
     """An operation of Compute Engine. `note` is its statusMessage, `client_id` the request id of the caller.
 
     `due` is the moment of its end, where that is known before.

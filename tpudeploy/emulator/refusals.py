@@ -12,10 +12,10 @@ from tpudeploy.emulator.compute_engine import texts as compute_texts
 from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.records import ChipRequest
 from tpudeploy.emulator.trouble import Trouble
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 
-def immediate_refusal(call: Call, apis_off: Sequence[str]) -> wire.Status | None:
+def immediate_refusal(call: ApiCall, apis_off: Sequence[str]) -> wire.RpcStatus | None:
     """Return the refusal that the scenario gives as the reply itself (L1)."""
     pattern = create_request.pattern(call.body)
     facts = _facts(call.project, call.zone, pattern["type"], pattern["model"], service=call.service)
@@ -26,12 +26,12 @@ def immediate_refusal(call: Call, apis_off: Sequence[str]) -> wire.Status | None
     return status if layer == "L1" else None
 
 
-def api_off(project: str, service: str) -> wire.Status:
+def api_off(project: str, service: str) -> wire.RpcStatus:
     """Return the refusal of an API that is not enabled; `service` is its name without the domain."""
     return texts.status("api-off", _facts(project, "", "", "", service=service))
 
 
-def later_refusal(request: ChipRequest, troubles: Mapping[str, Trouble]) -> tuple[str, wire.Status | None]:
+def later_refusal(request: ChipRequest, troubles: Mapping[str, Trouble]) -> tuple[str, wire.RpcStatus | None]:
     """Return the layer (L2 or L3) and the refusal that an accepted request meets; "" and None for none."""
     facts = _facts(request.project, request.zone, request.accelerator.name, request.model, service=request.service)
     facts |= {"method": request.create_method, "name": request.id}
@@ -45,7 +45,7 @@ def later_refusal(request: ChipRequest, troubles: Mapping[str, Trouble]) -> tupl
     return layer, status
 
 
-def _scripted(troubles: Mapping[str, Trouble], facts: Mapping[str, str]) -> tuple[str, wire.Status | None]:
+def _scripted(troubles: Mapping[str, Trouble], facts: Mapping[str, str]) -> tuple[str, wire.RpcStatus | None]:
     for name, row in troubles.items():
         if FAULTS[name].kind == "refusal":
             if facts["service"] == "compute" and name in compute_texts.CAUSES:
@@ -68,7 +68,7 @@ def _scripted(troubles: Mapping[str, Trouble], facts: Mapping[str, str]) -> tupl
 
 def _scripted_of_compute(
     name: str, settings: Mapping[str, Any], facts: Mapping[str, str]
-) -> tuple[str, wire.Status | None]:
+) -> tuple[str, wire.RpcStatus | None]:
     metric = compute_quota.metric(facts["type"], quota.class_of(facts["model"]))
     details = {
         "quota": settings["quota"] or metric,

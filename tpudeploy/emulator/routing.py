@@ -9,7 +9,7 @@ import http.client
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.http_server import HttpRequest, Reply
 
 # The servers of a list, by the file that has it: those of HAProxy, smg and Envoy.
 LISTS: Mapping[str, re.Pattern[str]] = {
@@ -26,7 +26,7 @@ def servers_of(path: str, text: str) -> tuple[tuple[str, int], ...]:
     return tuple((match["host"], int(match["port"])) for match in LISTS[path].finditer(text))
 
 
-def send_on(request: Request, servers: Sequence[tuple[str, int]], *, first: int) -> Reply:
+def send_on(request: HttpRequest, servers: Sequence[tuple[str, int]], *, first: int) -> Reply:
     """Return the answer of the first server that accepts the connection, in turn from the number `first` on."""
     start = first % max(1, len(servers))
     headers = {name: value for name, value in request.headers.items() if name not in _OF_CONNECTION}

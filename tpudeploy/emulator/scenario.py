@@ -15,7 +15,7 @@
     denied_secrets: [other]
     buckets: [my-states]            # only these exist in Cloud Storage; without the key any bucket does
     versioned_buckets: [my-states]  # object versioning is on in these
-    project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: ProjectFacts
+    project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: ScenarioProject
     compute_engine: {shows_pending: false}      # what is unverified about instances: ComputeEngineFacts
     habits:                         # what a zone does every time: habits.py
       - {habit: early-preemption, zone: us-east5-a, after: 300}
@@ -60,7 +60,7 @@ _HYPERDISK_GB = 10_000  # UNVERIFIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectFacts:
+class ScenarioProject:
     """The project around the TPUs: the scenario's key `project`. Without it everything exists and is allowed.
 
     project:
@@ -103,7 +103,7 @@ class ProjectFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class ScenarioQuota:
     """A quota: `place` is a zone or a region, "*" any; `api` is tpu or compute."""
 
     class_: str
@@ -147,7 +147,7 @@ class Scenario:
     simulated: bool = False
     timings: Timings = field(default_factory=Timings)
     boot: Behaviour = field(default_factory=Behaviour)
-    quota: tuple[Limit, ...] = ()
+    quota: tuple[ScenarioQuota, ...] = ()
     creates_per_minute: int | None = None
     page_most: int = 1000
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -155,7 +155,7 @@ class Scenario:
     denied_secrets: tuple[str, ...] = ()
     buckets: tuple[str, ...] | None = None
     versioned_buckets: tuple[str, ...] = ()
-    project: ProjectFacts = field(default_factory=ProjectFacts)
+    project: ScenarioProject = field(default_factory=ScenarioProject)
     compute_engine: ComputeEngineFacts = field(default_factory=ComputeEngineFacts)
     trouble: tuple[Trouble, ...] = ()
     engine: tuple[str, ...] = ()  # no key of a file: a scenario names no program to run

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from tpudeploy.domain.errors import ScenarioInvalid
 from tpudeploy.emulator import habits
 from tpudeploy.emulator.machine.facts import Behaviour
-from tpudeploy.emulator.scenario import ComputeEngineFacts, Limit, ProjectFacts, Scenario
+from tpudeploy.emulator.scenario import ComputeEngineFacts, Scenario, ScenarioProject, ScenarioQuota
 from tpudeploy.emulator.service import method_names
 from tpudeploy.emulator.timings import Timings
 from tpudeploy.emulator.trouble import Trouble, suggest
@@ -79,13 +79,13 @@ def _parse(kind: Callable[..., T], key: str, settings: Mapping[str, Any]) -> T:
     return kind(**settings)
 
 
-def _limit(row: Mapping[str, Any]) -> Limit:
+def _limit(row: Mapping[str, Any]) -> ScenarioQuota:
     zonal, api = "zone" in row, row.get("api", "tpu")
     keys = {"class", "zone" if zonal else "region", "limit"}
     if set(row) - {"api"} != keys or row["class"] not in CLASSES or (api != "tpu" and (zonal or api != "compute")):
         raise ValueError(f"a quota row is {{class: {'|'.join(CLASSES)}, zone or region: …, limit: …}}, not {dict(row)}")
     place = row["zone" if zonal else "region"]
-    return Limit(class_=row["class"], zonal=zonal, place=place, chips=int(row["limit"]), api=api)
+    return ScenarioQuota(class_=row["class"], zonal=zonal, place=place, chips=int(row["limit"]), api=api)
 
 
 def _trouble(row: Mapping[str, Any]) -> Trouble:
@@ -112,7 +112,7 @@ _READERS: Mapping[str, Any] = {
     "denied_secrets": tuple,
     "buckets": tuple,
     "versioned_buckets": tuple,
-    "project": lambda settings: _parse(ProjectFacts, "project", settings),
+    "project": lambda settings: _parse(ScenarioProject, "project", settings),
     "compute_engine": lambda settings: _parse(ComputeEngineFacts, "compute_engine", settings),
     "habits": lambda rows: tuple(Trouble.parse(row) for habit in rows for row in habits.troubles(habit)),
     "trouble": lambda rows: tuple(_trouble(row) for row in rows),

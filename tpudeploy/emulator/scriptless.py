@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from tpudeploy.emulator.http_server import Server
-from tpudeploy.emulator.machine.facts import Facts
+from tpudeploy.emulator.http_server import HttpServer
+from tpudeploy.emulator.machine.facts import MachineFacts
 
 
 class Scriptless:
     """A machine without bash or processes. A subclass says what it reports."""
 
-    _facts: Facts
-    _server: Server | None
+    _facts: MachineFacts
+    _server: HttpServer | None
 
     @property
     def address(self) -> str:

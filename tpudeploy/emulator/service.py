@@ -24,12 +24,12 @@ from tpudeploy.emulator import (
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import operations as operations_of_compute
 from tpudeploy.emulator.compute_engine import texts as compute_texts
-from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.http_server import HttpRequest, Reply
 from tpudeploy.emulator.services import methods, registries, secret_manager
 from tpudeploy.emulator.trouble import Trouble
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
-Method = Callable[[Cloud, Call], dict[str, Any]]
+Method = Callable[[Cloud, ApiCall], dict[str, Any]]
 
 # The methods of Cloud TPU that are served.
 METHODS: Mapping[str, Method] = {
@@ -89,15 +89,15 @@ def method_names() -> tuple[str, ...]:
     return (*METHODS, *neighbours, *storage_api.METHODS)
 
 
-class Service:
+class EmulatedService:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
         self.requests: list[LoggedRequest] = []
 
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: HttpRequest) -> Reply:
         try:
             reply = self._reply(request)
-        except wire.Refusal as refusal:
+        except wire.ApiError as refusal:
             reply = _error(refusal.status)
         if request.path.startswith("/compute/"):
             reply = _without_status(reply)
@@ -106,7 +106,7 @@ class Service:
         self.requests.append(LoggedRequest(request.method, request.target, verdict))
         return reply
 
-    def _reply(self, request: Request) -> Reply:
+    def _reply(self, request: HttpRequest) -> Reply:
         if (stored := storage_api.parse_request(request.method, request.target, request.body)) is not None:
             return self._storage(stored)
         path = unquote(request.path).lstrip("/")
@@ -124,30 +124,32 @@ class Service:
             raise self._unsupported(f"{request.method} {request.path}")
         raise wire.refuse(5, f"The requested URL {request.path} was not found on this server.")
 
-    def _unsupported(self, what: str) -> wire.Refusal:
+    def _unsupported(self, what: str) -> wire.ApiError:
         """Return the refusal of a method that Google has and the emulator does not."""
         self._cloud.unsupported.append(what)
         return wire.refuse(12, f"The emulator does not serve {what}.")
 
     def _storage(self, stored: storage_api.StorageRequest) -> Reply:
         name = stored.name or stored.bucket
-        call = Call(
+        call = ApiCall(
             version="", method=stored.method, name=name, project="", zone="-", query=stored.query, body=None, service=""
         )
 
-        def carry_out(call: Call) -> Reply:
+        def carry_out(call: ApiCall) -> Reply:
             with self._cloud.storage_lock:
                 return storage_api.answer(self._cloud.objects, stored, call.troubles)
 
         return self._play(call, carry_out)
 
-    def _neighbour(self, method: methods.Method, names: Mapping[str, str], path: str, request: Request) -> Reply:
+    def _neighbour(
+        self, method: methods.ServiceMethod, names: Mapping[str, str], path: str, request: HttpRequest
+    ) -> Reply:
         """Answer a call of another service than Cloud TPU."""
         many = parse_qs(urlsplit(request.target).query)
         body = _parse_json(request.body)
         if method.document is not None:
             _check_call(method.document, request.method, path, many, body)
-        call = Call(
+        call = ApiCall(
             version="",
             method=f"{method.service}.{method.name}",
             name=path.partition(":")[0],
@@ -159,7 +161,7 @@ class Service:
             many=many,
         )
 
-        def carry_out(cloud: Cloud, call: Call) -> dict[str, Any]:
+        def carry_out(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
             body, document = method.answer(cloud, call), method.document
             if document is None:
                 return body
@@ -178,7 +180,7 @@ class Service:
             return registries.add_digest_header(reply)
         return reply
 
-    def _tpu(self, request: Request, version: str, rest: str) -> Reply:
+    def _tpu(self, request: HttpRequest, version: str, rest: str) -> Reply:
         path, name = f"{version}/{rest}", rest.partition(":")[0]
         query, body = dict(parse_qsl(urlsplit(request.target).query)), _parse_json(request.body)
         method = _method_name(request.method, rest)
@@ -189,15 +191,15 @@ class Service:
         discovery.check_query(version, request.method, path, query)
         words = name.split("/")
         zone = words[3] if len(words) > 3 else "-"  # noqa: PLR2004  projects/P/locations/Z
-        call = Call(version=version, method=method, name=name, project=words[1], zone=zone, query=query, body=body)
+        call = ApiCall(version=version, method=method, name=name, project=words[1], zone=zone, query=query, body=body)
 
-        def carry_out(cloud: Cloud, call: Call) -> dict[str, Any]:
+        def carry_out(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
             schema = discovery.response_schema(version, request.method, path)
             return field_mask.select_fields(query, METHODS[method](cloud, call), schema, version)
 
         return self._play(call, lambda call: self._carry_out(call, carry_out))
 
-    def _play(self, call: Call, carry_out: Callable[[Call], Reply]) -> Reply:
+    def _play(self, call: ApiCall, carry_out: Callable[[ApiCall], Reply]) -> Reply:
         """Return the reply to this call after the trouble that strikes it and its connection."""
         with self._cloud.lock:
             self._cloud.age()
@@ -205,7 +207,7 @@ class Service:
             reply = _play_connection(replace(call, troubles=troubles), carry_out)
         return replace(reply, seconds=troubles["slow"].settings["seconds"] if "slow" in troubles else 0.0)
 
-    def _find_troubles(self, call: Call) -> Mapping[str, Trouble]:
+    def _find_troubles(self, call: ApiCall) -> Mapping[str, Trouble]:
         """Count the call, and return the rows of trouble that strike it."""
         calls = self._cloud.calls
         place = (call.method, call.project, call.zone)
@@ -215,14 +217,14 @@ class Service:
         facts = {"api": call.service, "method": call.method, "zone": call.zone, "name": call.resource_id, **pattern}
         return self._cloud.striking(facts, {"call": calls[call.method], "attempt": calls[place]})
 
-    def _carry_out(self, call: Call, method: Method) -> Reply:
+    def _carry_out(self, call: ApiCall, method: Method) -> Reply:
         """Return what the scenario says instead, or what the method answers."""
         status = refusals.immediate_refusal(call, self._cloud.scenario.project.apis_off)
         if status is not None:
             return _error(status)
         try:
             reply = Reply(http=200, body=method(self._cloud, call))
-        except wire.Refusal as refusal:
+        except wire.ApiError as refusal:
             return _error(refusal.status)
         if "already-exists" in call.troubles:
             name = f"{call.name}/{call.resource_id}"
@@ -231,7 +233,7 @@ class Service:
         return reply
 
 
-def _play_connection(call: Call, carry_out: Callable[[Call], Reply]) -> Reply:
+def _play_connection(call: ApiCall, carry_out: Callable[[ApiCall], Reply]) -> Reply:
     """Return the reply, or what the trouble of the scenario makes of the connection."""
     if (row := call.troubles.get("connection-refused")) is not None:
         return Reply(http=0, body="", cut=_cut(row))
@@ -244,7 +246,7 @@ def _play_connection(call: Call, carry_out: Callable[[Call], Reply]) -> Reply:
 
 
 def _check_call(document: str, http: str, path: str, query: Mapping[str, Any], body: Any) -> None:
-    """Raise Refusal for a parameter or a field that Google's description of a neighbour does not have."""
+    """Raise ApiError for a parameter or a field that Google's description of a neighbour does not have."""
     discovery.check_query(document, http, path, query)
     schema = discovery.request_schema(document, http, path)
     if schema is not None:
@@ -287,7 +289,7 @@ def _without_status(reply: Reply) -> Reply:
     return replace(reply, body={"error": {**error, "errors": reply.body["error"].get("errors", [reason])}})
 
 
-def _error(status: wire.Status) -> Reply:
+def _error(status: wire.RpcStatus) -> Reply:
     return Reply(http=status.http, body=status.error_body())
 
 

@@ -11,14 +11,14 @@ import shlex
 import threading
 from functools import lru_cache
 
-from tpudeploy.emulator.http_server import Reply, Request, Server
+from tpudeploy.emulator.http_server import HttpRequest, HttpServer, Reply
 from tpudeploy.emulator.machine import Unsupported
 from tpudeploy.emulator.machine.docker import run_options
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
 from tpudeploy.emulator.machine.docker.serve import Serve, find_serve
-from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.machine.facts import Behaviour, MachineFacts
 from tpudeploy.emulator.machine.vllm import arguments, deaths, pooling
-from tpudeploy.emulator.machine.vllm.engine import Engine, new_engine
+from tpudeploy.emulator.machine.vllm.engine import EmulatedEngine, new_engine
 from tpudeploy.emulator.scriptless import Scriptless
 from tpudeploy.emulator.stand_in import ANSWER, Streams, answer
 
@@ -45,7 +45,7 @@ _SERVER = re.compile(r"^server=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
 
 
 class Simulated(Scriptless):
-    def __init__(self, facts: Facts, behaviour: Behaviour) -> None:
+    def __init__(self, facts: MachineFacts, behaviour: Behaviour) -> None:
         self._facts = facts
         self._behaviour = behaviour
         self._booted_at: float | None = None
@@ -57,8 +57,8 @@ class Simulated(Scriptless):
         self._images: set[str] = set()  # what is pulled: on the disk
         self._missing: tuple[float, str] | None = None  # the share of the boot at which it fails, and the reason
         self._undone = self._cause = ""  # the change that was undone, and why: on the disk too
-        self._server: Server | None = None
-        self._engine: tuple[tuple[str, Behaviour], Engine | None] = (("", behaviour), None)  # source, engine
+        self._server: HttpServer | None = None
+        self._engine: tuple[tuple[str, Behaviour], EmulatedEngine | None] = (("", behaviour), None)  # source, engine
         self._streams = Streams(facts.clock)
         self._lock = threading.RLock()  # guest attributes and server are read at the same time
 
@@ -94,7 +94,7 @@ class Simulated(Scriptless):
         # Of several hosts, the first one has the server.
         if self._behaviour.reachable and self._facts.worker == 0:
             port = 0 if self.address == "127.0.0.1" else _PORT
-            self._server = Server(port, self._answer, sleep=self._facts.clock.sleep, address=self.address)
+            self._server = HttpServer(port, self._answer, sleep=self._facts.clock.sleep, address=self.address)
 
     def reboot(self) -> None:
         self._booted_at = self._facts.clock.now()
@@ -138,7 +138,7 @@ class Simulated(Scriptless):
         self._streams.close()
         self._streams = Streams(self._facts.clock)
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: HttpRequest) -> Reply:
         self._take_over_change()
         if self._booted_at is None or self._phase()[0] != "serving":
             return Reply(http=503, body="")
@@ -257,7 +257,7 @@ def _words(pattern: re.Pattern[str], script: str) -> list[str]:
     return [] if match is None else shlex.split(match[1])
 
 
-def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Engine | None:
+def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> EmulatedEngine | None:
     """Return the engine that a startup script would serve; None where vLLM's own parser would refuse it."""
     container = _read_script(script)
     if container is None:
@@ -277,7 +277,7 @@ def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Engin
     }
     try:
         return new_engine(arguments.parse(serve.words), task)
-    except (ValueError, arguments.UsageError):
+    except (ValueError, arguments.VllmUsageError):
         return None
 
 
@@ -289,7 +289,7 @@ def _read_script(script: str) -> tuple[RunOptions, Serve] | None:
         return None
     try:
         options = run_options.parse(shlex.split(match[1])[2:])
-    except (ValueError, run_options.UsageError, Unsupported):
+    except (ValueError, run_options.DockerUsageError, Unsupported):
         return None
     server = _SERVER.search(script)
     words = shlex.split(server[1]) if server else ()

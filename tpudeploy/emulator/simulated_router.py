@@ -12,8 +12,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from tpudeploy.emulator.http_server import Reply, Request, Server
-from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.http_server import HttpRequest, HttpServer, Reply
+from tpudeploy.emulator.machine.facts import Behaviour, MachineFacts
 from tpudeploy.emulator.routing import LISTS, send_on, servers_of
 from tpudeploy.emulator.scriptless import Scriptless
 from tpudeploy.emulator.stand_in import ANSWER
@@ -32,7 +32,7 @@ _LOAD_SECONDS = 5.0  # from a change of the metadata to a router that has read i
 class SimulatedRouter(Scriptless):
     """See `simulated.Simulated`: a machine of the same form."""
 
-    def __init__(self, facts: Facts, behaviour: Behaviour) -> None:
+    def __init__(self, facts: MachineFacts, behaviour: Behaviour) -> None:
         self._facts = facts
         self._behaviour = behaviour
         self._booted_at: float | None = None
@@ -45,7 +45,7 @@ class SimulatedRouter(Scriptless):
         self._seen: tuple[str, float] = ("", 0.0)  # the list of the metadata, and when it was noticed
         self._loaded = ""  # the list that requests are sent by
         self._has_completed = False
-        self._server: Server | None = None
+        self._server: HttpServer | None = None
         self._lock = threading.RLock()
 
     def boot(self) -> None:
@@ -55,7 +55,7 @@ class SimulatedRouter(Scriptless):
         self.reboot()
         if self._behaviour.reachable and "port" in self._settings:
             port = 0 if self.address == "127.0.0.1" else int(self._settings["port"])
-            self._server = Server(port, self._answer, sleep=self._facts.clock.sleep, address=self.address)
+            self._server = HttpServer(port, self._answer, sleep=self._facts.clock.sleep, address=self.address)
 
     def reboot(self) -> None:
         metadata = self._facts.metadata()
@@ -113,7 +113,7 @@ class SimulatedRouter(Scriptless):
         return "starting", "No replica has answered through the router yet"
 
     def _is_answered(self, path: str, question: str) -> bool:
-        request = Request(method="POST", target=path, headers=self._own_headers(), body=question.encode())
+        request = HttpRequest(method="POST", target=path, headers=self._own_headers(), body=question.encode())
         return self._send_on(request).http == 200  # noqa: PLR2004 - HTTP
 
     def _own_headers(self) -> Mapping[str, str]:
@@ -139,7 +139,7 @@ class SimulatedRouter(Scriptless):
         if text != self._loaded and now - self._seen[1] >= _LOAD_SECONDS:
             self._loaded = text
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: HttpRequest) -> Reply:
         with self._lock:
             if self._booted_at is None:
                 return Reply(http=0, body="", cut="reset")
@@ -148,7 +148,7 @@ class SimulatedRouter(Scriptless):
                 return Reply(http=0, body="", cut="reset")
         return self._send_on(request)
 
-    def _send_on(self, request: Request) -> Reply:
+    def _send_on(self, request: HttpRequest) -> Reply:
         self._sent += 1
         if self._settings["list_path"] == _LIST_OF_SMG and request.target in _UNKNOWN_TO_SMG:
             return Reply(http=404, body={"error": {"message": f"Invalid URL ({request.method} {request.target})"}})

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
-from tpudeploy.emulator.clock import Clock
-from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.clock import EmulatorClock
+from tpudeploy.emulator.http_server import HttpRequest, Reply
 from tpudeploy.emulator.machine.sleepers import DEADLINE, Sleepers
 from tpudeploy.emulator.machine.vllm import pooling
-from tpudeploy.emulator.machine.vllm.engine import Engine
-from tpudeploy.emulator.machine.vllm.metrics import Metrics
+from tpudeploy.emulator.machine.vllm.engine import EmulatedEngine
+from tpudeploy.emulator.machine.vllm.metrics import VllmMetrics
 
 ANSWER = "This is the tpudeploy emulator; no model is loaded."
 _MODEL = "emulated"
@@ -30,7 +30,7 @@ class Streams:
     Which of them are under way depends on the clock alone, however late a thread writes: tests rely on it.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: EmulatorClock) -> None:
         self._clock = clock
         self._sleepers = Sleepers(clock)
         self._ends: dict[object, float] = {}
@@ -74,7 +74,7 @@ class Streams:
                 self._changed.notify_all()
 
 
-def answer(request: Request, *, streams: Streams, token_seconds: float, engine: Engine | None) -> Reply:
+def answer(request: HttpRequest, *, streams: Streams, token_seconds: float, engine: EmulatedEngine | None) -> Reply:
     """Answer a request to a server that serves, for any model.
 
     `engine` is the engine of its script, as far as that can be read. A stream with `ignore_eos` has a token each
@@ -91,7 +91,7 @@ def answer(request: Request, *, streams: Streams, token_seconds: float, engine: 
         case "GET", "/version" if engine is not None:
             return Reply(http=200, body={"version": engine.version})
         case "GET", "/metrics" if engine is not None:
-            metrics = Metrics(engine)
+            metrics = VllmMetrics(engine)
             metrics.running_now = streams.running
             return Reply(http=200, body=metrics.text())
         case "POST", "/v1/chat/completions":
@@ -114,7 +114,7 @@ def _pooling_reply(task: str, path: str, body: dict[str, Any]) -> Reply:
         return Reply(http=400, body={"error": {"message": f"{error}: Field required", "code": 400}})
 
 
-def _chat_answer(body: dict[str, Any], engine: Engine | None) -> str:
+def _chat_answer(body: dict[str, Any], engine: EmulatedEngine | None) -> str:
     """Return an answer about the stand-in, or the result of a sum, where its scenario says that it knows sums."""
     if engine is None or engine.knows is None:
         return ANSWER
@@ -122,7 +122,7 @@ def _chat_answer(body: dict[str, Any], engine: Engine | None) -> str:
     return answer_sum(prompt, engine.knows) or ANSWER
 
 
-def _models(engine: Engine | None) -> list[dict[str, Any]]:
+def _models(engine: EmulatedEngine | None) -> list[dict[str, Any]]:
     card = {"object": "model", "owned_by": "tpudeploy-emulator"}
     if engine is None:
         return [{"id": _MODEL, **card}]

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from tpudeploy.emulator import discovery, texts, wire
 from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.http_server import Reply
-from tpudeploy.emulator.storage_objects import Conditions, Objects, Refused, StoredObject, crc32c_base64
+from tpudeploy.emulator.storage_objects import Conditions, StorageError, StoredObject, StoredObjects, crc32c_base64
 from tpudeploy.emulator.trouble import Trouble
 
 # The service's word for each status. Those of 500 and above, and 501's, are UNVERIFIED.
@@ -67,7 +67,7 @@ class StorageRequest:
     def number(self, key: str) -> int | None:
         text = self.query.get(key, "")
         if text and not text.removeprefix("-").isdecimal():
-            raise Refused(400, f"Invalid long value: '{text}'.")  # UNVERIFIED
+            raise StorageError(400, f"Invalid long value: '{text}'.")  # UNVERIFIED
         return int(text) if text else None
 
 
@@ -83,7 +83,7 @@ def parse_request(method: str, target: str, body: bytes) -> StorageRequest | Non
     if path["media"] == "upload":
         try:
             name = _read_upload(query, body).name
-        except Refused:
+        except StorageError:
             name = ""  # trouble that strikes by name does not strike an upload without one
     return StorageRequest(
         method=_METHOD_NAMES.get((method, path["media"] or "", kind), ""),
@@ -94,14 +94,14 @@ def parse_request(method: str, target: str, body: bytes) -> StorageRequest | Non
     )
 
 
-def answer(objects: Objects, request: StorageRequest, troubles: Mapping[str, Trouble]) -> Reply:
+def answer(objects: StoredObjects, request: StorageRequest, troubles: Mapping[str, Trouble]) -> Reply:
     """Return what the scenario says instead, or what the method does; a download may arrive garbled."""
     reply = _scripted_refusal(request, troubles)
     if reply is not None:
         return reply
     try:
         reply = _carry_out(objects, request)
-    except Refused as refused:
+    except StorageError as refused:
         return _error(refused.http, refused.message, request)
     if "garbled" in troubles and request.wants_media and isinstance(reply.body, bytes):
         return replace(reply, body=bytes(byte ^ 1 for byte in reply.body))
@@ -130,27 +130,27 @@ def _error(http: int, message: str, request: StorageRequest) -> Reply:
     return Reply(http=http, body={"error": {"code": http, "message": message, "errors": [row]}})
 
 
-def _carry_out(objects: Objects, request: StorageRequest) -> Reply:
+def _carry_out(objects: StoredObjects, request: StorageRequest) -> Reply:
     """Answer a method of the table. A condition that is ignored would always hold: what is not served is refused."""
     if not request.method:
-        raise Refused(501, "The emulator does not serve this method of Cloud Storage.")
+        raise StorageError(501, "The emulator does not serve this method of Cloud Storage.")
     method, served = METHODS[request.method]
     existing = discovery.parameters("storage.v1", *request.method.split(".")[1:])
     for key in request.query:
         if key not in existing:
-            raise Refused(400, f"Unknown parameter `{key}`.")  # UNVERIFIED: the service may ignore it
+            raise StorageError(400, f"Unknown parameter `{key}`.")  # UNVERIFIED: the service may ignore it
         if key not in served and key not in _WITHOUT_EFFECT:
-            raise Refused(501, f"The emulator does not serve `{key}` of {request.method}.")
+            raise StorageError(501, f"The emulator does not serve `{key}` of {request.method}.")
     return method(objects, request)
 
 
-def _get_bucket(objects: Objects, request: StorageRequest) -> Reply:
+def _get_bucket(objects: StoredObjects, request: StorageRequest) -> Reply:
     name = request.bucket
     objects.check_bucket(name)
     return Reply(http=200, body={"kind": "storage#bucket", "id": name, "name": name, "location": "US"})
 
 
-def _list_objects(objects: Objects, request: StorageRequest) -> Reply:
+def _list_objects(objects: StoredObjects, request: StorageRequest) -> Reply:
     """Return a page. The next continues after a name, not at a position: a write in between moves nothing."""
     size = min(request.number("maxResults") or _MAX_PAGE, _MAX_PAGE)
     after = _read_page_token(request.query.get("pageToken", ""))
@@ -172,10 +172,10 @@ def _read_page_token(token: str) -> tuple[str, int]:
         generation, _, name = urlsafe_b64decode(token).decode().partition(" ")
         return (name, int(generation))
     except ValueError:
-        raise Refused(400, "Invalid argument.") from None  # UNVERIFIED
+        raise StorageError(400, "Invalid argument.") from None  # UNVERIFIED
 
 
-def _get_object(objects: Objects, request: StorageRequest) -> Reply:
+def _get_object(objects: StoredObjects, request: StorageRequest) -> Reply:
     generation = request.number("generation")
     stored = objects.get(request.bucket, request.name, request.conditions(), generation=generation)
     if not request.wants_media:
@@ -189,12 +189,12 @@ def _get_object(objects: Objects, request: StorageRequest) -> Reply:
     return Reply(http=200, body=stored.content, content_type=stored.content_type, headers=headers)
 
 
-def _insert_object(objects: Objects, request: StorageRequest) -> Reply:
+def _insert_object(objects: StoredObjects, request: StorageRequest) -> Reply:
     upload = _read_upload(request.query, request.body)
     return Reply(http=200, body=objects.insert(request.bucket, upload, request.conditions()).resource())
 
 
-def _delete_object(objects: Objects, request: StorageRequest) -> Reply:
+def _delete_object(objects: StoredObjects, request: StorageRequest) -> Reply:
     objects.delete(request.bucket, request.name, request.conditions())
     return Reply(http=204, body="")
 
@@ -202,7 +202,7 @@ def _delete_object(objects: Objects, request: StorageRequest) -> Reply:
 def _read_upload(query: Mapping[str, str], body: bytes) -> StoredObject:
     """Return the object of an upload: bytes alone (`media`), or a resource and bytes as two MIME parts (`multipart`).
 
-    Raise Refused for what the service does not take, and for a resumable upload, which is not emulated.
+    Raise StorageError for what the service does not take, and for a resumable upload, which is not emulated.
     """
     match query.get("uploadType"):
         case "media":
@@ -211,16 +211,16 @@ def _read_upload(query: Mapping[str, str], body: bytes) -> StoredObject:
         case "multipart":
             resource, content_type, content = _split_parts(body)
         case other:
-            raise Refused(501, f"The emulator serves no upload of the type `{other}`.")
+            raise StorageError(501, f"The emulator serves no upload of the type `{other}`.")
     name = query.get("name") or resource.get("name", "")
     if not name:
-        raise Refused(400, "Required object name.")  # UNVERIFIED
+        raise StorageError(400, "Required object name.")  # UNVERIFIED
     checksum = resource.get("crc32c")
     if checksum is not None and checksum != crc32c_base64(content):
-        raise Refused(400, f'Provided CRC32C "{checksum}" doesn\'t match calculated CRC32C.')  # UNVERIFIED
+        raise StorageError(400, f'Provided CRC32C "{checksum}" doesn\'t match calculated CRC32C.')  # UNVERIFIED
     metadata: Mapping[str, str] = resource.get("metadata", {})
     if sum(len(word.encode()) for pair in metadata.items() for word in pair) > _MAX_METADATA:
-        raise Refused(400, "The metadata of an object may have 8 KiB.")  # UNVERIFIED
+        raise StorageError(400, "The metadata of an object may have 8 KiB.")  # UNVERIFIED
     stored_type = resource.get("contentType", content_type)
     return StoredObject(name=name, content=content, content_type=stored_type, metadata=metadata)
 
@@ -236,9 +236,9 @@ def _split_parts(body: bytes) -> tuple[Mapping[str, Any], str, bytes]:
         resource = discovery.accept(json.loads(_split_part(first)[1]), "Object", "storage.v1", at="object")
         return resource, *_split_part(second)
     except ValueError as cause:
-        raise Refused(400, f"Multipart body is malformed: {cause}") from cause
-    except wire.Refusal as refusal:
-        raise Refused(refusal.status.http, refusal.status.message) from refusal
+        raise StorageError(400, f"Multipart body is malformed: {cause}") from cause
+    except wire.ApiError as refusal:
+        raise StorageError(refusal.status.http, refusal.status.message) from refusal
 
 
 def _split_part(part: bytes) -> tuple[str, bytes]:
@@ -260,7 +260,7 @@ _METHOD_NAMES: Mapping[tuple[str, str, str], str] = {
 }
 # The function of a method, and the parameters that it reads.
 _CONDITIONS = ("ifGenerationMatch", "ifGenerationNotMatch")
-METHODS: Mapping[str, tuple[Callable[[Objects, StorageRequest], Reply], tuple[str, ...]]] = {
+METHODS: Mapping[str, tuple[Callable[[StoredObjects, StorageRequest], Reply], tuple[str, ...]]] = {
     "storage.buckets.get": (_get_bucket, ()),
     "storage.objects.list": (_list_objects, ("prefix", "maxResults", "pageToken", "versions")),
     "storage.objects.get": (_get_object, ("generation", *_CONDITIONS)),

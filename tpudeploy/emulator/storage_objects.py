@@ -14,7 +14,7 @@ _GENERATIONS_A_SECOND = 1e6  # the service's are microseconds since the epoch
 _CASTAGNOLI = 0x82F63B78  # RFC 3720's polynomial, reflected
 
 
-class Refused(Exception):
+class StorageError(Exception):
     """Ends a request to Cloud Storage with this status."""
 
     def __init__(self, http: int, message: str) -> None:
@@ -67,18 +67,18 @@ class Conditions:
     other_than: int | None = None
 
     def check(self, generation: int) -> None:
-        """Raise Refused, 412 or 304, where the live generation (0 for none) does not meet the conditions.
+        """Raise StorageError, 412 or 304, where the live generation (0 for none) does not meet the conditions.
 
         The 304 is documented for every request; on one that writes it is UNVERIFIED.
         """
         if self.match is not None and self.match != generation:
-            raise Refused(412, "At least one of the pre-conditions you specified did not hold.")
+            raise StorageError(412, "At least one of the pre-conditions you specified did not hold.")
         if self.other_than is not None and self.other_than == generation:
-            raise Refused(304, "Not Modified")
+            raise StorageError(304, "Not Modified")
 
 
 @dataclass(slots=True, kw_only=True)
-class Objects:
+class StoredObjects:
     """Live objects by bucket and name. `buckets` are those that exist; None: whichever is requested.
 
     `versioned` are the buckets whose object versioning is on: an object that is replaced or deleted there is kept.
@@ -93,16 +93,16 @@ class Objects:
 
     def check_bucket(self, bucket: str) -> None:
         if self.buckets is not None and bucket not in self.buckets:
-            raise Refused(404, "The specified bucket does not exist.")
+            raise StorageError(404, "The specified bucket does not exist.")
 
     def get(self, bucket: str, name: str, conditions: Conditions, *, generation: int | None = None) -> StoredObject:
-        """Return the live object, or that `generation`. Raise Refused: 404 for an absent one before any condition."""
+        """Return the live object, or that `generation`. Raise StorageError, first of all 404 for an absent one."""
         self.check_bucket(bucket)
         stored = self._live.get((bucket, name))
         if generation is not None:
             stored = next((o for o in self._generations(bucket, name) if o.generation == generation), None)
         if stored is None:
-            raise Refused(404, f"No such object: {bucket}/{name}")
+            raise StorageError(404, f"No such object: {bucket}/{name}")
         conditions.check(stored.generation)
         return stored
 

@@ -34,7 +34,7 @@ _DURATION = re.compile(r"(-?\d+(?:\.\d{1,9})?)s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class RpcStatus:
     """google.rpc.Status: the same refusal fits an HTTP error, an operation and a failed resource."""
 
     code: int
@@ -57,16 +57,16 @@ class Status:
         return {"error": self.rpc() | {"code": self.http, "status": self.name}}
 
 
-class Refusal(Exception):
+class ApiError(Exception):
     """Ends a request with an error body."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: RpcStatus) -> None:
         super().__init__(status.message)
         self.status = status
 
 
-def refuse(code: int, message: str, *details: Mapping[str, Any]) -> Refusal:
-    return Refusal(Status(code=code, message=message, details=details))
+def refuse(code: int, message: str, *details: Mapping[str, Any]) -> ApiError:
+    return ApiError(RpcStatus(code=code, message=message, details=details))
 
 
 def timestamp(moment: float) -> str:
@@ -95,7 +95,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ApiCall:
     """`method` as in the discovery document, e.g. `nodes.get`; `name` the resource, or the parent of a collection.
 
     `many` has the query's parameters that may be repeated. For another service than Cloud TPU, `method` begins with
@@ -135,7 +135,7 @@ class Call:
 
 
 def page(
-    call: Call,
+    call: ApiCall,
     key: str,
     items: Sequence[T],
     render: Callable[[T], dict[str, Any]],
@@ -143,7 +143,7 @@ def page(
     most: int = _MOST,
     usual: int = _PAGE,
 ) -> dict[str, Any]:
-    """Return one page of `items`, which come in a stable order. Raise Refusal for a token that is not from here.
+    """Return one page of `items`, which come in a stable order. Raise ApiError for a token that is not from here.
 
     `usual` is its length where the call names none, `most` its greatest.
     """

@@ -8,7 +8,7 @@ from threading import Lock
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan, stopped_by
-from tpudeploy.domain.report import Endpoint, Outcome, Report, Wait
+from tpudeploy.domain.report import ReplicaEndpoint, ReplicaOutcome, RunReport, Wait
 from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.capacity_history import CapacityHistory
@@ -42,7 +42,7 @@ def apply(
     may_reset: bool = False,
     max_requests: int | None = None,
     on_begun: Callable[[], None] = lambda: None,
-) -> Report:
+) -> RunReport:
     """Carry out `plan`. The error of one deployment is in its outcome and stops no other.
 
     With `keep`, the run continues after that and requests what is lost again, until the clock is stopped; `timeout`
@@ -54,7 +54,7 @@ def apply(
     called once the plan holds and its approval is saved, before any request.
 
     At the end, `sources` verify what serves against its declared settings. So are servers that failed the last
-    verification, even without a change: `Report.not_in_effect` has their errors until they pass.
+    verification, even without a change: `RunReport.not_in_effect` has their errors until they pass.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
     changing, unchanged = _split(plan.goals, keep=keep)
@@ -86,7 +86,7 @@ def apply(
             listings=listings,
         )
 
-    parts = [_Part(world, goal, begin) for goal in changing]
+    parts = [_DeploymentRun(world, goal, begin) for goal in changing]
     verifications = _verifications(world, unchanged, sources)
     if not parts:
         # Without work there is no first deployment that could call it.
@@ -142,7 +142,7 @@ def _verifications(world: World, unchanged: Iterable[Goal], sources: VerifySourc
     return [_Verification(goal, Verifier(world, goal, sources)) for goal in unchanged if goal.to_verify]
 
 
-def _goals_with_endpoints(parts: Iterable[_Part]) -> list[Goal]:
+def _goals_with_endpoints(parts: Iterable[_DeploymentRun]) -> list[Goal]:
     return [part.goal for part in parts if part.run is not None and part.run.endpoints]
 
 
@@ -152,7 +152,7 @@ def _silent_routers(world: World, goals: Iterable[Goal]) -> list[errors.NotInEff
     return [error for error in answers if error is not None]
 
 
-def _endpoints(world: World, goals: Iterable[Goal], parts: Iterable[_Part]) -> list[Endpoint]:
+def _endpoints(world: World, goals: Iterable[Goal], parts: Iterable[_DeploymentRun]) -> list[ReplicaEndpoint]:
     """Return the endpoints of all deployments of the plan, of those without a change or with an error as published.
 
     A run knows the replicas that it brought to serve, and how it reached them.
@@ -160,14 +160,14 @@ def _endpoints(world: World, goals: Iterable[Goal], parts: Iterable[_Part]) -> l
     goals = [goal for goal in goals if goal.deployment is not None]
     reported = {part.goal.name: part.run.endpoints for part in parts if part.run is not None}
     published = together(world.threads, lambda goal: published_endpoints(world, goal), goals)
-    endpoints: list[Endpoint] = []
+    endpoints: list[ReplicaEndpoint] = []
     for goal, others in zip(goals, published, strict=True):
         by_address = {each.address: each for each in (*others, *reported.get(goal.name, ()))}
         endpoints += sorted(by_address.values(), key=lambda each: (len(each.address), each.address))
     return endpoints
 
 
-def _run_to_the_end(world: World, parts: Sequence[_Part], verifications: Sequence[_Verification]) -> None:
+def _run_to_the_end(world: World, parts: Sequence[_DeploymentRun], verifications: Sequence[_Verification]) -> None:
     """Run all of them side by side. However that ends, each run that has begun is settled."""
     try:
         run_all(world.clock, [*parts, *verifications], threads=world.threads)
@@ -181,15 +181,15 @@ def _run_to_the_end(world: World, parts: Sequence[_Part], verifications: Sequenc
 
 
 def _report(
-    parts: Sequence[_Part],
+    parts: Sequence[_DeploymentRun],
     verifications: Sequence[_Verification],
     unchanged: Iterable[Goal],
     silent_routers: Iterable[errors.NotInEffect],
-    endpoints: Sequence[Endpoint],
-) -> Report:
+    endpoints: Sequence[ReplicaEndpoint],
+) -> RunReport:
     runs = _begun_runs(parts)
     verifiers = [*(each.verifier for each in verifications), *(run.verifier for run in runs)]
-    return Report(
+    return RunReport(
         outcomes=(*(o for part in parts for o in part.outcomes), *(o for each in verifications for o in each.outcomes)),
         endpoints=tuple(endpoints),
         unchanged=tuple(goal.name for goal in unchanged),
@@ -207,10 +207,10 @@ class _Verification:
     def __init__(self, goal: Goal, verifier: Verifier) -> None:
         self._goal = goal
         self.verifier = verifier
-        self.outcomes: tuple[Outcome, ...] = ()
+        self.outcomes: tuple[ReplicaOutcome, ...] = ()
 
     def step(self) -> float | None:
-        """See `schedule.Run`: there is one step. A deployment that cannot be observed has its error as outcome."""
+        """See `schedule.ScheduledRun`. It has one step, which ends with an error if observation fails."""
         try:
             self.verifier.verify_again()
         except errors.Interrupted:
@@ -220,18 +220,18 @@ class _Verification:
         return None
 
 
-class _Part:
+class _DeploymentRun:
     """One deployment's part of the plan. It begins in its own first step, so that no deployment waits for another."""
 
     def __init__(self, world: World, goal: Goal, begin: Callable[[Goal], _Run]) -> None:
         self._world = world
         self.goal = goal
         self._begin = begin
-        self._outcomes_without_run: tuple[Outcome, ...] = ()
+        self._outcomes_without_run: tuple[ReplicaOutcome, ...] = ()
         self.run: _Run | None = None
 
     @property
-    def outcomes(self) -> tuple[Outcome, ...]:
+    def outcomes(self) -> tuple[ReplicaOutcome, ...]:
         return self._outcomes_without_run if self.run is None else self.run.outcomes
 
     def begin(self) -> None:
@@ -239,7 +239,7 @@ class _Part:
         self.run = self._begin(self.goal)
 
     def step(self) -> float | None:
-        """See `schedule.Run`. An error of this deployment is its outcome, and stops no other deployment."""
+        """See `schedule.ScheduledRun`. An error of this deployment is its outcome, and stops no other deployment."""
         if self.run is not None:
             return self.run.step()
         try:
@@ -255,7 +255,7 @@ class _Part:
         return 0.0
 
 
-def _begun_runs(parts: Iterable[_Part]) -> list[_Run]:
+def _begun_runs(parts: Iterable[_DeploymentRun]) -> list[_Run]:
     return [part.run for part in parts if part.run is not None]
 
 
@@ -398,8 +398,8 @@ class _Run:
         listings: Listings,
     ) -> None:
         self.verifier = verifier
-        self.outcomes: tuple[Outcome, ...] = ()
-        self.endpoints: tuple[Endpoint, ...] = ()
+        self.outcomes: tuple[ReplicaOutcome, ...] = ()
+        self.endpoints: tuple[ReplicaEndpoint, ...] = ()
         self._world = world
         self._is_kept = keep
         self._goal = goal
@@ -424,7 +424,7 @@ class _Run:
         )
 
     def step(self) -> float | None:
-        """See `schedule.Run`. An error of the deployment becomes its outcomes."""
+        """See `schedule.ScheduledRun`. An error of the deployment becomes its outcomes."""
         try:
             pause = self._convergence.step()
             if pause is None or (self._convergence.is_complete and not self._is_reported):
@@ -458,7 +458,8 @@ class _Run:
         self._report_changes(events.ChangeDone if is_complete else events.ChangeLeft)
         self.endpoints = self._publisher.endpoints
         self.outcomes = tuple(
-            Outcome(address=change.address, action=change.action, underway=not is_complete) for change in self._changes
+            ReplicaOutcome(address=change.address, action=change.action, underway=not is_complete)
+            for change in self._changes
         )
 
     def _record_failure(self, error: errors.TpudeployError) -> None:
@@ -480,7 +481,7 @@ class _Run:
                 self._world.emit(_failed(self._world, change, error))
         self._is_reported = True
         self._is_kept = False
-        successes = (Outcome(address=change.address, action=change.action) for change in completed_changes)
+        successes = (ReplicaOutcome(address=change.address, action=change.action) for change in completed_changes)
         failed_outcomes = _failed_outcomes(self._goal, error)
         own_addresses = {change.address for change in completed_changes}
         self.outcomes = (*successes, *(o for o in failed_outcomes if o.address not in own_addresses))
@@ -512,11 +513,11 @@ class _Run:
         self._is_reported = True
 
 
-def _failed_outcomes(goal: Goal, error: errors.TpudeployError) -> tuple[Outcome, ...]:
+def _failed_outcomes(goal: Goal, error: errors.TpudeployError) -> tuple[ReplicaOutcome, ...]:
     """Return an outcome for each change. A resumed run without changes can still fail, as the deployment itself."""
     nothing: Action = Action.NO_OP
     actions = {change.address: change.action for change in _changed(goal)} or {goal.name: nothing}
-    return tuple(Outcome(address=address, action=action, error=error) for address, action in actions.items())
+    return tuple(ReplicaOutcome(address=address, action=action, error=error) for address, action in actions.items())
 
 
 def _started(world: World, change: Change) -> events.ChangeStarted:

@@ -11,7 +11,7 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import BootReport
-from tpudeploy.domain.starts import Start
+from tpudeploy.domain.starts import MeasuredStart
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import retry_on_fault
@@ -64,7 +64,7 @@ def timelines(world: World, source: Logs, name: str) -> tuple[Timeline, ...]:
     return tuple(each for each in together(world.threads, timeline, machines) if each is not None)
 
 
-def last_start(world: World, source: Logs, attempt: Attempt) -> Start | None:
+def last_start(world: World, source: Logs, attempt: Attempt) -> MeasuredStart | None:
     """Return how the server that runs on this machine came up, by its log, else by the machine's own report.
 
     None where neither has it. Raise `errors.Fault` or `errors.Denied` where the machine cannot be asked.

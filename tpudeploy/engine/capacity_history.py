@@ -11,7 +11,7 @@ from tpudeploy.domain.deployment import Deployment, Place
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.slices import Refusal
-from tpudeploy.domain.state import Attempt, Refused, State
+from tpudeploy.domain.state import Attempt, RefusalRecord, State
 from tpudeploy.ports import World
 from tpudeploy.reconcile.capacity_score import capacity_scores, failed_landings, longest_recent_wait
 from tpudeploy.reconcile.failed_landings import HOST_FAULT, PREEMPTED, is_failed_landing
@@ -30,7 +30,7 @@ class Advice:
 
     entries: tuple[HistoryEntry, ...] = ()
     scores: CapacityScores = field(default_factory=dict)
-    failed_landings: tuple[Refused, ...] = ()
+    failed_landings: tuple[RefusalRecord, ...] = ()
 
 
 class CapacityHistory:
@@ -70,7 +70,7 @@ class CapacityHistory:
                 self._advice[kind] = Advice(entries=entries, scores=scores, failed_landings=failures)
             return self._advice[kind]
 
-    def failed_landings(self, deployment: Deployment | None) -> tuple[Refused, ...]:
+    def failed_landings(self, deployment: Deployment | None) -> tuple[RefusalRecord, ...]:
         """Return the last failed landing of each place that a deployment may ask, where it still counts."""
         allowed = set() if deployment is None else {candidate.place for candidate in deployment.candidates}
         return tuple(refused for refused in self.advice(deployment).failed_landings if refused.place in allowed)

@@ -43,7 +43,7 @@ from tpudeploy.engine.publish import EndpointPublisher
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.router_machine import RouterMachine
 from tpudeploy.engine.scale import Scaler
-from tpudeploy.engine.session import Session, open_session
+from tpudeploy.engine.session import StateSession, open_session
 from tpudeploy.engine.slow_zones import SlowZones
 from tpudeploy.engine.strays import Listings, StraySearch
 from tpudeploy.engine.verify import Verifier
@@ -154,7 +154,7 @@ class Convergence:
         self._acquisition = self._history.acquisition(deployment) if deployment is not None and has_renewals else 0.0
         self._last: Tick | None = None
         self._failures_shown: set[tuple[int, str]] = set()
-        self._session: Session | None = None
+        self._session: StateSession | None = None
         self._create_turns: dict[Backend, float] = {}
         self._router_machine = RouterMachine(world, goal.name)
         self._scaler = Scaler(world)
@@ -312,7 +312,7 @@ class Convergence:
             self._progress.report_outlook(self._goal.deployment, session.state, observed, steps)
             return Tick(state=session.state, observed=observed, steps=steps, was_refused=was_refused)
 
-    def _check_owner(self, session: Session) -> None:
+    def _check_owner(self, session: StateSession) -> None:
         """Raise `errors.StalePlan` if the state is another one by now, or if another run changed what is kept alive."""
         goal = self._goal
         if session.state.lineage != goal.lineage:
@@ -324,7 +324,7 @@ class Convergence:
         if self._reached_at is not None:
             _check_approval(self._world, goal, session)
 
-    def _observe(self, session: Session) -> Observed:
+    def _observe(self, session: StateSession) -> Observed:
         """Return one observation, which is in the state then, with the number of replicas that its load needs."""
         deployment = self._goal.deployment
         is_scaled = self._keep and deployment is not None and deployment.scale is not None
@@ -350,7 +350,7 @@ class Convergence:
         return any(isinstance(step, Request) for step in steps) and self._strays.is_due
 
     def _search(
-        self, session: Session, observed: Observed, steps: tuple[Step, ...]
+        self, session: StateSession, observed: Observed, steps: tuple[Step, ...]
     ) -> tuple[Observed, tuple[Step, ...]]:
         """Track the strays of this deployment, and return the observation and the steps with them."""
         deployment, state = self._goal.deployment, session.state
@@ -367,12 +367,12 @@ class Convergence:
         observed = self._observe(session)
         return observed, self._decide(session.state, observed)
 
-    def _publish(self, session: Session, observed: Observed, steps: tuple[Step, ...]) -> None:
+    def _publish(self, session: StateSession, observed: Observed, steps: tuple[Step, ...]) -> None:
         """Publish the endpoint, and give the router on a VM its list, before anything is done to a replica."""
         self._publisher.publish(session, observed, steps)
         self._router_machine.send_list(session, observed, leaving_slices(steps))
 
-    def _execute(self, session: Session, observed: Observed, steps: Iterable[Step]) -> bool:
+    def _execute(self, session: StateSession, observed: Observed, steps: Iterable[Step]) -> bool:
         """Execute the steps, and return whether a refusal ended that: the others were decided without knowing of it."""
         executor = StepExecutor(
             self._world, session, self._goal.deployment, observed, self._history, slow_zones=self._slow_zones
@@ -390,7 +390,7 @@ class Convergence:
             executor.execute(step)
         return executor.was_refused
 
-    def _save_observation(self, session: Session, observed: Observed) -> None:
+    def _save_observation(self, session: StateSession, observed: Observed) -> None:
         before = session.state
         state = merge_observation(before, observed)
         # A removal needs neither the losses nor the landings: it requests nothing.
@@ -518,7 +518,7 @@ class Convergence:
             yield self._create_turns[backend] - now
 
 
-def _check_approval(world: World, goal: Goal, session: Session) -> None:
+def _check_approval(world: World, goal: Goal, session: StateSession) -> None:
     """Raise `errors.StalePlan` if another run has changed or removed the deployment that is kept alive here."""
     state, deployment = session.state, goal.deployment
     # The state still has this run's own approval.

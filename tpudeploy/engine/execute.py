@@ -13,10 +13,10 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.life import DeletionNamed, DrainBegan, DrainEnded, ReleaseBegan, ReleaseWithdrawn, ServerStopped
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import Observed, Refusal, Remedy
-from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, Refused, State
+from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, RefusalRecord, State
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.request_events import About, about, not_granted
-from tpudeploy.engine.session import Session
+from tpudeploy.engine.session import StateSession
 from tpudeploy.engine.slow_zones import SlowZones
 from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
 from tpudeploy.node.node_facts import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
@@ -35,7 +35,7 @@ class StepExecutor:
     def __init__(
         self,
         world: World,
-        session: Session,
+        session: StateSession,
         deployment: Deployment | None,
         observed: Observed,
         history: CapacityHistory,
@@ -281,7 +281,7 @@ class StepExecutor:
             record = replace(record, refusals=self._refusals_with(record, attempt, refusal))
         self._session.save(state.with_record(record))
 
-    def _refusals_with(self, record: Record, attempt: Attempt, refusal: Refusal) -> tuple[Refused, ...]:
+    def _refusals_with(self, record: Record, attempt: Attempt, refusal: Refusal) -> tuple[RefusalRecord, ...]:
         """Return the replica's refusals with this one, and report it."""
         now = self._world.clock.now()
         self._history.add_refusal(self._session.state.deployment, attempt, refusal)

@@ -11,7 +11,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Address, Zone
-from tpudeploy.domain.orphans import CloudResource, Mark
+from tpudeploy.domain.orphans import CloudResource, OwnerMark
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.observe import observe
@@ -154,7 +154,7 @@ def _observe_alone(world: World, address: Address, deployment: Deployment, resou
     """Return a state of only this resource after one observation, so that a server that serves is not waited for."""
     report = world.cloud.report(resource.ref) if resource.slice.phase is Phase.UP else None
     reports = {} if report is None else {resource.ref.name: report}
-    mark = Mark(deployment=address.deployment, lineage=resource.mark.lineage, replica=address.replica or 0)
+    mark = OwnerMark(deployment=address.deployment, lineage=resource.mark.lineage, replica=address.replica or 0)
     empty = State(deployment=address.deployment, lineage="")
     state = adopt(empty, deployment, [replace(resource, mark=mark)], reports, world.clock.now())
     return merge_observation(state, observe(world, state, deployment))

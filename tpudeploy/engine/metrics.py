@@ -9,7 +9,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import frozen, replace
-from tpudeploy.domain.metrics import Figures, Grade, Metered, Metrics, Reading, combined
+from tpudeploy.domain.metrics import EngineFigures, Grade, Metered, Metrics, Reading, combined
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Slice
 from tpudeploy.domain.together import together
@@ -19,12 +19,12 @@ from tpudeploy.ports import Meter, World
 
 
 @frozen
-class Answer:
+class ServerFigures:
     """The figures of one server, by the address of its replica."""
 
     address: str
     url: str
-    figures: Figures | Unknown
+    figures: EngineFigures | Unknown
 
 
 def read_metrics(world: World, meter: Meter, deployment: Deployment) -> Metrics:
@@ -45,18 +45,18 @@ def read_metrics(world: World, meter: Meter, deployment: Deployment) -> Metrics:
     observed = retry_on_fault(world, deployment.name, lambda: world.cloud.slices(refs), budget=budget)
     slices = {slice_.name: slice_ for slice_ in observed}
 
-    def read(replica: int, slice_: Slice | None) -> Answer:
+    def read(replica: int, slice_: Slice | None) -> ServerFigures:
         where = address(deployment.name, replica)
         if slice_ is None:
-            return Answer(address=where, url="", figures=Unknown(because="its machine no longer exists"))
+            return ServerFigures(address=where, url="", figures=Unknown(because="its machine no longer exists"))
         url, figures = meter.figures(deployment, slice_)
-        return Answer(address=where, url=url, figures=figures)
+        return ServerFigures(address=where, url=url, figures=figures)
 
     answers = together(world.threads, lambda pair: read(pair[0], slices.get(pair[1].name)), granted)
     return to_metrics({deployment.name: list(answers)}, deployment.budget)
 
 
-def to_metrics(answers: Mapping[str, Sequence[Answer]], budget: HbmBudget | Unsized | None = None) -> Metrics:
+def to_metrics(answers: Mapping[str, Sequence[ServerFigures]], budget: HbmBudget | Unsized | None = None) -> Metrics:
     """Return the answers of servers in words, by deployment, with the total of each one that has several servers."""
     replicas = [
         to_readings(each.address, each.url, each.figures, budget) for of_one in answers.values() for each in of_one
@@ -65,9 +65,9 @@ def to_metrics(answers: Mapping[str, Sequence[Answer]], budget: HbmBudget | Unsi
     return Metrics(replicas=tuple(replicas), totals=tuple(totals))
 
 
-def _total(name: str, answers: Sequence[Answer]) -> Metered:
+def _total(name: str, answers: Sequence[ServerFigures]) -> Metered:
     """Return the sum of the servers that answer. What to do about a figure is said at the server that has it."""
-    servers = [each.figures for each in answers if isinstance(each.figures, Figures)]
+    servers = [each.figures for each in answers if isinstance(each.figures, EngineFigures)]
     missing = ", ".join(each.address for each in answers if isinstance(each.figures, Unknown))
     silent = f"without {missing}, which could not be read" if missing else ""
     if not servers:
@@ -81,7 +81,9 @@ def _as_total(reading: Reading) -> Reading:
     return replace(reading, grade=grade, says=says, hint="")
 
 
-def to_readings(where: str, url: str, figures: Figures | Unknown, budget: HbmBudget | Unsized | None = None) -> Metered:
+def to_readings(
+    where: str, url: str, figures: EngineFigures | Unknown, budget: HbmBudget | Unsized | None = None
+) -> Metered:
     """Return an engine's report in words; `budget` is that of its profile, for the remedies."""
     if isinstance(figures, Unknown):
         return Metered(address=where, url=url, silent=figures.because, observed=False)

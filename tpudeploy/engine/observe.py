@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 @frozen
-class Subject:
+class ObservationTarget:
     """What to observe: all slices that a state tracks, and their endpoints too if a deployment is given."""
 
     state: State
@@ -106,7 +106,7 @@ def observe(
     API can be asked. So is a request that was never granted in one of the `slow_zones`, while that rests.
     Raise `errors.Fault` or `errors.Denied`.
     """
-    subject = Subject(state=state, deployment=deployment)
+    subject = ObservationTarget(state=state, deployment=deployment)
     # A plan or a status needs the whole truth; a run that waits for capacity continues without the answer of one zone.
     if not patient:
         return observe_all(world, [subject], loads=loads)[0]
@@ -118,7 +118,7 @@ def observe(
 
 def observe_all(
     world: World,
-    subjects: Sequence[Subject],
+    subjects: Sequence[ObservationTarget],
     *,
     probe_again: bool = True,
     loads: bool = False,
@@ -154,7 +154,9 @@ def _late_ref(attempt: Attempt) -> SliceRef:
     return replace(attempt.ref, operation=None, was_granted=True, was_listed=True)
 
 
-def _with_late_slices(slices: Mapping[tuple[str, Zone, str], Slice], subject: Subject, observed: Observed) -> Observed:
+def _with_late_slices(
+    slices: Mapping[tuple[str, Zone, str], Slice], subject: ObservationTarget, observed: Observed
+) -> Observed:
     keys = {a.name: (a.project, a.zone, a.name) for a in subject.state.late_attempts}
     late = {name: slices[key] for name, key in keys.items() if key in slices and slices[key].phase not in _ENDED}
     return replace(observed, late=late) if late else observed
@@ -162,7 +164,7 @@ def _with_late_slices(slices: Mapping[tuple[str, Zone, str], Slice], subject: Su
 
 def observe_all_or_each(
     world: World,
-    subjects: Sequence[Subject],
+    subjects: Sequence[ObservationTarget],
     *,
     probe_again: bool = True,
     loads: bool = False,
@@ -194,7 +196,7 @@ def observe_all_or_each(
 
 
 def _observe_each(
-    world: World, subjects: Sequence[Subject], *, probe_again: bool, loads: bool
+    world: World, subjects: Sequence[ObservationTarget], *, probe_again: bool, loads: bool
 ) -> tuple[Observed | errors.CloudError, ...]:
     """Observe each deployment by itself, once, and return why one cannot be observed.
 
@@ -221,7 +223,7 @@ def _observe_each(
 
 def _observations(
     world: World,
-    subjects: Sequence[Subject],
+    subjects: Sequence[ObservationTarget],
     slices_of_each: Sequence[Mapping[str, Slice]],
     *,
     probe_again: bool,
@@ -264,7 +266,9 @@ def not_observed(where: str, health: Health) -> errors.NotObserved:
     )
 
 
-def _machines_up(subjects: Sequence[Subject], slices_of_each: Sequence[Mapping[str, Slice]]) -> Iterator[_Machine]:
+def _machines_up(
+    subjects: Sequence[ObservationTarget], slices_of_each: Sequence[Mapping[str, Slice]]
+) -> Iterator[_Machine]:
     for number, (subject, slices) in enumerate(zip(subjects, slices_of_each, strict=True)):
         for replica, attempt in subject.state.indexed_attempts:
             slice_ = slices.get(attempt.name)
@@ -308,7 +312,7 @@ def _by_subject(machines: Iterable[_Machine], answers: Iterable[T | None]) -> Ma
 
 
 def _known_servers(
-    machines: Iterable[_Machine], subjects: Sequence[Subject], *, probe_again: bool, most_reports: float
+    machines: Iterable[_Machine], subjects: Sequence[ObservationTarget], *, probe_again: bool, most_reports: float
 ) -> frozenset[str]:
     """Return the slices whose machines are not asked for a report before it is needed. See `observe_all`."""
     servers = [machine for machine in machines if machine.has_known_server]

@@ -17,13 +17,13 @@ from tpudeploy.domain.life import ReleaseBegan
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Claim, Listing, NotSearched, Orphan, Orphans
 from tpudeploy.domain.plan import Action
-from tpudeploy.domain.report import Outcome, Report
+from tpudeploy.domain.report import ReplicaOutcome, RunReport
 from tpudeploy.domain.slices import Observed, Slice
 from tpudeploy.domain.state import Record, State
 from tpudeploy.domain.step import Forget, Release, Step, Wait
 from tpudeploy.engine.request_events import About, about
 from tpudeploy.engine.retry import retry_on_fault
-from tpudeploy.engine.session import Session, open_session
+from tpudeploy.engine.session import StateSession, open_session
 from tpudeploy.orphans.claims import as_attempt, find_orphans, is_removable
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import DecisionContext
@@ -114,13 +114,13 @@ def _states(world: World, names: Iterable[str]) -> dict[str, State]:
     return {name: state for name, state in states.items() if state is not None}
 
 
-def collect(world: World, orphans: Orphans) -> Report:
+def collect(world: World, orphans: Orphans) -> RunReport:
     """Remove what goes, and observe until it is gone. An error of one deployment stops no other."""
     began, quiet = world.clock.now(), 0
     by_deployment: dict[str, list[Orphan]] = {}
     for orphan in orphans.going:
         by_deployment.setdefault(orphan.deployment, []).append(orphan)
-    removals = [Removal(world, name, own, foreign=orphans.foreign) for name, own in by_deployment.items()]
+    removals = [OrphanRemoval(world, name, own, foreign=orphans.foreign) for name, own in by_deployment.items()]
     while pending := [removal for removal in removals if removal.is_pending]:
         news = [removal.step() for removal in pending]
         quiet = 0 if any(news) else quiet + 1
@@ -130,10 +130,10 @@ def collect(world: World, orphans: Orphans) -> Report:
                 removal.give_up(elapsed)
         elif any(removal.is_pending for removal in pending):
             world.clock.sleep(world.patience.poll(quiet))
-    return Report(outcomes=tuple(outcome for removal in removals for outcome in removal.outcomes))
+    return RunReport(outcomes=tuple(outcome for removal in removals for outcome in removal.outcomes))
 
 
-class Removal:
+class OrphanRemoval:
     """The removal of one deployment's orphans. `outcomes` has those that ended: gone, or failed.
 
     Everything goes by its path, because a name can exist in two zones.
@@ -148,7 +148,7 @@ class Removal:
         self._attempts = {path: as_attempt(o.resource, path, self._began) for path, o in self._orphans.items()}
         self._raw_states = {path: o.resource.slice.raw_state for path, o in self._orphans.items()}
         self._is_observed = False
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[ReplicaOutcome] = []
 
     @property
     def is_pending(self) -> bool:
@@ -202,7 +202,7 @@ class Removal:
             events.PhaseChanged(**self._about(path, now), phase=slice_.phase, detail=slice_.raw_state, elapsed=elapsed)
         )
 
-    def _execute(self, session: Session, path: str, step: Step, now: float) -> None:
+    def _execute(self, session: StateSession, path: str, step: Step, now: float) -> None:
         match step:
             case Release():
                 self._release(session, path, now)
@@ -210,14 +210,14 @@ class Removal:
                 self._world.emit(events.Gone(**self._about(path, now), reason="gone"))
                 del self._attempts[path]
                 self._last_news = now
-                self.outcomes.append(Outcome(address=path, action=Action.DESTROY))
+                self.outcomes.append(ReplicaOutcome(address=path, action=Action.DESTROY))
             case Wait() if now - self._last_news >= _SILENCE:
                 self._last_news = now
                 where = self._orphans[path].address
                 self._world.emit(events.Waiting(at=now, address=where, why=step.why, elapsed=now - self._began))
 
-    def _release(self, session: Session, path: str, now: float) -> None:
-        """Request the deletion as often as it takes, and report it once. Raise as `Session.asking` does."""
+    def _release(self, session: StateSession, path: str, now: float) -> None:
+        """Request the deletion as often as it takes, and report it once. Raise as `StateSession.asking` does."""
         orphan, attempt = self._orphans[path], self._attempts[path]
         why = _WHY[orphan.claim]
         self._attempts[path] = attempt.after(ReleaseBegan(releasing_at=now, reason=why))
@@ -233,5 +233,5 @@ class Removal:
         return about(attempt, orphan.address, at=now)
 
     def _fail(self, error: errors.TpudeployError) -> None:
-        self.outcomes += [Outcome(address=path, action=Action.DESTROY, error=error) for path in self._attempts]
+        self.outcomes += [ReplicaOutcome(address=path, action=Action.DESTROY, error=error) for path in self._attempts]
         self._attempts.clear()

@@ -13,12 +13,12 @@ from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import ROUTER, Address
 from tpudeploy.domain.orphans import CloudResource
-from tpudeploy.domain.plan import Action, Change, Drift, Goal, Mode, Plan, Reason, ScalePlan
+from tpudeploy.domain.plan import Action, Change, Goal, Mode, Plan, Reason, ScalePlan, SliceDrift
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.capacity_history import CapacityHistory
-from tpudeploy.engine.observe import Subject, observe_all_or_each, readable_states
+from tpudeploy.engine.observe import ObservationTarget, observe_all_or_each, readable_states
 from tpudeploy.engine.orphans import SearchResult, adopt_all, search
 from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.session import warnings_of_abandoned_locks
@@ -56,7 +56,7 @@ Diagnostics = Mapping[str, tuple[Diagnostic, ...]]  # by deployment
 
 
 @frozen
-class Scope:
+class PlanScope:
     """The scope of a plan. Without `refresh`, the world is assumed to be as the states track it."""
 
     mode: Mode = Mode.NORMAL
@@ -67,7 +67,7 @@ class Scope:
 
 
 @frozen
-class _Part:
+class _DraftDeployment:
     """One deployment before its observation: the target, and the state. `deployment` is None if it is to be deleted.
 
     `adopts` are the slices that a new state begins with. `targets` and `replaces` are as in `Goal`.
@@ -112,7 +112,7 @@ def _has_forgotten_everything(state: State) -> bool:
 def plan(
     world: World,
     deployments: Iterable[Deployment],
-    scope: Scope | None = None,
+    scope: PlanScope | None = None,
     *,
     invalid: Mapping[str, ConfigError] | None = None,
     facts: FactsOf | None = None,
@@ -120,9 +120,9 @@ def plan(
 ) -> Plan:
     """Return the plan for these deployments.
 
-    With `Scope.adopt`, slices that no state tracks are adopted; without it, they are an error in the diagnostics. An
-    error that stops only one of several deployments is in the `errors` of its goal, for example a state that cannot be
-    read, or slices that cannot be observed. A plan that a lifecycle rule forbids has an error in its diagnostics.
+    With `PlanScope.adopt`, slices that no state tracks are adopted; without it, they are an error in the diagnostics.
+    An error that stops only one of several deployments is in the `errors` of its goal, for example a state that cannot
+    be read, or slices that cannot be observed. A plan that a lifecycle rule forbids has an error in its diagnostics.
 
     `invalid` are the profiles that cannot be used, by deployment, or by file if the file does not say which deployment
     it describes: each has a goal with its problems. `facts` returns the quota of a project at some APIs, and is
@@ -132,7 +132,7 @@ def plan(
     Raise `errors.Fault` or `errors.Denied` if nothing can be observed, `errors.StateError` if no state can be read, and
     `errors.UsageError` for an address that does not exist.
     """
-    scope = scope if scope is not None else Scope()
+    scope = scope if scope is not None else PlanScope()
     everything = tuple(deployments)
     requested, unusable, target_warnings = _targeted(scope.target, everything, invalid or {})
     states, unreadable = _read_states(world, requested)
@@ -197,7 +197,7 @@ def _targeted(
 
 def _failed_goals(
     deployments: Iterable[Deployment],
-    scope: Scope,
+    scope: PlanScope,
     unreadable: Mapping[str, TpudeployError],
     invalid: Mapping[str, ConfigError],
 ) -> list[Goal]:
@@ -207,7 +207,7 @@ def _failed_goals(
 
 
 def _select(
-    requested: Iterable[Deployment], scope: Scope, states: Mapping[str, State], unreadable: Collection[str]
+    requested: Iterable[Deployment], scope: PlanScope, states: Mapping[str, State], unreadable: Collection[str]
 ) -> _Selection:
     """Return what the scope selects of the deployments whose states can be read.
 
@@ -223,9 +223,11 @@ def _select(
     return _Selection(deployments=targeted, targets=targets, replacements=replacements, states=states)
 
 
-def _parts(world: World, scope: Scope, selection: _Selection, orphans: SearchResult) -> tuple[list[_Part], Diagnostics]:
+def _parts(
+    world: World, scope: PlanScope, selection: _Selection, orphans: SearchResult
+) -> tuple[list[_DraftDeployment], Diagnostics]:
     """Return the parts of the plan with what they adopt, and the diagnostics of the orphans that they leave alone."""
-    parts: list[_Part] = []
+    parts: list[_DraftDeployment] = []
     orphan_diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
     for deployment in selection.deployments:
         name = deployment.name
@@ -240,7 +242,9 @@ def _parts(world: World, scope: Scope, selection: _Selection, orphans: SearchRes
     return parts, orphan_diagnostics
 
 
-def _goals(world: World, scope: Scope, parts: Sequence[_Part], sources: VerifySources | None) -> tuple[Goal, ...]:
+def _goals(
+    world: World, scope: PlanScope, parts: Sequence[_DraftDeployment], sources: VerifySources | None
+) -> tuple[Goal, ...]:
     if scope.mode is Mode.REFRESH_ONLY:
         return tuple(_observed_goals(world, parts, sources))
     history = _history_for_renewals(world, (part.deployment for part in parts))
@@ -273,8 +277,8 @@ def _read_states(world: World, deployments: Sequence[Deployment]) -> tuple[dict[
     return {name: state for name, state in states.items() if state is not None}, unreadable
 
 
-def _part(deployment: Deployment, scope: Scope) -> _Part:
-    return _Part(
+def _part(deployment: Deployment, scope: PlanScope) -> _DraftDeployment:
+    return _DraftDeployment(
         name=deployment.name,
         deployment=None if scope.mode is Mode.DESTROY else deployment,
         state=State(deployment=deployment.name, lineage=""),
@@ -282,8 +286,8 @@ def _part(deployment: Deployment, scope: Scope) -> _Part:
 
 
 def _with_state(
-    world: World, part: _Part, state: State | None, resources: Sequence[CloudResource], replacements: Targets
-) -> _Part:
+    world: World, part: _DraftDeployment, state: State | None, resources: Sequence[CloudResource], replacements: Targets
+) -> _DraftDeployment:
     """Return the part with its state, if it has one, and the slices in it that are to be replaced."""
     if state is None and resources:
         # Another run may have written the state since it was read: then these are its slices.
@@ -295,8 +299,8 @@ def _with_state(
 
 
 def _with_orphans(
-    world: World, part: _Part, deployment: Deployment, resources: Sequence[CloudResource], scope: Scope
-) -> tuple[_Part, tuple[Diagnostic, ...]]:
+    world: World, part: _DraftDeployment, deployment: Deployment, resources: Sequence[CloudResource], scope: PlanScope
+) -> tuple[_DraftDeployment, tuple[Diagnostic, ...]]:
     """Return the part with the orphans that it adopts, and the diagnostics of those that it leaves alone."""
     is_removal = scope.mode is Mode.DESTROY
     chosen = adoptable(resources) if scope.adopt and not is_removal else ()
@@ -313,17 +317,17 @@ def _with_orphans(
 
 def _goal_of_invalid_profile(name: str, error: ConfigError) -> Goal:
     """Return the goal of a profile that cannot be used, with its problems: nothing is planned for it."""
-    part = _Part(name=name, deployment=None, state=State(deployment=name, lineage=""))
+    part = _DraftDeployment(name=name, deployment=None, state=State(deployment=name, lineage=""))
     return replace(_empty_goal(part), fingerprint="", errors=error.problems)
 
 
-def _goal_without_plan(part: _Part, error: TpudeployError) -> Goal:
+def _goal_without_plan(part: _DraftDeployment, error: TpudeployError) -> Goal:
     """Return the goal of a deployment that cannot be observed: nothing is planned for it."""
     message = error.message if part.name in error.message else f"{part.name}: {error.message}"
     return replace(_empty_goal(part), errors=(Diagnostic(code=error.code, message=message, hint=error.hint),))
 
 
-def _empty_goal(part: _Part) -> Goal:
+def _empty_goal(part: _DraftDeployment) -> Goal:
     return Goal(
         name=part.name,
         deployment=part.deployment,
@@ -437,12 +441,12 @@ def _renewal_targets(
             yield targets
 
 
-def _observed_goals(world: World, parts: Sequence[_Part], sources: VerifySources | None) -> Iterator[Goal]:
+def _observed_goals(world: World, parts: Sequence[_DraftDeployment], sources: VerifySources | None) -> Iterator[Goal]:
     """Yield the drift of each deployment, and no changes; or why it cannot be observed."""
     existing = [(part, part.deployment) for part in parts if part.deployment is not None and part.state.lineage]
-    subjects = [Subject(state=part.state, deployment=deployment) for part, deployment in existing]
+    subjects = [ObservationTarget(state=part.state, deployment=deployment) for part, deployment in existing]
 
-    def observed_goal(each: tuple[tuple[_Part, Deployment], Observed | CloudError]) -> Goal:
+    def observed_goal(each: tuple[tuple[_DraftDeployment, Deployment], Observed | CloudError]) -> Goal:
         (part, deployment), observed = each
         if isinstance(observed, CloudError):
             return _goal_without_plan(part, observed)
@@ -469,18 +473,22 @@ def plan_deployment(
 ) -> Goal:
     """Return one deployment's goal, from one observation. `deployment` is None if it is to be deleted."""
     known_state = state if state is not None else State(deployment=name, lineage="")
-    part = _Part(name=name, deployment=deployment, state=known_state, adopts=adopts, targets=targets, replaces=replaces)
+    part = _DraftDeployment(
+        name=name, deployment=deployment, state=known_state, adopts=adopts, targets=targets, replaces=replaces
+    )
     return next(_planned_goals(world, history, [part], refresh=refresh))
 
 
-def _planned_goals(world: World, history: CapacityHistory, parts: Sequence[_Part], *, refresh: bool) -> Iterator[Goal]:
+def _planned_goals(
+    world: World, history: CapacityHistory, parts: Sequence[_DraftDeployment], *, refresh: bool
+) -> Iterator[Goal]:
     """Yield the goals of all deployments, from one observation of all."""
     if not refresh:
         now = world.clock.now()
         for part in parts:
             yield _planned_goal(world, history, part, cached_observation(part.state, now), refresh=False)
         return
-    subjects = [Subject(state=part.state, deployment=part.deployment) for part in parts]
+    subjects = [ObservationTarget(state=part.state, deployment=part.deployment) for part in parts]
     for part, observed in zip(parts, observe_all_or_each(world, subjects, probe_again=False), strict=True):
         if isinstance(observed, CloudError):
             yield _goal_without_plan(part, observed)
@@ -488,7 +496,9 @@ def _planned_goals(world: World, history: CapacityHistory, parts: Sequence[_Part
             yield _planned_goal(world, history, part, observed, refresh=True)
 
 
-def _planned_goal(world: World, history: CapacityHistory, part: _Part, observed: Observed, *, refresh: bool) -> Goal:
+def _planned_goal(
+    world: World, history: CapacityHistory, part: _DraftDeployment, observed: Observed, *, refresh: bool
+) -> Goal:
     if part.deployment is not None:
         part = replace(part, deployment=with_replicas(part.deployment, part.state, observed))
     deployment, targets = part.deployment, part.targets
@@ -566,7 +576,7 @@ def _scale_plan(deployment: Deployment | None) -> ScalePlan | None:
     )
 
 
-def _complete(change: Change, part: _Part, outside_changes: Sequence[Drift], world: World) -> Change:
+def _complete(change: Change, part: _DraftDeployment, outside_changes: Sequence[SliceDrift], world: World) -> Change:
     """Return the change with what was changed outside tpudeploy, and with its estimates."""
     if change.slice_name in part.adopts:
         # To be tracked is a change, if nothing else is.
@@ -578,7 +588,7 @@ def _complete(change: Change, part: _Part, outside_changes: Sequence[Drift], wor
     return with_estimates(change, part.deployment, world.patience) if part.deployment and is_sized else change
 
 
-def _slices_to_verify(part: _Part, state: State) -> tuple[str, ...]:
+def _slices_to_verify(part: _DraftDeployment, state: State) -> tuple[str, ...]:
     """Return the slices that an apply has to verify again. The state tracks them: a plan asks no engine."""
     if part.deployment is None:
         return ()

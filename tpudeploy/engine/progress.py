@@ -14,7 +14,7 @@ from tpudeploy.domain.names import ROUTER, Zone, address
 from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.slices import BootPhase, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.domain.status import Stage
+from tpudeploy.domain.status import BootStage
 from tpudeploy.domain.step import Step, Wait
 from tpudeploy.engine.request_events import about
 from tpudeploy.ports import World
@@ -35,7 +35,7 @@ class Progress:
         self._world = world
         self._name = name
         self._deployment = deployment
-        self._stages: dict[str, tuple[Stage, float]] = {}
+        self._stages: dict[str, tuple[BootStage, float]] = {}
         self._phases: dict[str, tuple[str, str]] = {}
         self._silent_zones: set[tuple[Zone, Backend]] = set()
         self._undone_changes: set[str] = set()
@@ -152,14 +152,14 @@ class Progress:
             )
         )
 
-    def _is_stage_due(self, attempt: Attempt, stage_now: Stage | None, observed: Observed) -> bool:
+    def _is_stage_due(self, attempt: Attempt, stage_now: BootStage | None, observed: Observed) -> bool:
         """Return whether a stage has advanced since it was reported, and long enough ago to report it again."""
         if stage_now is None or attempt.name not in self._stages:
             return False
         reported, reported_at = self._stages[attempt.name]
         return stage_now.done != reported.done and observed.at - reported_at >= _STAGE_INTERVAL
 
-    def _stage(self, replica: int, attempt: Attempt, observed: Observed) -> Stage | None:
+    def _stage(self, replica: int, attempt: Attempt, observed: Observed) -> BootStage | None:
         report, slice_ = observed.reports.get(attempt.name), observed.slices.get(attempt.name)
         target = None if self._deployment is None else self._deployment.of_replica(replica)
         if report is None or target is None or slice_ is None or slice_.phase is not Phase.UP:

@@ -9,14 +9,14 @@ from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.life import ServerAnswered
 from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.plan import Goal
-from tpudeploy.domain.report import Endpoint
+from tpudeploy.domain.report import ReplicaEndpoint
 from tpudeploy.domain.router import Router, RouterHost, published_router
 from tpudeploy.domain.slices import Health, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Release, Step
 from tpudeploy.engine.observe import not_observed
 from tpudeploy.engine.request_events import about
-from tpudeploy.engine.session import Session, open_session
+from tpudeploy.engine.session import StateSession, open_session
 from tpudeploy.node.router_machine import router_on
 from tpudeploy.ports import World
 from tpudeploy.reconcile.readiness import ready_slices, takes_requests
@@ -43,7 +43,7 @@ class EndpointPublisher:
         self._world = world
         self._goal = goal
         self._began = world.clock.now()
-        self._endpoints: dict[int, Endpoint] = {}
+        self._endpoints: dict[int, ReplicaEndpoint] = {}
         self._file: Mapping[str, object] | None = None  # its contents, once they were read
         self._is_endpoint_current = False
         self._urls: dict[str, str] = {}  # of each slice on the list; a probe may reach the same slice by another route
@@ -52,16 +52,16 @@ class EndpointPublisher:
         self._announced_machines: set[str] = set()  # VMs of the router that were reported
 
     @property
-    def endpoints(self) -> tuple[Endpoint, ...]:
+    def endpoints(self) -> tuple[ReplicaEndpoint, ...]:
         """Return the endpoint of each replica that was reported, and first that of their router, if they have one."""
         replicas = tuple(self._endpoints[replica] for replica in sorted(self._endpoints))
         router = self._router()
         if router is None or not replicas:
             return replicas
-        own = Endpoint(address=self._goal.name, url=router.url, reached_from="router", zone="", slice_name="")
+        own = ReplicaEndpoint(address=self._goal.name, url=router.url, reached_from="router", zone="", slice_name="")
         return (own, *replicas)
 
-    def publish(self, session: Session, observed: Observed, steps: Iterable[Step]) -> None:
+    def publish(self, session: StateSession, observed: Observed, steps: Iterable[Step]) -> None:
         """Emit `Serving` once for each slice, and publish the endpoint of one that stays.
 
         `steps` are the steps of this observation, before any of them is executed. Raise `errors.StateError` or
@@ -92,7 +92,7 @@ class EndpointPublisher:
         if self._has_router_answered:
             self._write(session, target, replicas)
 
-    def _record_steps(self, session: Session, steps: Iterable[Step]) -> tuple[set[str], set[str], set[str]]:
+    def _record_steps(self, session: StateSession, steps: Iterable[Step]) -> tuple[set[str], set[str], set[str]]:
         """Record who serves, and return the names of the slices that leave, that begin to drain, and that failed."""
         leaving: set[str] = set()
         draining: set[str] = set()
@@ -114,14 +114,14 @@ class EndpointPublisher:
                     pass
         return leaving, draining, failed
 
-    def withdraw(self, session: Session) -> None:
+    def withdraw(self, session: StateSession) -> None:
         """Remove the published endpoint: nothing serves. Raise `errors.StateError` or `errors.Fault`."""
         self._world.state.publish(self._goal.name, None)
         self._file = {}
         if session.state.published:
             session.save(replace(session.state, published=""))
 
-    def _report_serving(self, session: Session, replica: int, name: str, health: Health) -> None:
+    def _report_serving(self, session: StateSession, replica: int, name: str, health: Health) -> None:
         record = session.state.record(replica)
         attempt, endpoint = record.attempt(name), self._endpoints.get(replica)
         if attempt is None:
@@ -138,14 +138,14 @@ class EndpointPublisher:
         if endpoint is None or endpoint.slice_name != name:
             self._endpoints[replica] = self._announce(replica, attempt, health)
 
-    def _record_return(self, session: Session, replica: int, name: str) -> None:
+    def _record_return(self, session: StateSession, replica: int, name: str) -> None:
         """Record that the previous server of a slice answers again: its node completed a prompt."""
         record = session.state.record(replica)
         attempt = record.attempt(name)
         if attempt is not None and not attempt.is_announced:
             session.save(session.state.with_record(record.with_attempt(attempt.after(ServerAnswered()))))
 
-    def _announce(self, replica: int, attempt: Attempt, health: Health) -> Endpoint:
+    def _announce(self, replica: int, attempt: Attempt, health: Health) -> ReplicaEndpoint:
         now = self._world.clock.now()
         subject = about(attempt, address(self._goal.name, replica), at=now)
         self._world.emit(
@@ -160,7 +160,7 @@ class EndpointPublisher:
                 error = not_observed(subject["address"], health)
                 message, hint = error.message, error.hint
             self._world.emit(events.Warned(at=now, address=subject["address"], message=message, hint=hint))
-        return Endpoint(
+        return ReplicaEndpoint(
             address=subject["address"],
             url=health.url,
             reached_from=health.door,
@@ -206,7 +206,7 @@ class EndpointPublisher:
         order = sorted(self._urls, key=lambda name: (ready[name], name))
         return [{"replica": ready[name], "slice": name, "url": self._urls[name]} for name in order]
 
-    def _write(self, session: Session, target: _Target | None, replicas: list[dict[str, object]]) -> None:
+    def _write(self, session: StateSession, target: _Target | None, replicas: list[dict[str, object]]) -> None:
         """Publish `target` and the list."""
         state = session.state
         if target is None:
@@ -243,7 +243,7 @@ class EndpointPublisher:
         # One of a slice that this run has compared stays. That of a router on a VM comes and goes with the VM.
         return self._is_endpoint_current and router is None and "router" not in file
 
-    def _new_endpoint(self, session: Session, target: _Target, url: str) -> dict[str, object]:
+    def _new_endpoint(self, session: StateSession, target: _Target, url: str) -> dict[str, object]:
         """Return the file for another endpoint. The state is saved first: it names a slice that clients may use."""
         generation = _next_generation(session.state, self._contents())
         session.save(replace(session.state, published=target.name, generation=generation))
@@ -338,7 +338,7 @@ def ask_router(world: World, goal: Goal) -> errors.NotInEffect | None:
     )
 
 
-def published_endpoints(world: World, goal: Goal) -> tuple[Endpoint, ...]:
+def published_endpoints(world: World, goal: Goal) -> tuple[ReplicaEndpoint, ...]:
     """Return the endpoints that clients of a deployment have: that of its router, then those of its replicas."""
     try:
         document = world.state.published(goal.name) or {}
@@ -349,7 +349,7 @@ def published_endpoints(world: World, goal: Goal) -> tuple[Endpoint, ...]:
         return ()
     urls = _replica_urls(document)
     rows = [
-        Endpoint(
+        ReplicaEndpoint(
             address=address(goal.name, replica),
             url=urls[attempt.name],
             reached_from="",
@@ -360,7 +360,7 @@ def published_endpoints(world: World, goal: Goal) -> tuple[Endpoint, ...]:
         if attempt.name in urls
     ]
     if router is not None and document.get("url") == router.url:
-        own = Endpoint(address=goal.name, url=router.url, reached_from="router", zone="", slice_name="")
+        own = ReplicaEndpoint(address=goal.name, url=router.url, reached_from="router", zone="", slice_name="")
         return (own, *rows)
     return tuple(rows)
 

@@ -11,15 +11,15 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.names import address
-from tpudeploy.domain.plan import Action, Drift, Goal, Plan, stopped_by
-from tpudeploy.domain.report import Outcome, Report
+from tpudeploy.domain.plan import Action, Goal, Plan, SliceDrift, stopped_by
+from tpudeploy.domain.report import ReplicaOutcome, RunReport
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.observe import not_observed, observe
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.session import open_session
-from tpudeploy.engine.verify import Server, serving, verify_as_applied
+from tpudeploy.engine.verify import VerifiedServer, serving, verify_as_applied
 from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.planning.drift import drift, ineffective, missing, recorded
 from tpudeploy.planning.targets import Targets, only_targets
@@ -69,29 +69,29 @@ def _unobserved(state: State, targets: Targets, observed: Observed) -> Iterator[
 
 
 def _settings_drift(
-    world: World, sources: VerifySources, deployment: Deployment, servers: Sequence[Server]
-) -> Iterator[Drift]:
+    world: World, sources: VerifySources, deployment: Deployment, servers: Sequence[VerifiedServer]
+) -> Iterator[SliceDrift]:
     results = together(world.threads, lambda server: verify_as_applied(sources, deployment, server), servers)
     for server, result in zip(servers, results, strict=True):
         if result.broken:
             yield ineffective(deployment.name, server.replica, server.attempt, result)
 
 
-def record(world: World, plan: Plan) -> Report:
+def record(world: World, plan: Plan) -> RunReport:
     """Record the drift of `plan` in the states. The error of one of several deployments is its outcome.
 
     Raise the error of a single one, `errors.StalePlan` if the world or a state has changed since.
     """
     goals = [goal for goal in plan.goals if goal.errors or any(d.is_news for d in goal.drift)]
-    failures: list[Outcome] = []
+    failures: list[ReplicaOutcome] = []
     for goal in goals:
         try:
             _record(world, goal, plan.source)
         except errors.TpudeployError as error:
             if len(plan.goals) == 1 or isinstance(error, errors.Interrupted):
                 raise
-            failures.append(Outcome(address=goal.name, action=Action.NO_OP, error=error))
-    return Report(outcomes=tuple(failures))
+            failures.append(ReplicaOutcome(address=goal.name, action=Action.NO_OP, error=error))
+    return RunReport(outcomes=tuple(failures))
 
 
 def _record(world: World, goal: Goal, source: str) -> None:

@@ -11,11 +11,11 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.host_fault import HostFault, HostReport
 from tpudeploy.domain.life import DeletionNamed, ReleaseBegan
 from tpudeploy.domain.names import Address
-from tpudeploy.domain.slices import Refusal, Remedy, Scope
+from tpudeploy.domain.slices import Refusal, RefusalScope, Remedy
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.engine.capacity_history import CapacityHistory
 from tpudeploy.engine.request_events import about, not_granted
-from tpudeploy.engine.session import Session, open_session
+from tpudeploy.engine.session import StateSession, open_session
 from tpudeploy.ports import World
 from tpudeploy.reconcile.failed_landings import HOST_FAULT, hold_seconds
 from tpudeploy.reconcile.refusals import add_refusal
@@ -53,7 +53,7 @@ def report_host(world: World, where: Address, fault: HostFault) -> HostReport:
 class _HostReporter:
     """Reports the host of one slice while the lock of its deployment is held."""
 
-    def __init__(self, world: World, session: Session, where: Address) -> None:
+    def __init__(self, world: World, session: StateSession, where: Address) -> None:
         self._world = world
         self._session = session
         self._where = where
@@ -84,7 +84,7 @@ class _HostReporter:
             kind=HOST_FAULT,
             message=fault.description,
             remedy=Remedy.NEXT_ZONE,
-            scope=Scope.PAIR,
+            scope=RefusalScope.PAIR,
             holds_seconds=hold_seconds(HOST_FAULT, 1),
         )
         others = [other for other in record.attempts if other is not attempt]

@@ -9,7 +9,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Refusal
-from tpudeploy.domain.state import Attempt, Refused
+from tpudeploy.domain.state import Attempt, RefusalRecord
 
 
 class About(TypedDict):
@@ -33,7 +33,9 @@ def about(attempt: Attempt, where: str, *, at: float) -> About:
     }
 
 
-def not_granted(attempt: Attempt, where: str, refusal: Refusal, refused: Refused, *, at: float) -> events.NotGranted:
+def not_granted(
+    attempt: Attempt, where: str, refusal: Refusal, refused: RefusalRecord, *, at: float
+) -> events.NotGranted:
     """Return the event of a refusal, with how long it holds from now on."""
     return events.NotGranted(
         **about(attempt, where, at=at),

@@ -18,7 +18,7 @@ from tpudeploy.domain.router import RoutedReplica
 from tpudeploy.domain.slices import NodeUpdate, Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Done, Step, Wait
-from tpudeploy.engine.session import Session
+from tpudeploy.engine.session import StateSession
 from tpudeploy.node.fingerprint import text_print
 from tpudeploy.node.router_machine import LIST_KEY, list_text, machine_near, router_on
 from tpudeploy.ports import World
@@ -81,7 +81,7 @@ class RouterMachine:
         health = machine.health
         return replace(machine, health=replace(health, timeout_seconds=health.timeout_seconds + waited))
 
-    def send_list(self, session: Session, observed: Observed, leaving: Collection[str]) -> None:
+    def send_list(self, session: StateSession, observed: Observed, leaving: Collection[str]) -> None:
         """Give each VM the list without the slices that are `leaving`. Raise `errors.Fault` or `errors.Denied`."""
         for attempt, slice_ in _machines_up(session.state, observed):
             text = self._text(attempt, session.state, observed, leaving)

@@ -11,7 +11,7 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import ScalingStep, State
-from tpudeploy.engine.session import Session
+from tpudeploy.engine.session import StateSession
 from tpudeploy.ports import World
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.readiness import ready_slices
@@ -28,7 +28,7 @@ class Scaler:
         self._trend = Trend()
         self._obstacle = ""
 
-    def goal_after(self, session: Session, goal: Goal, observed: Observed) -> Goal:
+    def goal_after(self, session: StateSession, goal: Goal, observed: Observed) -> Goal:
         """Return the goal with the replicas that the load needs, which the state has then.
 
         Raise `errors.StateError` or `errors.Fault` if the state cannot be written.

@@ -17,7 +17,7 @@ from tpudeploy.ports import Clock, Workers
 _Step = Future[float | None]
 
 
-class Run(Protocol):
+class ScheduledRun(Protocol):
     """One deployment's run, as the scheduler sees it."""
 
     def step(self) -> float | None:
@@ -25,7 +25,7 @@ class Run(Protocol):
         ...
 
 
-def run_all(clock: Clock, runs: Iterable[Run], *, threads: int) -> None:
+def run_all(clock: Clock, runs: Iterable[ScheduledRun], *, threads: int) -> None:
     """Step all runs to their end, at most `threads` of them at once.
 
     The pause of a run begins when its own step has returned, so a step that takes minutes delays no other run. An
@@ -53,15 +53,15 @@ class _Schedule:
     """The runs that are not due yet, and those whose step is running."""
 
     def __init__(
-        self, clock: Clock, pool: ThreadPoolExecutor, workers: Workers, runs: Iterable[Run], *, threads: int
+        self, clock: Clock, pool: ThreadPoolExecutor, workers: Workers, runs: Iterable[ScheduledRun], *, threads: int
     ) -> None:
         self._clock = clock
         self._pool = pool
         self._workers = workers
         self._threads = threads
         self._order = count()  # breaks ties: runs are not compared, and the one that was due first goes first
-        self._due: list[tuple[float, int, Run]] = []
-        self._steps: dict[_Step, Run] = {}
+        self._due: list[tuple[float, int, ScheduledRun]] = []
+        self._steps: dict[_Step, ScheduledRun] = {}
         for run in runs:
             self._add(run, 0.0)
 
@@ -114,7 +114,7 @@ class _Schedule:
                 raise
             self._add(run, pause)
 
-    def _add(self, run: Run, pause: float | None) -> None:
+    def _add(self, run: ScheduledRun, pause: float | None) -> None:
         # A run without a pause has ended.
         if pause is not None:
             heappush(self._due, (self._clock.now() + pause, next(self._order), run))

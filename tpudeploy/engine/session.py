@@ -13,7 +13,7 @@ from tpudeploy.domain import errors, events
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.lock import Lease, LockInfo
-from tpudeploy.domain.state import State, Written
+from tpudeploy.domain.state import State, StateWriter
 from tpudeploy.ports import World
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 16.0  # seconds, as Terraform waits for a lock
@@ -25,7 +25,7 @@ _OLDEST_PROOF = 60.0
 _FENCES = 8  # writes of dead runs that may arrive one after the other
 
 
-class Session:
+class StateSession:
     """One deployment's state while its lock is held. Every save is a compare-and-swap."""
 
     def __init__(self, world: World, state: State, version: str, operation: str, lease: Lease) -> None:
@@ -52,7 +52,7 @@ class Session:
         state = replace(
             state,
             serial=max(self.state.serial, state.serial) + 1,
-            written=Written(at=began, by=self._world.who, operation=self._operation),
+            written=StateWriter(at=began, by=self._world.who, operation=self._operation),
         )
         self.write(state)
         seconds = self._world.clock.now() - began
@@ -113,7 +113,7 @@ class Session:
 
 
 @contextmanager
-def open_session(world: World, name: str, operation: str) -> Iterator[Session]:
+def open_session(world: World, name: str, operation: str) -> Iterator[StateSession]:
     """Lock and read the state of a deployment, and unlock it at the end, whatever happens.
 
     Raise `errors.StateLocked` if another run still holds the lock after `Patience.lock`.
@@ -128,13 +128,13 @@ def open_session(world: World, name: str, operation: str) -> Iterator[Session]:
         world.state.unlock(lease)
 
 
-def _read(world: World, name: str, operation: str, lease: Lease) -> Session:
+def _read(world: World, name: str, operation: str, lease: Lease) -> StateSession:
     snapshot = world.state.read(name)
     state = snapshot.state or State(deployment=name, lineage=world.mint())
-    return Session(world, state, snapshot.version, operation, lease)
+    return StateSession(world, state, snapshot.version, operation, lease)
 
 
-def _fence(world: World, session: Session, operation: str, lease: Lease) -> Session:
+def _fence(world: World, session: StateSession, operation: str, lease: Lease) -> StateSession:
     """Return a session whose state the run from which the lock was taken over cannot write any more.
 
     A write of that run may still be on its way. It is for the version that the run read, so writing the same state once
@@ -142,7 +142,7 @@ def _fence(world: World, session: Session, operation: str, lease: Lease) -> Sess
     the lock is lost meanwhile.
     """
     conflicts = 0
-    # Without a state there is no version to make stale: the write conflicts later, which `Session.write` explains.
+    # Without a state there is no version to make stale: the write conflicts later, which `StateSession.write` explains.
     while not session.is_new:
         try:
             session.write(session.state)

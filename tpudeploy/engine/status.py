@@ -14,7 +14,7 @@ from tpudeploy.domain.names import ROUTER, address
 from tpudeploy.domain.slices import BootPhase, Health, Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State
 from tpudeploy.domain.status import DeploymentStatus, LateSlice, ReplicaStatus, ScaleStatus
-from tpudeploy.engine.observe import Subject, not_observed, observe_all_or_each, readable_states
+from tpudeploy.engine.observe import ObservationTarget, not_observed, observe_all_or_each, readable_states
 from tpudeploy.engine.session import abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.planning.diff import changes
@@ -42,7 +42,9 @@ def statuses(world: World, deployments: Mapping[str, Deployment | None]) -> tupl
     states, failures = readable_states(world, deployments)
     if failures and len(failures) == len(deployments):
         raise next(iter(failures.values()))
-    subjects = {name: Subject(state=s, deployment=deployments[name]) for name, s in states.items() if s is not None}
+    subjects = {
+        name: ObservationTarget(state=s, deployment=deployments[name]) for name, s in states.items() if s is not None
+    }
     observations: dict[str, Observed] = {}
     answers = observe_all_or_each(world, list(subjects.values()), loads=True, most_reports=_MOST_REPORTS)
     for name, observed in zip(subjects, answers, strict=True):

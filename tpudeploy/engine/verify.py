@@ -29,7 +29,7 @@ from tpudeploy.verify.settings import verify_settings
 
 
 @frozen
-class Server:
+class VerifiedServer:
     """One replica that serves, as one observation shows it."""
 
     replica: int
@@ -100,7 +100,7 @@ class Verifier:
         self._verified_boots.add(boot)
         return is_new
 
-    def _verify(self, sources: VerifySources, deployment: Deployment, servers: Sequence[Server]) -> None:
+    def _verify(self, sources: VerifySources, deployment: Deployment, servers: Sequence[VerifiedServer]) -> None:
         verifications = together(self._world.threads, lambda s: verify_as_applied(sources, deployment, s), servers)
         for server, verification in zip(servers, verifications, strict=True):
             self._world.emit(_event(server, verification, at=self._world.clock.now()))
@@ -123,7 +123,7 @@ def detailed(world: World, sources: VerifySources, deployment: Deployment) -> tu
 
 def _read_reports(
     world: World, sources: VerifySources, deployment: Deployment
-) -> tuple[tuple[Server, EngineReport], ...]:
+) -> tuple[tuple[VerifiedServer, EngineReport], ...]:
     """Return what every replica that has a machine reports, by all sources.
 
     Raise `errors.StateError` if no replica has one, `errors.Fault` or `errors.Denied` where it cannot be observed.
@@ -137,28 +137,28 @@ def _read_reports(
     budget = world.patience.faults_at_plan
     observed = retry_on_fault(world, deployment.name, lambda: observe(world, state, deployment), budget=budget)
 
-    def read(server: Server) -> tuple[Server, EngineReport]:
+    def read(server: VerifiedServer) -> tuple[VerifiedServer, EngineReport]:
         report = sources.engine.read_facts(_of_its_project(deployment, server), server.slice, server.health)
         return server, _with_log(sources, server, report)
 
     return tuple(together(world.threads, read, _machines(state, observed)))
 
 
-def serving(state: State, observed: Observed) -> tuple[Server, ...]:
+def serving(state: State, observed: Observed) -> tuple[VerifiedServer, ...]:
     """Return the replicas whose engines answered."""
     return tuple(server for server in _machines(state, observed) if server.health.serving)
 
 
-def _machines(state: State, observed: Observed) -> Iterator[Server]:
+def _machines(state: State, observed: Observed) -> Iterator[VerifiedServer]:
     """Yield the replicas whose slices are granted, exist, and are not being released."""
     for index, attempt in state.indexed_slice_attempts:
         slice_ = observed.slices.get(attempt.name)
         if slice_ is not None and attempt.holds_slice:
             health = observed.health.get(attempt.name) or Health(serving=False, detail="it does not serve")
-            yield Server(replica=index, attempt=attempt, slice=slice_, health=health)
+            yield VerifiedServer(replica=index, attempt=attempt, slice=slice_, health=health)
 
 
-def verify_as_applied(sources: VerifySources, deployment: Deployment, server: Server) -> ReplicaVerification:
+def verify_as_applied(sources: VerifySources, deployment: Deployment, server: VerifiedServer) -> ReplicaVerification:
     """Verify a replica against what its slice was last given. Never raises: what cannot be read fails no apply.
 
     Its boot log is read only where API and metrics leave open what the profile says: Logging answers sixty reads a
@@ -182,17 +182,17 @@ def verify_as_applied(sources: VerifySources, deployment: Deployment, server: Se
     return _verification(applied, server, _with_log(sources, server, report))
 
 
-def _of_its_project(deployment: Deployment, server: Server) -> Deployment:
+def _of_its_project(deployment: Deployment, server: VerifiedServer) -> Deployment:
     """Return the deployment with the project of a server's slice, whose API key the server was given."""
     return replace(deployment, project=server.attempt.project)
 
 
-def _verification(deployment: Deployment, server: Server, report: EngineReport) -> ReplicaVerification:
+def _verification(deployment: Deployment, server: VerifiedServer, report: EngineReport) -> ReplicaVerification:
     where = address(deployment.name, server.replica)
     return verify_settings(deployment, report, address=where, slice_name=server.attempt.name)
 
 
-def _with_log(sources: VerifySources, server: Server, report: EngineReport) -> EngineReport:
+def _with_log(sources: VerifySources, server: VerifiedServer, report: EngineReport) -> EngineReport:
     try:
         log = effective_settings("\n".join(sources.logs.lines(server.attempt.ref)))
         why = "it has no lines from the engine yet"
@@ -201,7 +201,7 @@ def _with_log(sources: VerifySources, server: Server, report: EngineReport) -> E
     return replace(report, log=log) if log else replace(report, silent={**report.silent, "log": why})
 
 
-def _event(server: Server, verification: ReplicaVerification, *, at: float) -> events.Verified:
+def _event(server: VerifiedServer, verification: ReplicaVerification, *, at: float) -> events.Verified:
     return events.Verified(
         **about(server.attempt, verification.address, at=at),
         held=sum(setting.is_written for setting in verification.with_verdict(Verdict.HOLDS)),

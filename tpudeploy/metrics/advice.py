@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from math import floor
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
-from tpudeploy.domain.metrics import Figures
+from tpudeploy.domain.metrics import EngineFigures
 from tpudeploy.sizing.advice import budget_with, more_cache, starts
 
 # As in the alerts that operators set. Blocks that are only kept for reuse are free.
@@ -19,7 +19,7 @@ _WORTH_IT = 1.1  # a gain of less than a tenth is not worth a restart
 Budget = HbmBudget | Unsized | None  # None: without a profile
 
 
-def is_full(figures: Figures) -> bool:
+def is_full(figures: EngineFigures) -> bool:
     return figures.kv_cache_used is not None and figures.kv_cache_used > KV_CACHE_FULL
 
 
@@ -33,7 +33,7 @@ def cache_advice(budget: Budget) -> str:
     return f"The KV cache holds {now:,} tokens. More would hold: {'; '.join([*ways, replica])}."
 
 
-def waiting_advice(figures: Figures, budget: Budget) -> str:
+def waiting_advice(figures: EngineFigures, budget: Budget) -> str:
     """Return what would let waiting requests in: more cache, more places, or more tokens a step."""
     if is_full(figures):
         return cache_advice(budget)
@@ -52,7 +52,7 @@ def waiting_advice(figures: Figures, budget: Budget) -> str:
     )
 
 
-def preemption_advice(figures: Figures, budget: Budget) -> str:
+def preemption_advice(figures: EngineFigures, budget: Budget) -> str:
     """Return the number of requests of average length that the cache holds, or else what would hold more."""
     mean = _mean_tokens(figures)
     if not isinstance(budget, HbmBudget) or mean is None:
@@ -68,7 +68,7 @@ def preemption_advice(figures: Figures, budget: Budget) -> str:
     )
 
 
-def _more_places(figures: Figures, budget: HbmBudget, places: int) -> str:
+def _more_places(figures: EngineFigures, budget: HbmBudget, places: int) -> str:
     """Return the number of places that cache and programs allow, where every place is taken."""
     engine, used = budget.engine, figures.kv_cache_used or 0.0
     most = floor(engine.max_num_seqs * KV_CACHE_FULL / used) if used else 2 * engine.max_num_seqs
@@ -90,7 +90,7 @@ def _more_places(figures: Figures, budget: HbmBudget, places: int) -> str:
     )
 
 
-def _mean_tokens(figures: Figures) -> float | None:
+def _mean_tokens(figures: EngineFigures) -> float | None:
     finished = sum(figures.finished.values())
     tokens = (figures.prompt_tokens or 0.0) + (figures.generation_tokens or 0.0)
     return tokens / finished if finished and tokens else None

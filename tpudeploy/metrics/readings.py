@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tpudeploy.domain.metrics import Figures, Grade, Histogram, Reading
+from tpudeploy.domain.metrics import EngineFigures, Grade, Histogram, Reading
 from tpudeploy.metrics.advice import KV_CACHE_FULL, Budget, cache_advice, preemption_advice, waiting_advice
 
 _COARSE = "server-side histogram, coarse"
 _LONG_QUEUE = 1.0  # seconds: a shorter wait is only for the next step
 
 
-def readings(figures: Figures, budget: Budget = None) -> tuple[Reading, ...]:
+def readings(figures: EngineFigures, budget: Budget = None) -> tuple[Reading, ...]:
     """Return what happens now, what went wrong, what was done, how fast, and how much memory it takes.
 
     `budget` is that of the served profile, with which remedies are computed.
@@ -22,19 +22,19 @@ def readings(figures: Figures, budget: Budget = None) -> tuple[Reading, ...]:
     return tuple(reading for judge in _JUDGES for reading in judge(figures, budget))
 
 
-def _sleep(figures: Figures, _: Budget) -> Iterator[Reading]:
+def _sleep(figures: EngineFigures, _: Budget) -> Iterator[Reading]:
     if figures.is_awake is False:
         says, hint = "the engine sleeps, and does not answer", "Wake it up: POST /wake_up, or restart the server."
         yield _reading("engine", "", None, "asleep", grade=Grade.WARN, says=says, hint=hint)
 
 
-def _running(figures: Figures, _: Budget) -> Iterator[Reading]:
+def _running(figures: EngineFigures, _: Budget) -> Iterator[Reading]:
     if figures.running is not None:
         says = "" if figures.running else "idle"
         yield _reading("requests_running", "requests", figures.running, _count(figures.running), says=says)
 
 
-def _waiting(figures: Figures, budget: Budget) -> Iterator[Reading]:
+def _waiting(figures: EngineFigures, budget: Budget) -> Iterator[Reading]:
     if not figures.waiting:
         return
     total = sum(figures.waiting.values())
@@ -48,7 +48,7 @@ def _waiting(figures: Figures, budget: Budget) -> Iterator[Reading]:
     yield _reading("requests_waiting", "requests", dict(figures.waiting), text, grade=grade, says=says, hint=hint)
 
 
-def _kv_cache(figures: Figures, budget: Budget) -> Iterator[Reading]:
+def _kv_cache(figures: EngineFigures, budget: Budget) -> Iterator[Reading]:
     used = figures.kv_cache_used
     if used is None:
         return
@@ -60,7 +60,7 @@ def _kv_cache(figures: Figures, budget: Budget) -> Iterator[Reading]:
     yield _reading("kv_cache_used", "share", used, f"{used:.1%}", grade=grade, says=says, hint=hint)
 
 
-def _preemptions(figures: Figures, budget: Budget) -> Iterator[Reading]:
+def _preemptions(figures: EngineFigures, budget: Budget) -> Iterator[Reading]:
     count = figures.preemptions
     if count is None:
         return
@@ -71,7 +71,7 @@ def _preemptions(figures: Figures, budget: Budget) -> Iterator[Reading]:
     yield _reading("preemptions", "requests", count, _count(count), grade=grade, says=says, hint=hint)
 
 
-def _rejected(figures: Figures, _: Budget) -> Iterator[Reading]:
+def _rejected(figures: EngineFigures, _: Budget) -> Iterator[Reading]:
     if figures.rejected:
         says = "rejected because the queue was full"
         hint = "Raise the limits of the queue (max_num_queued_reqs, max_num_queued_tokens), or add a replica."
@@ -79,7 +79,7 @@ def _rejected(figures: Figures, _: Budget) -> Iterator[Reading]:
         yield _reading("requests_rejected", "requests", figures.rejected, text, grade=Grade.WARN, says=says, hint=hint)
 
 
-def _finished(figures: Figures, _: Budget) -> Iterator[Reading]:
+def _finished(figures: EngineFigures, _: Budget) -> Iterator[Reading]:
     if not figures.finished:
         return
     failed = figures.finished.get("error", 0)
@@ -91,13 +91,13 @@ def _finished(figures: Figures, _: Budget) -> Iterator[Reading]:
     yield _reading("requests_finished", "requests", dict(figures.finished), text, grade=grade, says=says, hint=hint)
 
 
-def _tokens(figures: Figures, _: Budget) -> Iterator[Reading]:
+def _tokens(figures: EngineFigures, _: Budget) -> Iterator[Reading]:
     for name, tokens in (("prompt_tokens", figures.prompt_tokens), ("generation_tokens", figures.generation_tokens)):
         if tokens is not None:
             yield _reading(name, "tokens", tokens, _count(tokens), says=figures.since)
 
 
-def _prefix_cache(figures: Figures, _: Budget) -> Iterator[Reading]:
+def _prefix_cache(figures: EngineFigures, _: Budget) -> Iterator[Reading]:
     queried, hits = figures.prefix_queried_tokens, figures.prefix_hit_tokens
     if queried is None or hits is None:
         return
@@ -109,7 +109,7 @@ def _prefix_cache(figures: Figures, _: Budget) -> Iterator[Reading]:
     yield _reading("prefix_cache_hits", "share", share, f"{share:.1%}", says="of the prompt tokens that were looked up")
 
 
-def _time(figures: Figures, budget: Budget) -> Iterator[Reading]:
+def _time(figures: EngineFigures, budget: Budget) -> Iterator[Reading]:
     """Yield where finished requests spent their time. A server whose requests mostly wait is slow on any chip."""
     phases = {"waiting": figures.queued, "prefilling": figures.prefilling, "decoding": figures.decoding}
     means = {name: spent.mean for name, spent in phases.items() if spent is not None and spent.mean is not None}
@@ -124,7 +124,7 @@ def _time(figures: Figures, budget: Budget) -> Iterator[Reading]:
     yield _reading("request_time", "seconds", values, text, grade=grade, says=says, hint=hint)
 
 
-def _latencies(figures: Figures, _: Budget) -> Iterator[Reading]:
+def _latencies(figures: EngineFigures, _: Budget) -> Iterator[Reading]:
     for name, histogram in (("ttft", figures.first_token), ("itl", figures.between_tokens)):
         if histogram is not None:
             buckets = _buckets(histogram)
@@ -132,14 +132,14 @@ def _latencies(figures: Figures, _: Budget) -> Iterator[Reading]:
             yield _reading(name, "seconds", buckets, text, grade=Grade.COARSE, says=_COARSE)
 
 
-def _memory(figures: Figures, _: Budget) -> Iterator[Reading]:
+def _memory(figures: EngineFigures, _: Budget) -> Iterator[Reading]:
     size = figures.process_bytes
     if size is not None:
         says = "of the API server's process on the machine; none of it is HBM"
         yield _reading("process_memory", "bytes", size, f"{size / 1024**3:.1f} GiB", says=says)
 
 
-_JUDGES: tuple[Callable[[Figures, Budget], Iterator[Reading]], ...] = (
+_JUDGES: tuple[Callable[[EngineFigures, Budget], Iterator[Reading]], ...] = (
     *(_sleep, _running, _waiting, _kv_cache, _preemptions, _rejected),
     *(_finished, _tokens, _prefix_cache, _time, _latencies, _memory),
 )

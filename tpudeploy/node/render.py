@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import CompileCache, Container, Deployment, OwnFile, OwnKey, SecretRef
-from tpudeploy.domain.task import TASKS, Completing, Trial
+from tpudeploy.domain.task import TASKS, Completing, TaskTrial
 from tpudeploy.node import serving
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _docker_run(container: Container) -> Iterator[str]:
     yield from map(shlex.quote, serving.after_volumes(container))
 
 
-def _question(deployment: Deployment, request: Completing | Trial) -> str:
+def _question(deployment: Deployment, request: Completing | TaskTrial) -> str:
     return json.dumps(request.body(serving.served_model(deployment), deployment.health.prompt))
 
 

@@ -101,7 +101,7 @@ def operation(name: str) -> Operation:
     return row
 
 
-class Method:
+class OperationMethod:
     """The method of `Workspace` that runs one operation."""
 
     def __init__(self, name: str) -> None:
@@ -163,4 +163,4 @@ class Methods(FeatureMethods):
 
 
 for _name in OPERATIONS:
-    setattr(Methods, _name, Method(_name))
+    setattr(Methods, _name, OperationMethod(_name))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.report import Wait
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation
 from tpudeploy.operations.plan import ADOPT, REFRESH_ONLY, REPLACE, TARGET
 from tpudeploy.plans import Report
 
@@ -108,7 +108,7 @@ def _seconds(timeout: float | str | None) -> float | None:
 OPERATION = Operation(
     run=apply,
     arguments=(
-        Argument(name="plan", kind=Kind.PLAN, is_required=True),
+        Argument(name="plan", kind=ArgumentKind.PLAN, is_required=True),
         ADOPT,
         REPLACE,
         REFRESH_ONLY,
@@ -123,13 +123,13 @@ OPERATION = Operation(
         Argument(
             name="timeout",
             help="Stop waiting after this time, e.g. 2h (exit 12).",
-            kind=Kind.DURATION,
+            kind=ArgumentKind.DURATION,
             agents="give up waiting after this long",
         ),
         Argument(
             name="watch",
             help="Keep running afterwards and replace preempted slices until interrupted.",
-            kind=Kind.FLAG,
+            kind=ArgumentKind.FLAG,
             default=False,
         ),
     ),

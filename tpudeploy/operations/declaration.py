@@ -27,7 +27,7 @@ from typing import Any
 from tpudeploy.domain.frozen import frozen
 
 
-class Kind(StrEnum):
+class ArgumentKind(StrEnum):
     """The type of an argument's value. `declared_options` and `input_schema` translate each one."""
 
     TEXT = "text"
@@ -50,7 +50,15 @@ class Kind(StrEnum):
     PROFILE_OR_NAME = "profile or name"  # of a deployment
 
 
-PROFILE_KINDS = frozenset({Kind.PROFILE, Kind.PROFILES, Kind.VALID_PROFILES, Kind.PROFILE_FILES, Kind.PROFILE_OR_NAME})
+PROFILE_KINDS = frozenset(
+    {
+        ArgumentKind.PROFILE,
+        ArgumentKind.PROFILES,
+        ArgumentKind.VALID_PROFILES,
+        ArgumentKind.PROFILE_FILES,
+        ArgumentKind.PROFILE_OR_NAME,
+    }
+)
 
 
 @frozen
@@ -68,7 +76,7 @@ class Argument:
 
     name: str
     help: str = ""
-    kind: Kind = Kind.TEXT
+    kind: ArgumentKind = ArgumentKind.TEXT
     option: str = ""
     variable: str = ""
     metavar: str = ""
@@ -79,7 +87,7 @@ class Argument:
     most: int | None = None
     least: int = 1
     agents: str = ""
-    agents_kind: Kind | None = None
+    agents_kind: ArgumentKind | None = None
     agents_default: Any = None
     is_resumed: bool = False
     for_agents: bool = True
@@ -100,7 +108,7 @@ def profile(*, is_optional_option: bool = False) -> Argument:
     """Return the argument that names one profile."""
     return Argument(
         name="profile",
-        kind=Kind.PROFILE,
+        kind=ArgumentKind.PROFILE,
         is_required=True,
         is_optional_option=is_optional_option,
         agents="a profile's path inside the project",
@@ -109,7 +117,7 @@ def profile(*, is_optional_option: bool = False) -> Argument:
 
 def some_profiles(agents: str = "paths inside the project; none for everything in the states") -> Argument:
     """Return the argument that names any number of profiles, of which an invalid one stops the operation."""
-    return Argument(name="profiles", kind=Kind.PROFILES, default=(), agents=agents)
+    return Argument(name="profiles", kind=ArgumentKind.PROFILES, default=(), agents=agents)
 
 
 def valid_profiles(
@@ -118,7 +126,7 @@ def valid_profiles(
     """Return the argument that names profiles, of which an invalid one is reported and does not stop the others."""
     return Argument(
         name="profiles",
-        kind=Kind.VALID_PROFILES,
+        kind=ArgumentKind.VALID_PROFILES,
         is_required=is_required,
         default=None if is_required else (),
         agents=agents,
@@ -127,7 +135,7 @@ def valid_profiles(
 
 def flag(name: str, help_: str, *, for_agents: bool = True) -> Argument:
     """Return a switch that is off by default."""
-    return Argument(name=name, help=help_, kind=Kind.FLAG, default=False, for_agents=for_agents)
+    return Argument(name=name, help=help_, kind=ArgumentKind.FLAG, default=False, for_agents=for_agents)
 
 
 class Access(StrEnum):
@@ -171,7 +179,7 @@ class Operation:
         It raises `errors.UsageError` for an argument that is set although what is resumed has its own.
         """
         of_run = signature(self.run)
-        texts = (argument.name for argument in self.arguments if argument.kind is Kind.TEXTS)
+        texts = (argument.name for argument in self.arguments if argument.kind is ArgumentKind.TEXTS)
         several = [name for name in texts if name in of_run.parameters]
         if not several and "resume" not in of_run.parameters:
             return self.run

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.availability.diagnosis import Diagnosis, Grade
+from tpudeploy.availability.diagnosis import Diagnosis, FindingGrade
 from tpudeploy.operations.declaration import Operation, flag, profile
 from tpudeploy.results import Result, document, result
 
@@ -29,7 +29,7 @@ class Preconditions(Result):
 
     @property
     def exit_code(self) -> int:
-        return 13 if self.diagnosis.count(Grade.FAIL) else 0
+        return 13 if self.diagnosis.count(FindingGrade.FAIL) else 0
 
     def values(self) -> dict[str, Any]:
         return {"emulated": self.emulated, **self.diagnosis.to_dict()}
@@ -56,7 +56,7 @@ def doctor(workspace: Workspace, profile: OneProfile, *, refresh: bool = False) 
     """
     from tpudeploy import loading
     from tpudeploy.availability.doctor import diagnose
-    from tpudeploy.availability.doctor.case import Case
+    from tpudeploy.availability.doctor.case import DoctorInput
     from tpudeploy.sizing.checks import check
 
     profile = loading.profile(profile)
@@ -64,7 +64,7 @@ def doctor(workspace: Workspace, profile: OneProfile, *, refresh: bool = False) 
     adapters = workspace.adapters
     (places,) = workspace.zones([profile], refresh=refresh)
     state = workspace.or_unknown(lambda: adapters.states.read(deployment.name).state)
-    case = Case(
+    case = DoctorInput(
         deployment=deployment,
         diagnostics=(*workspace.warnings(profile), *check([deployment])),
         offline=adapters.survey.lacking(deployment.project),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tpudeploy.operations.declaration import Argument, Kind, Operation, valid_profiles
+from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation, valid_profiles
 from tpudeploy.plans import Plan
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ OPERATION = Operation(
         Argument(
             name="target",
             help="Plan only this deployment, NAME, or this replica, NAME[0] (repeatable).",
-            kind=Kind.TEXTS,
+            kind=ArgumentKind.TEXTS,
             metavar="ADDR",
             default=(),
             for_agents=False,

@@ -21,7 +21,7 @@ from tpudeploy.workspace import Workspace
 
 
 @frozen
-class Server:
+class PublishedServer:
     """A replica that takes requests: its address, its server's URL, and its slice, None where the state has none."""
 
     address: str
@@ -41,7 +41,7 @@ class Endpoint:
     api_key: str | None
     state: State | None
     attempt: Attempt | None
-    servers: tuple[Server, ...]
+    servers: tuple[PublishedServer, ...]
     router: Router | None
 
 
@@ -61,12 +61,14 @@ def published_endpoint(workspace: Workspace, profile: Profile) -> Endpoint:
     )
 
 
-def _servers(name: str, document: Mapping[str, Any], state: State | None) -> Iterator[Server]:
+def _servers(name: str, document: Mapping[str, Any], state: State | None) -> Iterator[PublishedServer]:
     attempts = {} if state is None else {attempt.name: attempt for attempt in state.attempts}
     for row in document.get("replicas", []):
         # Earlier versions wrote no URL.
         if "url" in row:
-            yield Server(address=address(name, row["replica"]), url=row["url"], attempt=attempts.get(row["slice"]))
+            yield PublishedServer(
+                address=address(name, row["replica"]), url=row["url"], attempt=attempts.get(row["slice"])
+            )
 
 
 def _router(name: str, document: Mapping[str, Any]) -> Router | None:

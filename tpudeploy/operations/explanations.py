@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.domain.slices import RefusalScope, Remedy
 from tpudeploy.operations.examples import EXAMPLES
 from tpudeploy.reconcile.failed_landings import HOST_FAULT, hold_seconds
 from tpudeploy.text.words import duration, plain
 
 if TYPE_CHECKING:
-    from tpudeploy.adapters.google.refusals.row import Verdict
+    from tpudeploy.adapters.google.refusals.row import RefusalRow
     from tpudeploy.boot_log.signatures.row import Signature
-    from tpudeploy.domain.diagnostics import Explanation
+    from tpudeploy.domain.diagnostics import CodePage
 
 _WIDTH = 100
 # Refusals that tpudeploy itself detects, without a text of Google's.
@@ -83,7 +83,7 @@ def groups() -> dict[str, dict[str, str]]:
     }
 
 
-def _pages(rows: Mapping[str, Explanation]) -> dict[str, str]:
+def _pages(rows: Mapping[str, CodePage]) -> dict[str, str]:
     return {code: _page(code, row.title, row.meaning, row.fix) for code, row in rows.items()}
 
 
@@ -141,7 +141,7 @@ def _named_code(text: str) -> int:
     return CODE_BY_STATUS.get(number, number)
 
 
-def _error_page(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[Verdict]]) -> str:
+def _error_page(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[RefusalRow]]) -> str:
     """Return the page of an error: its docstring's first line and rest, its name, and the refusals raised as it."""
     title, _, cause = (getdoc(cls) or "").partition("\n")
     kinds = ", ".join(row.kind for rows in refusals for row in rows if row.remedy in _RAISED_AS.get(cls, ()))
@@ -172,19 +172,19 @@ _SURFACES: Mapping[str, str] = {
     "L4": "the state of the node",
     "L5": "the error of the delete operation",
 }
-_SCOPES: Mapping[Scope, str] = {
-    Scope.PAIR: "in the zone under this provisioning model",
-    Scope.ZONE: "in the zone",
-    Scope.ZONE_QUOTA: "in the zone under a model that draws from this quota",
-    Scope.REGION: "in the region",
-    Scope.REGION_QUOTA: "in the region under a model that draws from this quota",
-    Scope.REGION_RESOURCES: "in the region, unless a slice of yours there is deleted",
-    Scope.PROJECT: "anywhere in the project",
+_SCOPES: Mapping[RefusalScope, str] = {
+    RefusalScope.PAIR: "in the zone under this provisioning model",
+    RefusalScope.ZONE: "in the zone",
+    RefusalScope.ZONE_QUOTA: "in the zone under a model that draws from this quota",
+    RefusalScope.REGION: "in the region",
+    RefusalScope.REGION_QUOTA: "in the region under a model that draws from this quota",
+    RefusalScope.REGION_RESOURCES: "in the region, unless a slice of yours there is deleted",
+    RefusalScope.PROJECT: "anywhere in the project",
 }
 _NAMED_BY_TEXT = "in the zone or region that the text names under a model that draws from this quota"
 
 
-def _refusal_page(row: Verdict, text: str = "", scope: Scope | None = None) -> str:
+def _refusal_page(row: RefusalRow, text: str = "", scope: RefusalScope | None = None) -> str:
     """Return the page of a refusal. `text` is an actual message, `scope` what it is about; else it shows examples."""
     surfaces = "\n".join(f"  {layer}  {_SURFACES[layer]}" for layer in row.layers)
     paragraphs = (
@@ -197,20 +197,20 @@ def _refusal_page(row: Verdict, text: str = "", scope: Scope | None = None) -> s
     return "\n\n".join(paragraphs)
 
 
-def _heading(row: Verdict, text: str) -> str:
+def _heading(row: RefusalRow, text: str) -> str:
     if text:
         return "Google said"
     code = f" ({row.code.name})" if row.code is not None else ""
     return f"Google says{code}{'' if row.is_recorded else ', in a text that is not published, such as'}"
 
 
-def _quote(row: Verdict, text: str) -> str:
+def _quote(row: RefusalRow, text: str) -> str:
     texts = (text,) if text else row.examples
     lines = [line for text in texts for line in plain(text).splitlines()]
     return "\n".join(f"  {line}" for line in lines) or "  any text that no other entry matches"
 
 
-def _reaction(row: Verdict, scope: Scope | None) -> str:
+def _reaction(row: RefusalRow, scope: RefusalScope | None) -> str:
     speaks_of = _SCOPES[scope] if scope is not None else _NAMED_BY_TEXT
     match row.remedy:
         case Remedy.STOP:

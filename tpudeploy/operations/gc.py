@@ -36,9 +36,9 @@ class Orphans(orphans.Orphans, Result):
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
         from tpudeploy.domain.errors import TpudeployError
-        from tpudeploy.domain.report import Report
+        from tpudeploy.domain.report import RunReport
 
-        return document("gc", {"report": Report | None, "error": TpudeployError | None}, orphans.Orphans)
+        return document("gc", {"report": RunReport | None, "error": TpudeployError | None}, orphans.Orphans)
 
     @classmethod
     def promised_keys(cls) -> tuple[str, ...]:

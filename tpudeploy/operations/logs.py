@@ -9,7 +9,7 @@ from tpudeploy.operations.declaration import Operation, profile
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
-    from tpudeploy.boot_log.reading import Draft, NoDraft, Reading
+    from tpudeploy.boot_log.reading import Draft, NoDraft, ParsedLog
     from tpudeploy.domain.errors import CloudError, UsageError
     from tpudeploy.loading import OneProfile
     from tpudeploy.text.paint import Paint
@@ -22,7 +22,7 @@ class LogReadings(Result):
 
     FORMAT = "logs"
     texts: Mapping[str, str]
-    readings: Mapping[str, Reading]
+    readings: Mapping[str, ParsedLog]
     addresses: Mapping[str, str]
     draft: Draft | NoDraft | None
 

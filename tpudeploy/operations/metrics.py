@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tpudeploy.domain.metrics import Metered
-from tpudeploy.operations.declaration import Argument, Kind, Operation
+from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
     from tpudeploy.domain.errors import TpudeployError
     from tpudeploy.domain.facts import Unknown
-    from tpudeploy.domain.metrics import Figures
+    from tpudeploy.domain.metrics import EngineFigures
     from tpudeploy.loading import OneProfile
     from tpudeploy.ports import World
     from tpudeploy.text.paint import Paint
@@ -72,7 +72,7 @@ def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
     from tpudeploy.domain.errors import QueryFailed, TpudeployError
     from tpudeploy.domain.facts import Unknown
     from tpudeploy.domain.together import together
-    from tpudeploy.engine.metrics import Answer, to_metrics
+    from tpudeploy.engine.metrics import ServerFigures, to_metrics
 
     adapters = workspace.adapters
     names = adapters.states.names() if name is None else (name,)
@@ -84,16 +84,16 @@ def _of_endpoints(workspace: Workspace, name: str | None) -> MetricsReport:
     published = list(dict.fromkeys(each for each, _, _ in servers))
     confirmed = dict(zip(published, together(adapters.parallelism, partial(_confirmed, world), published), strict=True))
 
-    def read_server(server: tuple[str, str, str]) -> Figures | Unknown:
+    def read_server(server: tuple[str, str, str]) -> EngineFigures | Unknown:
         urls = confirmed[server[0]]
         if isinstance(urls, TpudeployError):
             return Unknown(because=f"its slices could not be observed: {urls.message}")
         return meter.at(server[2]) if server[2] in urls else Unknown(because=_UNCONFIRMED)
 
     figures = together(adapters.parallelism, read_server, servers)
-    answers: dict[str, list[Answer]] = {}
+    answers: dict[str, list[ServerFigures]] = {}
     for (deployment, where, url), read in zip(servers, figures, strict=True):
-        answers.setdefault(deployment, []).append(Answer(address=where, url=url, figures=read))
+        answers.setdefault(deployment, []).append(ServerFigures(address=where, url=url, figures=read))
     metrics = to_metrics(answers)
     return MetricsReport(replicas=metrics.replicas, totals=metrics.totals)
 
@@ -129,8 +129,8 @@ OPERATION = Operation(
             name="profile",
             help="A profile (all its servers), or the name of a deployment (those that take requests); default: "
             "those of all deployments.",
-            kind=Kind.PROFILE_OR_NAME,
-            agents_kind=Kind.PROFILE,
+            kind=ArgumentKind.PROFILE_OR_NAME,
+            agents_kind=ArgumentKind.PROFILE,
             agents="a profile's path inside the project",
         ),
     ),

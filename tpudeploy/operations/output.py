@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.operations.declaration import Argument, Kind, Operation
+from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ OPERATION = Operation(
         Argument(
             name="name",
             help="A profile, or the name of a deployment (default: all deployments that have an endpoint).",
-            kind=Kind.PROFILE_OR_NAME,
-            agents_kind=Kind.TEXT,
+            kind=ArgumentKind.PROFILE_OR_NAME,
+            agents_kind=ArgumentKind.TEXT,
             agents="a deployment's name",
         ),
         Argument(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tpudeploy.operations.declaration import Argument, Kind, Operation, flag, valid_profiles
+from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation, flag, valid_profiles
 from tpudeploy.plans import Plan
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def plan(
     from tpudeploy.domain.plan import Mode
     from tpudeploy.engine import plan as engine
     from tpudeploy.engine.pins import PinLookup
-    from tpudeploy.engine.plan import Scope
+    from tpudeploy.engine.plan import PlanScope
     from tpudeploy.pins import not_pinned
     from tpudeploy.planning.targets import parse_addresses
     from tpudeploy.workspace import unique_names
@@ -73,7 +73,7 @@ def plan(
     is_used = {"destroy": destroy, "adopt": adopt, "refresh_only": refresh_only, "replace": bool(replaced)}
     _check_combination({name for name, value in is_used.items() if value}, refresh=refresh)
     mode = Mode.DESTROY if destroy else Mode.NORMAL
-    scope = Scope(
+    scope = PlanScope(
         mode=Mode.REFRESH_ONLY if refresh_only else mode,
         adopt=adopt,
         refresh=refresh,
@@ -170,7 +170,7 @@ def _pins(workspace: Workspace, world: World, profiles: Iterable[Profile]) -> Pi
 TARGET = Argument(
     name="target",
     help="Plan only this deployment, NAME, or this replica, NAME[0] (repeatable).",
-    kind=Kind.TEXTS,
+    kind=ArgumentKind.TEXTS,
     metavar="ADDR",
     default=(),
     agents="only these: NAME, or NAME[0] for one replica",
@@ -178,7 +178,7 @@ TARGET = Argument(
 REPLACE = Argument(
     name="replace",
     help="Replace the slices of this deployment, NAME, or of this replica, NAME[0] (repeatable).",
-    kind=Kind.TEXTS,
+    kind=ArgumentKind.TEXTS,
     metavar="ADDR",
     default=(),
     agents="another slice for these: NAME, or NAME[0]",
@@ -187,7 +187,7 @@ ADOPT = flag("adopt", "Adopt existing slices that no state tracks.", for_agents=
 REFRESH_ONLY = Argument(
     name="refresh_only",
     help="Only record in the state what changed outside; change nothing in the cloud.",
-    kind=Kind.FLAG,
+    kind=ArgumentKind.FLAG,
     default=False,
     agents="only record what changed outside, and change no resource",
 )
@@ -199,7 +199,7 @@ OPERATION = Operation(
         Argument(
             name="destroy",
             help="Plan the deletion.",
-            kind=Kind.FLAG,
+            kind=ArgumentKind.FLAG,
             default=False,
             agents="plan the removal, for the tool destroy",
         ),
@@ -210,7 +210,7 @@ OPERATION = Operation(
         Argument(
             name="refresh",
             help="With `false`, plan from the states without looking at the cloud; apply looks in any case.",
-            kind=Kind.SWITCH,
+            kind=ArgumentKind.SWITCH,
             default=True,
             for_agents=False,
         ),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tpudeploy.operations.declaration import Argument, Kind, Operation, profile
+from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation, profile
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.config.profile import Profile
     from tpudeploy.domain.deployment import Deployment
-    from tpudeploy.domain.task import Reply
+    from tpudeploy.domain.task import TaskReply
     from tpudeploy.loading import OneProfile
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
@@ -38,7 +38,7 @@ class Answer(Result):
     numbers: tuple[float, ...] = ()
 
     @classmethod
-    def from_reply(cls, reply: Reply, seconds: float) -> Answer:
+    def from_reply(cls, reply: TaskReply, seconds: float) -> Answer:
         """Return the answer of a server that completes no prompts: it comes in one piece."""
         return cls(
             answer=reply.text,
@@ -118,7 +118,7 @@ def _ask(workspace: Workspace, profile: Profile, deployment: Deployment, prompt:
     """Return what a server that completes no prompts returns for a text."""
     from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
     from tpudeploy.domain.errors import QueryFailed
-    from tpudeploy.domain.task import Reply
+    from tpudeploy.domain.task import TaskReply
     from tpudeploy.node.serving import served_model
 
     probe, now = workspace.adapters.probe, workspace.adapters.clock.now
@@ -130,7 +130,7 @@ def _ask(workspace: Workspace, profile: Profile, deployment: Deployment, prompt:
     except (NoAnswer, BadAnswer) as cause:
         hint = "See `tpudeploy status` for what the machine says."
         raise QueryFailed(f"{client.url} did not answer: {cause}.", hint=hint) from cause
-    assert isinstance(reply, Reply)  # this server has no route of completions
+    assert isinstance(reply, TaskReply)  # this server has no route of completions
     return Answer.from_reply(reply, now() - began)
 
 
@@ -146,7 +146,7 @@ OPERATION = Operation(
         Argument(
             name="max_tokens",
             help="The largest number of tokens in the answer (default 256).",
-            kind=Kind.COUNT,
+            kind=ArgumentKind.COUNT,
             default=256,
             most=65536,
         ),

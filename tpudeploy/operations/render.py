@@ -47,40 +47,40 @@ def render(workspace: Workspace, profile: OneProfile, what: str) -> Rendered:
     profile = loading.profile(profile)
     deployment = workspace.deployment(profile, offline=True)
     renderer = _RENDERERS[what] if what in _RENDERERS else import_module(feature_table.RENDERS[what]).RENDERERS[what]
-    text = renderer(Subject(workspace, deployment)).removesuffix("\n")
+    text = renderer(RenderedDeployment(workspace, deployment)).removesuffix("\n")
     return Rendered(
         name=deployment.name, what=what, text=text, content=json.loads(text) if what in _JSON_TEXTS else None
     )
 
 
-class Subject(NamedTuple):
+class RenderedDeployment(NamedTuple):
     """The deployment that is rendered, in its workspace."""
 
     workspace: Workspace
     deployment: Deployment
 
 
-def _startup_script(subject: Subject) -> str:
+def _startup_script(subject: RenderedDeployment) -> str:
     return str(subject.deployment.startup_script)
 
 
-def _docker(subject: Subject) -> str:
+def _docker(subject: RenderedDeployment) -> str:
     from tpudeploy.node.shell import docker_shell
 
     return docker_shell(subject.deployment)
 
 
-def _serve(subject: Subject) -> str:
+def _serve(subject: RenderedDeployment) -> str:
     from tpudeploy.node.shell import serve_shell
 
     return serve_shell(subject.deployment)
 
 
-def _argv(subject: Subject) -> str:
+def _argv(subject: RenderedDeployment) -> str:
     return json.dumps(subject.deployment.container.serve, indent=2, ensure_ascii=False)
 
 
-def _request(subject: Subject) -> str:
+def _request(subject: RenderedDeployment) -> str:
     return json.dumps(request_body(first_request(subject.deployment)), indent=2, ensure_ascii=False)
 
 
@@ -109,13 +109,13 @@ def request_body(request: SliceRequest) -> dict[str, Any]:
     return instance(request) if kind is None else group_body.requests(request, kind)
 
 
-def _profile(subject: Subject) -> str:
+def _profile(subject: RenderedDeployment) -> str:
     from tpudeploy.views.profile import profile as view
 
     return view(subject.deployment.name, subject.deployment)
 
 
-def _router(subject: Subject) -> str:
+def _router(subject: RenderedDeployment) -> str:
     """Return the files of the router with the replicas that take requests now, the command, and a systemd unit.
 
     A router on a VM has its startup script instead.
@@ -140,7 +140,7 @@ def _router(subject: Subject) -> str:
     )
 
 
-_RENDERERS: Mapping[str, Callable[[Subject], str]] = {
+_RENDERERS: Mapping[str, Callable[[RenderedDeployment], str]] = {
     "startup-script": _startup_script,
     "docker": _docker,
     "serve": _serve,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.operations.declaration import Argument, Kind, Operation
+from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ OPERATION = Operation(
             name="file",
             help="A saved plan (default: show the states).",
             metavar="PLANFILE",
-            kind=Kind.FILE,
+            kind=ArgumentKind.FILE,
             positional=True,
             for_agents=False,
         ),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.task import TaskOrigin
     from tpudeploy.loading import OneProfile
-    from tpudeploy.sizing.sweep import Sweep
+    from tpudeploy.sizing.sweep import SizeSweep
     from tpudeploy.text.paint import Paint
     from tpudeploy.workspace import Workspace
 
@@ -31,7 +31,7 @@ class Size(Result):
     budget: HbmBudget | Unsized
     diagnostics: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...]
-    sweep: Sweep | None
+    sweep: SizeSweep | None
 
     @property
     def exit_code(self) -> int:
@@ -110,7 +110,7 @@ def predict_size(profile: OneProfile, *, sweep: bool = False) -> Size:
     )
 
 
-def _sweep(deployment: Deployment) -> Sweep | None:
+def _sweep(deployment: Deployment) -> SizeSweep | None:
     from tpudeploy.domain.budget import Unsized
     from tpudeploy.sizing.sweep import sweep
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.domain.state import Record, State, Written
-from tpudeploy.operations.declaration import Argument, Kind, Operation
+from tpudeploy.domain.state import Record, State, StateWriter
+from tpudeploy.operations.declaration import Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -94,7 +94,13 @@ class StateHistory(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        row = {"serial": int, "lineage": str, "is_current": bool, "written": Written | None, "slices": tuple[str, ...]}
+        row = {
+            "serial": int,
+            "lineage": str,
+            "is_current": bool,
+            "written": StateWriter | None,
+            "slices": tuple[str, ...],
+        }
         return document("state-history", {"deployment": str, "states": [row]})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
@@ -257,7 +263,7 @@ def _record_values(deployment: str, record: Record) -> dict[str, Any]:
 
 _NAME = Argument(name="name", help="A deployment (default: the only one).", metavar="NAME", positional=True)
 _SERIAL = Argument(
-    name="serial", help="The state with this serial, as `history` lists it.", kind=Kind.COUNT, metavar="N"
+    name="serial", help="The state with this serial, as `history` lists it.", kind=ArgumentKind.COUNT, metavar="N"
 )
 
 OPERATIONS: Mapping[str, Operation] = {
@@ -267,7 +273,7 @@ OPERATIONS: Mapping[str, Operation] = {
             Argument(
                 name="addresses",
                 help="NAME, or NAME[0] for one replica (default: all).",
-                kind=Kind.TEXTS,
+                kind=ArgumentKind.TEXTS,
                 metavar="ADDR",
                 default=(),
                 positional=True,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, flag
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, flag
 from tpudeploy.operations.state import parse_address, state_of
 from tpudeploy.results import Result, document, result
 
@@ -296,7 +296,7 @@ OPERATIONS: Mapping[str, Operation] = {
             Argument(
                 name="addresses",
                 help="NAME, or NAME[0] for one replica.",
-                kind=Kind.TEXTS,
+                kind=ArgumentKind.TEXTS,
                 metavar="ADDR",
                 is_required=True,
                 positional=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ OPERATION = Operation(
     arguments=(
         Argument(
             name="profiles",
-            kind=Kind.PROFILE_FILES,
+            kind=ArgumentKind.PROFILE_FILES,
             is_required=True,
             agents="paths inside the project: profiles, or folders of them",
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from tpudeploy.domain.availability import Zones
+from tpudeploy.domain.availability import ZoneTable
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.operations.declaration import Argument, Operation, flag, valid_profiles
 from tpudeploy.results import Result, result
@@ -26,10 +26,10 @@ class ZoneTables(Result):
     FORMAT = "zones"
     ADDED_LATER = frozenset({"diagnostics"})
     emulated: bool
-    tables: Annotated[tuple[Zones, ...], "a quota limit does not guarantee capacity"]
+    tables: Annotated[tuple[ZoneTable, ...], "a quota limit does not guarantee capacity"]
     diagnostics: Annotated[tuple[Diagnostic, ...], "the problems of the profiles that have no table"] = ()
 
-    def __iter__(self) -> Iterator[Zones]:
+    def __iter__(self) -> Iterator[ZoneTable]:
         return iter(self.tables)
 
     @property

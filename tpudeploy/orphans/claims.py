@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy import catalog
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
+from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Severity
 from tpudeploy.domain.life import Queued
 from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.orphans import Claim, CloudResource, Listing, NotSearched, Orphan, Orphans
@@ -20,8 +20,8 @@ from tpudeploy.text import words
 
 UNTRACKED = "TPU3010"
 NOT_SEARCHED = "TPU3011"
-EXPLANATIONS: Mapping[str, Explanation] = {
-    UNTRACKED: Explanation(
+EXPLANATIONS: Mapping[str, CodePage] = {
+    UNTRACKED: CodePage(
         "Slices of this deployment that no state tracks",
         "The deployment has no state here, but the project has slices that carry its name: the state was lost, or "
         "it is in another folder, in a bucket or with a colleague. An apply would create more slices beside them, "
@@ -31,7 +31,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "requested instead of what was to be adopted.",
         "tpudeploy apply -adopt PROFILE\ntpudeploy gc -foreign PROFILE",
     ),
-    NOT_SEARCHED: Explanation(
+    NOT_SEARCHED: CodePage(
         "Slices without a state could not be searched for",
         "A deployment without a state may have slices all the same, if its state was lost. Google Cloud did not "
         "answer the search for them, or left out a zone. The plan continues as if there were none. `tpudeploy gc` "

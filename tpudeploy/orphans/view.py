@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.orphans import Claim, Orphan, Orphans
 from tpudeploy.domain.plan import Action
-from tpudeploy.domain.report import Report
+from tpudeploy.domain.report import RunReport
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 from tpudeploy.text.words import aligned
@@ -42,7 +42,7 @@ def gc(orphans: Orphans, paint: Paint) -> str:
     return "\n\n".join([_scope(orphans), *groups, *needed, paint.bold(_summary(orphans.going))])
 
 
-def summary_line(report: Report, paint: Paint) -> str:
+def summary_line(report: RunReport, paint: Paint) -> str:
     return paint.green(f"\nDone! {report.count(Action.DESTROY)} removed.")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from enum import StrEnum
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.plan import Action, Change, Drift, DriftKind, Goal, Reason
+from tpudeploy.domain.plan import Action, Change, DriftKind, Goal, Reason, SliceDrift
 from tpudeploy.domain.slices import BootPhase
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.reconcile.desired import covers
@@ -15,7 +15,7 @@ _OUTSIDE = {DriftKind.CHANGED, DriftKind.UNTRACKED}
 _LOST = {DriftKind.LOST, DriftKind.DELETED, DriftKind.MISSING}
 
 
-class Kind(StrEnum):
+class DeviationKind(StrEnum):
     """The kinds of a deviation, the worst first: an outage comes before a difference."""
 
     LOST = "lost"
@@ -34,20 +34,20 @@ class Deviation:
     """
 
     name: str
-    lost: tuple[Drift, ...]
+    lost: tuple[SliceDrift, ...]
     unhealthy: tuple[ReplicaStatus, ...]
     drifted: tuple[Change, ...] = ()
-    outside: tuple[Drift, ...] = ()
-    ineffective: tuple[Drift, ...] = ()
+    outside: tuple[SliceDrift, ...] = ()
+    ineffective: tuple[SliceDrift, ...] = ()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> DeviationKind:
         """The worst kind that it has."""
         if self.lost:
-            return Kind.LOST
+            return DeviationKind.LOST
         if self.unhealthy:
-            return Kind.UNHEALTHY
-        return Kind.NOT_IN_EFFECT if self.ineffective else Kind.DRIFT
+            return DeviationKind.UNHEALTHY
+        return DeviationKind.NOT_IN_EFFECT if self.ineffective else DeviationKind.DRIFT
 
 
 def deviation(goal: Goal, status: DeploymentStatus, observed: Goal | None = None) -> Deviation | None:
@@ -72,17 +72,17 @@ def deviation(goal: Goal, status: DeploymentStatus, observed: Goal | None = None
     return result if is_deviating else None
 
 
-def _underway_deviation(name: str, losses: tuple[Drift, ...], status: DeploymentStatus) -> Deviation | None:
+def _underway_deviation(name: str, losses: tuple[SliceDrift, ...], status: DeploymentStatus) -> Deviation | None:
     """Return the deviation while a run is under way: a loss and a failed boot. The run changes everything else."""
     failed = tuple(r for r in status.replicas if r.serving is False and r.boot == BootPhase.FAILED)
     return Deviation(name=name, lost=losses, unhealthy=failed) if losses or failed else None
 
 
-def _drift_of(goal: Goal, kinds: Collection[DriftKind]) -> tuple[Drift, ...]:
+def _drift_of(goal: Goal, kinds: Collection[DriftKind]) -> tuple[SliceDrift, ...]:
     return tuple(d for d in goal.drift if d.kind in kinds)
 
 
-def _is_ignored(drift: Drift, goal: Goal) -> bool:
+def _is_ignored(drift: SliceDrift, goal: Goal) -> bool:
     """Return whether the profile ignores everything that was changed outside."""
     ignored = () if goal.deployment is None else goal.deployment.lifecycle.ignore_changes
     return bool(drift.fields) and all(covers(ignored, f.path) for f in drift.fields)

@@ -8,7 +8,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.life import LossRecorded, ServerStopped
 from tpudeploy.domain.names import SliceName
-from tpudeploy.domain.plan import DESTROY_INTERRUPTED, Change, Drift, Drifted, DriftKind
+from tpudeploy.domain.plan import DESTROY_INTERRUPTED, Change, Drifted, DriftKind, SliceDrift
 from tpudeploy.domain.slices import Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.domain.verify import ReplicaVerification
@@ -20,9 +20,9 @@ SERVING = "serving"
 ENGINE = "engine."  # the prefix of a setting that an engine reports
 
 
-def drift(state: State, context: DecisionContext) -> tuple[Drift, ...]:
+def drift(state: State, context: DecisionContext) -> tuple[SliceDrift, ...]:
     """Return the drift of every slice that is granted and not being released."""
-    drifts: list[Drift] = []
+    drifts: list[SliceDrift] = []
     for index, attempt in state.indexed_attempts:
         # A loss that is recorded already is reported by `missing`.
         if attempt.holds_slice and not attempt.is_lost:
@@ -30,12 +30,12 @@ def drift(state: State, context: DecisionContext) -> tuple[Drift, ...]:
     return (*drifts, *_late_slices(state, context))
 
 
-def _late_slices(state: State, context: DecisionContext) -> Iterator[Drift]:
+def _late_slices(state: State, context: DecisionContext) -> Iterator[SliceDrift]:
     """Yield the slices that appeared after their requests were forgotten."""
     for attempt in state.late_attempts:
         slice_, name = context.observed.late.get(attempt.name), SliceName.parse(attempt.name)
         if slice_ is not None and name is not None:
-            yield Drift(
+            yield SliceDrift(
                 deployment=state.deployment,
                 replica=name.replica,
                 kind=DriftKind.UNTRACKED,
@@ -46,19 +46,19 @@ def _late_slices(state: State, context: DecisionContext) -> Iterator[Drift]:
             )
 
 
-def missing(deployment: Deployment, state: State, context: DecisionContext) -> tuple[Drift, ...]:
+def missing(deployment: Deployment, state: State, context: DecisionContext) -> tuple[SliceDrift, ...]:
     """Return the replicas that were applied and have no slice now, unless `drift` reports the loss.
 
     An earlier run may have recorded the loss, may be acquiring another slice, or may have been a `destroy`. A replica
     that was never applied is not missing.
     """
-    drifts: list[Drift] = []
+    drifts: list[SliceDrift] = []
     for index in deployment.replica_indexes:
         record = state.record(index)
         loss = _missing(state, record, context)
         if loss is not None:
             slice_name, detail = loss
-            drift_ = Drift(
+            drift_ = SliceDrift(
                 deployment=state.deployment,
                 replica=index,
                 kind=DriftKind.MISSING,
@@ -112,10 +112,10 @@ def _loss(record: Record, context: DecisionContext) -> str:
     return next((j.attempt.name for j in served if j.attempt.holds_slice and j.status in lost_statuses), record.lost)
 
 
-def ineffective(deployment: str, replica: int, attempt: Attempt, verification: ReplicaVerification) -> Drift:
+def ineffective(deployment: str, replica: int, attempt: Attempt, verification: ReplicaVerification) -> SliceDrift:
     """Return the drift of a server that reports other settings than the declared ones."""
     fields = tuple(Drifted(path=f"{ENGINE}{s.name}", applied=s.declared, live=s.value) for s in verification.broken)
-    return Drift(
+    return SliceDrift(
         deployment=deployment,
         replica=replica,
         kind=DriftKind.NOT_IN_EFFECT,
@@ -127,7 +127,7 @@ def ineffective(deployment: str, replica: int, attempt: Attempt, verification: R
     )
 
 
-def refreshed(state: State, drifts: Iterable[Drift]) -> State:
+def refreshed(state: State, drifts: Iterable[SliceDrift]) -> State:
     """Return `state` with the live values: a plan starts from them."""
     for each in drifts:
         record = state.record(each.replica)
@@ -137,7 +137,7 @@ def refreshed(state: State, drifts: Iterable[Drift]) -> State:
     return state
 
 
-def recorded(state: State, drifts: Iterable[Drift]) -> State:
+def recorded(state: State, drifts: Iterable[SliceDrift]) -> State:
     """Return `state` with the live values, lost slices and silent servers included: what `-refresh-only` saves."""
     drifts = tuple(drifts)
     state = refreshed(state, drifts)
@@ -157,7 +157,7 @@ def recorded(state: State, drifts: Iterable[Drift]) -> State:
     return state
 
 
-def mark_outside_changes(change: Change, drifts: Iterable[Drift]) -> Change:
+def mark_outside_changes(change: Change, drifts: Iterable[SliceDrift]) -> Change:
     """Return `change` with the fields marked that were changed outside."""
     outside = {f.path: f for d in drifts if d.slice_name == change.slice_name for f in d.fields}
     if not outside:
@@ -168,7 +168,7 @@ def mark_outside_changes(change: Change, drifts: Iterable[Drift]) -> Change:
     return replace(change, fields=tuple(fields))
 
 
-def _slice_drift(deployment: str, replica: int, attempt: Attempt, context: DecisionContext) -> Iterator[Drift]:
+def _slice_drift(deployment: str, replica: int, attempt: Attempt, context: DecisionContext) -> Iterator[SliceDrift]:
     classification = classify(attempt, context)
     current, detail = classification.slice, classification.reason
     fields: tuple[Drifted, ...] = ()
@@ -189,7 +189,7 @@ def _slice_drift(deployment: str, replica: int, attempt: Attempt, context: Decis
             detail = context.observed.health[attempt.name].detail if SERVING in paths else ""
         case _:
             return
-    yield Drift(
+    yield SliceDrift(
         deployment=deployment,
         replica=replica,
         kind=kind,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
-from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
+from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Severity
 from tpudeploy.domain.facts import POOLS, UNLIMITED
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import ROUTER
@@ -18,8 +18,8 @@ from tpudeploy.reconcile.refusals import QUOTAS, closes
 from tpudeploy.reconcile.replicas import at_replica
 
 NO_ROOM = "TPU3021"
-EXPLANATIONS: Mapping[str, Explanation] = {
-    NO_ROOM: Explanation(
+EXPLANATIONS: Mapping[str, CodePage] = {
+    NO_ROOM: CodePage(
         "There is no room for a replacement beside what it replaces",
         "With lifecycle.replace: create-before-destroy the new slice has to exist before the old one is deleted, "
         "which takes room for both. A full quota has none, and a reservation does not say whether it has any. "

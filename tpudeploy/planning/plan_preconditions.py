@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 
-from tpudeploy.domain.plan import Action, Change, Precondition
+from tpudeploy.domain.plan import Action, Change, SlicePrint
 from tpudeploy.domain.slices import BootReport
 from tpudeploy.domain.state import State
 from tpudeploy.node.node_facts import SCRIPT_KEY
@@ -19,18 +19,18 @@ from tpudeploy.reconcile.attempt_status import AttemptStatus, Classification, De
 _REQUESTED = "asked"
 
 
-def preconditions(state: State, context: DecisionContext, changes: Iterable[Change]) -> tuple[Precondition, ...]:
+def preconditions(state: State, context: DecisionContext, changes: Iterable[Change]) -> tuple[SlicePrint, ...]:
     """Return the fingerprint of every slice of the replicas that `changes` touch."""
     reports = context.observed.reports
     replicas = [change.replica for change in changes if change.action is not Action.NO_OP]
     attempts = [attempt for replica in replicas for attempt in state.record(replica).attempts]
     return tuple(
-        Precondition(name=each.name, print=_fingerprint(classify(each, context), reports.get(each.name)))
+        SlicePrint(name=each.name, print=_fingerprint(classify(each, context), reports.get(each.name)))
         for each in attempts
     )
 
 
-def changed_slices(before: Iterable[Precondition], now: Iterable[Precondition]) -> tuple[str, ...]:
+def changed_slices(before: Iterable[SlicePrint], now: Iterable[SlicePrint]) -> tuple[str, ...]:
     """Return the names of the slices that are no longer as they were."""
     current = {each.name: each.print for each in now}
     names: list[str] = []

@@ -16,7 +16,7 @@ from tpudeploy.domain.plan import Action, Change, Goal, Plan
 
 
 @frozen
-class Approval:
+class ApprovableContent:
     """The approvable content of a plan for one deployment: the fingerprint of its effects, and its state."""
 
     effects: str
@@ -41,16 +41,16 @@ def goal_print(goal: Goal) -> str:
     )
 
 
-def approvals(plan: Plan) -> dict[str, Approval]:
+def approvals(plan: Plan) -> dict[str, ApprovableContent]:
     return {g.name: goal_approval(g) for g in plan.goals if is_carried_out(g)}
 
 
-def goal_approval(goal: Goal) -> Approval:
+def goal_approval(goal: Goal) -> ApprovableContent:
     # Each plan creates a new lineage for a state that was never written, so it is left out.
-    return Approval(effects=goal_print(goal), lineage=goal.lineage if goal.serial else "", begun=goal.begun)
+    return ApprovableContent(effects=goal_print(goal), lineage=goal.lineage if goal.serial else "", begun=goal.begun)
 
 
-def fields(approval: Approval) -> list[str | int]:
+def fields(approval: ApprovableContent) -> list[str | int]:
     return [approval.effects, approval.lineage, approval.begun]
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
+from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Severity
 from tpudeploy.domain.names import ROUTER
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import State
 from tpudeploy.pins import FOLLOWS
 
 RENAMED = "TPU3022"
-EXPLANATIONS: Mapping[str, Explanation] = {
-    RENAMED: Explanation(
+EXPLANATIONS: Mapping[str, CodePage] = {
+    RENAMED: CodePage(
         "Another deployment has exactly what this profile declares",
         "This profile has no state, and the slices of another deployment match it in every attribute. If the "
         "profile was renamed, rename its state too; otherwise its slices remain, and others are bought. If both "

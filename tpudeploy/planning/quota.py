@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpudeploy.domain.availability import Fill, Quota
-from tpudeploy.domain.facts import UNLIMITED, ApiFacts, Limit, Pool, Unknown, Use
+from tpudeploy.domain.facts import UNLIMITED, ApiFacts, QuotaLimit, QuotaPool, Unknown, Use
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
@@ -12,7 +12,7 @@ from tpudeploy.domain.names import Zone
 class QuotaTable:
     """The limits and the uses of one generation at one API. `uses` is None if they are unknown."""
 
-    limits: tuple[Limit, ...]
+    limits: tuple[QuotaLimit, ...]
     uses: tuple[Use, ...] | None
 
     @classmethod
@@ -24,7 +24,7 @@ class QuotaTable:
             uses=None if uses is None else tuple(u for u in uses if u.generation == generation),
         )
 
-    def quota(self, zone: Zone, pool: Pool, *, chips: int) -> Quota:
+    def quota(self, zone: Zone, pool: QuotaPool, *, chips: int) -> Quota:
         """Return the quota for a slice of `chips` in this zone."""
         zone_limit, zone_used = self._limit(pool, zone, zonal=True), self._used(pool, zone, zonal=True)
         region_limit = self._limit(pool, zone.region, zonal=False)
@@ -37,12 +37,12 @@ class QuotaTable:
             region_used=region_used,
         )
 
-    def _limit(self, pool: Pool, place: str, *, zonal: bool) -> int | None:
+    def _limit(self, pool: QuotaPool, place: str, *, zonal: bool) -> int | None:
         """Return the place's own limit, else the one of all places, else None."""
         limits = {x.place: x.chips for x in self.limits if (x.pool, x.zonal) == (pool, zonal)}
         return limits.get(place, limits.get(""))
 
-    def _used(self, pool: Pool, place: str, *, zonal: bool) -> int | None:
+    def _used(self, pool: QuotaPool, place: str, *, zonal: bool) -> int | None:
         if self.uses is None:
             return None
         return sum(u.chips for u in self.uses if u.pool is pool and (u.zone if zonal else u.zone.region) == place)

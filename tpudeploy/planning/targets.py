@@ -7,17 +7,17 @@ from typing import TypeVar
 
 from tpudeploy import catalog
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
+from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Severity
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Address, address
-from tpudeploy.domain.plan import Change, Drift
+from tpudeploy.domain.plan import Change, SliceDrift
 from tpudeploy.domain.state import Record, State
 from tpudeploy.reconcile.replicas import with_replicas
 
 PARTIAL = "TPU3020"
-EXPLANATIONS: Mapping[str, Explanation] = {
-    PARTIAL: Explanation(
+EXPLANATIONS: Mapping[str, CodePage] = {
+    PARTIAL: CodePage(
         "The plan covers only a part of the deployments",
         "-target leaves everything else as it is, whatever the profiles say about it. It is meant for exceptions: "
         "a replica that has to change first, or an error that has to be repaired. Plan without it afterwards to "
@@ -27,7 +27,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
 }
 
 Targets = tuple[int, ...] | None
-T = TypeVar("T", Change, Drift)
+T = TypeVar("T", Change, SliceDrift)
 
 
 def parse_addresses(texts: Iterable[str]) -> tuple[Address, ...]:

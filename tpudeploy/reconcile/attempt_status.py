@@ -22,7 +22,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Area, Place
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
+from tpudeploy.domain.slices import Observed, Phase, Refusal, RefusalScope, Remedy, Slice
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile.failed_landings import early_preemption
 from tpudeploy.reconcile.refusals import UNANSWERED
@@ -242,7 +242,7 @@ def _unanswered(attempt: Attempt, context: DecisionContext) -> Refusal | None:
         kind=UNANSWERED,
         message=f"no slice appeared in the {context.patience.grace / 60:.0f} min after the request",
         remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds_seconds=context.patience.grace,
     )
 
@@ -264,7 +264,7 @@ def _lapse(attempt: Attempt, context: DecisionContext) -> Refusal | None:
         kind="lapsed",
         message=f"not granted in the {waited} min that the request could wait",
         remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds_seconds=context.patience.lateness,
     )
 
@@ -335,6 +335,6 @@ def _overdue(attempt: Attempt, current: Slice, context: DecisionContext) -> Refu
         kind=kind,
         message=f"still {current.raw_state} after {round(waited / 60)} min",
         remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds_seconds=hold,
     )

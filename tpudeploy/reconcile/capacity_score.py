@@ -10,8 +10,8 @@ from statistics import median
 from tpudeploy.domain.availability import Luck
 from tpudeploy.domain.deployment import Deployment, Place
 from tpudeploy.domain.history import Ending, HistoryEntry
-from tpudeploy.domain.slices import Scope
-from tpudeploy.domain.state import Refused
+from tpudeploy.domain.slices import RefusalScope
+from tpudeploy.domain.state import RefusalRecord
 from tpudeploy.reconcile.failed_landings import LASTING, hold_seconds, makes_doubtful
 
 _WEEK = 7 * 86400.0
@@ -68,7 +68,7 @@ def capacity_scores(history: Iterable[HistoryEntry], kind: str, now: float) -> M
     return {place: capacity_score(entries, now) for place, entries in _entries_by_place(history, kind).items()}
 
 
-def failed_landings(history: Iterable[HistoryEntry], kind: str, now: float) -> tuple[Refused, ...]:
+def failed_landings(history: Iterable[HistoryEntry], kind: str, now: float) -> tuple[RefusalRecord, ...]:
     """Return the last failed landing of each place that the history of this type weighs against, oldest request first.
 
     A grant that has not lasted yet does not count: it may be the next one that fails.
@@ -95,13 +95,13 @@ def _entries_by_place(history: Iterable[HistoryEntry], kind: str) -> Mapping[Pla
     return entries
 
 
-def _last_failed_landing(entries: Iterable[HistoryEntry]) -> Refused | None:
+def _last_failed_landing(entries: Iterable[HistoryEntry]) -> RefusalRecord | None:
     """Return the last failed landing, with the count of failures in a row.
 
     A request that was sent before a failure and fails after it is no second one: Google takes back several slices of
     one place together.
     """
-    last: Refused | None = None
+    last: RefusalRecord | None = None
     for entry in entries:
         if entry.outcome not in _FAILED_LANDINGS:
             continue
@@ -109,11 +109,11 @@ def _last_failed_landing(entries: Iterable[HistoryEntry]) -> Refused | None:
         if last is not None and makes_doubtful(last, entry.at):
             was_requested_after = entry.at - entry.waited >= last.at
             times = last.times + was_requested_after
-        last = Refused(
+        last = RefusalRecord(
             zone=entry.zone,
             provisioning=entry.provisioning,
             kind=entry.kind,
-            scope=Scope.PAIR,
+            scope=RefusalScope.PAIR,
             message=entry.text,
             at=entry.at,
             until=entry.at + hold_seconds(entry.kind, times),

@@ -19,8 +19,8 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Candidate, Deployment, Place
 from tpudeploy.domain.errors import Denied, ServingError
 from tpudeploy.domain.frozen import frozen, replace
-from tpudeploy.domain.slices import Phase, Scope
-from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.domain.slices import Phase, RefusalScope
+from tpudeploy.domain.state import Attempt, Record, RefusalRecord
 from tpudeploy.domain.step import (
     Done,
     Drain,
@@ -530,11 +530,11 @@ def _end_of_hunt(replica: _Replica) -> GiveUp | None:
     return _closed_end(replica, refusals) if is_closed(open_places, refusals, now, patience) else None
 
 
-def _closed_end(replica: _Replica, refusals: Collection[Refused]) -> GiveUp:
+def _closed_end(replica: _Replica, refusals: Collection[RefusalRecord]) -> GiveUp:
     """Return the end of a hunt in places that all stay closed."""
     answers = "\n".join(_answers(refusals))
     # Whole regions that a policy or a missing subnetwork closes are no matter of quota.
-    of_regions = tuple(refusal for refusal in refusals if refusal.scope is Scope.REGION)
+    of_regions = tuple(refusal for refusal in refusals if refusal.scope is RefusalScope.REGION)
     is_quota = len(of_regions) < len(refusals)
     wider = "Request more quota, or widen placement.zones." if is_quota else "Or widen placement.zones."
     next_step = f"{wider} The next `tpudeploy apply` then tries every zone again."
@@ -543,9 +543,9 @@ def _closed_end(replica: _Replica, refusals: Collection[Refused]) -> GiveUp:
     return GiveUp(replica=replica.index, error=error, refusals=of_regions)
 
 
-def _answers(refusals: Iterable[Refused]) -> Iterator[str]:
+def _answers(refusals: Iterable[RefusalRecord]) -> Iterator[str]:
     """Yield each of Google's texts once, after the places that gave it."""
-    groups: dict[str, list[Refused]] = {}
+    groups: dict[str, list[RefusalRecord]] = {}
     for refusal in refusals:
         groups.setdefault(refusal.zone.abstracted(refusal.message), []).append(refusal)
     for text, group in groups.items():
@@ -553,7 +553,7 @@ def _answers(refusals: Iterable[Refused]) -> Iterator[str]:
         yield f"{places}: {group[0].message if len(group) == 1 else text}"
 
 
-def _room_after_deletion(replica: _Replica, refusals: Iterable[Refused]) -> str:
+def _room_after_deletion(replica: _Replica, refusals: Iterable[RefusalRecord]) -> str:
     """Return the advice, as a line, to delete what is to be replaced first, where that makes room; else ""."""
     names = [each.attempt.name for each in replica.outdated if any(frees(each.attempt, r) for r in refusals)]
     if not names:

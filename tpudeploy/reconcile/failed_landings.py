@@ -21,8 +21,8 @@ from collections.abc import Collection, Iterable
 from tpudeploy.domain.deployment import Candidate, Place, Provisioning
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Refusal, Remedy, Scope
-from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.domain.slices import Refusal, RefusalScope, Remedy
+from tpudeploy.domain.state import Attempt, Record, RefusalRecord
 
 PREEMPTED = "preempted"
 # A person reported the machine of a slice: Google may grant the same machine there again.
@@ -56,7 +56,7 @@ def early_preemption(attempt: Attempt, now: float) -> Refusal | None:
         kind=PREEMPTED,
         message=f"Google took {attempt.name} back {_format_span(seconds_up)} after the grant.",
         remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds_seconds=_BILLED,
     )
 
@@ -64,7 +64,9 @@ def early_preemption(attempt: Attempt, now: float) -> Refusal | None:
 def is_failed_landing(attempt: Attempt, refusal: Refusal) -> bool:
     """Return whether the attempt ended after its grant, for a reason that is about the place alone."""
     was_granted = attempt.provisioning_at is not None or attempt.granted_at is not None
-    return was_granted and refusal.scope is Scope.PAIR and refusal.remedy in {Remedy.NEXT_ZONE, Remedy.LOOK_AGAIN}
+    return (
+        was_granted and refusal.scope is RefusalScope.PAIR and refusal.remedy in {Remedy.NEXT_ZONE, Remedy.LOOK_AGAIN}
+    )
 
 
 def hold_seconds(kind: str, times: int) -> float:
@@ -80,7 +82,7 @@ def _was_billed(kind: str) -> bool:
     return kind in {PREEMPTED, HOST_FAULT}
 
 
-def makes_doubtful(refused: Refused, now: float) -> bool:
+def makes_doubtful(refused: RefusalRecord, now: float) -> bool:
     """Return whether a failed landing still makes its place doubtful: for as long again as it was held against it."""
     return refused.landed and now < refused.until + (refused.until - refused.at)
 
@@ -92,7 +94,7 @@ def doubtful_places(record: Record, now: float) -> frozenset[Place]:
 
 def effective_refusals(
     candidates: Collection[Candidate], record: Record, now: float, patience: Patience
-) -> tuple[Refused, ...]:
+) -> tuple[RefusalRecord, ...]:
     """Return every refusal of the record, lapsed or not, with the end that it has among these candidates."""
     doubtful = doubtful_places(record, now)
     # Only a person can open these places: nothing can be hoped for there.
@@ -106,17 +108,19 @@ def effective_refusals(
 
 def _full_places(record: Record, now: float) -> set[Place]:
     """Return the places that were refused in the last minutes, each for itself."""
-    looks = (r for r in record.refusals if not r.landed and r.scope is Scope.PAIR)
+    looks = (r for r in record.refusals if not r.landed and r.scope is RefusalScope.PAIR)
     return {r.place for r in looks if now - r.at < _ROUND}
 
 
-def drop_forgiven_landings(refusals: Iterable[Refused], attempts: Iterable[Attempt], now: float) -> tuple[Refused, ...]:
+def drop_forgiven_landings(
+    refusals: Iterable[RefusalRecord], attempts: Iterable[Attempt], now: float
+) -> tuple[RefusalRecord, ...]:
     """Return `refusals` without the failed landings of places where one of `attempts` has lasted since."""
     proven_places = {a.place for a in attempts if a.granted_at is not None and now - a.granted_at >= LASTING}
     return tuple(r for r in refusals if not (r.landed and r.place in proven_places))
 
 
-def add_failed_landings(record: Record, history: Iterable[Refused], now: float) -> Record:
+def add_failed_landings(record: Record, history: Iterable[RefusalRecord], now: float) -> Record:
     """Return `record` with the failed landings that other runs have seen.
 
     What the record knows about a place itself is exact, and stays.
@@ -132,7 +136,7 @@ def add_failed_landings(record: Record, history: Iterable[Refused], now: float) 
     return replace(record, refusals=(*others, *additions))
 
 
-def _shorten(refused: Refused) -> Refused:
+def _shorten(refused: RefusalRecord) -> RefusalRecord:
     seconds = _ALONE * _GROWTH ** min(refused.times - 1, 20)
     return replace(refused, until=min(refused.until, refused.at + seconds))
 

@@ -8,7 +8,7 @@ from functools import partial
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.life import Listed, MachineListed, ServerAnswered, ServerStopped, SliceGranted, not_later_than
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed, Phase, Slice
-from tpudeploy.domain.state import Attempt, Boot, Record, Refused, State
+from tpudeploy.domain.state import Attempt, Boot, Record, RefusalRecord, State
 from tpudeploy.node.node_facts import SPEC_KEY
 from tpudeploy.reconcile.failed_landings import doubtful_places, drop_forgiven_landings
 from tpudeploy.reconcile.preference import preference_key
@@ -76,7 +76,7 @@ def _without_future_times(attempt: Attempt, now: float) -> Attempt:
     return replace(attempt, asked_at=asked_at, expires_at=expires_at, life=life, boot=boot, change=change)
 
 
-def _refusal_without_future_times(refused: Refused, now: float) -> Refused:
+def _refusal_without_future_times(refused: RefusalRecord, now: float) -> RefusalRecord:
     """Return the refusal with no start after `now`. It holds for as long as it did."""
     ahead = max(0.0, refused.at - now)
     return replace(refused, at=refused.at - ahead, until=refused.until - ahead)

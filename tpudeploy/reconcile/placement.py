@@ -31,8 +31,8 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Area, Candidate, Deployment, Place, Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Scope
-from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.domain.slices import RefusalScope
+from tpudeploy.domain.state import Attempt, Record, RefusalRecord
 from tpudeploy.reconcile.capacity_score import preference
 from tpudeploy.reconcile.failed_landings import doubtful_places, effective_refusals
 from tpudeploy.reconcile.prices import has_room
@@ -138,7 +138,7 @@ def _order_sweep(
     places: Collection[Candidate],
     record: Record,
     doubtful: Collection[Place],
-    holds: Iterable[Refused],
+    holds: Iterable[RefusalRecord],
     now: float,
 ) -> list[Candidate]:
     """Put the places that are swept in the order of a round: home first, a doubtful place once after all others.
@@ -150,7 +150,7 @@ def _order_sweep(
     last_looks: dict[Place, float] = {}
     for refused in record.refusals:
         place = refused.place
-        if refused.scope is Scope.PAIR and place not in unanswered:
+        if refused.scope is RefusalScope.PAIR and place not in unanswered:
             last_looks[place] = max(refused.at, last_looks.get(place, -inf))
 
     hinted = _hinted_places(record, last_looks, now)
@@ -213,7 +213,9 @@ def sweep_resumes_at(place: Candidate, record: Record, waiting: Iterable[Attempt
     return None if until == -inf else until
 
 
-def is_closed(candidates: Iterable[Candidate], refusals: Collection[Refused], now: float, patience: Patience) -> bool:
+def is_closed(
+    candidates: Iterable[Candidate], refusals: Collection[RefusalRecord], now: float, patience: Patience
+) -> bool:
     """Return whether every place is refused for so long that a person, not time, must open one."""
     # A failed landing passes with time.
     places, lasting = tuple(candidates), [r for r in refusals if not r.landed]
@@ -239,12 +241,16 @@ def _sweep_resumes_at(
     return max(since, *refused, -inf) + _WATCHED
 
 
-def _refused_until(place: Candidate, refusals: Iterable[Refused], now: float) -> float:
+def _refused_until(place: Candidate, refusals: Iterable[RefusalRecord], now: float) -> float:
     return max((r.until for r in refusals if r.until > now and covers(r, place)), default=now)
 
 
 def _is_full(
-    refused: Refused, place: Candidate, chips: int, choices: Iterable[Candidate], own_attempts: Collection[Attempt]
+    refused: RefusalRecord,
+    place: Candidate,
+    chips: int,
+    choices: Iterable[Candidate],
+    own_attempts: Collection[Attempt],
 ) -> bool:
     """Return whether `place` would refuse a slice of `chips`, beside the requests that are chosen already."""
     chosen_chips = sum(chips for c in choices if covers(refused, c))

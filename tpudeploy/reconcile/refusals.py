@@ -12,13 +12,13 @@ from tpudeploy.domain.deployment import Candidate, Place
 from tpudeploy.domain.facts import POOLS
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Refusal, Remedy, Scope
-from tpudeploy.domain.state import Attempt, Record, Refused, State
+from tpudeploy.domain.slices import Refusal, RefusalScope, Remedy
+from tpudeploy.domain.state import Attempt, Record, RefusalRecord, State
 from tpudeploy.reconcile.failed_landings import effective_refusals, hold_seconds, is_failed_landing, makes_doubtful
 
 # The kind of a refusal without words: the request was not answered, and created nothing.
 UNANSWERED = "unanswered"
-QUOTAS = frozenset({Scope.ZONE_QUOTA, Scope.REGION_QUOTA})
+QUOTAS = frozenset({RefusalScope.ZONE_QUOTA, RefusalScope.REGION_QUOTA})
 # Seconds until a full place is requested again, however often it was full: windows last minutes, and a place that is
 # requested every T sees a window of mean W with probability (1 - exp(-T/W)) / (T/W). It costs only creates, and the
 # project's budget of them (engine/budget.py) limits how many there are.
@@ -30,7 +30,7 @@ _SILENT = 600.0
 _TRIES = 3
 
 
-def covers(refused: Refused, where: Candidate | Attempt) -> bool:
+def covers(refused: RefusalRecord, where: Candidate | Attempt) -> bool:
     """Return whether a refusal is about this place too. The two APIs refuse by quotas and capacity of their own.
 
     Spot and flex-start share the preemptible quota (Google's page on flex-start; one published note says that
@@ -40,21 +40,21 @@ def covers(refused: Refused, where: Candidate | Attempt) -> bool:
         return False
     shares_pool = POOLS[refused.provisioning] is POOLS[where.provisioning]
     match refused.scope:
-        case Scope.PAIR:
+        case RefusalScope.PAIR:
             return refused.place == where.place
-        case Scope.ZONE:
+        case RefusalScope.ZONE:
             return refused.zone == where.zone
-        case Scope.ZONE_QUOTA:
+        case RefusalScope.ZONE_QUOTA:
             return refused.zone == where.zone and shares_pool
-        case Scope.REGION | Scope.REGION_RESOURCES:
+        case RefusalScope.REGION | RefusalScope.REGION_RESOURCES:
             return refused.zone.region == where.zone.region
-        case Scope.REGION_QUOTA:
+        case RefusalScope.REGION_QUOTA:
             return refused.zone.region == where.zone.region and shares_pool
-        case Scope.PROJECT:
+        case RefusalScope.PROJECT:
             return True
 
 
-def closes(refused: Refused, where: Candidate, chips: int, own_attempts: Iterable[Attempt]) -> bool:
+def closes(refused: RefusalRecord, where: Candidate, chips: int, own_attempts: Iterable[Attempt]) -> bool:
     """Return whether an active refusal forbids a request for `chips` there now, beside `own_attempts`.
 
     A quota that was full is full for what we used then. Once we use less, there is room for as much again, whatever
@@ -72,14 +72,14 @@ def closes(refused: Refused, where: Candidate, chips: int, own_attempts: Iterabl
 
 def standing_refusals(
     candidates: Collection[Candidate], record: Record, now: float, patience: Patience
-) -> tuple[Refused, ...]:
+) -> tuple[RefusalRecord, ...]:
     """Return the refusals that are still active, each with the end that it has among these candidates.
 
     A full quota stays full while a slice of ours that counts against it is being deleted, however long that takes: a
     request before is certain to be refused. So its refusal lasts until the next look at least.
     """
     leaving = [attempt for attempt in record.attempts if attempt.releasing_at is not None]
-    standing: list[Refused] = []
+    standing: list[RefusalRecord] = []
     for refused in effective_refusals(candidates, record, now, patience):
         if _is_filled_by(leaving, refused):
             standing.append(replace(refused, until=max(refused.until, now + patience.poll_most)))
@@ -88,19 +88,19 @@ def standing_refusals(
     return tuple(standing)
 
 
-def places_not_stopped(candidates: Iterable[Candidate], refusals: Collection[Refused]) -> tuple[Candidate, ...]:
+def places_not_stopped(candidates: Iterable[Candidate], refusals: Collection[RefusalRecord]) -> tuple[Candidate, ...]:
     """Return the candidates at the APIs that no refusal stops until a person acts."""
     stopped_backends = {refused.backend for refused in refusals if refused.stops}
     return tuple(candidate for candidate in candidates if candidate.backend not in stopped_backends)
 
 
-def frees(attempt: Attempt, refused: Refused) -> bool:
+def frees(attempt: Attempt, refused: RefusalRecord) -> bool:
     """Return whether the deletion of a slice of ours makes room in a quota of disks or addresses that was full.
 
     Its disk and its address are free again, for whichever API. A request that was never granted had neither.
     """
     had_machine = attempt.provisioning_at is not None or attempt.granted_at is not None
-    return had_machine and refused.scope is Scope.REGION_RESOURCES and refused.zone.region == attempt.zone.region
+    return had_machine and refused.scope is RefusalScope.REGION_RESOURCES and refused.zone.region == attempt.zone.region
 
 
 def without_freed_refusals(state: State, attempt: Attempt) -> State:
@@ -118,11 +118,11 @@ def places_we_filled(record: Record) -> frozenset[Place]:
     return frozenset(place for place, r in last.items() if r.scope in QUOTAS and r.held)
 
 
-def _is_filled_by(leaving: Iterable[Attempt], refused: Refused) -> bool:
+def _is_filled_by(leaving: Iterable[Attempt], refused: RefusalRecord) -> bool:
     return refused.scope in QUOTAS and refused.held > 0 and chips_counted_against(refused, leaving) > 0
 
 
-def chips_counted_against(refused: Refused, own_attempts: Iterable[Attempt]) -> int:
+def chips_counted_against(refused: RefusalRecord, own_attempts: Iterable[Attempt]) -> int:
     """Return the chips of ours that count against what `refused` is about: husks too, until they are deleted."""
     return sum(chips_of(a) for a in own_attempts if covers(refused, a))
 
@@ -134,14 +134,14 @@ def chips_of(attempt: Attempt) -> int:
 
 
 def add_refusal(
-    refusals: tuple[Refused, ...],
+    refusals: tuple[RefusalRecord, ...],
     attempt: Attempt,
     refusal: Refusal,
     *,
     own_attempts: Iterable[Attempt],
     now: float,
     patience: Patience,
-) -> tuple[Refused, ...]:
+) -> tuple[RefusalRecord, ...]:
     """Return `refusals` with this one added. `own_attempts` are all others that exist, also while they are deleted.
 
     A lapsed refusal is kept for a while, because it may be repeated: an unknown text is tried a few times, and then
@@ -151,7 +151,7 @@ def add_refusal(
     previous = next((r for r in refusals if _is_repetition(r, attempt, refusal, landed=landed)), None)
     times = 1 if previous is None else previous.times + 1
     seconds = hold_seconds(refusal.kind, times) if landed else _refusal_seconds(refusal, times, attempt, patience)
-    addition = Refused(
+    addition = RefusalRecord(
         zone=attempt.zone,
         provisioning=attempt.provisioning,
         kind=refusal.kind,
@@ -173,7 +173,7 @@ def add_refusal(
     return (*recent, addition)
 
 
-def _is_repetition(refused: Refused, attempt: Attempt, refusal: Refusal, *, landed: bool) -> bool:
+def _is_repetition(refused: RefusalRecord, attempt: Attempt, refusal: Refusal, *, landed: bool) -> bool:
     # A refusal instead of a grant and a failure after it are counted apart.
     if refused.place != attempt.place or refused.landed != landed:
         return False
@@ -192,6 +192,6 @@ def _refusal_seconds(refusal: Refusal, times: int, attempt: Attempt, patience: P
     if refusal.kind == UNANSWERED:
         return min(refusal.holds_seconds * 2.0 ** min(times - 1, 10), _SILENT)
     # The place was full. Windows last minutes, so it is requested again soon, however long the text would hold.
-    if refusal.scope is Scope.PAIR and refusal.remedy is Remedy.NEXT_ZONE and refusal.is_known:
+    if refusal.scope is RefusalScope.PAIR and refusal.remedy is Remedy.NEXT_ZONE and refusal.is_known:
         return min(refusal.holds_seconds, _FULL)
     return refusal.holds_seconds

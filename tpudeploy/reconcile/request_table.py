@@ -9,8 +9,8 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Candidate, Deployment
 from tpudeploy.domain.request_table import PlaceState, PlaceStatus
 from tpudeploy.domain.slices import Observed, Phase, Slice
-from tpudeploy.domain.state import Attempt, Record, Refused
-from tpudeploy.domain.status import Stage
+from tpudeploy.domain.state import Attempt, Record, RefusalRecord
+from tpudeploy.domain.status import BootStage
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.attempt_status import BILLED, AttemptStatus, Classification, DecisionContext, classify
 from tpudeploy.reconcile.decide import matches
@@ -40,7 +40,7 @@ def request_table(deployment: Deployment | None, record: Record, context: Decisi
     return (*places, *_other_places(deployment, record, classifications, context))
 
 
-def boot_stage(classification: Classification, observed: Observed, budget: HbmBudget | Unsized) -> Stage | None:
+def boot_stage(classification: Classification, observed: Observed, budget: HbmBudget | Unsized) -> BootStage | None:
     """Return how far a boot is: as its machine reports, or as planned for as long as it does not serve."""
     attempt = classification.attempt
     report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
@@ -123,7 +123,7 @@ def _other_places(
 
 def _last_refusal(
     deployment: Deployment, record: Record, candidate: Candidate, context: DecisionContext
-) -> Refused | None:
+) -> RefusalRecord | None:
     """Return the last active refusal that closes a place, else the last one of the place itself that has lapsed."""
     chips = deployment.accelerator.chips
     active = standing_refusals(deployment.candidates, record, context.now, context.patience)
@@ -133,7 +133,7 @@ def _last_refusal(
 
 
 def _other_place(
-    candidate: Candidate, usd_per_hour: float | None, refused: Refused | None, sweep_resumes: float | None
+    candidate: Candidate, usd_per_hour: float | None, refused: RefusalRecord | None, sweep_resumes: float | None
 ) -> PlaceStatus:
     # Nothing is known against it; it is requested as soon as one more request is allowed.
     if refused is None:

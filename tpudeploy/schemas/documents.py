@@ -13,7 +13,7 @@ from tpudeploy.domain import events
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.plan import Plan
-from tpudeploy.domain.report import Report
+from tpudeploy.domain.report import RunReport
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus
 from tpudeploy.schemas.schema_of import (
@@ -106,7 +106,7 @@ def event_lines() -> Schema:
     definitions.schemas["LogLine"] = object_of(
         {**_line("log_line"), "log": TEXT, "line": TEXT}, "A line of `logs --follow`."
     )
-    lines += ["Status", "LogLine", *(definitions.add(result) for result in (Plan, Report))]
+    lines += ["Status", "LogLine", *(definitions.add(result) for result in (Plan, RunReport))]
     one_of = {"oneOf": [reference(name) for name in lines]}
     return {"$schema": DIALECT, "title": "tpudeploy events, one line", **one_of, "definitions": definitions.schemas}
 

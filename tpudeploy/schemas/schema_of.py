@@ -9,13 +9,13 @@ from inspect import getdoc
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from tpudeploy.domain.availability import Pair, Zones
+from tpudeploy.domain.availability import Pair, ZoneTable
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.orphans import Orphan, Orphans
-from tpudeploy.domain.plan import Change, Drift, Goal, Plan, RouterPlan, ScalePlan
-from tpudeploy.domain.report import Report, Summary
+from tpudeploy.domain.plan import Change, Goal, Plan, RouterPlan, ScalePlan, SliceDrift
+from tpudeploy.domain.report import RunReport, Summary
 from tpudeploy.domain.request_table import PlaceStatus
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
@@ -103,7 +103,7 @@ def _result(kind: str, *drops: str, **adds: Any) -> As:
 
 PRINTED_AS: Mapping[type, As] = {
     Change: As(adds={"address": TEXT}, drops=frozenset({"before", "after"})),
-    Drift: As(adds={"address": TEXT}, drops=frozenset({"before"})),
+    SliceDrift: As(adds={"address": TEXT}, drops=frozenset({"before"})),
     Goal: As(
         adds={"size": _SIZE, "router": RouterPlan | None},
         drops=frozenset({"deployment", "seen", "begun", "approval", "errors"}),
@@ -118,7 +118,7 @@ PRINTED_AS: Mapping[type, As] = {
         resource_drift=_rows(*_RESOURCE, "kind", "detail", "change"),
         checks=_rows("address", "status", "instances", "problems"),
     ),
-    Report: _result("report", "unchanged", deployments=tuple[Summary, ...]),
+    RunReport: _result("report", "unchanged", deployments=tuple[Summary, ...]),
     Orphans: _result("gc"),
     Orphan: As(
         adds={
@@ -146,7 +146,7 @@ _ADDED_LATER: Mapping[type, frozenset[str]] = {
     ReplicaStatus: frozenset({"backend", "load", "waits"}),
     DeploymentStatus: frozenset({"ceiling", "scale", "late"}),
     State: frozenset({"replicas", "scaled", "start", "forgotten"}),
-    Zones: frozenset({"readings_by_api"}),
+    ZoneTable: frozenset({"readings_by_api"}),
 }
 
 # A list of runs counts the cells of each run instead of listing them.

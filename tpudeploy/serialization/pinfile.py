@@ -12,14 +12,14 @@ from typing import Any, NoReturn
 
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.errors import PinsTooNew, PinsUnreadable
-from tpudeploy.domain.pins import Kind, Name, Pins
+from tpudeploy.domain.pins import Name, PinKind, Pins
 
 FORMAT = "tpudeploy.lock/1"
 # Each section of the file: the kind of its names, the pattern of what they are pinned to, and a description of that.
-SECTIONS: tuple[tuple[str, Kind, str, str], ...] = (
-    ("images", Kind.IMAGE, r"sha256:[0-9a-f]{64}", "a digest: sha256: and 64 hexadecimal digits"),
-    ("models", Kind.MODEL, r"[0-9a-f]{40}", "a commit: 40 hexadecimal digits"),
-    ("machine_images", Kind.MACHINE_IMAGE, r"[a-z][-a-z0-9]*", "the name of an image of Compute Engine"),
+SECTIONS: tuple[tuple[str, PinKind, str, str], ...] = (
+    ("images", PinKind.IMAGE, r"sha256:[0-9a-f]{64}", "a digest: sha256: and 64 hexadecimal digits"),
+    ("models", PinKind.MODEL, r"[0-9a-f]{40}", "a commit: 40 hexadecimal digits"),
+    ("machine_images", PinKind.MACHINE_IMAGE, r"[a-z][-a-z0-9]*", "the name of an image of Compute Engine"),
 )
 
 

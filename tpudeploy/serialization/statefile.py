@@ -16,7 +16,7 @@ from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.life import STATES, Life
 from tpudeploy.domain.names import DEPLOYMENT_NAME, ZONE, Zone
-from tpudeploy.domain.slices import Scope
+from tpudeploy.domain.slices import RefusalScope
 from tpudeploy.domain.state import (
     Approval,
     Attempt,
@@ -24,10 +24,10 @@ from tpudeploy.domain.state import (
     MetadataUpdate,
     NodeChange,
     Record,
-    Refused,
+    RefusalRecord,
     ScalingStep,
     State,
-    Written,
+    StateWriter,
 )
 from tpudeploy.serialization.flat_attempt import FlatAttempt, unflattened
 
@@ -49,7 +49,7 @@ _NAMES = {
     (State, "published"): _RESOURCE,
     (Record, "home"): ZONE,
     (Record, "lost"): _RESOURCE,
-    (Refused, "zone"): ZONE,
+    (RefusalRecord, "zone"): ZONE,
     (Attempt, "name"): _RESOURCE,
     (Attempt, "project"): re.compile(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?"),
     (Attempt, "zone"): ZONE,
@@ -96,9 +96,9 @@ def _fields(thing: Any) -> dict[str, Any]:
     state_name = {STATE_KEY: STATE_NAMES[kind]} if kind in STATE_NAMES else {}
     values = state_name | {name: getattr(thing, name) for name in _field_names(kind)}
     # Earlier versions of tpudeploy can read the state as long as it names one API alone.
-    if isinstance(thing, Refused) and thing.backend is Backend.QUEUED_RESOURCE:
+    if isinstance(thing, RefusalRecord) and thing.backend is Backend.QUEUED_RESOURCE:
         del values["backend"]
-    if isinstance(thing, Refused) and not thing.zones_available:
+    if isinstance(thing, RefusalRecord) and not thing.zones_available:
         del values["zones_available"]
     if isinstance(thing, State):
         values = {name: v for name, v in values.items() if v or name not in _OMITTED_IF_EMPTY}
@@ -136,7 +136,7 @@ def _state(tree: dict[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]
             forgotten=forgotten,
             replicas=replicas,
             scaled=_checked(ScalingStep(**scaled)) if scaled is not None else None,
-            written=_checked(Written(**writer)) if writer is not None else None,
+            written=_checked(StateWriter(**writer)) if writer is not None else None,
             **tree,
         )
     )
@@ -154,11 +154,11 @@ def _record(tree: Mapping[str, Any], attempt: Callable[[Mapping[str, Any]], Atte
     )
 
 
-def _refused(tree: Mapping[str, Any]) -> Refused:
+def _refused(tree: Mapping[str, Any]) -> RefusalRecord:
     backend = Backend(tree.get("backend", Backend.QUEUED_RESOURCE))
     zones_available = tuple(map(Zone, tree.get("zones_available", ())))
-    parts = {"scope": Scope(tree["scope"]), "backend": backend, "zones_available": zones_available}
-    return _checked(Refused(**_placed(tree) | parts))
+    parts = {"scope": RefusalScope(tree["scope"]), "backend": backend, "zones_available": zones_available}
+    return _checked(RefusalRecord(**_placed(tree) | parts))
 
 
 def _attempt(tree: Mapping[str, Any]) -> Attempt:

@@ -22,7 +22,7 @@ _LONG = 8_192  # just beyond it the default block shrinks from 256 to 16: the on
 
 
 @frozen
-class Remedy:
+class SizingRemedy:
     """A change with which the server starts. `settings` are keys of a profile with their values.
 
     `budget` is what it then holds. `most`, where utilization is raised, is what the largest safe value holds.
@@ -144,7 +144,7 @@ def _split_settings(budget: HbmBudget) -> dict[str, object]:
     return dict(zip(SPLIT_KEYS, (budget.engine.tensor_parallel, budget.engine.data_parallel), strict=True))
 
 
-def more_cache(budget: HbmBudget) -> tuple[Remedy, ...]:
+def more_cache(budget: HbmBudget) -> tuple[SizingRemedy, ...]:
     """Return what would hold more tokens than this, cheapest first; each is known to start, none is a guess.
 
     A pool that another setting leaves as it is gains nothing from it: then that setting is not among them.
@@ -170,13 +170,13 @@ def more_cache(budget: HbmBudget) -> tuple[Remedy, ...]:
             options.append(({TYPE_KEY: larger.name, **_split_settings(best)}, best))
     least = budget.kv_cache_tokens * _WORTH_A_RESTART
     return tuple(
-        Remedy(settings=settings, budget=other)
+        SizingRemedy(settings=settings, budget=other)
         for settings, other in options
         if other is not None and other.kv_cache_tokens >= least and starts(other)
     )
 
 
-def remedies(budget: HbmBudget, *, allow_copies: bool = True) -> tuple[Remedy, ...]:
+def remedies(budget: HbmBudget, *, allow_copies: bool = True) -> tuple[SizingRemedy, ...]:
     """Return what would let this start, cheapest first: another utilization, a shorter length, another slice.
 
     Each holds one request of full length and leaves the room for programs with which boots are known to succeed. A
@@ -189,33 +189,35 @@ def remedies(budget: HbmBudget, *, allow_copies: bool = True) -> tuple[Remedy, .
     return tuple(way for way in ways if way is not None)
 
 
-def _by_utilization(budget: HbmBudget) -> Remedy | None:
+def _by_utilization(budget: HbmBudget) -> SizingRemedy | None:
     """Return the nearest utilization of two decimals with which it starts."""
     most = round(100 * largest_utilization(budget))
     best = budget_with(budget, utilization=most / 100) if most > 0 else None
     if best is None or not starts(best):
         return None
     if budget.engine.utilization > most / 100:  # too large: the largest safe one is the nearest
-        return Remedy(settings={UTILIZATION_KEY: most / 100}, budget=best)
+        return SizingRemedy(settings={UTILIZATION_KEY: most / 100}, budget=best)
     _, least = _bisect(lambda percent: not _fits(budget, utilization=percent / 100), 0, most)
     fitting = budget_with(budget, utilization=least / 100)
-    return None if fitting is None else Remedy(settings={UTILIZATION_KEY: least / 100}, budget=fitting, most=best)
+    return None if fitting is None else SizingRemedy(settings={UTILIZATION_KEY: least / 100}, budget=fitting, most=best)
 
 
-def _by_length(budget: HbmBudget) -> Remedy | None:
+def _by_length(budget: HbmBudget) -> SizingRemedy | None:
     length = longest(budget)
     shorter = budget_with(budget, max_model_len=length) if 0 < length < budget.engine.max_model_len else None
-    return Remedy(settings={LENGTH_KEY: length}, budget=shorter) if shorter is not None and starts(shorter) else None
+    return (
+        SizingRemedy(settings={LENGTH_KEY: length}, budget=shorter) if shorter is not None and starts(shorter) else None
+    )
 
 
-def _by_both(budget: HbmBudget) -> Remedy | None:
+def _by_both(budget: HbmBudget) -> SizingRemedy | None:
     most = largest_utilization(budget)
     raised = budget_with(budget, utilization=most) if most > 0 else None
     way = None if raised is None else _by_length(raised)
     return None if way is None else replace(way, settings={UTILIZATION_KEY: most, **way.settings})
 
 
-def _by_slice(budget: HbmBudget, *, allow_copies: bool) -> Remedy | None:
+def _by_slice(budget: HbmBudget, *, allow_copies: bool) -> SizingRemedy | None:
     """Return the fewest chips of one host that do, of this generation or else of another: one with a known limit first.
 
     Utilization is changed too where it must be, the length only where no slice holds the whole.
@@ -235,7 +237,7 @@ def _by_slice(budget: HbmBudget, *, allow_copies: bool) -> Remedy | None:
     return _by_hosts(budget)
 
 
-def _by_hosts(budget: HbmBudget) -> Remedy | None:
+def _by_hosts(budget: HbmBudget) -> SizingRemedy | None:
     """Return the fewest hosts of one slice that do, in pipeline stages: of this generation first."""
     kinds = [kind for kind in catalog.accelerator_types() if _is_of_hosts(kind) and has_limit(kind)]
     present = budget.accelerator
@@ -258,7 +260,7 @@ def has_limit(kind: AcceleratorType) -> bool:
     return catalog.generation(kind.generation).bytes_limit is not None
 
 
-def _on(budget: HbmBudget, kind: AcceleratorType, *, allow_copies: bool, shortens: bool) -> Remedy | None:
+def _on(budget: HbmBudget, kind: AcceleratorType, *, allow_copies: bool, shortens: bool) -> SizingRemedy | None:
     """Return what does on this slice: one copy over all its devices, else the split that holds the most tokens."""
     is_same_slice, present = kind.name == budget.accelerator.name, budget.engine.tensor_parallel
     ways = []
@@ -276,7 +278,7 @@ def _on(budget: HbmBudget, kind: AcceleratorType, *, allow_copies: bool, shorten
     return replace(best, settings={**slice_type, **_split_settings(best.budget), **best.settings}, most=None)
 
 
-def _with_changes(split: HbmBudget, *, shortens: bool) -> Remedy | None:
+def _with_changes(split: HbmBudget, *, shortens: bool) -> SizingRemedy | None:
     if starts(split):
-        return Remedy(settings={}, budget=split)
+        return SizingRemedy(settings={}, budget=split)
     return _by_utilization(split) or ((_by_length(split) or _by_both(split)) if shortens else None)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
+from tpudeploy.domain.budget import EngineSettings, HbmBudget, Unsized
 from tpudeploy.domain.model import Implementation, LanguageModel
 from tpudeploy.sizing.graphs import compile_plan
 from tpudeploy.sizing.kv import KvLayout, block_size, blocks_per_request, layout, num_blocks
@@ -20,7 +20,7 @@ from tpudeploy.sizing.weights import weights_bytes_per_chip
 _MEASURED = ("v5e", "v6e")
 
 
-def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: Engine) -> HbmBudget | Unsized:
+def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: EngineSettings) -> HbmBudget | Unsized:
     """Return Unsized where the heads do not divide, or the slice has fewer devices than the engine needs.
 
     For a generation whose limit is not recorded, the memory is an upper bound, and so is what the budget holds.
@@ -63,7 +63,7 @@ class _Contents(NamedTuple):
     blocks: int
 
 
-def _contents(part: LanguageModel, engine: Engine, *, hbm_bytes: int, block_size: int) -> _Contents:
+def _contents(part: LanguageModel, engine: EngineSettings, *, hbm_bytes: int, block_size: int) -> _Contents:
     weights = weights_bytes_per_chip(part, engine)
     kv = layout(part, engine, block_size)
     blocks = num_blocks(
@@ -72,7 +72,9 @@ def _contents(part: LanguageModel, engine: Engine, *, hbm_bytes: int, block_size
     return _Contents(weights, kv, blocks)
 
 
-def impossible(model: LanguageModel, accelerator: AcceleratorType, engine: Engine, *, has_layout: bool = True) -> str:
+def impossible(
+    model: LanguageModel, accelerator: AcceleratorType, engine: EngineSettings, *, has_layout: bool = True
+) -> str:
     """Return why the engine would not even start with this parallelism, or "".
 
     Without `has_layout` something else decides where KV heads and experts lie; vLLM divides the heads in any case.
@@ -96,7 +98,7 @@ def impossible(model: LanguageModel, accelerator: AcceleratorType, engine: Engin
     return ""
 
 
-def _estimates(model: LanguageModel, accelerator: AcceleratorType, engine: Engine) -> Iterator[str]:
+def _estimates(model: LanguageModel, accelerator: AcceleratorType, engine: EngineSettings) -> Iterator[str]:
     """Yield each figure that depends on something unverified, and why."""
     yield from model.unverified
     if accelerator.generation not in _MEASURED:

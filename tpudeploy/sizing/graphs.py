@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tpudeploy.domain.budget import Engine
+from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.compilation import CompilePlan
 from tpudeploy.sizing.numbers import align, itemsize, power_of_two
 
@@ -18,7 +18,7 @@ _LONGEST_PROMPT_LOGPROBS = 1_024  # compilation_manager.py:1162
 _WORD = 4
 
 
-def compile_plan(engine: Engine) -> CompilePlan:
+def compile_plan(engine: EngineSettings) -> CompilePlan:
     """Return every graph, or none where the engine compiles on demand (`enforce_eager`, SKIP_JAX_PRECOMPILE)."""
     tokens, requests = token_buckets(engine), request_buckets(engine.max_num_seqs)
     counts: dict[str, int] = {}
@@ -34,7 +34,7 @@ def compile_plan(engine: Engine) -> CompilePlan:
     )
 
 
-def token_buckets(engine: Engine) -> tuple[int, ...]:
+def token_buckets(engine: EngineSettings) -> tuple[int, ...]:
     """Return T: powers of two; with a gap, powers up to it and then steps of it; never beyond the step's budget."""
     least = max(engine.min_token_bucket, power_of_two(max(_WORD // itemsize(engine.cache_dtype), 1)))
     budget = align(engine.max_num_batched_tokens, least)
@@ -48,13 +48,13 @@ def request_buckets(max_num_seqs: int) -> tuple[int, ...]:
     return tuple(sorted({size for size in _doubled(_LEAST_REQUESTS, most) if size < most} | {most}))
 
 
-def logit_buckets(engine: Engine) -> tuple[int, ...]:
+def logit_buckets(engine: EngineSettings) -> tuple[int, ...]:
     """Return L: powers of two from 8 until one holds each request's proposals and the token after them."""
     proposed = 0 if engine.speculation is None else engine.speculation.tokens
     return _doubled(_LEAST_REQUESTS, max(engine.max_num_seqs, _LEAST_REQUESTS) * (proposed + 1))
 
 
-def _attention_buckets(engine: Engine) -> tuple[int, ...]:
+def _attention_buckets(engine: EngineSettings) -> tuple[int, ...]:
     """Return A: the largest alone, unless ATTN_BUCKETIZED_NUM_REQS asks for more; () stands for all of R."""
     most = engine.max_num_seqs
     if engine.attention_buckets is None:
@@ -84,7 +84,7 @@ def _stepped(least: int, most: int, gap: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _backbones(engine: Engine, backbones: int, tokens: int) -> Mapping[str, int]:
+def _backbones(engine: EngineSettings, backbones: int, tokens: int) -> Mapping[str, int]:
     """Return |T||A| and, for a multimodal model, the same from embeddings, with two mergers of |T| each."""
     if not engine.is_multimodal:
         return {"backbone": backbones}
@@ -106,7 +106,7 @@ def _sampling(tokens: Sequence[int], requests: Sequence[int]) -> Mapping[str, in
     }
 
 
-def _plain(engine: Engine, tokens: Sequence[int], requests: Sequence[int]) -> Mapping[str, int]:
+def _plain(engine: EngineSettings, tokens: Sequence[int], requests: Sequence[int]) -> Mapping[str, int]:
     """Return the graphs without speculation; placeholders, |T u R|(1 + |R|), are only for asynchronous scheduling."""
     sizes = len({*tokens, *requests})
     return {

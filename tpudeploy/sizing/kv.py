@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tpudeploy.domain.budget import Engine
+from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Attention, Implementation, LanguageModel
 from tpudeploy.sizing.numbers import HALF_LANES, LANES, align, ceil_div, itemsize, power_of_two
@@ -21,7 +21,7 @@ _SMALLEST, _LARGEST = 16, 256
 _LONG = 8_192
 
 
-def block_size(engine: Engine) -> int:
+def block_size(engine: EngineSettings) -> int:
     """Return the tokens of one block: the profile's, as it is; else the platform's, no smaller than its guard allows.
 
     The platform's is 16 beyond 8,192 tokens; else a sixteenth of the length, from 16 to 256.
@@ -34,7 +34,7 @@ def block_size(engine: Engine) -> int:
     return max(default, least_block_size(engine))
 
 
-def least_block_size(engine: Engine) -> int:
+def least_block_size(engine: EngineSettings) -> int:
     """Return the smallest block with which the block tables fit in scalar memory.
 
     power_of_two(ceil(max_model_len / (524,288 B // max_num_seqs // 4 B)))
@@ -43,7 +43,7 @@ def least_block_size(engine: Engine) -> int:
     return power_of_two(ceil_div(engine.max_model_len, entries))
 
 
-def num_blocks(engine: Engine, *, hbm_bytes: int, weights_bytes: int, bytes_per_block: int) -> int:
+def num_blocks(engine: EngineSettings, *, hbm_bytes: int, weights_bytes: int, bytes_per_block: int) -> int:
     """Return the blocks of one rank; its chips are counted together, as the worker does.
 
     available = int(chips x hbm x utilization - chips x weights);  blocks = available // (chips x bytes_per_block)
@@ -63,7 +63,7 @@ class KvLayout:
     windows: tuple[int | None, ...]
 
 
-def layout(model: LanguageModel, engine: Engine, block_size: int) -> KvLayout:
+def layout(model: LanguageModel, engine: EngineSettings, block_size: int) -> KvLayout:
     """Return the bytes of one block on one chip, summed over the layers that share it."""
     pages = [(kind, page_bytes(kind, engine, block_size)) for kind in model.attention if kind.cached]
     if _windows_count(model):
@@ -72,7 +72,7 @@ def layout(model: LanguageModel, engine: Engine, block_size: int) -> KvLayout:
     return KvLayout(bytes_per_block=sum(kind.cached * page for kind, page in pages), windows=(None,))
 
 
-def bytes_per_token(model: LanguageModel, engine: Engine) -> int:
+def bytes_per_token(model: LanguageModel, engine: EngineSettings) -> int:
     """Return the cache's bytes on one chip for each token of a request of full length."""
     block = block_size(engine)
     shape = layout(model, engine, block)
@@ -80,7 +80,7 @@ def bytes_per_token(model: LanguageModel, engine: Engine) -> int:
     return shape.bytes_per_block * blocks // align(engine.max_model_len, block)
 
 
-def page_bytes(kind: Attention, engine: Engine, block_size: int) -> int:
+def page_bytes(kind: Attention, engine: EngineSettings, block_size: int) -> int:
     """Return the bytes of one block of one layer on one chip.
 
     page = block_size x align(2 x heads, 4 / itemsize) x align(head_dim, 128) x itemsize
@@ -94,7 +94,7 @@ def page_bytes(kind: Attention, engine: Engine, block_size: int) -> int:
     return block_size * align(2 * heads, packing) * align(kind.head_dim, LANES) * size
 
 
-def blocks_per_request(shape: KvLayout, engine: Engine, block_size: int, tokens: int) -> int:
+def blocks_per_request(shape: KvLayout, engine: EngineSettings, block_size: int, tokens: int) -> int:
     """Return the blocks of one request of `tokens`, summed over the groups, which draw from one pool.
 
     Without a window: ceil(tokens / block_size). With one: the window and what is in flight, and one block because a

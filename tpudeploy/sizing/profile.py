@@ -1,4 +1,4 @@
-"""A profile's settings as an Engine, every default decided as vLLM decides it; or why they cannot be sized."""
+"""A profile's settings as EngineSettings, every default decided as vLLM decides it; or why they cannot be sized."""
 
 from __future__ import annotations
 
@@ -13,12 +13,20 @@ from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
 from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.budget import UTILIZATION, Engine, HbmBudget, Speculation, Unsized
+from tpudeploy.domain.budget import UTILIZATION, EngineSettings, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
 from tpudeploy.sizing.advice import fit_length
 from tpudeploy.sizing.budget import compute_budget, impossible
-from tpudeploy.sizing.unsized import Effect, Unknown, of_image, of_task, out_of_range, unknown_effects, unknown_memory
+from tpudeploy.sizing.unsized import (
+    UnsizedQuantity,
+    UnsizedSetting,
+    of_image,
+    of_task,
+    out_of_range,
+    unknown_effects,
+    unknown_memory,
+)
 
 # vLLM 0.32.0 engine/arg_utils.py:2944-2952, for the API server; its rows for TPU are never reached.
 _SEQS, _BATCHED_TOKENS = 256, 2_048
@@ -38,12 +46,12 @@ def _size(serving: ServingSpec, model_id: str, type_name: str, config_json: str 
     if kind is None:
         raise KeyError(type_name)  # the parser has refused unknown types
     settings = flag_values(serving)
-    partly: tuple[Unknown, ...] = ()
+    partly: tuple[UnsizedSetting, ...] = ()
     try:
         model = language_model(model_id, config_json)
     except PartlyCovered as refusal:
-        effect = Effect.ADDS if refusal.only_adds else Effect.WEIGHTS
-        model, partly = refusal.model, (Unknown(name="", effect=effect, why=str(refusal)),)
+        effect = UnsizedQuantity.ADDS if refusal.only_adds else UnsizedQuantity.WEIGHTS
+        model, partly = refusal.model, (UnsizedSetting(name="", effect=effect, why=str(refusal)),)
     except NotCovered as refusal:
         return Unsized(because=str(refusal), engine=_engine_without_model(serving, settings, kind))
     task = resolve_task(model_id, settings, families.config_of(config_json))
@@ -70,9 +78,9 @@ def _size(serving: ServingSpec, model_id: str, type_name: str, config_json: str 
     return fit_length(budget) if is_auto else budget
 
 
-def _without_unknown(unknown: Collection[Unknown], model: LanguageModel) -> Unsized:
+def _without_unknown(unknown: Collection[UnsizedSetting], model: LanguageModel) -> Unsized:
     """Return why these settings cannot be sized; the model is certain unless one of them makes it another."""
-    is_other_model = any(each.effect is Effect.MODEL for each in unknown)
+    is_other_model = any(each.effect is UnsizedQuantity.MODEL for each in unknown)
     return Unsized(
         because=" and ".join(each.why for each in unknown),
         settings=tuple(dict.fromkeys(each.name for each in unknown if each.name)),
@@ -81,24 +89,29 @@ def _without_unknown(unknown: Collection[Unknown], model: LanguageModel) -> Unsi
 
 
 def _bounds(
-    partial: Unsized, effects: Collection[Effect], engine: Engine, kind: AcceleratorType, *, is_auto: bool
+    partial: Unsized,
+    effects: Collection[UnsizedQuantity],
+    engine: EngineSettings,
+    kind: AcceleratorType,
+    *,
+    is_auto: bool,
 ) -> Unsized:
     """Return `partial` with what is certain in spite of settings that have these effects."""
-    model, has_layout = partial.model, Effect.LAYOUT not in effects
+    model, has_layout = partial.model, UnsizedQuantity.LAYOUT not in effects
     if model is None:
         return partial
     because = impossible(model, kind, engine, has_layout=has_layout)
     if because:
         return replace(partial, because=because, is_impossible=True, settings=(), engine=engine)
     partial = replace(partial, engine=engine, has_layout=has_layout)
-    if set(effects) != {Effect.ADDS}:
+    if set(effects) != {UnsizedQuantity.ADDS}:
         return partial
     base = compute_budget(model, kind, engine)
     base = fit_length(base) if is_auto else base
     return replace(partial, at_least=base) if isinstance(base, HbmBudget) else partial
 
 
-def _engine_without_model(serving: ServingSpec, settings: Settings, kind: AcceleratorType) -> Engine | None:
+def _engine_without_model(serving: ServingSpec, settings: Settings, kind: AcceleratorType) -> EngineSettings | None:
     """Return the engine for a model that is not known, or None where a default depends on the model."""
     if not isinstance(serving.max_model_len, int) or serving.max_num_batched_tokens is None:
         return None
@@ -110,7 +123,7 @@ def _engine_without_model(serving: ServingSpec, settings: Settings, kind: Accele
 
 
 @lru_cache(maxsize=256)
-def _budget_of_catalogue(model_id: str, type_name: str, engine: Engine) -> HbmBudget | Unsized:
+def _budget_of_catalogue(model_id: str, type_name: str, engine: EngineSettings) -> HbmBudget | Unsized:
     """Return the budget by names of the catalogue: a fleet is many deployments of few kinds."""
     model, kind = families.find_model(model_id), catalog.accelerator_type(type_name)
     assert model is not None
@@ -142,7 +155,9 @@ def flag_values(serving: ServingSpec) -> dict[str, Any]:
     return values
 
 
-def engine_of(serving: ServingSpec, settings: Settings, kind: AcceleratorType, model: LanguageModel | None) -> Engine:
+def engine_of(
+    serving: ServingSpec, settings: Settings, kind: AcceleratorType, model: LanguageModel | None
+) -> EngineSettings:
     """Return the engine that `vllm serve` makes of these settings on that slice.
 
     Without a model the profile has to name both `max_model_len` and `max_num_batched_tokens`.
@@ -156,7 +171,7 @@ def engine_of(serving: ServingSpec, settings: Settings, kind: AcceleratorType, m
     additional = settings.get("additional-config", {})
     override = settings.get("num-gpu-blocks-override")
     is_eager = settings.get("enforce-eager") is True or serving.env.get("SKIP_JAX_PRECOMPILE", "0").lower() in _ON
-    return Engine(
+    return EngineSettings(
         tensor_parallel=serving.tensor_parallel_size or max(1, kind.devices // (data * stages)),
         data_parallel=data,
         pipeline_parallel=stages,

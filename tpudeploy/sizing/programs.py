@@ -9,7 +9,7 @@ programs of 6 GiB and more.
 
 from __future__ import annotations
 
-from tpudeploy.domain.budget import Engine
+from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Implementation, LanguageModel
 from tpudeploy.sizing.graphs import logit_buckets, token_buckets
@@ -38,7 +38,7 @@ class ProgramRoom:
         return int(100 * (1 - self.proven / hbm_bytes)) / 100
 
 
-def program_room(model: LanguageModel, engine: Engine) -> ProgramRoom:
+def program_room(model: LanguageModel, engine: EngineSettings) -> ProgramRoom:
     """Return `needed` = what is loaded by then + the largest program's arrays, which are replicated on every chip."""
     vocabulary = align(model.vocabulary, engine.tensor_parallel)
     largest = max(structured_decode_bytes(engine, vocabulary), speculation_bytes(engine, vocabulary))
@@ -54,7 +54,7 @@ def room_beside(largest: int) -> ProgramRoom:
     return ProgramRoom(needed=_LOADED + largest, proven=_PROVEN + largest)
 
 
-def certain_bytes(model: LanguageModel, engine: Engine, generation: str) -> int:
+def certain_bytes(model: LanguageModel, engine: EngineSettings, generation: str) -> int:
     """Return the least with which a boot can succeed: the arrays, and what is loaded by then if that was measured."""
     if not engine.is_precompiled:
         return 0
@@ -68,7 +68,7 @@ def certain_bytes(model: LanguageModel, engine: Engine, generation: str) -> int:
     return arrays + (_LOADED_ON.get(generation, 0) if as_measured else 0)
 
 
-def structured_decode_bytes(engine: Engine, vocabulary: int) -> int:
+def structured_decode_bytes(engine: EngineSettings, vocabulary: int) -> int:
     """Return max_num_seqs x vocabulary x 6 B: logits in bfloat16 and float32.
 
     256 x 262,144 x 6 B = 384.0 MiB, as logged.
@@ -76,7 +76,7 @@ def structured_decode_bytes(engine: Engine, vocabulary: int) -> int:
     return engine.max_num_seqs * vocabulary * 6
 
 
-def speculation_bytes(engine: Engine, vocabulary: int) -> int:
+def speculation_bytes(engine: EngineSettings, vocabulary: int) -> int:
     """Return (positions + max_num_seqs) x vocabulary x 4 B, in and out (compilation_manager.py:1199-1264).
 
     Not measured. 256 requests, 3 tokens: (1,024 + 256) x 262,144 x 4 B x 2 = 2.5 GiB.

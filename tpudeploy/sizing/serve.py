@@ -10,22 +10,22 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.sizing.kv import blocks_per_request, layout
 
 
-class Service(StrEnum):
+class ServingAnswer(StrEnum):
     FITS = "fits"  # all run at once
     QUEUES = "queues"  # some wait for others to end
     REFUSED = "refused"  # each is answered with HTTP 400
 
 
 @frozen
-class Verdict:
+class ServingCapacity:
     """`at_once` is how many of these requests run together. `why` is a sentence for a person."""
 
-    service: Service
+    service: ServingAnswer
     at_once: int
     why: str
 
 
-def can_serve(budget: HbmBudget, *, users: int, context: int, output: int) -> Verdict:
+def can_serve(budget: HbmBudget, *, users: int, context: int, output: int) -> ServingCapacity:
     """Return whether it serves `users` requests at once, each of `context` prompt tokens and up to `output` new ones.
 
     A prompt and its output share `max_model_len`: a prompt that leaves no room for one token is refused.
@@ -34,13 +34,17 @@ def can_serve(budget: HbmBudget, *, users: int, context: int, output: int) -> Ve
     if context + output > longest or output < 1:
         usable = max(longest - max(output, 1), 0)
         why = f"{context} + {output} tokens exceed max_model_len {longest}: at most {usable} prompt tokens"
-        return Verdict(service=Service.REFUSED, at_once=0, why=why)
+        return ServingCapacity(service=ServingAnswer.REFUSED, at_once=0, why=why)
     room, why = _at_once(budget, context + output)
     if room == 0:
-        return Verdict(service=Service.REFUSED, at_once=0, why="not one such request fits in the KV cache")
+        return ServingCapacity(
+            service=ServingAnswer.REFUSED, at_once=0, why="not one such request fits in the KV cache"
+        )
     if users <= room:
-        return Verdict(service=Service.FITS, at_once=users, why=f"{room} such requests run at once")
-    return Verdict(service=Service.QUEUES, at_once=room, why=f"{room} of {users} run at once, {why}; the rest queue")
+        return ServingCapacity(service=ServingAnswer.FITS, at_once=users, why=f"{room} such requests run at once")
+    return ServingCapacity(
+        service=ServingAnswer.QUEUES, at_once=room, why=f"{room} of {users} run at once, {why}; the rest queue"
+    )
 
 
 def _at_once(budget: HbmBudget, tokens: int) -> tuple[int, str]:

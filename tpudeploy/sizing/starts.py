@@ -6,7 +6,7 @@ Measured: the boot log of Gemma 4 E2B on one v6e chip (667 s from container to f
 
 from __future__ import annotations
 
-from tpudeploy.domain.compilation import CompilePlan, Group, Start
+from tpudeploy.domain.compilation import CompilePlan, GraphGroup, PredictedStart
 from tpudeploy.domain.model import LanguageModel
 from tpudeploy.sizing.weights import checkpoint_bytes
 
@@ -34,13 +34,13 @@ _WARM = 497 / 857
 _BASIS = "seconds per graph and GiB of Gemma 4 E2B on one v6e chip; warm by the ratio measured on one v5e chip"
 
 
-def predict_start(model: LanguageModel, plan: CompilePlan) -> Start:
+def predict_start(model: LanguageModel, plan: CompilePlan) -> PredictedStart:
     """Return the time of a start by its parts, in seconds."""
     weights = checkpoint_bytes(model) / _GIB * _SECONDS_PER_GIB
     names = sorted(plan.graphs, key=lambda name: _ORDER.get(name, len(_ORDER)))
-    groups = tuple(Group(count=plan.graphs[name], seconds=_SECONDS.get(name, _OTHER_SECONDS)) for name in names)
+    groups = tuple(GraphGroup(count=plan.graphs[name], seconds=_SECONDS.get(name, _OTHER_SECONDS)) for name in names)
     cold = _PROCESS_SECONDS + weights + sum(g.count * g.seconds for g in groups) + _READY_SECONDS
-    return Start(
+    return PredictedStart(
         cold_seconds=cold,
         warm_seconds=cold * _WARM,
         basis=_BASIS,

@@ -10,7 +10,7 @@ from itertools import product
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
+from tpudeploy.domain.budget import EngineSettings, HbmBudget, Unsized
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.sizing.advice import starts
 from tpudeploy.sizing.budget import compute_budget
@@ -54,13 +54,13 @@ class Failure:
 
 
 @frozen
-class Sweep:
+class SizeSweep:
     best: tuple[Option, ...]
     failures: tuple[Failure, ...]
     tried: int
 
 
-def sweep(budget: HbmBudget, *, usd_per_chip_hour: float | None) -> Sweep:
+def sweep(budget: HbmBudget, *, usd_per_chip_hour: float | None) -> SizeSweep:
     """Try every slice of one host of the same generation, every split of it, and the tables above."""
     options: list[Option] = []
     values_by_failure: dict[tuple[str, str, str], dict[str, None]] = {}
@@ -79,10 +79,10 @@ def sweep(budget: HbmBudget, *, usd_per_chip_hour: float | None) -> Sweep:
         Failure(accelerator_type=kind_name, settings=f"{settings} {', '.join(values)}".strip(), because=because)
         for (kind_name, settings, because), values in values_by_failure.items()
     )
-    return Sweep(best=tuple(_best(options)), failures=tuple(failures), tried=tried)
+    return SizeSweep(best=tuple(_best(options)), failures=tuple(failures), tried=tried)
 
 
-def _settings(budget: HbmBudget) -> Iterator[tuple[AcceleratorType, Engine]]:
+def _settings(budget: HbmBudget) -> Iterator[tuple[AcceleratorType, EngineSettings]]:
     lengths = sorted({budget.engine.max_model_len, *(n for n in _LENGTHS if n <= budget.model.max_position)})
     utilizations = sorted({budget.engine.utilization, *_UTILIZATIONS})
     for kind in catalog.generation(budget.accelerator.generation).types:
@@ -105,7 +105,7 @@ def fault(budget: HbmBudget | Unsized) -> str:
     return "" if starts(budget) else _PROGRAMS
 
 
-def _decisive(engine: Engine, because: str) -> tuple[str, str]:
+def _decisive(engine: EngineSettings, because: str) -> tuple[str, str]:
     """Return the settings that the reason depends on, and the value of the one of which there may be several."""
     split, share = f"TP {engine.tensor_parallel} x DP {engine.data_parallel}", f"{engine.utilization:g}"
     decisive = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.budget import Engine
+from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
 from tpudeploy.domain.task import TASKS, TaskOrigin
@@ -18,7 +18,7 @@ _OFF = ("", "0", "false")
 _STAGES = "pipeline-parallel-size"
 
 
-class Effect(StrEnum):
+class UnsizedQuantity(StrEnum):
     """The quantities that a setting may change, which decide how much of the arithmetic is true without it."""
 
     ADDS = "adds"  # memory, and nothing else: the base is a lower bound
@@ -28,28 +28,28 @@ class Effect(StrEnum):
 
 
 @frozen
-class Unknown:
+class UnsizedSetting:
     """One setting, and `why` its effect on memory is not known. `name` is a flag's, a variable's, or `tpu.type`."""
 
     name: str
-    effect: Effect
+    effect: UnsizedQuantity
     why: str
 
 
 # Flags by canonical name; each makes the budget another one when it is written with a value that is not "off".
-_FLAGS: Mapping[str, tuple[Effect, str]] = {
-    "quantization": (Effect.WEIGHTS, "`--quantization` changes the weights' sizes"),
-    "quantization-config": (Effect.WEIGHTS, "`--quantization-config` changes the weights' sizes"),
-    _STAGES: (Effect.LAYOUT, "layers of several kinds would be spread over stages"),
-    "decode-context-parallel-size": (Effect.LAYOUT, "the KV cache would be spread over contexts"),
-    "prefill-context-parallel-size": (Effect.LAYOUT, "the KV cache would be spread over contexts"),
-    "enable-lora": (Effect.ADDS, "adapters take memory of their own"),
-    "kv-transfer-config": (Effect.ADDS, "KV transfer takes memory of its own"),
-    "kv-offloading-size": (Effect.ADDS, "KV offloading takes memory of its own"),
-    "hf-overrides": (Effect.MODEL, "it overrides the model's own config"),
-    "disable-hybrid-kv-cache-manager": (Effect.LAYOUT, "it changes how layers with a window are cached"),
-    "kv-cache-dtype-skip-layers": (Effect.LAYOUT, "some layers would have another KV type"),
-    "model-impl": (Effect.LAYOUT, "it chooses another implementation of the model"),
+_FLAGS: Mapping[str, tuple[UnsizedQuantity, str]] = {
+    "quantization": (UnsizedQuantity.WEIGHTS, "`--quantization` changes the weights' sizes"),
+    "quantization-config": (UnsizedQuantity.WEIGHTS, "`--quantization-config` changes the weights' sizes"),
+    _STAGES: (UnsizedQuantity.LAYOUT, "layers of several kinds would be spread over stages"),
+    "decode-context-parallel-size": (UnsizedQuantity.LAYOUT, "the KV cache would be spread over contexts"),
+    "prefill-context-parallel-size": (UnsizedQuantity.LAYOUT, "the KV cache would be spread over contexts"),
+    "enable-lora": (UnsizedQuantity.ADDS, "adapters take memory of their own"),
+    "kv-transfer-config": (UnsizedQuantity.ADDS, "KV transfer takes memory of its own"),
+    "kv-offloading-size": (UnsizedQuantity.ADDS, "KV offloading takes memory of its own"),
+    "hf-overrides": (UnsizedQuantity.MODEL, "it overrides the model's own config"),
+    "disable-hybrid-kv-cache-manager": (UnsizedQuantity.LAYOUT, "it changes how layers with a window are cached"),
+    "kv-cache-dtype-skip-layers": (UnsizedQuantity.LAYOUT, "some layers would have another KV type"),
+    "model-impl": (UnsizedQuantity.LAYOUT, "it chooses another implementation of the model"),
 }
 _DEFAULTS: Mapping[str, object] = {
     "pipeline-parallel-size": 1,
@@ -58,18 +58,21 @@ _DEFAULTS: Mapping[str, object] = {
     "model-impl": "auto",
 }
 # Variables of tpu_inference (0.32.0 envs.py) that change shapes or sharding.
-_VARIABLES: Mapping[str, tuple[Effect, str]] = {
-    "NEW_MODEL_DESIGN": (Effect.LAYOUT, "the new model design shards otherwise"),
-    "USE_BATCHED_RPA_KERNEL": (Effect.LAYOUT, "the batched attention kernel shapes the KV cache otherwise"),
-    "USE_BATCHED_RPA_SEQ_ON_LANE": (Effect.LAYOUT, "the batched attention kernel shapes the KV cache otherwise"),
-    "USE_2D_TP": (Effect.LAYOUT, "two-dimensional tensor parallelism shards otherwise"),
-    "USE_MOE_EP_KERNEL": (Effect.WEIGHTS, "that kernel pads the experts otherwise"),
-    "USE_UNFUSED_MEGABLOCKS": (Effect.WEIGHTS, "that kernel pads the experts otherwise"),
-    "USE_DENSE_MOE": (Effect.WEIGHTS, "that kernel pads the experts otherwise"),
-    "MOE_REQUANTIZE_WEIGHT_DTYPE": (Effect.WEIGHTS, "the experts would be quantised as they are loaded"),
-    "BF16_LINEAR_REQUANTIZE_PATTERNS": (Effect.WEIGHTS, "weights would be quantised as they are loaded"),
-    "PREFILL_SLICES": (Effect.LAYOUT, "prefill and decoding would be apart"),
-    "DECODE_SLICES": (Effect.LAYOUT, "prefill and decoding would be apart"),
+_VARIABLES: Mapping[str, tuple[UnsizedQuantity, str]] = {
+    "NEW_MODEL_DESIGN": (UnsizedQuantity.LAYOUT, "the new model design shards otherwise"),
+    "USE_BATCHED_RPA_KERNEL": (UnsizedQuantity.LAYOUT, "the batched attention kernel shapes the KV cache otherwise"),
+    "USE_BATCHED_RPA_SEQ_ON_LANE": (
+        UnsizedQuantity.LAYOUT,
+        "the batched attention kernel shapes the KV cache otherwise",
+    ),
+    "USE_2D_TP": (UnsizedQuantity.LAYOUT, "two-dimensional tensor parallelism shards otherwise"),
+    "USE_MOE_EP_KERNEL": (UnsizedQuantity.WEIGHTS, "that kernel pads the experts otherwise"),
+    "USE_UNFUSED_MEGABLOCKS": (UnsizedQuantity.WEIGHTS, "that kernel pads the experts otherwise"),
+    "USE_DENSE_MOE": (UnsizedQuantity.WEIGHTS, "that kernel pads the experts otherwise"),
+    "MOE_REQUANTIZE_WEIGHT_DTYPE": (UnsizedQuantity.WEIGHTS, "the experts would be quantised as they are loaded"),
+    "BF16_LINEAR_REQUANTIZE_PATTERNS": (UnsizedQuantity.WEIGHTS, "weights would be quantised as they are loaded"),
+    "PREFILL_SLICES": (UnsizedQuantity.LAYOUT, "prefill and decoding would be apart"),
+    "DECODE_SLICES": (UnsizedQuantity.LAYOUT, "prefill and decoding would be apart"),
 }
 # By the last part of an image's name, which mirrors keep. Read in the source of vllm-torchtpu 0.29.0, and not run: each
 # layer has the page of the largest head, a profiling pass runs at the start, and `kv_cache_memory_bytes` decides.
@@ -83,7 +86,9 @@ _SIZED_ADDITIONS = {"mm-encoder-tp-mode", "compilation_sizes"}
 _QUANTIZING_ADDITION = "quantization"  # qwix: weights are quantised as they are loaded
 
 
-def unknown_effects(settings: Mapping[str, Any], env: Mapping[str, str], model: LanguageModel) -> tuple[Unknown, ...]:
+def unknown_effects(
+    settings: Mapping[str, Any], env: Mapping[str, str], model: LanguageModel
+) -> tuple[UnsizedSetting, ...]:
     """Return every setting whose effect on memory the arithmetic does not know."""
     return (
         *_flags(settings, model),
@@ -94,23 +99,23 @@ def unknown_effects(settings: Mapping[str, Any], env: Mapping[str, str], model: 
     )
 
 
-def of_task(origin: TaskOrigin, settings: Mapping[str, Any]) -> Iterator[Unknown]:
+def of_task(origin: TaskOrigin, settings: Mapping[str, Any]) -> Iterator[UnsizedSetting]:
     """Yield what is not known of a model that pools; its layers and heads are those of the model it is made of."""
     if not TASKS[origin.task].completions:
         name = next((name for name in ("runner", "convert", "pooler-config") if settings.get(name)), "")
         why = f"a model that pools may drop its output table and its KV cache ({origin.because})"
-        yield Unknown(name=name, effect=Effect.LAYOUT, why=why)
+        yield UnsizedSetting(name=name, effect=UnsizedQuantity.LAYOUT, why=why)
 
 
-def of_image(image: str) -> Iterator[Unknown]:
+def of_image(image: str) -> Iterator[UnsizedSetting]:
     """Yield what is not known of an image whose engine is another one than the arithmetic's."""
     name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
     why = _OTHER_ENGINES.get(name)
     if why is not None:
-        yield Unknown(name="serving.image", effect=Effect.LAYOUT, why=why)
+        yield UnsizedSetting(name="serving.image", effect=UnsizedQuantity.LAYOUT, why=why)
 
 
-def unknown_memory(kind: AcceleratorType) -> Iterator[Unknown]:
+def unknown_memory(kind: AcceleratorType) -> Iterator[UnsizedSetting]:
     """Yield the HBM limit of a generation for which none is recorded: the budget of the nominal HBM is then a bound."""
     generation = catalog.generation(kind.generation)
     if generation.bytes_limit is None:
@@ -118,24 +123,24 @@ def unknown_memory(kind: AcceleratorType) -> Iterator[Unknown]:
             f"the HBM limit that the runtime reports for {generation.name} is not recorded; figures are for the "
             f"{generation.hbm_gib} GiB of a {kind.device_noun}, which it cannot exceed"
         )
-        yield Unknown(name="tpu.type", effect=Effect.ADDS, why=why)
+        yield UnsizedSetting(name="tpu.type", effect=UnsizedQuantity.ADDS, why=why)
 
 
-def _flags(settings: Mapping[str, Any], model: LanguageModel) -> Iterator[Unknown]:
+def _flags(settings: Mapping[str, Any], model: LanguageModel) -> Iterator[UnsizedSetting]:
     for name, (effect, why) in _FLAGS.items():
         if name == _STAGES and can_be_split(model):
             continue
         if settings.get(name) not in (None, False, _DEFAULTS.get(name)):
-            yield Unknown(name=name, effect=effect, why=f"{why} (`{name}`)")
+            yield UnsizedSetting(name=name, effect=effect, why=f"{why} (`{name}`)")
 
 
-def _variables(env: Mapping[str, str]) -> Iterator[Unknown]:
+def _variables(env: Mapping[str, str]) -> Iterator[UnsizedSetting]:
     for name, (effect, why) in _VARIABLES.items():
         if env.get(name, "").lower() not in _OFF:
-            yield Unknown(name=name, effect=effect, why=f"{why} ({name})")
+            yield UnsizedSetting(name=name, effect=effect, why=f"{why} ({name})")
 
 
-def out_of_range(engine: Engine) -> str:
+def out_of_range(engine: EngineSettings) -> str:
     """Return which setting no engine would take and no person would mean, or "": it would only take computing time."""
     least, most = engine.min_token_bucket, engine.max_num_batched_tokens
     if least < 1 or least & (least - 1):
@@ -150,26 +155,26 @@ def out_of_range(engine: Engine) -> str:
     return ""
 
 
-def _speculation(settings: Mapping[str, Any]) -> Iterator[Unknown]:
+def _speculation(settings: Mapping[str, Any]) -> Iterator[UnsizedSetting]:
     config = settings.get("speculative-config") or {}
     method = config.get("method", "ngram") if isinstance(config, Mapping) else ""
     if method != "ngram":
         why = f"speculation by {method!r} loads a draft model of a size that is not known"
-        yield Unknown(name="speculative-config", effect=Effect.ADDS, why=why)
+        yield UnsizedSetting(name="speculative-config", effect=UnsizedQuantity.ADDS, why=why)
 
 
-def _additions(settings: Mapping[str, Any]) -> Iterator[Unknown]:
+def _additions(settings: Mapping[str, Any]) -> Iterator[UnsizedSetting]:
     for name in sorted(set(settings.get("additional-config", {})) - _SIZED_ADDITIONS):
-        effect = Effect.WEIGHTS if name == _QUANTIZING_ADDITION else Effect.LAYOUT
+        effect = UnsizedQuantity.WEIGHTS if name == _QUANTIZING_ADDITION else UnsizedQuantity.LAYOUT
         why = f"what `additional_config: {{{name}: …}}` does to memory is not known"
-        yield Unknown(name="additional-config", effect=effect, why=why)
+        yield UnsizedSetting(name="additional-config", effect=effect, why=why)
 
 
-def _implementation(env: Mapping[str, str], model: LanguageModel) -> Iterator[Unknown]:
+def _implementation(env: Mapping[str, str], model: LanguageModel) -> Iterator[UnsizedSetting]:
     choice = env.get("MODEL_IMPL_TYPE", "auto").lower()
     if choice not in ("auto", model.implementation.value):
         why = f"MODEL_IMPL_TYPE is {choice}, and the arithmetic knows {model.name} as {model.implementation.value}"
-        yield Unknown(name="MODEL_IMPL_TYPE", effect=Effect.LAYOUT, why=why)
+        yield UnsizedSetting(name="MODEL_IMPL_TYPE", effect=UnsizedQuantity.LAYOUT, why=why)
     if env.get("TPU_MULTIPROCESS_DP", "1").lower() in _OFF:
         why = "data parallelism within one process shards otherwise (TPU_MULTIPROCESS_DP)"
-        yield Unknown(name="TPU_MULTIPROCESS_DP", effect=Effect.LAYOUT, why=why)
+        yield UnsizedSetting(name="TPU_MULTIPROCESS_DP", effect=UnsizedQuantity.LAYOUT, why=why)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.domain.budget import Engine
+from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import Attention, Experts, Implementation, LanguageModel
 from tpudeploy.sizing.numbers import LANES, align, itemsize, padded_head_dim
@@ -19,7 +19,7 @@ _CHECKPOINT_BYTES = 2  # of a parameter that is not quantized
 _LINEAR = ("attention", "feed_forward", "experts")
 
 
-def weights_bytes_per_chip(model: LanguageModel, engine: Engine) -> Mapping[str, int]:
+def weights_bytes_per_chip(model: LanguageModel, engine: EngineSettings) -> Mapping[str, int]:
     """Return the bytes of each parameter group on one chip, without the groups that the model does not have."""
     size, chips = itemsize(engine.dtype), engine.tensor_parallel
     linear = itemsize(model.linear_dtype or engine.dtype)
@@ -119,7 +119,7 @@ def _attention(model: LanguageModel, kind: Attention, chips: int) -> int:
     return kind.layers * (model.hidden * (2 * queries + kind.projections * keys) + bias)
 
 
-def _experts(model: LanguageModel, experts: Experts, engine: Engine) -> int:
+def _experts(model: LanguageModel, experts: Experts, engine: EngineSettings) -> int:
     """Return the experts: gate and up are padded to whole lanes, a shard each or, with experts split, an expert each.
 
     moe_weights.py:167,423. 26B at TP 4: 704 / 4 = 176 becomes 256.
@@ -137,7 +137,7 @@ def _per_layer_inputs(model: LanguageModel) -> int:
     return 3 * model.layers * model.hidden * model.per_layer_width
 
 
-def _vision(model: LanguageModel, engine: Engine) -> int:
+def _vision(model: LanguageModel, engine: EngineSettings) -> int:
     """Return the tower: loaded even if all modalities are limited to zero; `mm-encoder-tp-mode: data` copies it."""
     if model.vision is None:
         return 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.verify import Details, EngineReport, Fact, ReplicaVerification, Share
+from tpudeploy.domain.verify import Details, EngineReport, EngineSetting, ReplicaVerification, Share
 from tpudeploy.sizing.numbers import parse_number
 
 _GIB = 2**30
@@ -24,30 +24,30 @@ def details(deployment: Deployment, report: EngineReport, verification: ReplicaV
     )
 
 
-def _facts(deployment: Deployment, report: EngineReport, verification: ReplicaVerification) -> Iterator[Fact]:
+def _facts(deployment: Deployment, report: EngineReport, verification: ReplicaVerification) -> Iterator[EngineSetting]:
     settings = {s.name: s for s in verification.settings}
 
-    def verified(*names: tuple[str, str]) -> Iterator[Fact]:
+    def verified(*names: tuple[str, str]) -> Iterator[EngineSetting]:
         for title, name in names:
             if name in settings:
                 values = settings[name].value.replace("\n", ", ")
-                yield Fact(name=title, planned=settings[name].declared, told=values)
+                yield EngineSetting(name=title, planned=settings[name].declared, told=values)
 
     yield from verified(("model", "model"), ("served as", "served_model"))
-    yield Fact(name="image", planned=deployment.container.image, told="")
+    yield EngineSetting(name="image", planned=deployment.container.image, told="")
     yield from verified(("vLLM", "version"), ("longest request", "max_model_len"))
     if not isinstance(deployment.budget, HbmBudget):
         return
     engine = deployment.budget.engine
-    yield Fact(name="requests at once", planned=str(engine.max_num_seqs), told="")
-    yield Fact(name="tokens of a step", planned=str(engine.max_num_batched_tokens), told="")
+    yield EngineSetting(name="requests at once", planned=str(engine.max_num_seqs), told="")
+    yield EngineSetting(name="tokens of a step", planned=str(engine.max_num_batched_tokens), told="")
     yield from verified(("tensor parallel", "tensor_parallel_size"), ("data parallel", "data_parallel_size"))
     compute, requested = report.log.get("dtype", ""), report.cache.get("kv_cache_dtype", "")
     # The type as the log has it; else as it was requested, where that is a type.
     kv_type = report.log.get("kv_cache_dtype", "") or (compute if requested == "auto" else requested)
-    yield Fact(name="weights in", planned=engine.dtype, told=report.log.get("quantization", "") or compute)
-    yield Fact(name="KV cache in", planned=engine.cache_dtype, told=kv_type)
-    yield Fact(name="computes in", planned=engine.dtype, told=compute)
+    yield EngineSetting(name="weights in", planned=engine.dtype, told=report.log.get("quantization", "") or compute)
+    yield EngineSetting(name="KV cache in", planned=engine.cache_dtype, told=kv_type)
+    yield EngineSetting(name="computes in", planned=engine.dtype, told=compute)
     yield from verified(("block size", "block_size"), ("blocks", "num_blocks"), ("KV tokens", "kv_cache_tokens"))
     yield from verified(("bytes of a token", "kv_bytes_per_token"), ("graphs", "graphs"))
 

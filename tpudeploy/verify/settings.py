@@ -40,7 +40,7 @@ def verify_settings(
 
 
 @frozen
-class _Row:
+class _SettingRow:
     """`declared` is "" where the profile leaves it open. `equal` compares it with the value of one source.
 
     `is_written`: the profile states it, or we do for it; a value that only follows from the profile is predicted.
@@ -52,15 +52,15 @@ class _Row:
     is_written: bool = True
 
 
-def _declared(deployment: Deployment) -> Iterator[_Row]:
+def _declared(deployment: Deployment) -> Iterator[_SettingRow]:
     tag = _TAG.search(str(deployment.attributes["serving.image"]))  # as it was written: a pin names no release
-    yield _Row(name="served_model", declared=served_model(deployment), equal=_is_listed)
-    yield _Row(name="model", declared=loaded_model(deployment), equal=_is_same)
-    yield _Row(name="version", declared="" if tag is None else tag[1], equal=_is_release)
+    yield _SettingRow(name="served_model", declared=served_model(deployment), equal=_is_listed)
+    yield _SettingRow(name="model", declared=loaded_model(deployment), equal=_is_same)
+    yield _SettingRow(name="version", declared="" if tag is None else tag[1], equal=_is_release)
     by_profile, derived = _settings_of_profile(deployment), _derived_settings(deployment)
     for name, equal in _SETTINGS.items():
         declared = derived.get(name, by_profile.get(name, ""))
-        yield _Row(name=name, declared=declared, equal=equal, is_written=name in by_profile)
+        yield _SettingRow(name=name, declared=declared, equal=equal, is_written=name in by_profile)
 
 
 def _settings_of_profile(deployment: Deployment) -> Mapping[str, str]:
@@ -96,7 +96,7 @@ def _derived_settings(deployment: Deployment) -> Mapping[str, str]:
     }
 
 
-def _predicted(budget: object) -> Iterator[_Row]:
+def _predicted(budget: object) -> Iterator[_SettingRow]:
     if not isinstance(budget, HbmBudget):
         return
     predictions: tuple[tuple[str, int, Equality], ...] = (
@@ -106,7 +106,7 @@ def _predicted(budget: object) -> Iterator[_Row]:
         ("graphs", budget.compilation.total, _is_same),
     )
     for name, value, equal in predictions:
-        yield _Row(name=name, declared=str(value), equal=equal, is_written=False)
+        yield _SettingRow(name=name, declared=str(value), equal=equal, is_written=False)
 
 
 def _sources(deployment: Deployment, report: EngineReport) -> Mapping[str, Mapping[str, str]]:
@@ -146,7 +146,7 @@ def _kv_type_by_bytes(size: float, budget: HbmBudget) -> str | None:
     return next((kind for kind in kinds if abs(size - sizes[kind]) <= _KV_BYTES_TOLERANCE * sizes[kind]), None)
 
 
-def _verify(row: _Row, sources: Mapping[str, Mapping[str, str]]) -> VerifiedSetting:
+def _verify(row: _SettingRow, sources: Mapping[str, Mapping[str, str]]) -> VerifiedSetting:
     effective = {source: values[row.name] for source, values in sources.items() if values.get(row.name)}
     if row.declared:  # a source that contradicts comes first: one is enough
         effective = dict(sorted(effective.items(), key=lambda pair: row.equal(row.declared, pair[1])))
@@ -161,7 +161,7 @@ def _verify(row: _Row, sources: Mapping[str, Mapping[str, str]]) -> VerifiedSett
     )
 
 
-def _verdict(row: _Row, values: Sequence[str]) -> Verdict:
+def _verdict(row: _SettingRow, values: Sequence[str]) -> Verdict:
     if not values or not row.declared:
         return Verdict.UNTOLD
     if all(row.equal(row.declared, value) for value in values):
@@ -169,7 +169,7 @@ def _verdict(row: _Row, values: Sequence[str]) -> Verdict:
     return Verdict.DIFFERS if row.is_written else Verdict.OFF
 
 
-def _deviation(row: _Row, values: Sequence[str]) -> float | None:
+def _deviation(row: _SettingRow, values: Sequence[str]) -> float | None:
     predicted = parse_number(row.declared)
     measured = parse_number(values[0]) if values else None
     if row.equal not in {_is_close, _is_about} or not predicted or measured is None:
@@ -237,5 +237,5 @@ _SETTINGS: Mapping[str, Equality] = {
 }
 # No profile declares these; the engine reports them.
 _REPORTED = tuple(
-    _Row(name=name, declared="", equal=_is_same, is_written=False) for name in ("compile_seconds", "cache_hits")
+    _SettingRow(name=name, declared="", equal=_is_same, is_written=False) for name in ("compile_seconds", "cache_hits")
 )

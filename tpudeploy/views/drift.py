@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from tpudeploy.domain.plan import Drift, Drifted, DriftKind
+from tpudeploy.domain.plan import Drifted, DriftKind, SliceDrift
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 
@@ -40,7 +40,7 @@ _NOTHING = "No changes. The live resources match what was last applied."
 _NOTHING_ELSE = "No changes where tpudeploy could look."
 
 
-def section(drift: Iterable[Drift], paint: Paint) -> str:
+def section(drift: Iterable[SliceDrift], paint: Paint) -> str:
     """Return the section about drift that precedes a plan."""
     drifts = tuple(drift)
     kinds = {each.kind for each in drifts}
@@ -55,7 +55,7 @@ def section(drift: Iterable[Drift], paint: Paint) -> str:
 
 
 def alone(
-    drift: Iterable[Drift],
+    drift: Iterable[SliceDrift],
     paint: Paint,
     *,
     is_partial: bool = False,
@@ -85,9 +85,9 @@ def never_applied(names: Collection[str]) -> str:
     return f"{words.some(names)} {verb} never applied: there is no drift to find. Next: `tpudeploy apply`."
 
 
-def _remarks(drifts: Collection[Drift]) -> Iterator[str]:
+def _remarks(drifts: Collection[SliceDrift]) -> Iterator[str]:
     """Yield what to do about each kind of drift."""
-    first_of_kind: dict[DriftKind, Drift] = {}
+    first_of_kind: dict[DriftKind, SliceDrift] = {}
     for drift in drifts:
         first_of_kind.setdefault(drift.kind, drift)
     if first_of_kind.keys() - _NOT_RECORDED:
@@ -105,11 +105,11 @@ def _remarks(drifts: Collection[Drift]) -> Iterator[str]:
         yield _NOT_IN_EFFECT_HINT
 
 
-def _blocks(drifts: Iterable[Drift], paint: Paint) -> str:
+def _blocks(drifts: Iterable[SliceDrift], paint: Paint) -> str:
     return "\n\n".join("\n".join(_block(drift, paint)) for drift in drifts)
 
 
-def _block(drift: Drift, paint: Paint) -> Iterator[str]:
+def _block(drift: SliceDrift, paint: Paint) -> Iterator[str]:
     is_gone = drift.kind in {DriftKind.DELETED, DriftKind.LOST, DriftKind.MISSING}
     yield f"  # {paint.bold(drift.address)} {_SENTENCES[drift.kind]}"
     if drift.detail and drift.kind is not DriftKind.DELETED:

@@ -15,7 +15,7 @@ from tpudeploy.domain.errors import ConfigError, TpudeployError
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.orphans import Orphans
 from tpudeploy.domain.plan import Plan
-from tpudeploy.domain.report import Report
+from tpudeploy.domain.report import RunReport
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.text.paint import Paint
 from tpudeploy.version import VERSION as TPUDEPLOY
@@ -63,5 +63,5 @@ def document(document: Mapping[str, object]) -> str:
     return json.dumps({"v": VERSION, **document}, ensure_ascii=False)
 
 
-def result(result: Plan | Report | Orphans) -> str:
+def result(result: Plan | RunReport | Orphans) -> str:
     return json.dumps(result.to_dict(), ensure_ascii=False)

@@ -10,7 +10,6 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import (
     Action,
     Change,
-    Drift,
     DriftKind,
     Effect,
     FieldChange,
@@ -19,6 +18,7 @@ from tpudeploy.domain.plan import (
     Plan,
     Reason,
     RouterPlan,
+    SliceDrift,
 )
 from tpudeploy.domain.router import RouterHost
 from tpudeploy.pins import FOLLOWS
@@ -65,7 +65,7 @@ def plan(plan: Plan, paint: Paint, width: int | None = None) -> str:
     return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(changes)), *_total(plan), *routers])
 
 
-def _outside(drifts: Iterable[Drift], addresses: Collection[str], paint: Paint) -> list[str]:
+def _outside(drifts: Iterable[SliceDrift], addresses: Collection[str], paint: Paint) -> list[str]:
     """Return the section of what changed outside at these addresses, and of the slices that no state tracks."""
     relevant = [d for d in drifts if d.address in addresses or d.kind is DriftKind.UNTRACKED]
     return [drift.section(relevant, paint), ""] if relevant else []

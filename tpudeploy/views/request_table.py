@@ -66,7 +66,7 @@ def waiting(why: str, places: Iterable[PlaceStatus]) -> str:
 
 
 @frozen
-class _Row:
+class _PlaceRow:
     """One place of one replica. `at` is the time of its observation."""
 
     label: str
@@ -105,10 +105,12 @@ def table(outlooks: Outlooks, *, heading: str, now: float, width: int, max_lines
     return (*head, *(line for lines in entries for line in lines), *foot)
 
 
-def _rows(outlooks: Outlooks) -> tuple[list[_Row], list[PlaceStatus]]:
+def _rows(outlooks: Outlooks) -> tuple[list[_PlaceRow], list[PlaceStatus]]:
     """Return the rows of the table, the most advanced first, and the places that are not asked."""
     labels = _labels(outlooks)
-    every = [_Row(label=labels[a], place=p, at=outlook.at) for a, outlook in outlooks.items() for p in outlook.places]
+    every = [
+        _PlaceRow(label=labels[a], place=p, at=outlook.at) for a, outlook in outlooks.items() for p in outlook.places
+    ]
     rows = sorted((row for row in every if row.place.state is not PlaceState.FREE), key=_rank)
     return rows, [row.place for row in every if row.place.state is PlaceState.FREE]
 
@@ -122,7 +124,7 @@ def _labels(outlooks: Outlooks) -> Mapping[str, str]:
     return {address: address.removeprefix(name) if is_one else address for address, name in names.items()}
 
 
-def _entries(rows: Sequence[_Row], now: float, width: int, paint: Paint) -> tuple[list[str], list[list[str]]]:
+def _entries(rows: Sequence[_PlaceRow], now: float, width: int, paint: Paint) -> tuple[list[str], list[list[str]]]:
     """Return the lines of the titles and of each row. A bar that has no room in its row is below it.
 
     A message for which little room is left is omitted: the lines above the table had it.
@@ -169,7 +171,7 @@ def _width(cells: Sequence[Sequence[str]], columns: Sequence[int]) -> int:
     return sum(2 + max(words.width(text) for text in (_TITLES[n], *(row[n] for row in cells))) for n in columns)
 
 
-def _bar(row: _Row, now: float) -> str:
+def _bar(row: _PlaceRow, now: float) -> str:
     """Return `compiling 66 of 199 ██████░░ about 4 min left` for a place that boots, else ""."""
     stage, granted_at = row.place.stage, row.place.billed_since
     if stage is None or row.place.serving or stage.name in {BootPhase.SERVING, BootPhase.FAILED}:
@@ -224,14 +226,14 @@ def _describe_hidden(places: Sequence[PlaceStatus]) -> str:
     return f"{len(places)} more: {summary(places)}"
 
 
-def _rank(row: _Row) -> tuple[int, float, str, str, str, str]:
+def _rank(row: _PlaceRow) -> tuple[int, float, str, str, str, str]:
     """Return the sort key: most advanced first, then longest in that state; for refusals, the one that ends first."""
     place = row.place
     since = place.until if place.state is PlaceState.REFUSED else place.since
     return (_RANK[place.state], since or 0.0, row.label, place.zone, place.provisioning, place.backend)
 
 
-def _cells(row: _Row, now: float) -> tuple[str, ...]:
+def _cells(row: _PlaceRow, now: float) -> tuple[str, ...]:
     """Return the cells under `_TITLES`."""
     place = row.place
     since = "" if place.since is None else words.duration(max(0.0, now - place.since))

@@ -12,7 +12,7 @@ from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 
 if TYPE_CHECKING:  # importing it slows the start, and a sweep is rarely asked for
-    from tpudeploy.sizing.sweep import Failure, Option, Sweep
+    from tpudeploy.sizing.sweep import Failure, Option, SizeSweep
 
 _BAR = 56  # fits into 60 columns
 _GIB = 1024**3
@@ -112,7 +112,7 @@ def unsized(reason: Unsized) -> str:
     return f"Cannot size this, because {reason.because}."
 
 
-def sweep(options: Sweep, paint: Paint, *, width: int | None = None) -> str:
+def sweep(options: SizeSweep, paint: Paint, *, width: int | None = None) -> str:
     """Return the options that no other one beats, at the profile's lowest list price, and why the others fail.
 
     A terminal of `width` columns that is too narrow gets fewer columns.

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from tpudeploy.boot_log.stage import COMPILING, PER_CENT, WARM_UP, WEIGHTS
 from tpudeploy.domain.deployment import describe_place
 from tpudeploy.domain.errors import TpudeployError
-from tpudeploy.domain.report import Report, Result, Summary
+from tpudeploy.domain.report import DeploymentResult, RunReport, Summary
 from tpudeploy.domain.slices import ServerLoad
-from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, ScaleStatus, Stage
+from tpudeploy.domain.status import BootStage, DeploymentStatus, ReplicaStatus, ScaleStatus
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 
@@ -168,7 +168,7 @@ def state_text(replica: ReplicaStatus) -> str:
     return _STATES.get(replica.state, replica.state)
 
 
-def progress(stage: Stage, detail: str) -> str:
+def progress(stage: BootStage, detail: str) -> str:
     """Return the progress, or "" if only the phase is known. Other stages show `detail`, the machine's own text."""
     text = activity(stage, detail)
     if stage.left_seconds is None:
@@ -181,7 +181,7 @@ def time_left(seconds: float, *, is_least: bool) -> str:
     return f"{'at least' if is_least else 'about'} {words.minutes(seconds)} left"
 
 
-def activity(stage: Stage, detail: str) -> str:
+def activity(stage: BootStage, detail: str) -> str:
     """Return what a boot does, with its count: `compiling 66 of 199`."""
     if stage.name == COMPILING:
         counts = [str(count) for count in (stage.done, stage.of) if count is not None]
@@ -194,23 +194,23 @@ def activity(stage: Stage, detail: str) -> str:
     return f"{detail} ({stage.done} % of the image's layers)" if stage.of == PER_CENT else detail
 
 
-def summary(report: Report, paint: Paint) -> str:
+def summary(report: RunReport, paint: Paint) -> str:
     """Return the counts, then one line per deployment; a failure shows the first line of its error."""
     deployments = report.deployments
     counts = Counter(deployment.result for deployment in deployments)
-    totals = ", ".join(f"{counts[result]} {result}" for result in Result if counts[result])
+    totals = ", ".join(f"{counts[result]} {result}" for result in DeploymentResult if counts[result])
     rows = words.aligned([(deployment.name, _result(deployment, paint)) for deployment in deployments])
     return "\n".join([f"\nDeployments: {totals}.\n", *(f"  {row}" for row in rows)])
 
 
 def _result(summary: Summary, paint: Paint) -> str:
     match summary.result:
-        case Result.FAILED if summary.error is not None:
+        case DeploymentResult.FAILED if summary.error is not None:
             first = words.plain(summary.error.message).partition("\n")[0]
             return f"{paint.red(summary.result)}: {first} {paint.dim(f'[{summary.error.code}]')}"
-        case Result.SERVED:
+        case DeploymentResult.SERVED:
             return paint.green(summary.result)
-        case Result.UNCHANGED:
+        case DeploymentResult.UNCHANGED:
             return paint.dim(summary.result)
         case _:
             return str(summary.result)

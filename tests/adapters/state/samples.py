@@ -8,8 +8,8 @@ from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.life import Starting
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.slices import Scope
-from tpudeploy.domain.state import Approval, Attempt, Boot, Record, Refused, State
+from tpudeploy.domain.slices import RefusalScope
+from tpudeploy.domain.state import Approval, Attempt, Boot, Record, RefusalRecord, State
 
 EMPTY = State(deployment="gemma", lineage="a" * 32)
 FULL = replace(
@@ -34,11 +34,11 @@ FULL = replace(
                 ),
             ),
             refusals=(
-                Refused(
+                RefusalRecord(
                     zone=Zone("us-east5-b"),
                     provisioning=Provisioning.SPOT,
                     kind="stockout",
-                    scope=Scope.PAIR,
+                    scope=RefusalScope.PAIR,
                     message="no more capacity",
                     at=1.0,
                     until=301.0,

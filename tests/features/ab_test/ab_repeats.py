@@ -8,7 +8,7 @@ from random import Random
 
 from tpudeploy.features.ab_test import view
 from tpudeploy.features.ab_test.experiment import Arm, Experiment, InEffect
-from tpudeploy.features.ab_test.result import Result
+from tpudeploy.features.ab_test.result import ExperimentResult
 from tpudeploy.features.ab_test.turns import order
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import (
@@ -87,5 +87,5 @@ def nothing(_side: Side, _point: Point) -> tuple[float, float]:
     return 1.0, 1.0
 
 
-def page_of(result: Result) -> str:
+def page_of(result: ExperimentResult) -> str:
     return view.result(result, Paint(), path="ab-1.json", width=None)

@@ -11,11 +11,11 @@ from features.ab_test.ab_repeats import OF, nothing, page_of, runs
 
 from tpudeploy.boot_log.starts import last_start, reported_start
 from tpudeploy.domain.slices import BootPhase, BootReport
-from tpudeploy.domain.starts import Start
+from tpudeploy.domain.starts import MeasuredStart
 from tpudeploy.domain.verify import ReplicaVerification, Verdict, Verification, VerifiedSetting
 from tpudeploy.features.ab_test.arms import differing, in_effect
-from tpudeploy.features.ab_test.experiment import CacheUse, Finding, InEffect
-from tpudeploy.features.ab_test.result import Reason, Result, result
+from tpudeploy.features.ab_test.experiment import AbFinding, CacheUse, InEffect
+from tpudeploy.features.ab_test.result import ExperimentResult, KeepReason, result
 from tpudeploy.features.ab_test.starts import deciding_measure
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.offer import Point
@@ -24,10 +24,10 @@ from tpudeploy.features.benchmark.run import Side
 STARTS = replace(OF, by=Measure.START)
 
 
-def started(*seconds: float | Start | None) -> Result:
+def started(*seconds: float | MeasuredStart | None) -> ExperimentResult:
     """Every repeat as usual, with these starts in the order A B A B A B A."""
     usual_runs = runs(nothing, Random(1))
-    starts = [Start(seconds=each) if isinstance(each, int | float) else each for each in seconds]
+    starts = [MeasuredStart(seconds=each) if isinstance(each, int | float) else each for each in seconds]
     return result(STARTS, [replace(run, start=start) for run, start in zip(usual_runs, starts, strict=True)], None)
 
 
@@ -52,15 +52,15 @@ def test_what_only_changes_starts_is_decided_by_the_start_time(path: str, measur
 @pytest.mark.parametrize(
     ("seconds", "reason", "keep"),
     [
-        ((857, 851, 497, 300, 499, 301, 498), Reason.BETTER, Side.B),
-        ((857, 851, 300, 497, 301, 499, 300), Reason.WORSE, Side.A),
-        ((300, 851, 300, 300, 301, 299, 300), Reason.SAME, Side.A),  # the first of B compiled what A had already
-        ((90, 90, 40, 41, 40, 41, 40), Reason.NO_DIFFERENCE, Side.A),  # a second is what the clocks resolve
-        ((90, 90, 40, 80, 90, 50, 60), Reason.NO_DIFFERENCE, Side.A),
+        ((857, 851, 497, 300, 499, 301, 498), KeepReason.BETTER, Side.B),
+        ((857, 851, 300, 497, 301, 499, 300), KeepReason.WORSE, Side.A),
+        ((300, 851, 300, 300, 301, 299, 300), KeepReason.SAME, Side.A),  # the first of B compiled what A had already
+        ((90, 90, 40, 41, 40, 41, 40), KeepReason.NO_DIFFERENCE, Side.A),  # a second is what the clocks resolve
+        ((90, 90, 40, 80, 90, 50, 60), KeepReason.NO_DIFFERENCE, Side.A),
     ],
 )
 def test_the_verdict_rests_on_the_starts_after_each_arms_first(
-    seconds: Sequence[float | None], reason: Reason, keep: Side | None
+    seconds: Sequence[float | None], reason: KeepReason, keep: Side | None
 ) -> None:
     verdict = started(*seconds)
     assert (verdict.reason, verdict.keep) == (reason, keep)
@@ -69,7 +69,7 @@ def test_the_verdict_rests_on_the_starts_after_each_arms_first(
 def test_where_the_starts_are_not_known_the_requests_decide() -> None:
     verdict = started(90, 90, 40, None, 90, None, 60)
     assert (verdict.decided_by, verdict.keep) == (Measure.REQUESTS, Side.A)
-    assert verdict.reason in {Reason.SAME, Reason.NO_DIFFERENCE}
+    assert verdict.reason in {KeepReason.SAME, KeepReason.NO_DIFFERENCE}
     assert "The starts cannot be compared: too few are known. The requests decide instead." in page_of(verdict)
 
 
@@ -77,27 +77,27 @@ def test_a_value_that_makes_the_server_slower_is_refused_though_starts_decide() 
     def slow(side: Side, _point: Point) -> tuple[float, float]:
         return (0.7 if side is Side.B else 1.0), 1.0
 
-    slow_runs = [replace(run, start=Start(seconds=300)) for run in runs(slow, Random(1))]
+    slow_runs = [replace(run, start=MeasuredStart(seconds=300)) for run in runs(slow, Random(1))]
     verdict = result(STARTS, slow_runs, None)
-    assert (verdict.decided_by, verdict.reason, verdict.keep) == (Measure.REQUESTS, Reason.WORSE, Side.A)
+    assert (verdict.decided_by, verdict.reason, verdict.keep) == (Measure.REQUESTS, KeepReason.WORSE, Side.A)
     assert "B is worse: requests/s over all cells -" in page_of(verdict)
 
 
 def test_of_few_repeats_all_starts_count_and_the_reader_is_told() -> None:
     usual_runs = runs(nothing, Random(1))[:5]
     starts = (857, 851, 497, 499, 498)
-    whole = [replace(run, start=Start(seconds=each)) for run, each in zip(usual_runs, starts, strict=True)]
+    whole = [replace(run, start=MeasuredStart(seconds=each)) for run, each in zip(usual_runs, starts, strict=True)]
     verdict = result(replace(STARTS, repeats=2), whole, None)
-    assert verdict.reason is Reason.NO_DIFFERENCE
+    assert verdict.reason is KeepReason.NO_DIFFERENCE
     assert "With so few repeats, the first start of each arm is counted too" in page_of(verdict)
 
 
 def test_cold_and_warm_starts_are_told_apart_and_each_repeat_says_which_it_was() -> None:
     cold, warm = (
-        Start(seconds=857, programs_cached=0, programs=40),
-        Start(seconds=497, programs_cached=40, programs=40),
+        MeasuredStart(seconds=857, programs_cached=0, programs=40),
+        MeasuredStart(seconds=497, programs_cached=40, programs=40),
     )
-    part = Start(seconds=600, programs_cached=30, programs=40)
+    part = MeasuredStart(seconds=600, programs_cached=30, programs=40)
     verdict = started(cold, cold, warm, part, warm, warm, warm)
     assert [repeat.cache for repeat in verdict.repeats] == [
         *(CacheUse.MISS, CacheUse.MISS, CacheUse.HIT, CacheUse.PARTLY, CacheUse.HIT, CacheUse.HIT, CacheUse.HIT)
@@ -111,8 +111,8 @@ def test_cold_and_warm_starts_are_told_apart_and_each_repeat_says_which_it_was()
 
 
 def test_where_no_log_says_it_the_compile_time_of_the_same_arm_does_and_that_is_said() -> None:
-    def took(compiling: float) -> Start:
-        return Start(seconds=100 + compiling, compile_seconds=compiling)
+    def took(compiling: float) -> MeasuredStart:
+        return MeasuredStart(seconds=100 + compiling, compile_seconds=compiling)
 
     verdict = started(took(394), took(390), took(5), took(6), took(4), took(5), took(6))
     assert [repeat.is_warm for repeat in verdict.repeats] == [False, False, True, True, True, True, True]
@@ -126,7 +126,7 @@ def test_where_nothing_differs_the_profile_stays_as_it_is() -> None:
     usual_runs = runs(nothing, Random(1))
     for profile_side, keep in ((Side.A, Side.A), (Side.B, Side.B), (None, None)):
         verdict = result(replace(OF, written=profile_side), usual_runs, None)
-        assert (verdict.finding in {Finding.SAME, Finding.NONE}, verdict.keep) == (True, keep)
+        assert (verdict.finding in {AbFinding.SAME, AbFinding.NONE}, verdict.keep) == (True, keep)
     assert "Keep gemma.yaml as it is: it sets neither value." in page_of(
         result(replace(OF, written=None), usual_runs, None)
     )
@@ -172,7 +172,7 @@ LOG = """\
 
 
 def test_of_several_servers_in_one_boot_the_last_ones_start_is_read() -> None:
-    assert last_start(LOG) == Start(seconds=110, compile_seconds=3.2, programs_cached=40, programs=40)
+    assert last_start(LOG) == MeasuredStart(seconds=110, compile_seconds=3.2, programs_cached=40, programs=40)
     assert last_start(LOG.partition("Application startup")[0]) is None, "it is not up yet"
     assert last_start("") is None
 
@@ -190,17 +190,17 @@ PROGRESS = """\
 
 
 def test_progress_lines_of_the_machine_are_not_the_beginning_of_a_start() -> None:
-    assert last_start(PROGRESS) == Start(seconds=660, compile_seconds=393.98)
+    assert last_start(PROGRESS) == MeasuredStart(seconds=660, compile_seconds=393.98)
 
 
 def test_a_log_in_another_time_zone_begins_with_its_container() -> None:
     elsewhere = PROGRESS.replace("INFO 11-27 22:", "INFO 11-28 07:")
-    assert last_start(elsewhere) == Start(seconds=655, compile_seconds=393.98)
+    assert last_start(elsewhere) == MeasuredStart(seconds=655, compile_seconds=393.98)
 
 
 def test_the_server_of_several_hosts_starts_in_a_container_that_runs_already() -> None:
     start = last_start(PROGRESS.replace("Starting the container", "Starting the server"))
-    assert start == Start(seconds=660, compile_seconds=393.98)
+    assert start == MeasuredStart(seconds=660, compile_seconds=393.98)
 
 
 def test_a_start_shorter_than_its_compilation_is_no_figure() -> None:
@@ -213,5 +213,5 @@ def test_without_a_log_the_machines_own_report_tells_the_start() -> None:
         timeline="booted 100\nstarting 140\nserving 900\nstarting 1000\nserving 1497",
         cache="miss: 0 programs were here, 40 were compiled anew",
     )
-    assert reported_start(report) == Start(seconds=497, programs_cached=0, programs=40)
+    assert reported_start(report) == MeasuredStart(seconds=497, programs_cached=0, programs=40)
     assert reported_start(BootReport(phase=BootPhase.SERVING)) is None

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from features.ab_test.ab_repeats import OF, POINTS, SUBJECT, nothing, page_of, runs
 
-from tpudeploy.features.ab_test.experiment import Arm, Finding, InEffect
-from tpudeploy.features.ab_test.result import Reason, result
-from tpudeploy.features.ab_test.turns import Proposal, order
+from tpudeploy.features.ab_test.experiment import AbFinding, Arm, InEffect
+from tpudeploy.features.ab_test.result import KeepReason, result
+from tpudeploy.features.ab_test.turns import ExperimentPlan, order
 from tpudeploy.features.ab_test.view import proposal
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.offer import Point
@@ -23,7 +23,7 @@ def test_of_many_figures_none_is_said_to_differ_more_than_one_time_in_twenty() -
     random, alarms, trials = Random(20261122), 0, 300
     for _ in range(trials):
         findings = {row.finding for row in result(OF, runs(nothing, random), None).rows}
-        alarms += bool(findings & {Finding.BETTER, Finding.WORSE})
+        alarms += bool(findings & {AbFinding.BETTER, AbFinding.WORSE})
     assert alarms / trials <= 0.05 + 0.025
 
 
@@ -32,9 +32,9 @@ def test_a_cell_that_is_not_believed_takes_no_part_in_the_verdict() -> None:
         return (2.0 if side is Side.B and point.concurrency == 64 else 1.0), 1.0
 
     whole = result(OF, runs(odd, Random(1)), None)
-    assert whole.reason is Reason.BETTER
+    assert whole.reason is KeepReason.BETTER
     without = result(OF, runs(odd, Random(1), doubted={64: CellStatus.CLIENT_BOUND}), None)
-    assert without.reason in {Reason.SAME, Reason.NO_DIFFERENCE}
+    assert without.reason in {KeepReason.SAME, KeepReason.NO_DIFFERENCE}
     assert {row.is_doubted for row in without.rows if row.point.concurrency == 64} == {True}
     assert "?  a figure is not trusted, and its cell does not count in the verdict" in page_of(without)
 
@@ -52,7 +52,7 @@ def test_what_is_better_and_has_its_price_is_told_with_it() -> None:
         return (1.2, 1.5 if point.concurrency == 64 else 1.0) if side is Side.B else (1.0, 1.0)
 
     verdict = result(OF, runs(dear, Random(1)), None)
-    assert (verdict.keep, verdict.reason) == (Side.B, Reason.BETTER)
+    assert (verdict.keep, verdict.reason) == (Side.B, KeepReason.BETTER)
     assert {(row.measure, row.point.concurrency) for row in verdict.worse} == {
         (Measure.TTFT, 64),
         (Measure.TTFT_P99, 64),
@@ -68,7 +68,7 @@ def test_a_latency_is_better_where_it_is_shorter() -> None:
         return 1.0, 1.3 if side is Side.B else 1.0
 
     verdict = result(replace(OF, by=Measure.TTFT), runs(late, Random(1)), None)
-    assert (verdict.keep, verdict.reason) == (Side.A, Reason.WORSE)
+    assert (verdict.keep, verdict.reason) == (Side.A, KeepReason.WORSE)
     assert "B is worse: TTFT p50 over all cells +" in page_of(verdict)
     assert "Keep A: gemma.yaml:7 has this value." in page_of(verdict)
 
@@ -76,7 +76,7 @@ def test_a_latency_is_better_where_it_is_shorter() -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_too_few_repeats_keep_nobody(count: int) -> None:
     verdict = result(OF, runs(nothing, Random(1))[:count], None)
-    assert (verdict.keep, verdict.reason, verdict.left) == (None, Reason.TOO_FEW, 7 - count)
+    assert (verdict.keep, verdict.reason, verdict.left) == (None, KeepReason.TOO_FEW, 7 - count)
     assert f"{7 - count} repeats are missing: tpudeploy compare gemma.yaml --resume ab-1" in page_of(verdict)
 
 
@@ -115,8 +115,8 @@ def test_that_quality_was_not_asked_for_is_said_where_a_flag_may_change_it() -> 
 def test_of_several_replicas_the_others_serve_during_a_restart_and_all_are_paid() -> None:
     turns = tuple(enumerate(order(OF.repeats)))
     values: dict[str, Any] = {"experiment": OF, "turns": turns, "now": Side.A, "then": Side.A, "least": 60, "most": 600}
-    one = Proposal(**values, where="v6e-1, us-east5-a, spot", usd_per_hour=1.0)
-    three = Proposal(**values, where="3 x v6e-1", usd_per_hour=3.0, replicas=3, at_once=2)
+    one = ExperimentPlan(**values, where="v6e-1, us-east5-a, spot", usd_per_hour=1.0)
+    three = ExperimentPlan(**values, where="3 x v6e-1", usd_per_hour=3.0, replicas=3, at_once=2)
     assert f"{one.restarts} restarts: nothing serves for about 1 to 10 min each" in proposal(one, Paint())
     text = proposal(three, Paint())
     assert f"{one.restarts} restarts of each of 3 replicas, 2 at a time: the others serve while it does not" in text

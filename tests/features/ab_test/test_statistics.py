@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from tpudeploy.features.ab_test.effect import MARGIN, Observed, chance, effect, finding, holm, quantile
-from tpudeploy.features.ab_test.experiment import Effect, Finding
+from tpudeploy.features.ab_test.effect import MARGIN, RepeatFigure, chance, effect, finding, holm, quantile
+from tpudeploy.features.ab_test.experiment import AbFinding, MeasuredEffect
 from tpudeploy.features.ab_test.turns import order, restarts
 from tpudeploy.features.benchmark.run import Side
 
@@ -28,12 +28,12 @@ PPF = {
 }
 
 
-def worlds(true: float, *, repeats: int = 3, drift: float = 0.0, start: float = 0.01) -> Iterator[Effect]:
+def worlds(true: float, *, repeats: int = 3, drift: float = 0.0, start: float = 0.01) -> Iterator[MeasuredEffect]:
     """A/Bs of a machine that scatters by 1 %, has luck of `start` at each start, and drifts so much from turn to turn."""
     random = Random(20261122)
     for _ in range(TRIALS):
         observations = [
-            Observed(
+            RepeatFigure(
                 side=side,
                 place=place,
                 value=100 * exp((side is Side.B) * log(true) + drift * place + random.gauss(0, start) + noise),
@@ -66,14 +66,14 @@ def test_nineteen_of_twenty_intervals_hold_what_is_true_whatever_drifts(
 @pytest.mark.parametrize("start", [0.0, 0.01, 0.03])
 def test_where_nothing_differs_a_difference_is_said_one_time_in_twenty_at_most(start: float) -> None:
     output = [finding(each) for each in worlds(1.0, start=start)]
-    alarms = sum(each in {Finding.BETTER, Finding.WORSE} for each in output) / TRIALS
+    alarms = sum(each in {AbFinding.BETTER, AbFinding.WORSE} for each in output) / TRIALS
     assert alarms <= 0.05 + 0.015
 
 
 def test_the_smallest_difference_that_is_told_is_found_four_times_in_five() -> None:
     smallest = sorted(each.smallest for each in worlds(1.0))[TRIALS // 2]
     effects = list(worlds(1 + smallest))
-    assert sum(finding(each) is Finding.BETTER for each in effects) / TRIALS == pytest.approx(0.8, abs=0.1)
+    assert sum(finding(each) is AbFinding.BETTER for each in effects) / TRIALS == pytest.approx(0.8, abs=0.1)
 
 
 def test_two_repeats_of_one_start_would_be_taken_for_two() -> None:
@@ -90,28 +90,30 @@ def test_two_repeats_of_one_start_would_be_taken_for_two() -> None:
 
 
 def test_what_is_the_same_is_said_to_be_and_what_cannot_be_told_is_not() -> None:
-    def effect_between(low: float, high: float) -> Effect:
+    def effect_between(low: float, high: float) -> MeasuredEffect:
         middle, by_chance = (low + high) / 2, 0.001 if low * high > 0 else 0.5
-        return Effect(a=1, b=1, change=middle, low=low, high=high, chance=by_chance, smallest=0.1, repeats=7)
+        return MeasuredEffect(a=1, b=1, change=middle, low=low, high=high, chance=by_chance, smallest=0.1, repeats=7)
 
-    assert finding(effect_between(-0.01, 0.015)) is Finding.SAME
-    assert finding(effect_between(0.001, MARGIN)) is Finding.SAME
-    assert finding(effect_between(-0.01, 0.03)) is Finding.NONE
-    assert finding(effect_between(0.01, 0.05)) is Finding.BETTER
-    assert finding(effect_between(0.01, 0.05), is_better_low=True) is Finding.WORSE
-    assert finding(effect_between(-0.05, -0.01), is_better_low=True) is Finding.BETTER
-    assert finding(effect_between(0.01, 0.05), by_chance=0.2) is Finding.NONE
+    assert finding(effect_between(-0.01, 0.015)) is AbFinding.SAME
+    assert finding(effect_between(0.001, MARGIN)) is AbFinding.SAME
+    assert finding(effect_between(-0.01, 0.03)) is AbFinding.NONE
+    assert finding(effect_between(0.01, 0.05)) is AbFinding.BETTER
+    assert finding(effect_between(0.01, 0.05), is_better_low=True) is AbFinding.WORSE
+    assert finding(effect_between(-0.05, -0.01), is_better_low=True) is AbFinding.BETTER
+    assert finding(effect_between(0.01, 0.05), by_chance=0.2) is AbFinding.NONE
 
 
 @pytest.mark.parametrize("sides", ["A", "AB", "ABA", "AAAA"])
 def test_what_cannot_be_told_from_noise_or_from_drift_is_no_effect(sides: str) -> None:
-    observations = [Observed(side=Side(side), place=place, value=10.0 + place % 2) for place, side in enumerate(sides)]
+    observations = [
+        RepeatFigure(side=Side(side), place=place, value=10.0 + place % 2) for place, side in enumerate(sides)
+    ]
     assert effect(observations) is None
 
 
 def test_a_missing_turn_is_no_drift() -> None:
     drifting = [(0, "A", 100.0), (1, "B", 121.0), (2, "A", 121.0), (4, "A", 146.41), (5, "B", 177.1561)]
-    drift_free = effect([Observed(side=Side(side), place=place, value=value) for place, side, value in drifting])
+    drift_free = effect([RepeatFigure(side=Side(side), place=place, value=value) for place, side, value in drifting])
     assert drift_free is not None
     assert drift_free.change == pytest.approx(0.1)
     assert drift_free.low == pytest.approx(drift_free.high)

@@ -11,7 +11,7 @@ from agent import connected
 from command_line import PROFILE, CommandLine, Open, Result
 
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.features.agents.answers import Answer
+from tpudeploy.features.agents.answers import ToolDocument
 from tpudeploy.features.agents.strict import as_tool_result
 
 TOOLS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -143,12 +143,12 @@ HOSTILE = "\x1b[2J\u202eevil\u0085\u200b"
 
 def test_nothing_that_hides_or_reorders_text_reaches_a_model() -> None:
     """Whatever a tool returns or raises, by the one door that makes answers."""
-    returned = as_tool_result(lambda: {HOSTILE: [{"a": HOSTILE}]}, Answer)()
+    returned = as_tool_result(lambda: {HOSTILE: [{"a": HOSTILE}]}, ToolDocument)()
 
     def refuse() -> dict[str, object]:
         raise UsageError(HOSTILE, hint=HOSTILE)
 
-    refused = as_tool_result(refuse, Answer)()
+    refused = as_tool_result(refuse, ToolDocument)()
     for answer in (returned, refused):
         text = answer.model_dump_json() + repr(answer.structured_content) + str(answer.content)
         assert not set(text) & set(HOSTILE) - set("[2Jevil")

@@ -13,17 +13,17 @@ from tpudeploy.cli.options import counts
 from tpudeploy.features.benchmark.cells import feasible, grid
 from tpudeploy.features.benchmark.compare import compare
 from tpudeploy.features.benchmark.measure import figures, of_client
-from tpudeploy.features.benchmark.offer import Answer, Observation, Point
+from tpudeploy.features.benchmark.offer import Observation, Point, RequestRecord
 from tpudeploy.features.benchmark.prompts import ids_within, prompts
 from tpudeploy.features.benchmark.published import published
 from tpudeploy.features.benchmark.roofline import Roofline
 from tpudeploy.features.benchmark.run import Figures, Slo
-from tpudeploy.sizing.serve import Service
+from tpudeploy.sizing.serve import ServingAnswer
 
 
-def answer(sent_at: float, first: float, *later: float, turn: int = 1, tokens: int | None = None) -> Answer:
+def answer(sent_at: float, first: float, *later: float, turn: int = 1, tokens: int | None = None) -> RequestRecord:
     arrivals = (first, *later)
-    return Answer(
+    return RequestRecord(
         turn=turn,
         sent_at=sent_at,
         ended_at=arrivals[-1],
@@ -33,7 +33,7 @@ def answer(sent_at: float, first: float, *later: float, turn: int = 1, tokens: i
     )
 
 
-def observed(*answers: Answer, window: tuple[float, float]) -> Observation:
+def observed(*answers: RequestRecord, window: tuple[float, float]) -> Observation:
     return Observation(answers=answers, window=window, lags=(0.001,), cpu_share=0.1, seconds=window[1])
 
 
@@ -108,15 +108,15 @@ def test_a_measured_grid_of_e2b_on_one_chip_is_far_from_its_peak() -> None:
     ("engine", "streams", "context", "service"),
     [
         ({}, 4, 10**9, None),
-        ({"max_model_len": "100"}, 4, 91, Service.REFUSED),
+        ({"max_model_len": "100"}, 4, 91, ServingAnswer.REFUSED),
         ({"max_model_len": "100"}, 4, 90, None),
-        ({"kv_cache_tokens": "256", "block_size": "64"}, 4, 54, Service.FITS),
-        ({"kv_cache_tokens": "256", "block_size": "64"}, 5, 54, Service.QUEUES),
-        ({"kv_cache_tokens": "256", "block_size": "64"}, 3, 55, Service.QUEUES),
+        ({"kv_cache_tokens": "256", "block_size": "64"}, 4, 54, ServingAnswer.FITS),
+        ({"kv_cache_tokens": "256", "block_size": "64"}, 5, 54, ServingAnswer.QUEUES),
+        ({"kv_cache_tokens": "256", "block_size": "64"}, 3, 55, ServingAnswer.QUEUES),
     ],
 )
 def test_an_engine_of_which_no_profile_is_known_is_taken_at_its_word(
-    engine: dict[str, str], streams: int, context: int, service: Service | None
+    engine: dict[str, str], streams: int, context: int, service: ServingAnswer | None
 ) -> None:
     feasibility = feasible(Point(concurrency=streams, context_tokens=context, output_tokens=10), None, engine)
     assert (None if feasibility is None else feasibility.service) == service

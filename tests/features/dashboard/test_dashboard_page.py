@@ -23,14 +23,14 @@ from real_time import DEADLINE
 
 import tpudeploy as td
 from tpudeploy.features.dashboard.documents import DOCUMENTS
-from tpudeploy.features.dashboard.server import Documents, Server
+from tpudeploy.features.dashboard.server import DashboardServer, Documents
 
 TWO = PROFILE.replace("name: gemma", "name: second")
 
 
 @contextmanager
-def _serving(documents: Documents) -> Iterator[Server]:
-    server = Server(documents, 0)
+def _serving(documents: Documents) -> Iterator[DashboardServer]:
+    server = DashboardServer(documents, 0)
     thread = threading.Thread(target=server.serve)
     thread.start()
     try:

@@ -14,7 +14,7 @@ from real_time import DEADLINE
 
 from tpudeploy.domain.errors import ForgeError, ForgeFault, UsageError
 from tpudeploy.emulator import VirtualClock
-from tpudeploy.features.gitops.forge import Issue, Status, Verdict
+from tpudeploy.features.gitops.forge import CommitState, CommitStatus, Issue
 from tpudeploy.features.gitops.github import GitHub
 from tpudeploy.features.gitops.pipeline import pipeline
 
@@ -129,7 +129,7 @@ def test_what_was_written_is_an_object_or_an_error_of_the_forge(body: str) -> No
     """Comments on a closed issue and checks have no other attempt: they end in the same words."""
     issue, status = (
         Issue(number=7, author="bot", title="t", body="b"),
-        Status(context="c", verdict=Verdict.SUCCESS, summary="s"),
+        CommitStatus(context="c", verdict=CommitState.SUCCESS, summary="s"),
     )
     whole, odd = http("{}"), http(body)
     writes: list[tuple[dict[str, bytes], Callable[[GitHub], object]]] = [

@@ -12,7 +12,7 @@ from tpudeploy.features.gitops import approval
 from tpudeploy.features.gitops.approval import Marker
 from tpudeploy.features.gitops.comment import Part, code, fence, fit, prose
 from tpudeploy.node.shell import shell_lines
-from tpudeploy.planning.plan_print import Approval
+from tpudeploy.planning.plan_print import ApprovableContent
 
 STEADY = settings(max_examples=200)
 TEXT = st.text(alphabet=st.sampled_from("ab `|<>@#_*[]()\\!~\n\r\t-\u2028é模"), max_size=80)
@@ -71,13 +71,13 @@ def test_no_text_makes_a_cell_a_line_or_a_mention(text: str) -> None:
 
 
 NAMES = st.text(max_size=20)
-APPROVALS = st.builds(Approval, effects=NAMES, lineage=NAMES, begun=st.integers(min_value=0))
+APPROVALS = st.builds(ApprovableContent, effects=NAMES, lineage=NAMES, begun=st.integers(min_value=0))
 
 
 @STEADY
 @given(label=NAMES, commit=NAMES, whole=NAMES, goals=st.dictionaries(NAMES, APPROVALS, max_size=4))
 def test_a_marker_is_one_hidden_line_that_is_read_as_it_was_written(
-    label: str, commit: str, whole: str, goals: dict[str, Approval]
+    label: str, commit: str, whole: str, goals: dict[str, ApprovableContent]
 ) -> None:
     mark = Marker(about="plan", label=label, commit=commit, branch=label, whole=whole, goals=goals)
     line = approval.dumps(mark)

@@ -13,7 +13,7 @@ from command_line import CommandLine, Killed, Open
 from googleapiclient.discovery import build
 
 from tpudeploy.domain.errors import StateLocked
-from tpudeploy.features.rehearsal.facts import Stage, facts_of
+from tpudeploy.features.rehearsal.facts import RehearsalStage, facts_of
 from tpudeploy.workspace import Workspace
 
 CANARY = "canary-7f3a91c2"
@@ -34,7 +34,7 @@ def test_without_a_ceiling_it_only_reads(cli: Open) -> None:
     assert result.code == 0, result.all
     assert "It costs at most $0.00 at list price." in result.err
     assert "Spent at list price: $0.00." in result.out
-    assert verdicts(at) == {fact.id: "as-believed" for fact in facts_of(Stage.READ)}
+    assert verdicts(at) == {fact.id: "as-believed" for fact in facts_of(RehearsalStage.READ)}
     posts = {r.resource.rpartition(":")[2] for r in at.emulator.requests if r.method != "GET"}
     assert posts == {"testIamPermissions"}
     assert len(exchanges(at.folder / "rehearsal")) == len(at.emulator.requests)
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_not_seen_and_hides_nothing_else(cli: Open) -> No
     seen = verdicts(at)
     not_seen = {fact for fact, verdict in seen.items() if verdict == "not-seen"}
     assert not_seen == {"quota-parent", "quota-metrics", "instance-quota-metrics"}
-    assert len(seen) == len(facts_of(Stage.READ))
+    assert len(seen) == len(facts_of(RehearsalStage.READ))
 
 
 def test_no_file_has_a_secret_an_address_or_what_belongs_to_others(cli: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_a_request_of_each_api_is_looked_at_while_it_waits_and_deleted(cli: Open
     at = cli(**WAITS)
     result = at.run(*REQUESTS)
     assert result.code == 0, result.all
-    stages = (Stage.READ, Stage.QUEUE, Stage.INSERT)
+    stages = (RehearsalStage.READ, RehearsalStage.QUEUE, RehearsalStage.INSERT)
     assert verdicts(at) == {fact.id: "as-believed" for stage in stages for fact in facts_of(stage)}
     assert creates(at) == ["queuedResources"] * 2 + ["instances"] * 2  # each is repeated once
     assert not at.slices
@@ -193,8 +193,8 @@ def test_a_request_that_is_refused_is_said_and_hides_nothing_else(cli: Open) -> 
     result = at.run(*REQUESTS)
     assert result.code == 0, result.all
     seen = verdicts(at)
-    assert {seen[fact.id] for fact in facts_of(Stage.QUEUE)} == {"not-seen"}
-    assert {seen[fact.id] for fact in facts_of(Stage.INSERT)} == {"as-believed"}
+    assert {seen[fact.id] for fact in facts_of(RehearsalStage.QUEUE)} == {"not-seen"}
+    assert {seen[fact.id] for fact in facts_of(RehearsalStage.INSERT)} == {"as-believed"}
 
 
 @pytest.mark.parametrize("after", [1.0, 3.0, 30.0, 150.0, 170.0])
@@ -204,7 +204,9 @@ def test_killed_anywhere_the_next_rehearsal_deletes_what_was_left_and_continues(
     result = at.run(*REQUESTS)
     assert result.code == 0, result.all
     assert not at.slices
-    assert len(verdicts(at)) == sum(len(facts_of(stage)) for stage in (Stage.READ, Stage.QUEUE, Stage.INSERT))
+    assert len(verdicts(at)) == sum(
+        len(facts_of(stage)) for stage in (RehearsalStage.READ, RehearsalStage.QUEUE, RehearsalStage.INSERT)
+    )
 
 
 def test_killed_while_a_request_waits_the_next_one_begins_by_deleting_it(cli: Open) -> None:
@@ -249,7 +251,7 @@ EVERYTHING = ("rehearse", "-auto-approve", "-max-cost", "2")
 SPENT_BEFORE = 0.30 + 0.30
 
 
-def stage_verdicts(at: CommandLine, *stages: Stage) -> Mapping[str, str]:
+def stage_verdicts(at: CommandLine, *stages: RehearsalStage) -> Mapping[str, str]:
     ids = {fact.id for stage in stages for fact in facts_of(stage)}
     return {fact: verdict for fact, verdict in verdicts(at).items() if fact in ids}
 
@@ -276,7 +278,7 @@ def test_a_slice_of_each_api_is_used_for_one_run_and_nothing_is_left_below_the_c
     at = cli(**WHOLE)
     result = at.run(*EVERYTHING)
     assert result.code == 0, result.all
-    stages = (Stage.INSTANCE, Stage.SLICE)
+    stages = (RehearsalStage.INSTANCE, RehearsalStage.SLICE)
     as_believed = {fact.id: "as-believed" for stage in stages for fact in facts_of(stage)}
     # Nothing preempts a slice here.
     expected = {**as_believed, "preemption": "not-seen", "instance-preemption": "not-seen"}

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.safe_read import SafeReader, results, safe_read
 from tpudeploy.adapters.google.secrets import version_name
 from tpudeploy.catalog.access import ACT_AS, APIS, READ_SECRET, SECRET_READERS, needed_permissions
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.project_facts import Access, Account, Secret
+from tpudeploy.domain.project_facts import Account, ProjectAccess, Secret
 
 _VIEWER_OF_POLICIES = "roles/iam.securityReviewer"
 _VIEWER_OF_SECRETS = "roles/secretmanager.viewer"
@@ -19,7 +19,7 @@ _VIEWER_OF_ACCOUNTS = "roles/iam.serviceAccountViewer"
 _VIEWER_OF_APIS = "roles/serviceusage.serviceUsageViewer"
 
 
-def read(connection: Connection, deployment: Deployment, reader: SafeReader) -> Access:
+def read(connection: CloudConnection, deployment: Deployment, reader: SafeReader) -> ProjectAccess:
     """Return all access facts of the deployment's project, read in parallel. Never raises."""
     project = deployment.project or ""
     identity = reader.read("use the credentials", connection.identity)
@@ -37,7 +37,7 @@ def read(connection: Connection, deployment: Deployment, reader: SafeReader) -> 
         )
         for s in deployment.container.secrets
     }
-    return Access(
+    return ProjectAccess(
         identity=identity.result(),
         apis=enabled_apis.result(),
         permissions=granted.result(),
@@ -46,7 +46,7 @@ def read(connection: Connection, deployment: Deployment, reader: SafeReader) -> 
     )
 
 
-def apis(connection: Connection, project: str, names: Sequence[str]) -> Mapping[str, bool]:
+def apis(connection: CloudConnection, project: str, names: Sequence[str]) -> Mapping[str, bool]:
     """Return for each API whether it is enabled.
 
     Raises Google's errors, as does every function of this module that does not say otherwise.
@@ -59,13 +59,13 @@ def apis(connection: Connection, project: str, names: Sequence[str]) -> Mapping[
     return {name: states.get(name, False) for name in names}
 
 
-def permissions(connection: Connection, project: str, names: Sequence[str]) -> frozenset[str]:
+def permissions(connection: CloudConnection, project: str, names: Sequence[str]) -> frozenset[str]:
     """Return those of the named permissions that the caller has in the project."""
     calls = connection.collection("cloudresourcemanager", "v3", "projects")
     return _granted(calls, f"projects/{project}", names)
 
 
-def account(connection: Connection, project: str, email: str | None) -> Account:
+def account(connection: CloudConnection, project: str, email: str | None) -> Account:
     """Return the named service account, or the project's default compute account. A 404 means that it is absent."""
     calls = connection.collection("iam", "v1", "projects", "serviceAccounts")
     address = email if email is not None else f"{_number(connection, project)}-compute@developer.gserviceaccount.com"
@@ -78,7 +78,7 @@ def account(connection: Connection, project: str, email: str | None) -> Account:
     return Account(email=str(response.get("email", address)), is_disabled=bool(response.get("disabled")), may_act=may)
 
 
-def secret(connection: Connection, project: str, reference: str) -> Secret:
+def secret(connection: CloudConnection, project: str, reference: str) -> Secret:
     """Return the state and the readers of a secret, not its value. A 404 means that the version does not exist."""
     calls = connection.collection("secretmanager", "v1", "projects", "secrets")
     versions = connection.collection("secretmanager", "v1", "projects", "secrets", "versions")
@@ -93,7 +93,7 @@ def secret(connection: Connection, project: str, reference: str) -> Secret:
     return Secret(state=str(answer.get("state", "")), is_ours_to_read=is_readable, readers=readers)
 
 
-def _readers(connection: Connection, secret: str) -> frozenset[str]:
+def _readers(connection: CloudConnection, secret: str) -> frozenset[str]:
     """Return the members that may read the secret by its own policy or its project's.
 
     A policy of a folder or an organisation can add to them; those are not read.
@@ -118,7 +118,7 @@ def _granted(calls: Any, resource: str, names: Sequence[str]) -> frozenset[str]:
     return frozenset(request.execute(num_retries=0).get("permissions", ()))
 
 
-def _number(connection: Connection, project: str) -> str:
+def _number(connection: CloudConnection, project: str) -> str:
     calls = connection.collection("cloudresourcemanager", "v3", "projects")
     answer = calls.get(name=f"projects/{project}").execute(num_retries=0)
     return str(answer["name"]).rpartition("/")[2]

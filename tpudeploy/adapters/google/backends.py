@@ -14,7 +14,7 @@ from tpudeploy import catalog
 from tpudeploy.adapters.google import transport
 from tpudeploy.adapters.google.cloud_logging import CloudLogging
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.verdicts import hint_for
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.host_fault import HostFault
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Backends:
     """See `ports.TpuCloud`. `threads` is the maximum number of parallel calls for one answer."""
 
-    def __init__(self, connection: Connection, clock: Clock, *, threads: int = 1) -> None:
+    def __init__(self, connection: CloudConnection, clock: Clock, *, threads: int = 1) -> None:
         self._connection = connection
         self._clock = clock
         self._threads = threads

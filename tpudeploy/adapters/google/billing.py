@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.deployment import Provisioning
@@ -16,7 +16,7 @@ _PAGE = 5000  # the maximum that the API's document allows
 _HOUR = "h"
 
 
-def rates(connection: Connection) -> tuple[Rate, ...]:
+def rates(connection: CloudConnection) -> tuple[Rate, ...]:
     """Return the prices in USD per chip-hour of every generation whose SKUs the catalogue names.
 
     That one unit is one chip is inferred from the prices: those of a v6e-1 are those of one chip, and prices are

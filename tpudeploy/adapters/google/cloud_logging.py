@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.safe_read import pages
-from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_read_errors
+from tpudeploy.adapters.google.translate import Absent, Exists, PreconditionFailed, translate_read_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.slices import SliceRef
 
@@ -20,7 +20,7 @@ _FIELDS = ("textPayload", "message", "MESSAGE")
 class CloudLogging:
     """See `ports.Logs`. Discovery v2."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: CloudConnection) -> None:
         self._connection = connection
 
     def lines(self, ref: SliceRef) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ class CloudLogging:
                 for page in pages(calls, calls.list(body=body)):
                     for entry in page.get("entries", ()):
                         texts_by_worker.setdefault(_worker(entry), []).append(_text(entry))
-        except (Absent, Exists, Precondition) as cause:
+        except (Absent, Exists, PreconditionFailed) as cause:
             raise errors.CloudError(f"Could not read the log of {ref.name}: {cause}") from cause
         return _in_order(texts_by_worker)
 

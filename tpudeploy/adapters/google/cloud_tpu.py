@@ -13,8 +13,8 @@ from typing import Any
 from tpudeploy.adapters.google import listing, nodes, transport
 from tpudeploy.adapters.google.body import moment, parent, queued_resource
 from tpudeploy.adapters.google.codes import Code
-from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.lists import Zones, list_zones
+from tpudeploy.adapters.google.connect import CloudConnection
+from tpudeploy.adapters.google.lists import ProjectListings, list_zones
 from tpudeploy.adapters.google.reports import NAMESPACE, BootReports
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import (
@@ -51,7 +51,7 @@ _REQUEST_IDS = uuid.UUID("5f0cb5c4-8c8b-4f6e-9f0e-6f1d1a6b2d10")
 class CloudTpu:
     """See `ports.TpuCloud`. `threads` is the maximum number of parallel calls for one answer."""
 
-    def __init__(self, connection: Connection, clock: Clock, *, threads: int = 1) -> None:
+    def __init__(self, connection: CloudConnection, clock: Clock, *, threads: int = 1) -> None:
         self._connection = connection
         self._reports = BootReports(clock, self._guest_attributes)
         self._threads = threads
@@ -102,7 +102,7 @@ class CloudTpu:
     def guarded(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         return transport.guarded(check)
 
-    def _slice_from_lists(self, lists: Zones, ref: SliceRef) -> Slice | None:
+    def _slice_from_lists(self, lists: ProjectListings, ref: SliceRef) -> Slice | None:
         """Return the slice as its zone's lists show it.
 
         Return None where the lists do not show all of it, and where its operation must be read too.

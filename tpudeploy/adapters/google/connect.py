@@ -17,7 +17,7 @@ from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials, Credentials
 
 from tpudeploy.adapters.google.translate import translate_errors
-from tpudeploy.adapters.google.transport import LEAST_SECONDS, MOST_BYTES, OnceHttp, OnExchange, Pool, call_check
+from tpudeploy.adapters.google.transport import LEAST_SECONDS, MOST_BYTES, ClientPool, OnceHttp, OnExchange, call_check
 from tpudeploy.adapters.http_budget import Budget, is_public, is_remote
 from tpudeploy.domain import errors
 from tpudeploy.version import VERSION
@@ -45,7 +45,7 @@ _PAGE_TOKENS = ("pageToken", "nextPageToken")
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 
-class Connection:
+class CloudConnection:
     """Holds all that is needed to call Google. No client is thread-safe, so each call borrows one of a pool."""
 
     def __init__(
@@ -62,12 +62,16 @@ class Connection:
         self._is_trusted = is_trusted
         self._local = threading.local()
         self._collections: dict[tuple[str, ...], _Collection] = {}
-        self._https, self._typed, self._storages = Pool(self._new_http), Pool(self._new_typed), Pool(self._new_storage)
+        self._https, self._typed, self._storages = (
+            ClientPool(self._new_http),
+            ClientPool(self._new_typed),
+            ClientPool(self._new_storage),
+        )
         # A rehearsal records what is said to Google's APIs. It is set before the first call.
         self.on_exchange: OnExchange | None = None
 
     @classmethod
-    def from_environment(cls, *, timeout: float, is_trusted: Callable[[], bool] = lambda: True) -> Connection:
+    def from_environment(cls, *, timeout: float, is_trusted: Callable[[], bool] = lambda: True) -> CloudConnection:
         return cls(
             emulator_host=os.environ.get(EMULATOR_VARIABLE) or None,
             storage_host=os.environ.get(STORAGE_VARIABLE) or None,

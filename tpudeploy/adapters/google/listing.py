@@ -12,16 +12,16 @@ from typing import Any
 
 from tpudeploy.adapters.google import nodes, typed_reads
 from tpudeploy.adapters.google.body import moment, read_back
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.lists import Item, Listed, creator_of, list_all, parent_of, zone_and_id
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
-from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
+from tpudeploy.adapters.google.translate import Absent, PreconditionFailed, translate_errors
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.orphans import UNMARKED, CloudResource, Listing, Mark, ResourceRequest, mark_in, mark_of
+from tpudeploy.domain.orphans import UNMARKED, CloudResource, Listing, OwnerMark, ResourceRequest, mark_in, mark_of
 from tpudeploy.domain.slices import Phase, Slice, SliceRef
 from tpudeploy.node.node_facts import SPEC_KEY
 
@@ -47,7 +47,7 @@ class _Sweep:
     looked_in: tuple[Zone, ...] = ()
 
 
-def list_marked(connection: Connection, project: str, zones: Iterable[Zone], *, machines: bool) -> Listing:
+def list_marked(connection: CloudConnection, project: str, zones: Iterable[Zone], *, machines: bool) -> Listing:
     """See `ports.TpuCloud.list_marked`."""
     places = _places(zones)
     # Nodes are listed first: a slice created in between is in the second list, so its node is not taken for a bare one.
@@ -77,7 +77,7 @@ def list_marked(connection: Connection, project: str, zones: Iterable[Zone], *, 
 
 
 def _signed_by_nodes(
-    connection: Connection, project: str, places: tuple[Zone, ...], sweep: _Sweep
+    connection: CloudConnection, project: str, places: tuple[Zone, ...], sweep: _Sweep
 ) -> tuple[list[CloudResource | None], set[Zone]]:
     """Return the queued resources with the marks of their nodes, which are only listed where that may tell more."""
     resources = [_resource(project, item) for item in sweep.items]
@@ -89,7 +89,9 @@ def _signed_by_nodes(
     return resources, sweep.unreachable | node_sweep.unreachable
 
 
-def list_named(connection: Connection, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None) -> Listing:
+def list_named(
+    connection: CloudConnection, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None
+) -> Listing:
     """See `ports.TpuCloud.list_named`. If `zone` is given, it must answer."""
     if zone is None:
         sweep = _sweep(project, _places(zones), lambda parent: list_all(connection, "queuedResources", parent))
@@ -109,7 +111,7 @@ def list_named(connection: Connection, project: str, name: str, zones: Iterable[
     )
 
 
-def _queued_resource(connection: Connection, project: str, item: Mapping[str, Any]) -> CloudResource:
+def _queued_resource(connection: CloudConnection, project: str, item: Mapping[str, Any]) -> CloudResource:
     """Return a queued resource of any creator, with its node."""
     zone, name = zone_and_id(item["name"])
     resource = _unobserved(project, item, mark_of(name, read_back(item).labels) or UNMARKED)
@@ -118,7 +120,9 @@ def _queued_resource(connection: Connection, project: str, item: Mapping[str, An
     return _merged(resource, typed_reads.get_node(connection, project, zone, name))
 
 
-def _nodes_named(connection: Connection, project: str, name: str, *, zones: tuple[Zone, ...]) -> list[CloudResource]:
+def _nodes_named(
+    connection: CloudConnection, project: str, name: str, *, zones: tuple[Zone, ...]
+) -> list[CloudResource]:
     """Return the nodes of this name, of any creator, so that one that exists is distinguished from an absent one."""
     if len(zones) == 1:
         node = typed_reads.get_node(connection, project, zones[0], name)
@@ -129,12 +133,12 @@ def _nodes_named(connection: Connection, project: str, name: str, *, zones: tupl
     return [_bare(project, node, mark_of(name, node.get("labels", {})) or UNMARKED) for node in items]
 
 
-def _get(connection: Connection, path: str) -> list[Item]:
+def _get(connection: CloudConnection, path: str) -> list[Item]:
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
     try:
         with translate_errors(f"look at {path}"):
             return [calls.get(name=path).execute(num_retries=0)]
-    except (Absent, Precondition):
+    except (Absent, PreconditionFailed):
         return []
 
 
@@ -145,7 +149,7 @@ def _places(zones: Iterable[Zone]) -> tuple[Zone, ...]:
 def _sweep(project: str, zones: tuple[Zone, ...], read: Callable[[str], Listed]) -> _Sweep:
     try:
         items, silent_zones = read(parent_of(project, _EVERYWHERE))
-    except (Absent, Precondition, errors.Refused):
+    except (Absent, PreconditionFailed, errors.Refused):
         return _one_by_one(project, zones, read)
     except errors.Denied as denied:
         if denied.refusal is None or denied.refusal.kind != _MALFORMED:
@@ -160,7 +164,7 @@ def _one_by_one(project: str, zones: tuple[Zone, ...], read: Callable[[str], Lis
     for zone in zones:
         try:
             zone_items, silent_zones = read(parent_of(project, zone))
-        except (Absent, Precondition, errors.Fault):
+        except (Absent, PreconditionFailed, errors.Fault):
             unreachable.add(zone)
         except errors.Refused as refused:
             if refused.refusal is None or refused.refusal.kind != _NO_TPUS:
@@ -186,7 +190,7 @@ def _resource(project: str, resource: Mapping[str, Any], node: nodes.Node | None
     return replace(unobserved, is_signed=unobserved.is_signed or mark_in(node_labels) is not None)
 
 
-def _with_node(connection: Connection, resource: CloudResource | None, listed: _Nodes) -> CloudResource | None:
+def _with_node(connection: CloudConnection, resource: CloudResource | None, listed: _Nodes) -> CloudResource | None:
     """Return a queued resource with the facts of its node.
 
     A node that the list does not show is looked up before it counts as lost: that v2 lists the nodes of requests
@@ -204,7 +208,7 @@ def _merged(resource: CloudResource, node: nodes.Node | None) -> CloudResource:
     return replace(resource, slice=nodes.merge(resource.slice, node), asked=replace(resource.asked, metadata=metadata))
 
 
-def _unobserved(project: str, resource: Mapping[str, Any], mark: Mark) -> CloudResource:
+def _unobserved(project: str, resource: Mapping[str, Any], mark: OwnerMark) -> CloudResource:
     """Return a queued resource as a list shows it, without the facts of its node."""
     zone, name = zone_and_id(resource["name"])
     request = read_back(resource)
@@ -232,7 +236,7 @@ def _marked_node(project: str, node: nodes.Node) -> CloudResource | None:
     return None if mark is None else _bare(project, node, mark)
 
 
-def _bare(project: str, node: nodes.Node, mark: Mark) -> CloudResource:
+def _bare(project: str, node: nodes.Node, mark: OwnerMark) -> CloudResource:
     zone, name = zone_and_id(node["name"])
     labels, metadata = dict(node.get("labels", {})), dict(node.get("metadata", {}))
     ref = SliceRef(name=name, project=project, zone=zone, is_bare=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.nodes import with_script_print
 from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
-from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
+from tpudeploy.adapters.google.translate import Absent, PreconditionFailed, translate_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
@@ -26,7 +26,7 @@ _KINDS = {"queuedResources": "queued resources", "nodes": "nodes"}
 
 
 def list_all(
-    connection: Connection, kind: str, parent: str, *, only: str = "", keep: Callable[[Item], Item] = dict
+    connection: CloudConnection, kind: str, parent: str, *, only: str = "", keep: Callable[[Item], Item] = dict
 ) -> Listed:
     """Return the items of a list and the zones that did not answer.
 
@@ -80,7 +80,7 @@ _Items: TypeAlias = Mapping[tuple[str, Zone, str], Item]
 
 
 @frozen
-class Zones:
+class ProjectListings:
     """Holds queued resources and nodes by project, zone and name of the queued resource. It is incomplete."""
 
     resources: _Items
@@ -93,7 +93,7 @@ class Zones:
         return self.nodes.get((ref.project, ref.zone, ref.name))
 
 
-def list_zones(connection: Connection, refs: Iterable[SliceRef], *, threads: int) -> Zones:
+def list_zones(connection: CloudConnection, refs: Iterable[SliceRef], *, threads: int) -> ProjectListings:
     """List in parallel the zones where a list saves calls. Raise `errors.Fault`.
 
     A zone that cannot be listed or did not answer is left out: its slices can still be looked up one by one.
@@ -104,13 +104,13 @@ def list_zones(connection: Connection, refs: Iterable[SliceRef], *, threads: int
             names_by_place.setdefault((ref.project, ref.zone), set()).add(ref.name)
     places = [place for place, names in names_by_place.items() if len(names) >= _MIN_SLICES]
     answers = together(threads, lambda place: _list_zone(connection, place, names_by_place[place]), places)
-    return Zones(
+    return ProjectListings(
         resources={key: item for resources, _ in answers for key, item in resources.items()},
         nodes={key: item for _, nodes in answers for key, item in nodes.items()},
     )
 
 
-def _list_zone(connection: Connection, where: _Place, names: set[str]) -> tuple[_Items, _Items]:
+def _list_zone(connection: CloudConnection, where: _Place, names: set[str]) -> tuple[_Items, _Items]:
     project, zone = where
     parent = parent_of(project, zone)
     try:
@@ -122,7 +122,7 @@ def _list_zone(connection: Connection, where: _Place, names: set[str]) -> tuple[
         if any(QUEUED_RESOURCE.get(state) is Phase.UP for state in states):
             nodes, silent_for_nodes = list_all(connection, "nodes", parent, only=_NODE_FIELDS, keep=with_script_print)
             silent_zones |= silent_for_nodes
-    except (Absent, Precondition, errors.Refused, errors.Denied):
+    except (Absent, PreconditionFailed, errors.Refused, errors.Denied):
         return {}, {}
     if zone in silent_zones:
         return {}, {}

@@ -10,11 +10,11 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.safe_read import SafeReader, pages, results
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.project_facts import Firewall, Network, Ports, Room, Subnetwork, Wiring
+from tpudeploy.domain.project_facts import Firewall, NetworkFacts, Ports, ProjectNetwork, QuotaUse, Subnetwork
 
 _ADDRESSES = "IN_USE_ADDRESSES"
 _EVERY_PORT = (0, 65535)
@@ -23,7 +23,7 @@ _DEFAULT = "default"
 _NETWORK_VIEWER = "roles/compute.networkViewer"
 
 
-def read(connection: Connection, deployment: Deployment, reader: SafeReader) -> Wiring:
+def read(connection: CloudConnection, deployment: Deployment, reader: SafeReader) -> NetworkFacts:
     """Return all network facts of a deployment, read in parallel. Never raises."""
     project = deployment.project or ""
     regions = tuple(dict.fromkeys(c.zone.region for c in deployment.candidates))
@@ -36,8 +36,8 @@ def read(connection: Connection, deployment: Deployment, reader: SafeReader) -> 
     vpc = reader.read_optional(
         "look up the network", partial(network, connection, project, deployment.network.network), role=_NETWORK_VIEWER
     ).result()
-    if not isinstance(vpc, Network):
-        return Wiring(network=vpc, subnetworks={}, has_nat={}, firewalls=(), addresses=results(address_quotas))
+    if not isinstance(vpc, ProjectNetwork):
+        return NetworkFacts(network=vpc, subnetworks={}, has_nat={}, firewalls=(), addresses=results(address_quotas))
     subnetworks = {r: _subnetwork(connection, deployment, vpc, r, reader) for r in regions}
     nat_by_region = {
         r: reader.read(f"see the routers of {r}", partial(has_nat, connection, vpc, r), role=_NETWORK_VIEWER)
@@ -45,7 +45,7 @@ def read(connection: Connection, deployment: Deployment, reader: SafeReader) -> 
         if not has_address
     }
     rules = reader.read("see the firewall rules", partial(firewalls, connection, vpc), role=_NETWORK_VIEWER)
-    return Wiring(
+    return NetworkFacts(
         network=vpc,
         subnetworks=results(subnetworks),
         has_nat=results(nat_by_region),
@@ -55,7 +55,7 @@ def read(connection: Connection, deployment: Deployment, reader: SafeReader) -> 
 
 
 def _subnetwork(
-    connection: Connection, deployment: Deployment, vpc: Network, region: str, reader: SafeReader
+    connection: CloudConnection, deployment: Deployment, vpc: ProjectNetwork, region: str, reader: SafeReader
 ) -> Future[Subnetwork | Unknown | None]:
     """Read the subnetwork that the profile names, else the network's own subnetwork in the region."""
     configured = deployment.network.subnetwork
@@ -77,16 +77,16 @@ def project_and_name(project: str, reference: str | None) -> tuple[str, str]:
     return (words[words.index("projects") + 1] if is_path else project), words[-1]
 
 
-def network(connection: Connection, project: str, reference: str | None) -> Network:
+def network(connection: CloudConnection, project: str, reference: str | None) -> ProjectNetwork:
     owner, name = project_and_name(project, reference)
     calls = connection.collection("compute", "v1", "networks")
     response = calls.get(project=owner, network=name).execute(num_retries=0)
     # …/regions/R/subnetworks/N
     urls = [str(url).split("/") for url in response.get("subnetworks", ())]
-    return Network(project=owner, name=name, subnetworks={words[-3]: words[-1] for words in urls})
+    return ProjectNetwork(project=owner, name=name, subnetworks={words[-3]: words[-1] for words in urls})
 
 
-def subnetwork(connection: Connection, project: str, region: str, name: str) -> Subnetwork:
+def subnetwork(connection: CloudConnection, project: str, region: str, name: str) -> Subnetwork:
     calls = connection.collection("compute", "v1", "subnetworks")
     response = calls.get(project=project, region=region, subnetwork=name).execute(num_retries=0)
     return Subnetwork(
@@ -96,7 +96,7 @@ def subnetwork(connection: Connection, project: str, region: str, name: str) -> 
     )
 
 
-def has_nat(connection: Connection, vpc: Network, region: str) -> bool:
+def has_nat(connection: CloudConnection, vpc: ProjectNetwork, region: str) -> bool:
     """Return whether a router of this network translates addresses in the region, for any subnetwork."""
     calls = connection.collection("compute", "v1", "routers")
     request = calls.list(project=vpc.project, region=region)
@@ -104,7 +104,7 @@ def has_nat(connection: Connection, vpc: Network, region: str) -> bool:
     return any(router.get("nats") and _belongs_to(router, vpc) for router in routers)
 
 
-def firewalls(connection: Connection, vpc: Network) -> tuple[Firewall, ...]:
+def firewalls(connection: CloudConnection, vpc: ProjectNetwork) -> tuple[Firewall, ...]:
     """Return the ingress rules. Firewall policies of the network, a folder or an organisation are not read."""
     calls = connection.collection("compute", "v1", "firewalls")
     rules = [rule for page in pages(calls, calls.list(project=vpc.project)) for rule in page.get("items", ())]
@@ -115,15 +115,15 @@ def firewalls(connection: Connection, vpc: Network) -> tuple[Firewall, ...]:
     )
 
 
-def addresses(connection: Connection, project: str, region: str) -> Room:
+def addresses(connection: CloudConnection, project: str, region: str) -> QuotaUse:
     """Return the quota and the use of external addresses in a region."""
     calls = connection.collection("compute", "v1", "regions")
     quotas = calls.get(project=project, region=region).execute(num_retries=0).get("quotas", ())
     quota: Mapping[str, Any] = next((q for q in quotas if q.get("metric") == _ADDRESSES), {})
-    return Room(limit=float(quota.get("limit", 0)), used=float(quota.get("usage", 0)))
+    return QuotaUse(limit=float(quota.get("limit", 0)), used=float(quota.get("usage", 0)))
 
 
-def _belongs_to(thing: Mapping[str, Any], network: Network) -> bool:
+def _belongs_to(thing: Mapping[str, Any], network: ProjectNetwork) -> bool:
     return str(thing.get("network", "")).rpartition("/")[2] == network.name
 
 

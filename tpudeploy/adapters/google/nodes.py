@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from tpudeploy.adapters.google.body import moment
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.states import NODE
-from tpudeploy.adapters.google.translate import Absent, Precondition, translate_read_errors
+from tpudeploy.adapters.google.translate import Absent, PreconditionFailed, translate_read_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.slices import NodeUpdate, Phase, Slice, SliceRef
@@ -20,7 +20,7 @@ Node: TypeAlias = Mapping[str, Any]
 _SCRIPT_PRINT = "scriptPrint"  # a field of ours, in nodes that a list has read
 
 
-def merge_with_addresses(connection: Connection, base: Slice, node: Node | None) -> Slice:
+def merge_with_addresses(connection: CloudConnection, base: Slice, node: Node | None) -> Slice:
     """Return an ACTIVE queued resource with the facts of its node, and the addresses that reach it."""
     first: Mapping[str, Any] = next(iter((node or {}).get("networkEndpoints", ())), {})
     return replace(
@@ -50,7 +50,7 @@ def merge(base: Slice, node: Node | None) -> Slice:
     )
 
 
-def look_up_bare(connection: Connection, ref: SliceRef) -> Slice | None:
+def look_up_bare(connection: CloudConnection, ref: SliceRef) -> Slice | None:
     """Return the slice of a node whose queued resource is absent; None where the node is absent too."""
     node = get(connection, ref)
     return None if node is None else bare_slice(ref, node)
@@ -72,7 +72,7 @@ def bare_slice(ref: SliceRef, node: Node) -> Slice:
     )
 
 
-def remove(connection: Connection, ref: SliceRef) -> None:
+def remove(connection: CloudConnection, ref: SliceRef) -> None:
     """Delete a bare node (nodes.delete).
 
     An absent node is the desired result. A refusal because of its state shows at the next observation.
@@ -80,11 +80,11 @@ def remove(connection: Connection, ref: SliceRef) -> None:
     try:
         with translate_read_errors(f"delete the node {ref.name}"):
             _nodes(connection).delete(name=_path(ref)).execute(num_retries=0)
-    except (Absent, Precondition):
+    except (Absent, PreconditionFailed):
         return
 
 
-def update(connection: Connection, ref: SliceRef, change: NodeUpdate) -> None:
+def update(connection: CloudConnection, ref: SliceRef, change: NodeUpdate) -> None:
     """Replace the node's metadata, labels and tags (nodes.patch). Raise `errors.Fault` where its state forbids it.
 
     A patch replaces all metadata, so a script that stays is read first.
@@ -97,11 +97,11 @@ def update(connection: Connection, ref: SliceRef, change: NodeUpdate) -> None:
     try:
         with translate_read_errors(f"update the node of {ref.name}"):
             _nodes(connection).patch(name=_path(ref), updateMask=",".join(body), body=body).execute(num_retries=0)
-    except (Absent, Precondition) as cause:
+    except (Absent, PreconditionFailed) as cause:
         raise errors.Fault(f"Could not update the node of {ref.name}: {cause}") from cause
 
 
-def get(connection: Connection, ref: SliceRef) -> Node | None:
+def get(connection: CloudConnection, ref: SliceRef) -> Node | None:
     try:
         with translate_read_errors(f"look at the node of {ref.name}"):
             node: Node = _nodes(connection).get(name=_path(ref)).execute(num_retries=0)
@@ -131,5 +131,5 @@ def _path(ref: SliceRef) -> str:
     return f"projects/{ref.project}/locations/{ref.zone}/nodes/{ref.name}"
 
 
-def _nodes(connection: Connection) -> Any:
+def _nodes(connection: CloudConnection) -> Any:
     return connection.collection("tpu", "v2alpha1", "projects", "locations", "nodes")

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_read_errors
+from tpudeploy.adapters.google.connect import CloudConnection
+from tpudeploy.adapters.google.translate import Absent, Exists, PreconditionFailed, translate_read_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
@@ -43,21 +43,21 @@ class Stored:
 
 
 @frozen
-class Listed:
+class ListedObject:
     """Holds an object as a list shows it, without its content."""
 
     key: str
     metadata: Mapping[str, str]
 
 
-class Objects:
+class BucketObjects:
     """Reads and writes the objects of one bucket.
 
     Every method may raise `errors.Denied`, `errors.Fault` if the service has not answered for a while, and
     `errors.StateError` if the bucket does not exist.
     """
 
-    def __init__(self, connection: Connection, clock: Clock, patience: Patience, *, bucket: str) -> None:
+    def __init__(self, connection: CloudConnection, clock: Clock, patience: Patience, *, bucket: str) -> None:
         self._connection = connection
         self._clock = clock
         self._patience = patience
@@ -123,7 +123,7 @@ class Objects:
         try:
             with self._in_bucket():
                 return self._send(f"write {self.name(key)}", send)
-        except Precondition as cause:
+        except PreconditionFailed as cause:
             current = self._get_metadata(key)
             if current is not None and mark.items() <= (current.metadata or {}).items():
                 return int(current.generation)  # the first call took effect, and its reply was lost
@@ -138,16 +138,16 @@ class Objects:
             )
         except Absent:
             return
-        except Precondition as cause:
+        except PreconditionFailed as cause:
             raise Moved(key) from cause
 
-    def list_under(self, prefix: str, *, limit: int | None = None) -> tuple[Listed, ...]:
+    def list_under(self, prefix: str, *, limit: int | None = None) -> tuple[ListedObject, ...]:
         """Return the objects whose keys begin with `prefix`, by key; at most `limit` of them, or all."""
         action, fields = f"list {self.name(prefix)}", "items(name,metadata),nextPageToken"
 
-        def send(client: Client) -> tuple[Listed, ...]:
+        def send(client: Client) -> tuple[ListedObject, ...]:
             blobs = client.list_blobs(self._bucket, prefix=prefix, max_results=limit, fields=fields, **self._once)
-            return tuple(Listed(key=blob.name, metadata=blob.metadata or {}) for blob in blobs)
+            return tuple(ListedObject(key=blob.name, metadata=blob.metadata or {}) for blob in blobs)
 
         with self._in_bucket():
             return self._send(action, send)

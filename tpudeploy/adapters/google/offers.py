@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tpudeploy import catalog
 from tpudeploy.adapters.google.compute_engine.aggregated import list_all_zones
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.adapters.google.translate import translate_errors
 from tpudeploy.adapters.google.typed_reads import slice_types
@@ -23,12 +23,12 @@ from tpudeploy.domain.names import ZONE, Zone
 _WIDE = 16
 
 
-def offers(connection: Connection, project: str, backend: Backend, *, now: float) -> Offers:
+def offers(connection: CloudConnection, project: str, backend: Backend, *, now: float) -> Offers:
     """Return the types of every zone at one API. Raise `errors.CloudError` if they cannot be listed."""
     return _OFFERS[backend](connection, project, now)
 
 
-def _accelerator_types(connection: Connection, project: str, now: float) -> Offers:
+def _accelerator_types(connection: CloudConnection, project: str, now: float) -> Offers:
     with translate_errors("list the zones"):
         zones = tuple(_zones(connection, project))
     with ThreadPoolExecutor(_WIDE) as pool:
@@ -42,7 +42,7 @@ def _accelerator_types(connection: Connection, project: str, now: float) -> Offe
     )
 
 
-def _machine_types(connection: Connection, project: str, now: float) -> Offers:
+def _machine_types(connection: CloudConnection, project: str, now: float) -> Offers:
     """Return the types of Compute Engine. A slice of several hosts is made of the machines that a zone lists."""
     types_by_machine: dict[str, list[str]] = defaultdict(list)
     for slice_type in catalog.accelerator_types():
@@ -69,13 +69,13 @@ def _machine_types(connection: Connection, project: str, now: float) -> Offers:
     )
 
 
-_OFFERS: Mapping[Backend, Callable[[Connection, str, float], Offers]] = {
+_OFFERS: Mapping[Backend, Callable[[CloudConnection, str, float], Offers]] = {
     Backend.QUEUED_RESOURCE: _accelerator_types,
     Backend.GCE_INSTANCE: _machine_types,
 }
 
 
-def _zones(connection: Connection, project: str) -> Iterator[Zone]:
+def _zones(connection: CloudConnection, project: str) -> Iterator[Zone]:
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations")
     for page in pages(calls, calls.list(name=f"projects/{project}")):
         names = (

@@ -10,13 +10,13 @@ from typing import Any
 from tpudeploy import catalog
 from tpudeploy.adapters.google.compute_engine.aggregated import list_all_zones
 from tpudeploy.adapters.google.compute_engine.body import accelerator_type_of, provisioning_of
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.facts import POOLS, UNLIMITED, Limit, Pool, Use
+from tpudeploy.domain.facts import POOLS, UNLIMITED, QuotaLimit, QuotaPool, Use
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 
@@ -33,7 +33,7 @@ _ID_END = "-per-project-region"
 _WITHOUT_MACHINE = frozenset({"PENDING", "STOPPED", "SUSPENDED", "TERMINATED"})
 
 
-def limits(connection: Connection, project: str, backend: Backend) -> tuple[Limit, ...]:
+def limits(connection: CloudConnection, project: str, backend: Backend) -> tuple[QuotaLimit, ...]:
     """Return the limits at one API of the generations in the catalogue, whose metrics are matched by pattern.
 
     A metric with another spelling yields no limit, which means unknown: neither zero nor unlimited. Google's documents
@@ -48,7 +48,7 @@ def limits(connection: Connection, project: str, backend: Backend) -> tuple[Limi
     return _with_fallback(tuple(limit for metric in metrics for limit in _instance_limits(metric)))
 
 
-def uses(connection: Connection, project: str, backend: Backend) -> tuple[Use, ...]:
+def uses(connection: CloudConnection, project: str, backend: Backend) -> tuple[Use, ...]:
     """Return the chips that every queued resource, or instance, of the project uses, ours or not.
 
     Raise `errors.Fault` if a zone did not answer, because a partial sum would be wrong.
@@ -56,7 +56,7 @@ def uses(connection: Connection, project: str, backend: Backend) -> tuple[Use, .
     return _USES[backend](connection, project)
 
 
-def _uses_of_queued_resources(connection: Connection, project: str) -> tuple[Use, ...]:
+def _uses_of_queued_resources(connection: CloudConnection, project: str) -> tuple[Use, ...]:
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
     total: list[Use] = []
     for page in pages(calls, calls.list(parent=f"projects/{project}/locations/-")):
@@ -66,7 +66,7 @@ def _uses_of_queued_resources(connection: Connection, project: str) -> tuple[Use
     return tuple(total)
 
 
-def _uses_of_instances(connection: Connection, project: str) -> tuple[Use, ...]:
+def _uses_of_instances(connection: CloudConnection, project: str) -> tuple[Use, ...]:
     """Every instance is read and filtered here: a filter that matches nothing would look like a quota without use."""
     fields = "name,machineType,status,scheduling(provisioningModel)"
     instances, silent_zones = list_all_zones(connection, "instances", project=project, fields=fields)
@@ -75,13 +75,13 @@ def _uses_of_instances(connection: Connection, project: str) -> tuple[Use, ...]:
     return tuple(use for zone, instance in instances for use in _uses_of_instance(zone, instance))
 
 
-_USES: Mapping[Backend, Callable[[Connection, str], tuple[Use, ...]]] = {
+_USES: Mapping[Backend, Callable[[CloudConnection, str], tuple[Use, ...]]] = {
     Backend.QUEUED_RESOURCE: _uses_of_queued_resources,
     Backend.GCE_INSTANCE: _uses_of_instances,
 }
 
 
-def _of_serving(limits: Iterable[tuple[bool, Limit]]) -> tuple[Limit, ...]:
+def _of_serving(limits: Iterable[tuple[bool, QuotaLimit]]) -> tuple[QuotaLimit, ...]:
     """Return the limits for slices that serve: those of the pool for serving, where the project has one.
 
     Which pool Google charges is unverified. So a serving limit of 0 is only believed if the other pool has 0 too.
@@ -90,7 +90,7 @@ def _of_serving(limits: Iterable[tuple[bool, Limit]]) -> tuple[Limit, ...]:
     general = {_key(limit): limit.chips for is_serving, limit in rows if not is_serving}
     served = {(limit.generation, limit.pool) for is_serving, limit in rows if is_serving}
 
-    def believed(limit: Limit) -> Limit:
+    def believed(limit: QuotaLimit) -> QuotaLimit:
         other = general.get(_key(limit), general.get(_key(replace(limit, place=""))))
         return replace(limit, chips=None) if limit.chips == 0 and other is not None and other != 0 else limit
 
@@ -101,11 +101,11 @@ def _of_serving(limits: Iterable[tuple[bool, Limit]]) -> tuple[Limit, ...]:
     )
 
 
-def _key(limit: Limit) -> tuple[str, Pool, bool, str]:
+def _key(limit: QuotaLimit) -> tuple[str, QuotaPool, bool, str]:
     return limit.generation, limit.pool, limit.zonal, limit.place
 
 
-def _limits(metric: Mapping[str, Any]) -> Iterator[tuple[bool, Limit]]:
+def _limits(metric: Mapping[str, Any]) -> Iterator[tuple[bool, QuotaLimit]]:
     """Yield each limit of a metric, and whether it is one of the pool for serving."""
     match = next(_matching_pools(str(metric.get("metric", ""))), None)
     if match is None:
@@ -120,10 +120,10 @@ def _limits(metric: Mapping[str, Any]) -> Iterator[tuple[bool, Limit]]:
         for bucket in limit.get("quotaBuckets", ()):
             place = str(bucket.get("dimensions", {}).get("zone" if zonal else "region", ""))
             chips = _chips_of_bucket(bucket, units)
-            yield is_serving, Limit(generation=generation, pool=pool, zonal=zonal, place=place, chips=chips)
+            yield is_serving, QuotaLimit(generation=generation, pool=pool, zonal=zonal, place=place, chips=chips)
 
 
-def _matching_pools(metric: str) -> Iterator[tuple[str, Pool, bool]]:
+def _matching_pools(metric: str) -> Iterator[tuple[str, QuotaPool, bool]]:
     """Yield generation and pool of a metric such as `tpu.googleapis.com/tpu-v6e-preemptible`; whether it serves."""
     for generation in GENERATIONS:
         tpu_api = generation.tpu_api
@@ -132,11 +132,11 @@ def _matching_pools(metric: str) -> Iterator[tuple[str, Pool, bool]]:
             pattern = rf"{_spellings(quota)}(?P<preemptible>[-_]preemptible)?"
             match = re.fullmatch(pattern, metric, re.IGNORECASE) if quota else None
             if match is not None:
-                pool = Pool.PREEMPTIBLE if match["preemptible"] else Pool.ON_DEMAND
+                pool = QuotaPool.PREEMPTIBLE if match["preemptible"] else QuotaPool.ON_DEMAND
                 yield generation.name, pool, bool(is_serving)
 
 
-def _instance_limits(metric: Mapping[str, Any]) -> Iterator[Limit]:
+def _instance_limits(metric: Mapping[str, Any]) -> Iterator[QuotaLimit]:
     """Yield the limits of a metric of Compute Engine, whose quotas of chips are by region, or by region and family."""
     for generation, pool, family in _matching_instance_pools(str(metric.get("metric", ""))):
         for limit in metric.get("consumerQuotaLimits", ()):
@@ -144,12 +144,12 @@ def _instance_limits(metric: Mapping[str, Any]) -> Iterator[Limit]:
             is_of_unknown_family = "{tpu_family}" in unit and not family
             if "{region}" not in unit or is_of_unknown_family or limit.get("trafficSource") == _AGENTIC:
                 continue
-            yield Limit(generation=generation, pool=pool, zonal=True, place="", chips=UNLIMITED)
+            yield QuotaLimit(generation=generation, pool=pool, zonal=True, place="", chips=UNLIMITED)
             for region, chips in _chips_by_region(limit.get("quotaBuckets", ()), family).items():
-                yield Limit(generation=generation, pool=pool, zonal=False, place=region, chips=chips)
+                yield QuotaLimit(generation=generation, pool=pool, zonal=False, place=region, chips=chips)
 
 
-def _matching_instance_pools(metric: str) -> Iterator[tuple[str, Pool, str]]:
+def _matching_instance_pools(metric: str) -> Iterator[tuple[str, QuotaPool, str]]:
     """Yield generation, pool and family of a metric such as `compute.googleapis.com/preemptible_tpu_v6e`."""
     for generation in GENERATIONS:
         if generation.compute_engine is None:
@@ -177,7 +177,7 @@ def _chips_by_region(buckets: Iterable[Mapping[str, Any]], family: str) -> Mappi
     return chips
 
 
-def _with_fallback(all_limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
+def _with_fallback(all_limits: tuple[QuotaLimit, ...]) -> tuple[QuotaLimit, ...]:
     """Return the limits of Compute Engine, where a preemptible limit of 0 is only believed if on-demand has 0 too.
 
     Without preemptible quota, spot and flex-start use that of the family (unverified): what is left is then not known.
@@ -185,12 +185,12 @@ def _with_fallback(all_limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
     on_demand = {
         (limit.generation, limit.place): limit.chips
         for limit in all_limits
-        if limit.pool is Pool.ON_DEMAND and not limit.zonal
+        if limit.pool is QuotaPool.ON_DEMAND and not limit.zonal
     }
 
-    def believed(limit: Limit) -> Limit:
+    def believed(limit: QuotaLimit) -> QuotaLimit:
         other = on_demand.get((limit.generation, limit.place), on_demand.get((limit.generation, "")))
-        is_doubtful = limit.pool is Pool.PREEMPTIBLE and limit.chips == 0 and other != 0
+        is_doubtful = limit.pool is QuotaPool.PREEMPTIBLE and limit.chips == 0 and other != 0
         return replace(limit, chips=None) if is_doubtful else limit
 
     return tuple(map(believed, all_limits))
@@ -205,7 +205,7 @@ def _chips_of_bucket(bucket: Mapping[str, Any], units: int = 1) -> int:
 def _uses(resource: Mapping[str, Any]) -> Iterator[Use]:
     _, _, _, zone, _, name = str(resource["name"]).split("/")
     model, is_spot = resource.get("provisioningModel"), "spot" in resource or "bestEffort" in resource
-    pool = Pool.PREEMPTIBLE if is_spot or model in _PREEMPTIBLE else Pool.ON_DEMAND
+    pool = QuotaPool.PREEMPTIBLE if is_spot or model in _PREEMPTIBLE else QuotaPool.ON_DEMAND
     for spec in resource.get("tpu", {}).get("nodeSpec", ()):
         several = spec.get("multiNodeParams", spec.get("multisliceParams", {}))
         generation, chips = _chips(spec.get("node", {}))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
+from tpudeploy.adapters.google.translate import Absent, PreconditionFailed, translate_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
@@ -61,7 +61,7 @@ class BootReports:
         try:
             with translate_errors(f"read the report of {ref.name}"):
                 response = self._send_query(ref)
-        except (Absent, Precondition, errors.Refused, errors.Denied):
+        except (Absent, PreconditionFailed, errors.Refused, errors.Denied):
             return None
         return of_slice([parse(attributes) for attributes in _attributes(response)])
 

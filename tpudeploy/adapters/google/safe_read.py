@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_read_errors
+from tpudeploy.adapters.google.translate import Absent, Exists, PreconditionFailed, translate_read_errors
 from tpudeploy.adapters.google.verdicts import disabled_api
 from tpudeploy.domain import errors
 from tpudeploy.domain.facts import Unknown
@@ -23,7 +23,7 @@ def safe_read(action: str, read: Callable[[], T], *, role: str = "") -> T | Unkn
     try:
         with translate_read_errors(action):
             return read()
-    except (Absent, Exists, Precondition) as cause:
+    except (Absent, Exists, PreconditionFailed) as cause:
         return Unknown(because=f"Could not {action}: {cause}")
     except errors.CloudError as cause:
         is_denied = isinstance(cause, errors.Denied)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 
-from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
+from tpudeploy.adapters.google.connect import CloudConnection
+from tpudeploy.adapters.google.translate import Absent, PreconditionFailed, translate_errors
 from tpudeploy.domain import errors
 
 
-def read(connection: Connection, project: str, secret: str) -> str:
+def read(connection: CloudConnection, project: str, secret: str) -> str:
     """Return the secret's value without trailing line ends, as the machine's shell reads it.
 
     Raise `errors.Denied` where it is absent, unreadable, or cannot be sent in a header; `errors.Fault` on a fault.
@@ -19,7 +19,7 @@ def read(connection: Connection, project: str, secret: str) -> str:
     try:
         with translate_errors(f"read the secret {secret}"):
             answer = calls.access(name=name).execute(num_retries=0)
-    except (Absent, Precondition, errors.Refused) as cause:
+    except (Absent, PreconditionFailed, errors.Refused) as cause:
         reason = cause.message if isinstance(cause, errors.Refused) else cause
         raise errors.Denied(
             f"Could not read the secret {secret}: {reason}",

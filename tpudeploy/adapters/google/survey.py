@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from tpudeploy.adapters.google import access, billing, network, quotas
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.offers import offers
 from tpudeploy.adapters.google.safe_read import SafeReader, safe_read
 from tpudeploy.adapters.google.typed_reads import runtime_versions
@@ -18,7 +18,7 @@ from tpudeploy.adapters.state import disk
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.errors import StateError
-from tpudeploy.domain.facts import ApiFacts, Facts, Limit, Offers, Prices, Rate, Unknown, Use
+from tpudeploy.domain.facts import ApiFacts, Facts, Offers, Prices, QuotaLimit, Rate, Unknown, Use
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.project_facts import Image, ProjectFacts
@@ -39,10 +39,10 @@ R = TypeVar("R", Offers, Prices)
 class GoogleSurvey:
     """See `ports.Survey`. Hardware and prices are cached in `folder` for a day; quota and its use are always read."""
 
-    def __init__(self, connection: Connection, clock: Clock, folder: disk.Folder) -> None:
+    def __init__(self, connection: CloudConnection, clock: Clock, folder: disk.Folder) -> None:
         self._connection = connection
         self._clock = clock
-        self._cache = Cache(folder, source=connection.emulator_host or _REAL)
+        self._cache = SurveyCache(folder, source=connection.emulator_host or _REAL)
 
     def facts(self, project: str | None, backends: Iterable[Backend], *, refresh: bool = False) -> Facts:
         unavailable = self.lacking(project)
@@ -142,14 +142,14 @@ def _or_stale(cached: R | None, current: R | Unknown) -> R | Unknown:
     return current
 
 
-def _image(connection: Connection, reference: str) -> Image | Unknown:
+def _image(connection: CloudConnection, reference: str) -> Image | Unknown:
     timeout = min(connection.timeout, NAME_SECONDS)
     registry = Registry(connection.registry, connection.token, timeout=timeout, allow=connection.may_be_registry)
     return safe_read(f"look up {reference}", lambda: registry.image(reference))
 
 
 def _runtimes(
-    connection: Connection, deployment: Deployment, pool: ThreadPoolExecutor, unavailable: Unknown | None
+    connection: CloudConnection, deployment: Deployment, pool: ThreadPoolExecutor, unavailable: Unknown | None
 ) -> Mapping[Zone, Future[frozenset[str] | Unknown]]:
     """Read the runtime versions of each zone where the TPU API may be asked. An instance has an image family."""
 
@@ -162,8 +162,8 @@ def _runtimes(
 
 
 def _quota(
-    connection: Connection, project: str, backend: Backend, reader: SafeReader
-) -> tuple[Future[tuple[Limit, ...] | Unknown], Future[tuple[Use, ...] | Unknown]]:
+    connection: CloudConnection, project: str, backend: Backend, reader: SafeReader
+) -> tuple[Future[tuple[QuotaLimit, ...] | Unknown], Future[tuple[Use, ...] | Unknown]]:
     """Read the limits at one API, and their use, in parallel."""
     limits = reader.read(
         f"read the quota of {backend.api}",
@@ -204,7 +204,7 @@ def _load_prices(tree: Mapping[str, Any]) -> Prices:
 T = TypeVar("T")
 
 
-class Cache:
+class SurveyCache:
     """Caches values in one folder. `source` is where they come from; values of another source are ignored."""
 
     def __init__(self, folder: disk.Folder, *, source: str) -> None:

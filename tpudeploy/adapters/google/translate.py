@@ -33,7 +33,7 @@ class Exists(Exception):
     """A 409. It never leaves adapters/google."""
 
 
-class Precondition(Exception):
+class PreconditionFailed(Exception):
     """A refusal because of the resource's present state. It never leaves adapters/google."""
 
 
@@ -76,7 +76,7 @@ def send_request(call: Any, request: SliceRequest) -> str | None:
             operation: dict[str, Any] = call.execute(num_retries=0)
     except Exists:
         return None
-    except (Absent, Precondition) as cause:
+    except (Absent, PreconditionFailed) as cause:
         code = Code.NOT_FOUND if isinstance(cause, Absent) else Code.FAILED_PRECONDITION
         refusal = classify_request(str(cause), code, request.provisioning)
         raise _refusal_error(f"ask for {request.name}", refusal) from cause
@@ -97,7 +97,7 @@ def send_deletion(call: Any, name: str) -> str | None:
     try:
         with translate_read_errors(f"delete {name}"):
             operation: dict[str, Any] = call.execute(num_retries=0)
-    except (Absent, Exists, Precondition):
+    except (Absent, Exists, PreconditionFailed):
         return None
     return operation.get("name")
 
@@ -107,7 +107,7 @@ def send_reset(call: Any, name: str) -> None:
 
     Raise as `send_deletion` does.
     """
-    with suppress(Absent, Precondition), translate_read_errors(f"restart {name}"):
+    with suppress(Absent, PreconditionFailed), translate_read_errors(f"restart {name}"):
         call.execute(num_retries=0)
 
 
@@ -169,7 +169,7 @@ def _error_for(action: str, text: str, code: Code, provisioning: Provisioning | 
     if code in TRANSIENT and not is_certain_refusal(text, code, provisioning):
         return errors.Fault(f"Could not {action}: {text}")
     if code is Code.FAILED_PRECONDITION or "not supported while in state" in text:
-        return Precondition(text)
+        return PreconditionFailed(text)
     refusal = classify(text, code, provisioning)
     if refusal.remedy is Remedy.LOOK_AGAIN:
         return errors.Fault(

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from tpudeploy.adapters.google.deferred import httplib2
-from tpudeploy.adapters.http_budget import Budget, Metered, OverBudget
+from tpudeploy.adapters.http_budget import Budget, MeteredConnection, OverBudget
 
 try:
     from httplib2.decode import DecodeLimitError, DecodeRatioError
@@ -53,7 +53,7 @@ def call_check(request: Any) -> Any:
     return request
 
 
-class _Once(Metered):
+class _Once(MeteredConnection):
     """Raises a connection reset in place of http.client's bad status line, on which httplib2 would send again."""
 
     timeout: float
@@ -110,7 +110,7 @@ class OnceHttp(httplib2.Http):  # type: ignore[misc]  # httplib2 ships no types
         return response, content
 
 
-class Pool:
+class ClientPool:
     """Clients that are not thread-safe: a caller borrows one, and returns it. With `request`, it stands for an `Http`.
 
     So there are never more connections than requests at once. One of each thread would outlive its thread.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.lists import PAGE_WITH_SCRIPTS, Item, Listed, parent_of, zone_of
 from tpudeploy.adapters.google.nodes import Node
 from tpudeploy.adapters.google.safe_read import safe_read
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _VIEWER = "roles/tpu.viewer"
 
 
-def slice_types(connection: Connection, project: str, zone: Zone) -> frozenset[str] | Unknown:
+def slice_types(connection: CloudConnection, project: str, zone: Zone) -> frozenset[str] | Unknown:
     """Return the slice types that a zone lists; none where the project cannot use the zone.
 
     Every type is read and filtered later, because the grammar of the service's own filter is unverified.
@@ -40,7 +40,7 @@ def slice_types(connection: Connection, project: str, zone: Zone) -> frozenset[s
     return _read_zone(f"list the types of {zone}", read)
 
 
-def runtime_versions(connection: Connection, project: str, zone: Zone) -> frozenset[str] | Unknown:
+def runtime_versions(connection: CloudConnection, project: str, zone: Zone) -> frozenset[str] | Unknown:
     """Return the runtime versions that a zone lists; none where the project cannot use the zone."""
 
     def read() -> frozenset[str]:
@@ -51,7 +51,7 @@ def runtime_versions(connection: Connection, project: str, zone: Zone) -> frozen
     return _read_zone(f"list the runtime versions of {zone}", read)
 
 
-def list_nodes(connection: Connection, parent: str) -> Listed:
+def list_nodes(connection: CloudConnection, parent: str) -> Listed:
     """Return the nodes of a zone or of all (`locations/-`), and the zones that did not answer.
 
     Raise what `translate_errors` raises.
@@ -66,7 +66,7 @@ def list_nodes(connection: Connection, parent: str) -> Listed:
     return nodes, silent_zones
 
 
-def get_node(connection: Connection, project: str, zone: Zone, name: str) -> Node | None:
+def get_node(connection: CloudConnection, project: str, zone: Zone, name: str) -> Node | None:
     """Return one node, or None where it is absent. Raise `errors.CloudError`."""
     path = f"{parent_of(project, zone)}/nodes/{name}"
     try:

@@ -8,19 +8,19 @@ from typing import Any
 
 from tpudeploy.adapters.google.codes import TRANSIENT, Code
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
-from tpudeploy.adapters.google.refusals.row import Verdict
+from tpudeploy.adapters.google.refusals.row import RefusalRow
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import ZONE, Zone
-from tpudeploy.domain.slices import Refusal, Remedy, Scope
+from tpudeploy.domain.slices import Refusal, RefusalScope, Remedy
 
 _EID = re.compile(r"\s*\[EID: 0x[0-9a-f]+\]", re.IGNORECASE)
 _API = re.compile(r"apis/api/([a-z.-]+)/overview|\b((?!console\b|www\b)[a-z]+\.googleapis\.com)\b")
 # Compute Engine's localized text of a full zone: `Consider trying your request in the Z, Y zone(s), which currently …`.
 _HAS_CAPACITY = re.compile(r"trying your request in the (?P<zones>[a-z0-9, -]{1,400}?) zone\(s\)")
 _ABSENT, _API_OFF = "not-found", "api-off"
-_BY_CODE: Mapping[int, Verdict] = {row.code: row for row in VERDICTS if row.by_code and row.code is not None}
+_BY_CODE: Mapping[int, RefusalRow] = {row.code: row for row in VERDICTS if row.by_code and row.code is not None}
 
 # `Limit: 0 in region R.`, `Limit 16 in zone Z`, and both at once: `Limit: 0,64 in region R,zone Z.`
 _LIMITS = re.compile(
@@ -28,8 +28,8 @@ _LIMITS = re.compile(
     r" in (?P<places>(?:region|zone) [\w-]+(?:, ?(?:region|zone) [\w-]+)*)",
     re.IGNORECASE,
 )
-_PLACES = {"region": Scope.REGION_QUOTA, "zone": Scope.ZONE_QUOTA}
-_WIDEST_FIRST = (Scope.REGION_QUOTA, Scope.ZONE_QUOTA)
+_PLACES = {"region": RefusalScope.REGION_QUOTA, "zone": RefusalScope.ZONE_QUOTA}
+_WIDEST_FIRST = (RefusalScope.REGION_QUOTA, RefusalScope.ZONE_QUOTA)
 
 
 def classify(text: str, code: int, provisioning: Provisioning | None = None) -> Refusal:
@@ -63,7 +63,7 @@ def classify_request(text: str, code: int, provisioning: Provisioning | None = N
     refusal = classify(text, code, provisioning)
     if refusal.remedy is not Remedy.LOOK_AGAIN:
         return refusal
-    return replace(refusal, scope=Scope.PAIR, is_known=refusal.is_known and refusal.kind != _ABSENT)
+    return replace(refusal, scope=RefusalScope.PAIR, is_known=refusal.is_known and refusal.kind != _ABSENT)
 
 
 def error_text(error: Mapping[str, Any]) -> str:
@@ -77,7 +77,7 @@ def error_text(error: Mapping[str, Any]) -> str:
     return text
 
 
-def matching_row(text: str, code: int, provisioning: Provisioning | None = None) -> Verdict:
+def matching_row(text: str, code: int, provisioning: Provisioning | None = None) -> RefusalRow:
     """Return the first row that matches the text, else the row of the code, else UNKNOWN."""
     for row in VERDICTS:
         if row.only in {None, provisioning} and row.says(text):
@@ -115,14 +115,14 @@ def _zones_with_capacity(message: str) -> Iterator[Zone]:
     yield from (Zone(name) for name in map(str.strip, names) if ZONE.fullmatch(name))
 
 
-def _quota_pool(message: str) -> tuple[Scope, int | None]:
+def _quota_pool(message: str) -> tuple[RefusalScope, int | None]:
     """Return the scope of the quota that a text names, and its limit in chips.
 
     If the text names two, return the one whose limit is 0, else the wider one.
     """
     match = _LIMITS.search(message)
     if match is None:
-        return (Scope.REGION_QUOTA if "PerRegion" in message else Scope.ZONE_QUOTA), None
+        return (RefusalScope.REGION_QUOTA if "PerRegion" in message else RefusalScope.ZONE_QUOTA), None
     units = _units_per_chip(message)
     numbers = [int(float(number)) // units for number in match["limits"].split(",")]
     places = [_PLACES[place.split()[0].lower()] for place in match["places"].split(",")]

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from tpudeploy.adapters.google.objects import Moved, Objects
+from tpudeploy.adapters.google.objects import BucketObjects, Moved
 from tpudeploy.adapters.state import stored
 from tpudeploy.adapters.state.aside import Aside
 from tpudeploy.adapters.state.bucket_locks import BucketLocks
@@ -29,7 +29,7 @@ class BucketState:
     `errors.Fault` and `errors.Denied`.
     """
 
-    def __init__(self, objects: Objects, clock: Clock, *, who: str, prefix: str, aside: Aside) -> None:
+    def __init__(self, objects: BucketObjects, clock: Clock, *, who: str, prefix: str, aside: Aside) -> None:
         self._objects = objects
         self._prefix = prefix
         self._folder = f"{prefix}state/"
@@ -159,7 +159,7 @@ _MAX_READ = 1000  # the latest ones; one page of a list
 _LATEST_TIME = 9_999_999_999_999  # milliseconds since the epoch: keys count down from here
 
 
-def _add_to_history(objects: Objects, folder: str, tried: HistoryEntry) -> None:
+def _add_to_history(objects: BucketObjects, folder: str, tried: HistoryEntry) -> None:
     """Add one finished request to the log. Raise `errors.StateError`."""
     line = capacity_history.format_entry(tried)
     key = f"{folder}{max(0, _LATEST_TIME - round(tried.at * 1000)):013d}-{uuid.uuid4().hex[:12]}.json"
@@ -169,7 +169,7 @@ def _add_to_history(objects: Objects, folder: str, tried: HistoryEntry) -> None:
         raise errors.StateError(f"{objects.name(key)} cannot be written: {cause}") from cause
 
 
-def _read_history(objects: Objects, folder: str) -> tuple[HistoryEntry, ...]:
+def _read_history(objects: BucketObjects, folder: str) -> tuple[HistoryEntry, ...]:
     """Return the latest finished requests. Raise `errors.StateUnreadable`."""
     try:
         entries = objects.list_under(folder, limit=_MAX_READ)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 
-from tpudeploy.adapters.google.objects import Moved, Objects, Stored
+from tpudeploy.adapters.google.objects import BucketObjects, Moved, Stored
 from tpudeploy.adapters.state import holder
 from tpudeploy.domain import errors
 from tpudeploy.domain.frozen import frozen, replace
@@ -40,7 +40,7 @@ class _OwnLock:
 class BucketLocks:
     """Takes and releases the locks under the prefix `folder`."""
 
-    def __init__(self, objects: Objects, clock: Clock, *, who: str, folder: str) -> None:
+    def __init__(self, objects: BucketObjects, clock: Clock, *, who: str, folder: str) -> None:
         self._objects = objects
         self._clock = clock
         self._who = who

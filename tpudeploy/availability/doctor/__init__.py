@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpudeploy.availability.diagnosis import Diagnosis
 from tpudeploy.availability.doctor import access, deployment, network, places, router
-from tpudeploy.availability.doctor.case import Case
+from tpudeploy.availability.doctor.case import DoctorInput
 
 # In the order in which they are reported: who, what, where.
 EXAMINATIONS = (
@@ -36,7 +36,7 @@ EXAMINATIONS = (
 )
 
 
-def diagnose(case: Case) -> Diagnosis:
+def diagnose(case: DoctorInput) -> Diagnosis:
     findings = tuple(finding for examine in EXAMINATIONS for finding in examine(case))
     kind = case.deployment.accelerator.name
     return Diagnosis(name=case.deployment.name, project=case.deployment.project, type=kind, findings=findings)

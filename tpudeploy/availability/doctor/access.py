@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.availability.diagnosis import Finding
-from tpudeploy.availability.doctor.case import Case, fail, ok, unknown, warn
+from tpudeploy.availability.doctor.case import DoctorInput, fail, ok, unknown, warn
 from tpudeploy.availability.doctor.network import has_tunnel
 from tpudeploy.catalog.access import (
     ADMIN_ROLES,
@@ -28,7 +28,7 @@ _EVERYBODY = {"allUsers", "allAuthenticatedUsers"}
 _OPAQUE = ("group:", "domain:", "principalSet:", "projectOwner:", "projectEditor:", "projectViewer:")
 
 
-def credentials(case: Case) -> Iterator[Finding]:
+def credentials(case: DoctorInput) -> Iterator[Finding]:
     identity = case.facts.access.identity
     if case.offline is not None:
         yield fail("credentials", case.offline.because, case.offline.hint)
@@ -39,7 +39,7 @@ def credentials(case: Case) -> Iterator[Finding]:
         yield ok("credentials", f"Signed in as {identity}; the project is {case.deployment.project}.")
 
 
-def apis(case: Case) -> Iterator[Finding]:
+def apis(case: DoctorInput) -> Iterator[Finding]:
     states = case.facts.access.apis
     if isinstance(states, Unknown):
         yield unknown(case, "apis", states)
@@ -57,7 +57,7 @@ def apis(case: Case) -> Iterator[Finding]:
         yield ok("apis", f"Enabled: {', '.join(name.partition('.')[0] for name in (*needed, *useful))}.")
 
 
-def roles(case: Case) -> Iterator[Finding]:
+def roles(case: DoctorInput) -> Iterator[Finding]:
     permissions = case.facts.access.permissions
     if isinstance(permissions, Unknown):
         yield unknown(case, "roles", permissions)
@@ -79,7 +79,7 @@ def roles(case: Case) -> Iterator[Finding]:
         yield ok("roles", "You may request slices, read them, and delete them.")
 
 
-def service_account(case: Case) -> Iterator[Finding]:
+def service_account(case: DoctorInput) -> Iterator[Finding]:
     account, name = case.facts.access.account, case.deployment.service_account
     if isinstance(account, Unknown):
         yield unknown(case, "account", account)
@@ -100,13 +100,13 @@ def service_account(case: Case) -> Iterator[Finding]:
         yield fail("account", f"You may not let a machine run as {account.email}.", hint)
 
 
-def secrets(case: Case) -> Iterator[Finding]:
+def secrets(case: DoctorInput) -> Iterator[Finding]:
     for reference in case.deployment.container.secrets:
         secret = case.facts.access.secrets[reference.variable]
         yield unknown(case, "secret", secret) if isinstance(secret, Unknown) else _secret(case, reference, secret)
 
 
-def _secret(case: Case, reference: SecretRef, secret: Secret | None) -> Finding:
+def _secret(case: DoctorInput, reference: SecretRef, secret: Secret | None) -> Finding:
     subject = f"{reference.variable}: the secret {reference.secret}"
     if secret is None:
         hint = f"Run: printf %s VALUE | gcloud secrets create {reference.secret} --data-file=-"
@@ -120,7 +120,7 @@ def _secret(case: Case, reference: SecretRef, secret: Secret | None) -> Finding:
     return _machine_access(case, reference, secret, subject)
 
 
-def _machine_access(case: Case, reference: SecretRef, secret: Secret, subject: str) -> Finding:
+def _machine_access(case: DoctorInput, reference: SecretRef, secret: Secret, subject: str) -> Finding:
     """Return whether the machine may read it, as far as the policies of the secret and of its project show it."""
     account, readers = case.facts.access.account, secret.readers
     if isinstance(account, Unknown):
@@ -144,7 +144,7 @@ def _grant(reference: SecretRef, member: str) -> str:
     return f"Run: {command} --member={member} --role=roles/secretmanager.secretAccessor"
 
 
-def _member(case: Case) -> str:
+def _member(case: DoctorInput) -> str:
     """Return the caller as policies write members."""
     identity = case.facts.access.identity
     if isinstance(identity, Unknown) or "@" not in identity:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.availability.diagnosis import Finding, Grade
-from tpudeploy.domain.availability import Zones
+from tpudeploy.availability.diagnosis import Finding, FindingGrade
+from tpudeploy.domain.availability import ZoneTable
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.facts import Unknown
@@ -17,7 +17,7 @@ from tpudeploy.domain.state import State
 
 
 @frozen
-class Case:
+class DoctorInput:
     """`state` None: nothing was ever requested. `offline` says why Google could not be asked anything at all.
 
     `reports` are those of the slices of several hosts that were granted, by name.
@@ -27,29 +27,29 @@ class Case:
     diagnostics: tuple[Diagnostic, ...]
     offline: Unknown | None
     facts: ProjectFacts
-    zones: Zones
+    zones: ZoneTable
     state: State | Unknown | None
     holder: LockInfo | Unknown | None
     reports: Mapping[str, BootReport | Unknown | None]
 
 
 def ok(check: str, message: str) -> Finding:
-    return Finding(check=check, grade=Grade.OK, message=message)
+    return Finding(check=check, grade=FindingGrade.OK, message=message)
 
 
 def warn(check: str, message: str, hint: str = "") -> Finding:
-    return Finding(check=check, grade=Grade.WARN, message=message, hint=hint)
+    return Finding(check=check, grade=FindingGrade.WARN, message=message, hint=hint)
 
 
 def fail(check: str, message: str, hint: str = "") -> Finding:
-    return Finding(check=check, grade=Grade.FAIL, message=message, hint=hint)
+    return Finding(check=check, grade=FindingGrade.FAIL, message=message, hint=hint)
 
 
-def unknown(case: Case, check: str, why: Unknown) -> Finding:
+def unknown(case: DoctorInput, check: str, why: Unknown) -> Finding:
     """Return the finding for an unknown fact. If Google could not be asked at all, the reason was given before."""
     if why == case.offline:
-        return Finding(check=check, grade=Grade.UNKNOWN, message="Google could not be queried; see above.")
-    return Finding(check=check, grade=Grade.UNKNOWN, message=why.because, hint=why.hint)
+        return Finding(check=check, grade=FindingGrade.UNKNOWN, message="Google could not be queried; see above.")
+    return Finding(check=check, grade=FindingGrade.UNKNOWN, message=why.because, hint=why.hint)
 
 
 def some_or_all(check: str, lacking: list[str], count: int, message: str, hint: str) -> Finding:

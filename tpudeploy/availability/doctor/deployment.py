@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.availability.diagnosis import Finding
-from tpudeploy.availability.doctor.case import Case, fail, ok, unknown, warn
+from tpudeploy.availability.doctor.case import DoctorInput, fail, ok, unknown, warn
 from tpudeploy.domain.diagnostics import Severity, errors_in
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.slices import BootPhase, BootReport
@@ -14,7 +14,7 @@ from tpudeploy.sizing.checks.machine import boot_disk
 from tpudeploy.text import words
 
 
-def image(case: Case) -> Iterator[Finding]:
+def image(case: DoctorInput) -> Iterator[Finding]:
     fact, attributes = case.facts.image, case.deployment.attributes
     name, pin = attributes["serving.image"], attributes.get(DIGEST)
     if isinstance(fact, Unknown):
@@ -31,7 +31,7 @@ def image(case: Case) -> Iterator[Finding]:
         yield ok("image", f"{name} exists{f' ({digest})' if digest else ''}.")
 
 
-def disk(case: Case) -> Iterator[Finding]:
+def disk(case: DoctorInput) -> Iterator[Finding]:
     size = f"{case.deployment.boot_disk_gib} GiB"
     problems = [d for d in case.diagnostics if d.code == boot_disk.code]
     for problem in problems:
@@ -44,7 +44,7 @@ def disk(case: Case) -> Iterator[Finding]:
         yield ok("disk", f"{size} hold image, weights and caches.")
 
 
-def checks(case: Case) -> Iterator[Finding]:
+def checks(case: DoctorInput) -> Iterator[Finding]:
     problems = tuple(d for d in case.diagnostics if d.code != boot_disk.code)
     errors = errors_in(problems)
     codes = ", ".join(dict.fromkeys(d.code for d in errors or problems))
@@ -57,7 +57,7 @@ def checks(case: Case) -> Iterator[Finding]:
         yield ok("profile", "It has no errors and no warnings.")
 
 
-def lock(case: Case) -> Iterator[Finding]:
+def lock(case: DoctorInput) -> Iterator[Finding]:
     holder = case.holder
     if isinstance(holder, Unknown):
         yield unknown(case, "lock", holder)
@@ -68,7 +68,7 @@ def lock(case: Case) -> Iterator[Finding]:
         yield warn("lock", message, "Wait until that process ends: it releases the lock.")
 
 
-def requests(case: Case) -> Iterator[Finding]:
+def requests(case: DoctorInput) -> Iterator[Finding]:
     """Check the queued resources that the state tracks: each counts against quota until it is deleted."""
     state = case.state
     if isinstance(state, Unknown):
@@ -86,7 +86,7 @@ def requests(case: Case) -> Iterator[Finding]:
         yield ok("requests", "The state tracks no slice and no request.")
 
 
-def workers(case: Case) -> Iterator[Finding]:
+def workers(case: DoctorInput) -> Iterator[Finding]:
     """Check the report of each worker of a slice of several hosts: one that is missing keeps the others waiting."""
     for name, report in case.reports.items():
         if isinstance(report, Unknown):

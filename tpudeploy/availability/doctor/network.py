@@ -8,11 +8,11 @@ from math import inf
 from typing import TypeVar
 
 from tpudeploy.availability.diagnosis import Finding
-from tpudeploy.availability.doctor.case import Case, fail, ok, some_or_all, unknown, warn
+from tpudeploy.availability.doctor.case import DoctorInput, fail, ok, some_or_all, unknown, warn
 from tpudeploy.catalog.access import IAP_RANGE
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.project_facts import Account, Firewall, Network, Subnetwork
+from tpudeploy.domain.project_facts import Account, Firewall, ProjectNetwork, Subnetwork
 from tpudeploy.sizing.checks.placement import unreachable
 from tpudeploy.text import words
 
@@ -25,7 +25,7 @@ _TCP = {"tcp", "6", "all"}
 _ALL_PORTS = (1024, 65535)
 
 
-def network(case: Case) -> Iterator[Finding]:
+def network(case: DoctorInput) -> Iterator[Finding]:
     fact, name = case.facts.wiring.network, case.deployment.network.network or "default"
     if isinstance(fact, Unknown):
         yield unknown(case, "network", fact)
@@ -36,7 +36,7 @@ def network(case: Case) -> Iterator[Finding]:
         yield ok("network", f"The network {fact.name} exists.")
 
 
-def subnetworks(case: Case) -> Iterator[Finding]:
+def subnetworks(case: DoctorInput) -> Iterator[Finding]:
     facts = case.facts.wiring.subnetworks
     reason, subnetworks = _split(facts)
     absent = sorted(region for region, subnetwork in subnetworks.items() if subnetwork is None)
@@ -54,7 +54,7 @@ def subnetworks(case: Case) -> Iterator[Finding]:
         )
 
 
-def private_access(case: Case) -> Iterator[Finding]:
+def private_access(case: DoctorInput) -> Iterator[Finding]:
     """Check Private Google Access, the only way of a machine without an address to Google's services."""
     if case.deployment.network.external_ip:
         return
@@ -69,7 +69,7 @@ def private_access(case: Case) -> Iterator[Finding]:
         yield ok("private-access", f"Private Google Access is on in {words.some(sorted(subnetworks))}.")
 
 
-def nat(case: Case) -> Iterator[Finding]:
+def nat(case: DoctorInput) -> Iterator[Finding]:
     """Check Cloud NAT, which a machine without an address needs for an image or weights that are not Google's."""
     wiring = case.facts.wiring
     needs = [d.message for d in unreachable.find(case.deployment)]
@@ -78,7 +78,7 @@ def nat(case: Case) -> Iterator[Finding]:
     reason, regions = _split(wiring.has_nat)
     without = sorted(region for region, has_nat in regions.items() if not has_nat)
     if without:
-        name = wiring.network.name if isinstance(wiring.network, Network) else "default"
+        name = wiring.network.name if isinstance(wiring.network, ProjectNetwork) else "default"
         router = f"gcloud compute routers create nat --network={name} --region={without[0]}"
         gateway = f"gcloud compute routers nats create nat --router=nat --region={without[0]}"
         ranges = "--auto-allocate-nat-external-ips --nat-all-subnet-ip-ranges"
@@ -90,11 +90,11 @@ def nat(case: Case) -> Iterator[Finding]:
         yield ok("nat", f"Cloud NAT leads out of {words.some(sorted(regions))}.")
 
 
-def firewall(case: Case) -> Iterator[Finding]:
+def firewall(case: DoctorInput) -> Iterator[Finding]:
     """Check the firewall rules. Policies of the network, a folder or an organisation may open more, or less."""
     deployment, rules, fact = case.deployment, case.facts.wiring.firewalls, case.facts.wiring.network
     opening = _needed_opening(deployment)
-    if opening is None or not isinstance(fact, Network):
+    if opening is None or not isinstance(fact, ProjectNetwork):
         return
     if isinstance(rules, Unknown):
         yield unknown(case, "firewall", rules)
@@ -114,7 +114,7 @@ def firewall(case: Case) -> Iterator[Finding]:
     yield warn("firewall", f"No rule opens tcp:{port}: the server cannot be reached from here.", hint)
 
 
-def between_workers(case: Case) -> Iterator[Finding]:
+def between_workers(case: DoctorInput) -> Iterator[Finding]:
     """Check that the workers of a slice may reach one another, where a slice has several hosts."""
     deployment, rules = case.deployment, case.facts.wiring.firewalls
     if deployment.accelerator.hosts == 1 or isinstance(rules, Unknown):
@@ -126,7 +126,7 @@ def between_workers(case: Case) -> Iterator[Finding]:
     blocks = [r for r in ranges if not all(_openers(rules, deployment, (port, r), email) for port in _ALL_PORTS)]
     if blocks:
         fact = case.facts.wiring.network
-        name = fact.name if isinstance(fact, Network) else "default"
+        name = fact.name if isinstance(fact, ProjectNetwork) else "default"
         create = f"gcloud compute firewall-rules create {name}-workers --network={name}"
         message = (
             f"No rule by addresses lets the workers of a slice reach one another within {words.some(blocks)}: "
@@ -166,7 +166,7 @@ def _effective_rules(rules: Iterable[Firewall], deployment: Deployment, port: in
     return [rule for rule in about if rule.allows and rule.priority < first_denial]
 
 
-def is_open(case: Case, port: int, *, inside: bool) -> bool | Unknown:
+def is_open(case: DoctorInput, port: int, *, inside: bool) -> bool | Unknown:
     """Return whether rules open a port of its machines to addresses inside the network, or to those outside.
 
     Rules by the tags or accounts of the sources are not among them.
@@ -199,7 +199,7 @@ def _covers(wide: str, narrow: str) -> bool:
     return outer.version == inner.version and inner.subnet_of(outer)  # type: ignore[arg-type]  # both are of one version
 
 
-def addresses(case: Case) -> Iterator[Finding]:
+def addresses(case: DoctorInput) -> Iterator[Finding]:
     reason, quotas = _split(case.facts.wiring.addresses)
     needed = case.deployment.replicas * case.deployment.accelerator.hosts
     needed += case.deployment.router_machine is not None

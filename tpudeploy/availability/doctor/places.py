@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tpudeploy.availability.diagnosis import Finding
-from tpudeploy.availability.doctor.case import Case, fail, ok, some_or_all, unknown, warn
+from tpudeploy.availability.doctor.case import DoctorInput, fail, ok, some_or_all, unknown, warn
 from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.availability import Fill, Gate, Pair, Source, Standing
+from tpudeploy.domain.availability import FactSource, Fill, Gate, Pair, Standing
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.names import Zone
 from tpudeploy.text import words
@@ -20,7 +20,7 @@ _MORE_QUOTA = {
 }
 
 
-def _pairs_by_zone(case: Case) -> Mapping[Zone, list[Pair]]:
+def _pairs_by_zone(case: DoctorInput) -> Mapping[Zone, list[Pair]]:
     pairs: dict[Zone, list[Pair]] = {}
     for pair in case.zones.pairs:
         pairs.setdefault(pair.zone, []).append(pair)
@@ -34,22 +34,22 @@ def _any_api(answers: list[bool | None]) -> bool | None:
     return None if None in answers else False
 
 
-def hardware(case: Case) -> Iterator[Finding]:
+def hardware(case: DoctorInput) -> Iterator[Finding]:
     answers = [_any_api([p.hardware.yes for p in pairs]) for pairs in _pairs_by_zone(case).values()]
     listing = answers.count(True)
     readings, kind = [own[Gate.HARDWARE] for own in case.zones.readings_by_api.values()], case.zones.type
-    reading = next((each for each in readings if each.source is Source.LIVE), readings[0])
-    if all(yes is False for yes in answers) and (answers or reading.source is Source.LIVE):
+    reading = next((each for each in readings if each.source is FactSource.LIVE), readings[0])
+    if all(yes is False for yes in answers) and (answers or reading.source is FactSource.LIVE):
         where = f"No zone of {len(answers)}" if answers else "No zone"
         yield fail("hardware", f"{where} has {kind}.", _SEE)
     elif not listing:
         yield unknown(case, "hardware", reading.unknown or Unknown(because=f"No source says which zones have {kind}."))
     else:
-        by = "" if reading.source is Source.LIVE else f", by the catalogue of {reading.as_of}"
+        by = "" if reading.source is FactSource.LIVE else f", by the catalogue of {reading.as_of}"
         yield ok("hardware", f"{listing} of {len(answers)} zones list {kind}{by}.")
 
 
-def runtime(case: Case) -> Iterator[Finding]:
+def runtime(case: DoctorInput) -> Iterator[Finding]:
     """Check that the zones list the runtime version. A zone that lists none is one that the project cannot use."""
     runtime_version = case.deployment.runtimes.get(Backend.QUEUED_RESOURCE, "")
     listed = {zone: fact for zone, fact in case.facts.runtimes.items() if fact and not isinstance(fact, Unknown)}
@@ -65,7 +65,7 @@ def runtime(case: Case) -> Iterator[Finding]:
         yield unknown(case, "runtime", reason)
 
 
-def model(case: Case) -> Iterator[Finding]:
+def model(case: DoctorInput) -> Iterator[Finding]:
     pairs = case.zones.pairs
     refusing = sum(p.model.yes is False for p in pairs)
     if pairs and refusing == len(pairs):
@@ -76,13 +76,13 @@ def model(case: Case) -> Iterator[Finding]:
         yield ok("model", "No zone is known to refuse its provisioning model.")
 
 
-def quota(case: Case) -> Iterator[Finding]:
+def quota(case: DoctorInput) -> Iterator[Finding]:
     """Check the quota of each API, and warn at most: Google's figures are often wrong, and capacity decides."""
     for backend in case.zones.readings_by_api:
         yield from _quota_of(case, backend)
 
 
-def _quota_of(case: Case, backend: Backend) -> Iterator[Finding]:
+def _quota_of(case: DoctorInput, backend: Backend) -> Iterator[Finding]:
     fills = [p.quota.fill for p in case.zones.pairs if p.closed_by is None and p.backend is backend]
     enough, reported = fills.count(Fill.ENOUGH), len(fills) - fills.count(Fill.UNKNOWN)
     reading = case.zones.readings_by_api[backend][Gate.QUOTA]
@@ -99,7 +99,7 @@ def _quota_of(case: Case, backend: Backend) -> Iterator[Finding]:
         yield ok("quota", f"Every pair has quota left{where}.")
 
 
-def price(case: Case) -> Iterator[Finding]:
+def price(case: DoctorInput) -> Iterator[Finding]:
     pairs, most = case.zones.pairs, case.deployment.attributes.get("placement.max_price_per_chip_hour")
     dear = sum(p.price.is_too_dear for p in pairs)
     prices = [p.price.usd_per_chip_hour for p in pairs if p.price.usd_per_chip_hour is not None]
@@ -111,12 +111,12 @@ def price(case: Case) -> Iterator[Finding]:
     else:
         low, high = min(prices), max(prices)
         span = f"${low:.2f}" if low == high else f"${low:.2f} to ${high:.2f}"
-        by = "" if reading.source is Source.LIVE else f", at list prices of {reading.as_of}"
+        by = "" if reading.source is FactSource.LIVE else f", at list prices of {reading.as_of}"
         excluded = f"; {dear} of {len(pairs)} pairs are above ${most}" if dear else ""
         yield ok("price", f"{span} a chip and hour{by}{excluded}.")
 
 
-def pairs(case: Case) -> Iterator[Finding]:
+def pairs(case: DoctorInput) -> Iterator[Finding]:
     every = case.zones.pairs
     possible = [p for p in every if p.standing is not Standing.CLOSED]
     if not possible:

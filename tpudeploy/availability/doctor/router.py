@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.availability.diagnosis import Finding
-from tpudeploy.availability.doctor.case import Case, ok, some_or_all, unknown, warn
+from tpudeploy.availability.doctor.case import DoctorInput, ok, some_or_all, unknown, warn
 from tpudeploy.availability.doctor.network import is_open
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.project_facts import Network
+from tpudeploy.domain.project_facts import ProjectNetwork
 from tpudeploy.text import words
 
 
-def router(case: Case) -> Iterator[Finding]:
+def router(case: DoctorInput) -> Iterator[Finding]:
     """Check what the VM of a router needs beside what the replicas need."""
     if case.deployment.router_machine is None:
         return
@@ -21,7 +21,7 @@ def router(case: Case) -> Iterator[Finding]:
     yield from findings or [ok("router", f"The router's VM ({machine}) reaches the replicas, and clients reach it.")]
 
 
-def _way_out(case: Case) -> Iterator[Finding]:
+def _way_out(case: DoctorInput) -> Iterator[Finding]:
     """Check Cloud NAT: without an address, the VM reaches neither Debian nor PyPI."""
     has_nat = case.facts.wiring.has_nat
     without = sorted(region for region, fact in has_nat.items() if fact is False)
@@ -34,10 +34,10 @@ def _way_out(case: Case) -> Iterator[Finding]:
         yield unknown(case, "router", reason)
 
 
-def _firewall(case: Case) -> Iterator[Finding]:
+def _firewall(case: DoctorInput) -> Iterator[Finding]:
     """Check the rules for the router's own port, and for the port of the replicas inside the network."""
     deployment, network = case.deployment, case.facts.wiring.network
-    if deployment.router is None or not isinstance(network, Network):
+    if deployment.router is None or not isinstance(network, ProjectNetwork):
         # Another check says that there is no network.
         return
     create = f"gcloud compute firewall-rules create {deployment.name}-router --network={network.name}"

@@ -108,17 +108,17 @@ _HEAD = 4096  # characters of a file that show whether it is a profile
 
 
 @frozen
-class Candidate:
+class CompletionWord:
     """A word that may follow. `about` describes it, or is ""."""
 
     word: str
     about: str = ""
 
 
-Source: TypeAlias = "Callable[[Path, str], Iterable[Candidate]]"
+Source: TypeAlias = "Callable[[Path, str], Iterable[CompletionWord]]"
 
 
-def candidates(words: Sequence[str]) -> list[Candidate]:
+def candidates(words: Sequence[str]) -> list[CompletionWord]:
     """Return what the last word may become; the words before it are the command line without `tpudeploy`."""
     *before, current = _after_option_terminator(words)
     folder = _folder(before)
@@ -138,7 +138,7 @@ def _folder(words: Sequence[str]) -> Path:
     return Path()
 
 
-def _candidates(before: Sequence[str], current: str, folder: Path) -> Iterable[Candidate]:
+def _candidates(before: Sequence[str], current: str, folder: Path) -> Iterable[CompletionWord]:
     words = [f"-{word}" if _ONE_DASH.match(word) and len(word) > 2 else word for word in before]  # noqa: PLR2004 - -f
     match _without_chdir(words):
         case [] | ["help"]:
@@ -151,7 +151,7 @@ def _candidates(before: Sequence[str], current: str, folder: Path) -> Iterable[C
             return ()
 
 
-def _of_command(name: str, words: Sequence[str], current: str, folder: Path) -> Iterable[Candidate]:
+def _of_command(name: str, words: Sequence[str], current: str, folder: Path) -> Iterable[CompletionWord]:
     """Return what may follow the words behind a command: one of its verbs, an option, or a value."""
     verb, rest = split_verb(name, words)
     if "--" in rest:
@@ -175,24 +175,24 @@ def _behind(words: Sequence[str], name: str) -> list[str]:
     return [*words[:position], *words[position + 1 :]]
 
 
-def _commands(current: str) -> Iterator[Candidate]:
+def _commands(current: str) -> Iterator[CompletionWord]:
     if current.startswith("-"):
         yield from _described({"--help": "Show all commands.", "--version": "Print the version."}, current)
     else:
         yield from _described({**COMMANDS, "help": "Show the help of a command."}, current)
 
 
-def _described(table: Mapping[str, str], current: str) -> list[Candidate]:
-    return [Candidate(word=word, about=about) for word, about in table.items() if word.startswith(current)]
+def _described(table: Mapping[str, str], current: str) -> list[CompletionWord]:
+    return [CompletionWord(word=word, about=about) for word, about in table.items() if word.startswith(current)]
 
 
-def _following(parser: Parser, words: Sequence[str], current: str, folder: Path) -> Iterable[Candidate]:
+def _following(parser: Parser, words: Sequence[str], current: str, folder: Path) -> Iterable[CompletionWord]:
     """Return the options, or the values of the option or argument whose turn it is."""
     name, equals, value = current.partition("=")
     long_name = name if name.startswith("--") else f"-{name}"
     option = parser.option(long_name) if equals else None
     if option is not None:
-        return [Candidate(word=f"{name}={each.word}", about=each.about) for each in _values(option, folder, value)]
+        return [CompletionWord(word=f"{name}={each.word}", about=each.about) for each in _values(option, folder, value)]
     previous = parser.option(words[-1]) if words else None
     if previous is not None and takes_value(previous):
         return _values(previous, folder, current)
@@ -221,7 +221,7 @@ def _next_argument(parser: Parser, count: int) -> argparse.Action | None:
     return None
 
 
-def _options(parser: Parser, words: Sequence[str], current: str) -> Iterator[Candidate]:
+def _options(parser: Parser, words: Sequence[str], current: str) -> Iterator[CompletionWord]:
     """Yield the options that are not on the command line yet, with as many dashes as the current word has."""
     is_short = not current.startswith("--") and len(current) > 1
     for action in dict.fromkeys(map(parser.option, parser.option_names)):
@@ -231,40 +231,40 @@ def _options(parser: Parser, words: Sequence[str], current: str) -> Iterator[Can
         is_repeatable = isinstance(action.default, list)
         if is_repeatable or not {*action.option_strings} & {*words}:
             about = " ".join((action.help or "").replace("%%", "%").split())
-            yield Candidate(word=name[1:] if is_short else name, about=about.partition("%(")[0])
+            yield CompletionWord(word=name[1:] if is_short else name, about=about.partition("%(")[0])
 
 
-def _values(action: argparse.Action, folder: Path, current: str) -> list[Candidate]:
+def _values(action: argparse.Action, folder: Path, current: str) -> list[CompletionWord]:
     if action.choices is not None:
-        return [Candidate(word=str(choice)) for choice in action.choices]
+        return [CompletionWord(word=str(choice)) for choice in action.choices]
     metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
     source = _SOURCES.get(metavar)
     return [] if source is None else list(source(folder, current))
 
 
-def _files(folder: Path, current: str) -> Iterator[Candidate]:
+def _files(folder: Path, current: str) -> Iterator[CompletionWord]:
     """Yield the files and folders of the folder that the current word names; a folder ends with a slash."""
     yield from _paths(folder, current, lambda _path: True)
 
 
-def _folders(folder: Path, current: str) -> Iterator[Candidate]:
+def _folders(folder: Path, current: str) -> Iterator[CompletionWord]:
     yield from _paths(folder, current, lambda _path: False)
 
 
-def _overlays(folder: Path, current: str) -> Iterator[Candidate]:
+def _overlays(folder: Path, current: str) -> Iterator[CompletionWord]:
     yield from _paths(folder, current, lambda path: path.suffix in {".yaml", ".yml"})
 
 
-def _profiles(folder: Path, current: str) -> Iterator[Candidate]:
+def _profiles(folder: Path, current: str) -> Iterator[CompletionWord]:
     yield from _paths(folder, current, lambda path: path.suffix in {".yaml", ".yml"} and _is_profile(path))
 
 
-def _plans(folder: Path, current: str) -> Iterator[Candidate]:
+def _plans(folder: Path, current: str) -> Iterator[CompletionWord]:
     """Yield profiles, and files that may be saved plans: any that is not YAML."""
     yield from _paths(folder, current, lambda path: path.suffix not in {".yaml", ".yml"} or _is_profile(path))
 
 
-def _paths(folder: Path, current: str, is_wanted: Callable[[Path], bool]) -> Iterator[Candidate]:
+def _paths(folder: Path, current: str, is_wanted: Callable[[Path], bool]) -> Iterator[CompletionWord]:
     head, slash, start = current.rpartition("/")
     try:
         entries = sorted((folder / Path(f"{head}{slash}").expanduser()).iterdir())
@@ -274,7 +274,7 @@ def _paths(folder: Path, current: str, is_wanted: Callable[[Path], bool]) -> Ite
         if path.name.startswith(".") and not start.startswith("."):
             continue
         if path.name.startswith(start) and (path.is_dir() or is_wanted(path)):
-            yield Candidate(word=f"{head}{slash}{path.name}{'/' if path.is_dir() else ''}")
+            yield CompletionWord(word=f"{head}{slash}{path.name}{'/' if path.is_dir() else ''}")
 
 
 def _is_profile(path: Path) -> bool:
@@ -290,14 +290,14 @@ def _head(path: Path) -> str:
         return ""
 
 
-def _deployments(folder: Path, _current: str) -> Iterator[Candidate]:
+def _deployments(folder: Path, _current: str) -> Iterator[CompletionWord]:
     """Yield the deployments that have a state on this machine, and those of the profiles in the folder."""
     names = {path.stem for path in _states(folder)}
     for path in sorted(folder.glob("*.y*ml")):
         name = _NAME.search(_head(path))
         if name is not None:
             names.add(name[1])
-    yield from (Candidate(word=name) for name in sorted(names))
+    yield from (CompletionWord(word=name) for name in sorted(names))
 
 
 def _states(folder: Path) -> list[Path]:
@@ -308,7 +308,7 @@ def _states(folder: Path) -> list[Path]:
     return []
 
 
-def _addresses(folder: Path, current: str) -> Iterator[Candidate]:
+def _addresses(folder: Path, current: str) -> Iterator[CompletionWord]:
     """Yield the deployments, and the replicas of those that have a state on this machine."""
     import json
 
@@ -322,61 +322,61 @@ def _addresses(folder: Path, current: str) -> Iterator[Candidate]:
             indexes = [record["index"] for record in records]
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue  # a state that cannot be read has no replicas to name; the command itself reports it
-        yield from (Candidate(word=f"{path.stem}[{index}]") for index in indexes)
+        yield from (CompletionWord(word=f"{path.stem}[{index}]") for index in indexes)
 
 
-def _profiles_or_names(folder: Path, current: str) -> Iterator[Candidate]:
+def _profiles_or_names(folder: Path, current: str) -> Iterator[CompletionWord]:
     yield from _profiles(folder, current)
     yield from _deployments(folder, current)
 
 
-def _types(_folder: Path, _current: str) -> Iterator[Candidate]:
+def _types(_folder: Path, _current: str) -> Iterator[CompletionWord]:
     from tpudeploy import catalog
 
-    yield from (Candidate(word=type_.name) for type_ in catalog.accelerator_types())
+    yield from (CompletionWord(word=type_.name) for type_ in catalog.accelerator_types())
 
 
-def _zones(_folder: Path, _current: str) -> Iterator[Candidate]:
+def _zones(_folder: Path, _current: str) -> Iterator[CompletionWord]:
     from tpudeploy import catalog
 
     names = {type_.generation for type_ in catalog.accelerator_types()}
     zones = {zone for name in names for zone in catalog.generation(name).zones}
-    yield from (Candidate(word=zone) for zone in sorted(zones))
+    yield from (CompletionWord(word=zone) for zone in sorted(zones))
 
 
-def _settings(folder: Path, current: str) -> Iterator[Candidate]:
+def _settings(folder: Path, current: str) -> Iterator[CompletionWord]:
     """Yield the keys of a profile, and the values of those that name zones and slice types."""
     key, equals, value = current.partition("=")
     if not equals:
         from tpudeploy.config.keys import all_keys
 
-        yield from (Candidate(word=f"{'.'.join(map(str, path))}=") for path in all_keys())
+        yield from (CompletionWord(word=f"{'.'.join(map(str, path))}=") for path in all_keys())
     elif key in _SETTINGS:
         *others, last = value.removeprefix("[").rpartition(",")
         head = f"{key}={'[' if value.startswith('[') else ''}{''.join(others)}"
-        yield from (Candidate(word=f"{head}{each.word}") for each in _SETTINGS[key](folder, last))
+        yield from (CompletionWord(word=f"{head}{each.word}") for each in _SETTINGS[key](folder, last))
 
 
 _SETTINGS: Mapping[str, Source] = {"tpu.type": _types, "placement.zones": _zones}
 
 
-def _codes(_folder: Path, _current: str) -> Iterator[Candidate]:
+def _codes(_folder: Path, _current: str) -> Iterator[CompletionWord]:
     from tpudeploy.operations.explanations import explanations
 
     for code, text in explanations().items():
-        yield Candidate(word=code, about=text.partition("\n")[0])
+        yield CompletionWord(word=code, about=text.partition("\n")[0])
 
 
-def _shipped_profiles(_folder: Path, _current: str) -> Iterator[Candidate]:
+def _shipped_profiles(_folder: Path, _current: str) -> Iterator[CompletionWord]:
     from tpudeploy.adapters import assets
 
-    yield from (Candidate(word=name) for name in ("list", *assets.profiles()))
+    yield from (CompletionWord(word=name) for name in ("list", *assets.profiles()))
 
 
-def _outputs(_folder: Path, _current: str) -> Iterator[Candidate]:
+def _outputs(_folder: Path, _current: str) -> Iterator[CompletionWord]:
     from tpudeploy.operations.output import KEYS
 
-    yield from (Candidate(word=key) for key in KEYS)
+    yield from (CompletionWord(word=key) for key in KEYS)
 
 
 # What an argument takes, by the word that help has for it.

@@ -26,9 +26,9 @@ _DP: Path = ("serving", "data_parallel_size")
 # The generations on which vLLM's matrix has several hosts pass, in pipeline stages.
 _TESTED_OVER_HOSTS = ("v6e", "tpu7x")
 _CODES = {
-    type_names.Fault.UNKNOWN: codes.UNKNOWN_TYPE,
-    type_names.Fault.UNSUPPORTED: codes.NOT_SUPPORTED,
-    type_names.Fault.AMBIGUOUS: codes.AMBIGUOUS_TYPE,
+    type_names.TypeNameFault.UNKNOWN: codes.UNKNOWN_TYPE,
+    type_names.TypeNameFault.UNSUPPORTED: codes.NOT_SUPPORTED,
+    type_names.TypeNameFault.AMBIGUOUS: codes.AMBIGUOUS_TYPE,
 }
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from tpudeploy.config.schema.base import Field, Form, Section, Text, Version, Words, unwritten
+from tpudeploy.config.schema.base import Field, Form, FormatVersion, Section, Text, Words, unwritten
 from tpudeploy.config.schema.lifecycle import BootSpec, HealthSpec, LifecycleSpec
 from tpudeploy.config.schema.placement import NetworkSpec, PlacementSpec, TpuSpec
 from tpudeploy.config.schema.replicas import RouterSpec, ScaleSpec
@@ -17,7 +17,9 @@ Name = Annotated[
 class ProfileSpec(Section):
     """A profile, version 1. Durations: 90s, 15m, 2h, 7d. Sizes: 10gb, 10GiB. Values may hold ${env:NAME}."""
 
-    version: Annotated[Literal[1], Version()] = Field(description="Version of this format. Required.", examples=[1])
+    version: Annotated[Literal[1], FormatVersion()] = Field(
+        description="Version of this format. Required.", examples=[1]
+    )
     name: Name = Field(
         description="The deployment's name, ^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$. Required.",
         examples=["gemma4-26b-turbo"],

@@ -21,8 +21,8 @@ from tpudeploy.config.scalars import (
     LEAST_DOCKER_SIZE,
     SIZE_PATTERN,
     TOKENS_PATTERN,
+    ByteSize,
     Duration,
-    Size,
 )
 
 Read: TypeAlias = Callable[[Any], Any]
@@ -251,7 +251,7 @@ class Quantity:
         return {"type": "string", "pattern": self.pattern}
 
     def _read(self, value: object) -> float:
-        if isinstance(value, Duration | Size):
+        if isinstance(value, Duration | ByteSize):
             return value
         try:
             quantity = self.parse(value) if isinstance(value, str) else None
@@ -305,7 +305,7 @@ class Tokens:
         return limit
 
 
-class Version:
+class FormatVersion:
     """The integer 1. A Literal would accept true and 1.0 too."""
 
     def reader(self, _: Read) -> Read:
@@ -327,10 +327,10 @@ Text = Annotated[str, Form(r"[\s\S]+", "text that is not empty")]
 Words = tuple[Text, ...]
 Time = Annotated[Duration, Quantity(Duration.parse, DURATION_PATTERN, "90s, 15m, 2h or 7d")]
 DockerBytes = Annotated[
-    Size,
-    DockerQuantity(Size.parse_for_docker, DOCKER_SIZE_PATTERN, "16g, 16384m, 10gb, 10GiB or bytes"),
+    ByteSize,
+    DockerQuantity(ByteSize.parse_for_docker, DOCKER_SIZE_PATTERN, "16g, 16384m, 10gb, 10GiB or bytes"),
 ]
-Bytes = Annotated[Size, Quantity(Size.parse, SIZE_PATTERN, "10gb (decimal) or 10GiB (binary)")]
+Bytes = Annotated[ByteSize, Quantity(ByteSize.parse, SIZE_PATTERN, "10gb (decimal) or 10GiB (binary)")]
 
 Bucket = Annotated[
     str, Form(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](?:/[A-Za-z0-9._=+@-]+)*/?", "gs://bucket/folder")

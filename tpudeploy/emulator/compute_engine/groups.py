@@ -21,7 +21,7 @@ from tpudeploy.emulator.compute_engine import insert_request, life, operations, 
 from tpudeploy.emulator.compute_engine.lists import aggregated, listed
 from tpudeploy.emulator.compute_engine.operations import HOST
 from tpudeploy.emulator.records import Group, GroupPart, Instance, ZoneOperation
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 _PATTERN = re.compile(r"(?P<stem>[a-z][-a-z0-9]{0,51})-(?P<digits>#{1,10})")  # as the discovery document has it
 _LOOKS_EVERY = 60.0  # UNVERIFIED
@@ -30,7 +30,7 @@ _SCHEMAS = {"resourcePolicies": "ResourcePolicy", "instanceTemplates": "Instance
 _KINDS = {"resourcePolicies": "compute#resourcePolicy", "instanceTemplates": "compute#instanceTemplate"}
 
 
-def insert_part(cloud: Cloud, call: Call) -> dict[str, Any]:
+def insert_part(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Create a workload policy or an instance template: it can be used once its operation is over."""
     kind = _kind(call)
     body = discovery.accept(call.body or {}, _SCHEMAS[kind], insert_request.DOCUMENT, at="resource")
@@ -53,11 +53,11 @@ def insert_part(cloud: Cloud, call: Call) -> dict[str, Any]:
     return operations.render(cloud, operation)
 
 
-def get_part(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_part(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     return _render_part(_part(cloud, call))
 
 
-def delete_part(cloud: Cloud, call: Call) -> dict[str, Any]:
+def delete_part(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Delete a policy or a template, which no group may use."""
     part, now = _part(cloud, call), cloud.clock.now()
     user = next((group for group in cloud.groups.values() if part.name in (group.policy, group.template)), None)
@@ -73,7 +73,7 @@ def delete_part(cloud: Cloud, call: Call) -> dict[str, Any]:
     return operations.render(cloud, operation)
 
 
-def list_parts(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_parts(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """List all policies, or all templates, over all regions."""
     kind = call.name.rpartition("/")[2]
     rows = [
@@ -84,7 +84,7 @@ def list_parts(cloud: Cloud, call: Call) -> dict[str, Any]:
     return aggregated(cloud, call, f"{_KINDS[kind]}AggregatedList", kind, rows, scope="regions")
 
 
-def insert(cloud: Cloud, call: Call) -> dict[str, Any]:
+def insert(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Create a group: its operation is over once the group exists, whether or not it has instances."""
     body = discovery.accept(call.body or {}, "InstanceGroupManager", insert_request.DOCUMENT, at="resource")
     name, earlier = _begin_insert(cloud, call, body)
@@ -124,11 +124,11 @@ def insert(cloud: Cloud, call: Call) -> dict[str, Any]:
     return operations.render(cloud, operation)
 
 
-def get(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     return render(cloud, _find(cloud, call))
 
 
-def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
+def delete(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Delete a group with all of its instances."""
     group, now = _find(cloud, call), cloud.clock.now()
     operation = operations.begin(cloud, call, group, "delete")
@@ -153,7 +153,7 @@ def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
     return operations.render(cloud, operation)
 
 
-def list_managed_instances(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_managed_instances(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Return a row for each instance that the group is to have; one that does not exist has no state."""
     group = _find(cloud, call)
     if group.state == "WAITING":
@@ -275,10 +275,10 @@ def _in_creation(cloud: Cloud, group: Group) -> list[Instance]:
     return [each for each in members_of(cloud, group) if each.state in _CREATING and each.started_at is None]
 
 
-def _begin_insert(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> tuple[str, ZoneOperation | None]:
+def _begin_insert(cloud: Cloud, call: ApiCall, body: Mapping[str, Any]) -> tuple[str, ZoneOperation | None]:
     """Return the name of what is to be created, and the operation that the same request began before.
 
-    Raise Refusal for a name that is taken, or has another form.
+    Raise ApiError for a name that is taken, or has another form.
     """
     insert_request.check_request_id(call)
     insert_request.check_name(body)
@@ -296,8 +296,8 @@ def _check_policy(body: Mapping[str, Any]) -> None:
         raise texts.invalid("workloadPolicy", policy.get("type", ""), text)
 
 
-def _used_parts(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> tuple[GroupPart, GroupPart]:
-    """Return the policy and the template. Raise Refusal for one that does not exist, or is still being created."""
+def _used_parts(cloud: Cloud, call: ApiCall, body: Mapping[str, Any]) -> tuple[GroupPart, GroupPart]:
+    """Return the policy and the template. Raise ApiError for one that does not exist, or is still being created."""
     links = (body.get("resourcePolicies", {}).get("workloadPolicy", ""), body.get("instanceTemplate", ""))
     parts = []
     for link in links:
@@ -312,7 +312,7 @@ def _used_parts(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> tuple[Grou
     return parts[0], parts[1]
 
 
-def _only_zone(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> str:
+def _only_zone(cloud: Cloud, call: ApiCall, body: Mapping[str, Any]) -> str:
     rows = body.get("distributionPolicy", {}).get("zones", [])
     zones = [row.get("zone", "").rpartition("/")[2] for row in rows]
     if body.get("distributionPolicy", {}).get("targetShape") != "ANY_SINGLE_ZONE" or len(zones) != 1:
@@ -323,7 +323,7 @@ def _only_zone(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> str:
 
 
 def _accelerator(policy: GroupPart, machine: AcceleratorType, body: Mapping[str, Any]) -> AcceleratorType:
-    """Return the slice that the machines form. Raise Refusal where they form none."""
+    """Return the slice that the machines form. Raise ApiError where they form none."""
     topology, size = policy.body["workloadPolicy"]["acceleratorTopology"], body.get("targetSize")
     types = [t for t in catalog.accelerator_types() if t.machine_type == machine.machine_type and t.hosts > 1]
     fitting = [t for t in types if t.topology == topology and t.hosts == size and Backend.GCE_INSTANCE in t.backends]
@@ -345,7 +345,7 @@ def _member_names(body: Mapping[str, Any], count: int) -> tuple[str, ...]:
     return tuple(f"{match['stem']}-{number:0{len(match['digits'])}d}" for number in range(1, count + 1))
 
 
-def _part(cloud: Cloud, call: Call) -> GroupPart:
+def _part(cloud: Cloud, call: ApiCall) -> GroupPart:
     name = call.name.partition("compute/v1/")[2]
     part = cloud.group_parts.get(name)
     if part is None:
@@ -353,7 +353,7 @@ def _part(cloud: Cloud, call: Call) -> GroupPart:
     return part
 
 
-def _find(cloud: Cloud, call: Call) -> Group:
+def _find(cloud: Cloud, call: ApiCall) -> Group:
     region, name = call.query["region"], call.query["instanceGroupManager"]
     path = f"projects/{call.project}/regions/{region}/instanceGroupManagers/{name}"
     group = cloud.groups.get(path)
@@ -374,7 +374,7 @@ def _render_part(part: GroupPart) -> dict[str, Any]:
     }
 
 
-def _kind(call: Call) -> str:
+def _kind(call: ApiCall) -> str:
     """Return the collection of a call, by its path."""
     words = call.name.partition("compute/v1/")[2].split("/")
     return words[4]

@@ -18,7 +18,7 @@ from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import networks, texts
 from tpudeploy.emulator.compute_engine.offers import image_exists, ordinary_machine
 from tpudeploy.emulator.records import IMAGE_DISK_GB
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 DOCUMENT = "compute.v1"
 _NAME = r"(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)"
@@ -38,15 +38,15 @@ class InsertRequest:
     model: str
 
 
-def read(cloud: Cloud, call: Call) -> InsertRequest:
-    """Return the request of a call. Raise Refusal for what Compute Engine refuses at once."""
+def read(cloud: Cloud, call: ApiCall) -> InsertRequest:
+    """Return the request of a call. Raise ApiError for what Compute Engine refuses at once."""
     body = discovery.accept(call.body or {}, "Instance", DOCUMENT, at="resource")
     check_request_id(call)
     check_name(body)
     return _check(cloud, call, body, _accelerator(cloud, call, body))
 
 
-def read_properties(cloud: Cloud, call: Call, properties: Mapping[str, Any]) -> InsertRequest:
+def read_properties(cloud: Cloud, call: ApiCall, properties: Mapping[str, Any]) -> InsertRequest:
     """Return the properties of a template as a request for one of its instances, in the zone of the call.
 
     A template names machine and disk type without a zone; one that is checked before its group has no zone.
@@ -73,7 +73,7 @@ def check_name(body: Mapping[str, Any]) -> None:
         raise texts.invalid("name", body.get("name", ""), f"Must be a match of regex '{_NAME}'")
 
 
-def _check(cloud: Cloud, call: Call, body: dict[str, Any], accelerator: AcceleratorType) -> InsertRequest:
+def _check(cloud: Cloud, call: ApiCall, body: dict[str, Any], accelerator: AcceleratorType) -> InsertRequest:
     check_labels(body.get("labels", {}))
     check_metadata(body.get("metadata", {}))
     check_tags(body.get("tags", {}))
@@ -88,7 +88,7 @@ def _check(cloud: Cloud, call: Call, body: dict[str, Any], accelerator: Accelera
     return InsertRequest(body=body, accelerator=accelerator, model=model)
 
 
-def check_request_id(call: Call) -> None:
+def check_request_id(call: ApiCall) -> None:
     request_id = call.query.get("requestId", "")
     if request_id and not _REQUEST_ID.fullmatch(request_id):
         raise texts.invalid("requestId", request_id, "Must be a valid UUID.")
@@ -114,7 +114,7 @@ def check_tags(tags: Mapping[str, Any]) -> None:
             raise texts.invalid("tags.items", tag, f"Must be a match of regex '{_NAME}'")
 
 
-def _accelerator(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> AcceleratorType:
+def _accelerator(cloud: Cloud, call: ApiCall, body: Mapping[str, Any]) -> AcceleratorType:
     """Return what the machine type is. One that is not sold here exists in its zones and is refused all the same."""
     place, _, machine = body.get("machineType", "").rpartition("/")
     if call.zone not in listings.zones(cloud):
@@ -149,7 +149,7 @@ def _check_disk(cloud: Cloud, body: Mapping[str, Any], accelerator: AcceleratorT
         raise texts.invalid("disks[0].initializeParams.sourceImage", image, text)
 
 
-def _check_networks(cloud: Cloud, call: Call, body: Mapping[str, Any]) -> None:
+def _check_networks(cloud: Cloud, call: ApiCall, body: Mapping[str, Any]) -> None:
     interfaces = body.get("networkInterfaces", ())
     if not interfaces:
         raise texts.invalid("networkInterfaces", "", "At least one network interface is required.")

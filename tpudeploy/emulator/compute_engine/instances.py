@@ -14,7 +14,7 @@ from tpudeploy.emulator.compute_engine.lists import aggregated, listed
 from tpudeploy.emulator.compute_engine.operations import HOST
 from tpudeploy.emulator.nodes import guest_attribute_items
 from tpudeploy.emulator.records import Instance, ZoneOperation
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 _PORT = 8000
 _HOST_REPORT_SECONDS = 660.0  # Google's page: 10 to 12 minutes, in which the machine runs
@@ -33,7 +33,7 @@ _CHECKS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
 }
 
 
-def insert(cloud: Cloud, call: Call) -> dict[str, Any]:
+def insert(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     request = insert_request.read(cloud, call)
     earlier = operations.find_earlier(cloud, call, "insert")
     if earlier is not None:
@@ -59,22 +59,22 @@ def insert(cloud: Cloud, call: Call) -> dict[str, Any]:
     return operations.render(cloud, instance.insert_operation)
 
 
-def get(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     return render(cloud, _find(cloud, call))
 
 
-def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     if listings.silent_zones(cloud, call):
         raise wire.refuse(14, "The service is currently unavailable.")  # UNVERIFIED
     rows = [row for zone, row in _rows(cloud, call) if zone == call.zone]
     return listed(call, "compute#instanceList", rows)
 
 
-def aggregated_list(cloud: Cloud, call: Call) -> dict[str, Any]:
+def aggregated_list(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     return aggregated(cloud, call, "compute#instanceAggregatedList", "instances", _rows(cloud, call))
 
 
-def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
+def delete(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Delete an instance. One that still waits and is not visible cannot be deleted: it is not found."""
 
     def carry_out(instance: Instance, operation: ZoneOperation) -> None:
@@ -98,7 +98,7 @@ def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
     return _operate(cloud, call, carry_out)
 
 
-def replace_part(cloud: Cloud, call: Call) -> dict[str, Any]:
+def replace_part(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Replace metadata, tags or labels. The fingerprint must be that of the part that is replaced, also at the end."""
     field, schema, key, cause = _PARTS[call.method.rpartition(".")[2]]
     request = discovery.accept(call.body or {}, schema, insert_request.DOCUMENT, at="request")
@@ -124,7 +124,7 @@ def replace_part(cloud: Cloud, call: Call) -> dict[str, Any]:
     return _operate(cloud, call, carry_out)
 
 
-def reset(cloud: Cloud, call: Call) -> dict[str, Any]:
+def reset(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Reboot the machine: its disk stays, and the startup script runs again."""
 
     def carry_out(instance: Instance, operation: ZoneOperation) -> None:
@@ -140,7 +140,7 @@ def reset(cloud: Cloud, call: Call) -> dict[str, Any]:
     return _operate(cloud, call, carry_out)
 
 
-def stop(cloud: Cloud, call: Call) -> dict[str, Any]:
+def stop(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     def carry_out(instance: Instance, operation: ZoneOperation) -> None:
         _require(instance, "RUNNING")
         life.stop(cloud, instance, cloud.clock.now(), "STOP", operation)
@@ -148,7 +148,7 @@ def stop(cloud: Cloud, call: Call) -> dict[str, Any]:
     return _operate(cloud, call, carry_out)
 
 
-def start(cloud: Cloud, call: Call) -> dict[str, Any]:
+def start(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     def carry_out(instance: Instance, operation: ZoneOperation) -> None:
         _require(instance, "TERMINATED", "STOPPED")
         instance.insert_operation = operation  # what ends when the machine runs
@@ -157,7 +157,7 @@ def start(cloud: Cloud, call: Call) -> dict[str, Any]:
     return _operate(cloud, call, carry_out)
 
 
-def report_host_as_faulty(cloud: Cloud, call: Call) -> dict[str, Any]:
+def report_host_as_faulty(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Take the report of a host: minutes later the machine stops, and continues on another host or not at all.
 
     Google's page describes GPU machines of reservations; that TPU machines are taken is UNVERIFIED.
@@ -184,7 +184,7 @@ def report_host_as_faulty(cloud: Cloud, call: Call) -> dict[str, Any]:
     return _operate(cloud, call, carry_out)
 
 
-def get_guest_attributes(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_guest_attributes(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Return what the machine wrote. Nothing written, and guest attributes that are not enabled, are not found."""
     instance = _find(cloud, call)
     path, key = call.query.get("queryPath", ""), call.query.get("variableKey", "")
@@ -197,7 +197,7 @@ def get_guest_attributes(cloud: Cloud, call: Call) -> dict[str, Any]:
     return {**link, "queryPath": path, "queryValue": {"items": items}}
 
 
-def get_serial_port_output(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_serial_port_output(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Return the last megabyte of what the startup script printed; a start below 0 counts from the end."""
     instance = _find(cloud, call)
     log = "" if instance.host is None else instance.host.log()
@@ -245,7 +245,7 @@ def render(cloud: Cloud, instance: Instance) -> dict[str, Any]:
     return body | ({"resourceStatus": status} if status else {})
 
 
-def _rows(cloud: Cloud, call: Call) -> list[tuple[str, dict[str, Any]]]:
+def _rows(cloud: Cloud, call: ApiCall) -> list[tuple[str, dict[str, Any]]]:
     """Return the zone and the form of every instance of the project that lists show."""
     now = cloud.clock.now()
     return [
@@ -255,7 +255,7 @@ def _rows(cloud: Cloud, call: Call) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def _find(cloud: Cloud, call: Call) -> Instance:
+def _find(cloud: Cloud, call: ApiCall) -> Instance:
     name = f"projects/{call.project}/zones/{call.zone}/instances/{call.query['instance']}"
     instance = cloud.instances.get(name)
     if instance is None or instance.state == "WAITING" or not instance.is_visible(cloud.clock.now()):
@@ -263,7 +263,7 @@ def _find(cloud: Cloud, call: Call) -> Instance:
     return instance
 
 
-def _operate(cloud: Cloud, call: Call, carry_out: Callable[[Instance, ZoneOperation], None]) -> dict[str, Any]:
+def _operate(cloud: Cloud, call: ApiCall, carry_out: Callable[[Instance, ZoneOperation], None]) -> dict[str, Any]:
     """Begin the operation of a call; a repeated request id gives the first one again."""
     insert_request.check_request_id(call)
     verb = call.method.rpartition(".")[2]
@@ -274,7 +274,7 @@ def _operate(cloud: Cloud, call: Call, carry_out: Callable[[Instance, ZoneOperat
     operation = operations.begin(cloud, call, instance, verb)
     try:
         carry_out(instance, operation)
-    except wire.Refusal:
+    except wire.ApiError:
         del cloud.zone_operations[operation.name]
         raise
     return operations.render(cloud, operation)

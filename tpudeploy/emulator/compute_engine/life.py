@@ -24,7 +24,7 @@ _LONGEST_WAIT = 7200  # of a flex-start request that names none; UNVERIFIED
 _LATE = 30.0  # how late Google ends a run, at most
 
 
-def start(cloud: Cloud, instance: Instance, layer: str, refusal: wire.Status | None) -> None:
+def start(cloud: Cloud, instance: Instance, layer: str, refusal: wire.RpcStatus | None) -> None:
     """Start the life of an instance. `refusal` is what its insert operation ends with."""
     instance.state = "WAITING"
     instance.refusal = refusal if layer == "L3" else None
@@ -189,7 +189,7 @@ def delete(cloud: Cloud, instance: Instance, operation: ZoneOperation | None, at
     cloud.later(instance, at + (0.0 if was_queueing else instance.timings.deleting), end)
 
 
-def fail(cloud: Cloud, instance: Instance, at: float, refusal: wire.Status) -> None:
+def fail(cloud: Cloud, instance: Instance, at: float, refusal: wire.RpcStatus) -> None:
     end_insert(instance, at, refusal)
     forget(cloud, instance, at)
 
@@ -201,7 +201,7 @@ def forget(cloud: Cloud, instance: Instance, at: float) -> None:
     _close_operations(instance, at)
 
 
-def end_insert(instance: Instance, at: float, refusal: wire.Status | None = None) -> None:
+def end_insert(instance: Instance, at: float, refusal: wire.RpcStatus | None = None) -> None:
     """End the insert operation, if it is still open."""
     operation = instance.insert_operation
     if operation is None or operation.ended_at is not None:

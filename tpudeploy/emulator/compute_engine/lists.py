@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from tpudeploy.emulator import listings, wire
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.wire import Call, page
+from tpudeploy.emulator.wire import ApiCall, page
 
 Row: TypeAlias = Mapping[str, Any]
 _MOST = 500  # Compute Engine's largest page, and its default
@@ -22,8 +22,8 @@ _TESTS: Mapping[str, Callable[[str | None, str], bool]] = {
 }
 
 
-def _filter(call: Call) -> Callable[[Row], bool]:
-    """Return the test of the call's filter: terms that must all hold. Raise Refusal for another kind of filter."""
+def _filter(call: ApiCall) -> Callable[[Row], bool]:
+    """Return the test of the call's filter: terms that must all hold. Raise ApiError for another kind of filter."""
     text = call.query.get("filter", "")
     terms = list(_TERM.finditer(text))
     if _TERM.sub("", text).replace("AND", "").strip(" ()"):
@@ -32,7 +32,7 @@ def _filter(call: Call) -> Callable[[Row], bool]:
     return lambda row: all(fits(_text_at(row, path), value) for path, fits, value in tests)
 
 
-def listed(call: Call, kind: str, items: Sequence[Row]) -> dict[str, Any]:
+def listed(call: ApiCall, kind: str, items: Sequence[Row]) -> dict[str, Any]:
     """Return a page of the items that fit the filter of the call; Compute Engine leaves out an empty `items`."""
     fitting = list(filter(_filter(call), items))
     body = page(call, "items", fitting, dict, most=_MOST, usual=_MOST)
@@ -40,7 +40,7 @@ def listed(call: Call, kind: str, items: Sequence[Row]) -> dict[str, Any]:
 
 
 def aggregated(
-    cloud: Cloud, call: Call, kind: str, key: str, rows: Sequence[tuple[str, Row]], *, scope: str = "zones"
+    cloud: Cloud, call: ApiCall, kind: str, key: str, rows: Sequence[tuple[str, Row]], *, scope: str = "zones"
 ) -> dict[str, Any]:
     """Return a page of those that fit the filter, over all zones. `rows` are pairs of zone and resource.
 
@@ -69,14 +69,14 @@ def aggregated(
     return {"kind": kind, "items": items, **body, **({"unreachables": unreachable} if unreachable else {})}
 
 
-def _page_of_rows(call: Call, rows: Sequence[tuple[str, Row]]) -> dict[str, Any]:
+def _page_of_rows(call: ApiCall, rows: Sequence[tuple[str, Row]]) -> dict[str, Any]:
     """Return a page of the rows whose resource fits the filter of the call."""
     fits = _filter(call)
     fitting = [(place, resource) for place, resource in rows if fits(resource)]
     return page(call, "rows", fitting, lambda row: {"row": row}, most=_MOST, usual=_MOST)
 
 
-def _answers_by_place(cloud: Cloud, call: Call, *, in_regions: bool) -> dict[str, bool]:
+def _answers_by_place(cloud: Cloud, call: ApiCall, *, in_regions: bool) -> dict[str, bool]:
     """Return for each zone, or each region, whether it answers: a region does while one of its zones does."""
     silent = listings.silent_zones(cloud, call)
     answers: dict[str, bool] = {}

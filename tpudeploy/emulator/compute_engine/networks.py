@@ -9,13 +9,13 @@ from tpudeploy.emulator import listings, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import quota
 from tpudeploy.emulator.compute_engine.lists import listed
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 _HOST = "https://www.googleapis.com/compute/v1/projects"
 _PRIORITY = 65534  # of the default network's rules
 
 
-def get_region(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_region(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     region = _region(cloud, call)
     quotas = [
         {"metric": row.metric, "limit": float(row.limit), "usage": float(row.usage)}
@@ -25,7 +25,7 @@ def get_region(cloud: Cloud, call: Call) -> dict[str, Any]:
     return {"kind": "compute#region", "name": region, "status": "UP", "quotas": quotas, "zones": zones}
 
 
-def get_network(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_network(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     name = call.query["network"]
     networks = cloud.scenario.project.networks
     if networks is not None and name not in networks:
@@ -37,7 +37,7 @@ def get_network(cloud: Cloud, call: Call) -> dict[str, Any]:
     return {**body, "subnetworks": subnetworks}
 
 
-def get_subnetwork(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_subnetwork(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Return a subnetwork. Every network here is in auto mode, where a subnetwork has the network's name."""
     name, region = call.query["subnetwork"], _region(cloud, call)
     subnetwork = find_subnetwork(cloud, name, region)
@@ -53,7 +53,7 @@ def get_subnetwork(cloud: Cloud, call: Call) -> dict[str, Any]:
     }
 
 
-def list_routers(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_routers(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     region = _region(cloud, call)
     networks = cloud.scenario.project.networks
     names = ("default",) if networks is None else tuple(networks)
@@ -61,7 +61,7 @@ def list_routers(cloud: Cloud, call: Call) -> dict[str, Any]:
     return listed(call, "compute#routerList", [_router(call.project, region, name) for name in with_nat])
 
 
-def list_firewalls(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_firewalls(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     link = f"{_HOST}/{call.project}/global/networks/default"
     usual = {"kind": "compute#firewall", "network": link, "direction": "INGRESS", "priority": _PRIORITY}
     rules = [{**usual, "disabled": False, **rule} for rule in cloud.scenario.project.firewalls]
@@ -88,12 +88,12 @@ def _regions(cloud: Cloud) -> list[str]:
     return sorted({zone.rpartition("-")[0] for zone in listings.zones(cloud)})
 
 
-def _region(cloud: Cloud, call: Call) -> str:
+def _region(cloud: Cloud, call: ApiCall) -> str:
     region = call.query["region"]
     if region not in _regions(cloud):
         raise _absent(f"projects/{call.project}/regions/{region}")
     return region
 
 
-def _absent(name: str) -> wire.Refusal:
+def _absent(name: str) -> wire.ApiError:
     return wire.refuse(5, f"The resource '{name}' was not found")

@@ -17,7 +17,7 @@ from tpudeploy.emulator.compute_engine import texts
 from tpudeploy.emulator.compute_engine.lists import aggregated
 from tpudeploy.emulator.compute_engine.operations import HOST
 from tpudeploy.emulator.records import IMAGE_DISK_GB
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 # Of the machine types without accelerators. E2 shares its cores, and each of them counts.
 _ORDINARY_CPUS: Mapping[str, int] = {"e2-small": 2, "e2-medium": 2, "e2-standard-2": 2, "e2-standard-4": 4}
@@ -39,7 +39,7 @@ _CPUS: Mapping[str, int] = {
 _LINK = re.compile(r"(?:https://\S+/compute/v1/)?projects/(?P<project>[^/]+)/global/images/(?P<rest>.+)")
 
 
-def get_machine_type(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_machine_type(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     name = call.query["machineType"]
     ordinary = ordinary_machine(name)
     for type_ in (*listings.machines(cloud, call.zone), *([] if ordinary is None else [ordinary])):
@@ -48,7 +48,7 @@ def get_machine_type(cloud: Cloud, call: Call) -> dict[str, Any]:
     raise texts.refuse("not-found", name=f"projects/{call.project}/zones/{call.zone}/machineTypes/{name}")
 
 
-def list_machine_types(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_machine_types(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """List them over all zones. A listed type can have no capacity."""
     zones = listings.zones(cloud)
     rows = [
@@ -57,7 +57,7 @@ def list_machine_types(cloud: Cloud, call: Call) -> dict[str, Any]:
     return aggregated(cloud, call, "compute#machineTypeAggregatedList", "machineTypes", rows)
 
 
-def get_image(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_image(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Return the newest image of a family: there is another one each week."""
     family = call.query["family"]
     place = f"projects/{call.project}/global/images"

@@ -10,18 +10,18 @@ from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import texts
 from tpudeploy.emulator.compute_engine.lists import listed
 from tpudeploy.emulator.records import Group, GroupPart, Instance, ZoneOperation
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 HOST = "https://www.googleapis.com/compute/v1"
 _SYSTEM = "system"
 _LONGEST_WAIT = 120.0
 
 
-def get(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     return render(cloud, _find(cloud, call))
 
 
-def wait(cloud: Cloud, call: Call) -> dict[str, Any]:
+def wait(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     """Return an operation as it is once it is over, which may be later than now: the reply takes that long."""
     operation = _find(cloud, call)
     if operation.ended_at is None and 0 < seconds_left(cloud, call) < _LONGEST_WAIT:
@@ -29,7 +29,7 @@ def wait(cloud: Cloud, call: Call) -> dict[str, Any]:
     return render(cloud, operation)
 
 
-def seconds_left(cloud: Cloud, call: Call) -> float:
+def seconds_left(cloud: Cloud, call: ApiCall) -> float:
     """Return how long a call waits for an operation: until its end, where that is known."""
     operation = _find(cloud, call)
     if operation.ended_at is not None:
@@ -38,13 +38,13 @@ def seconds_left(cloud: Cloud, call: Call) -> float:
     return min(max(0.0, due - cloud.clock.now()), _LONGEST_WAIT)
 
 
-def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     place = f"{_place(call)}/"
     rows = [render(cloud, o) for name, o in cloud.zone_operations.items() if name.startswith(place)]
     return listed(call, "compute#operationList", rows)
 
 
-def begin(cloud: Cloud, call: Call, instance: Instance | Group | GroupPart, verb: str) -> ZoneOperation:
+def begin(cloud: Cloud, call: ApiCall, instance: Instance | Group | GroupPart, verb: str) -> ZoneOperation:
     """Start the operation of a call."""
     return _add(cloud, instance, verb, cloud.clock.now(), client_id=call.query.get("requestId", ""))
 
@@ -55,7 +55,7 @@ def record_event(cloud: Cloud, instance: Instance, verb: str, at: float, note: s
     operation.succeed(at, "Empty", {})
 
 
-def find_earlier(cloud: Cloud, call: Call, verb: str) -> ZoneOperation | None:
+def find_earlier(cloud: Cloud, call: ApiCall, verb: str) -> ZoneOperation | None:
     """Return the operation that the same request id began, as long as Google remembers it (how long is UNVERIFIED)."""
     request_id = call.query.get("requestId")
     if not request_id:
@@ -101,14 +101,14 @@ def render(cloud: Cloud, operation: ZoneOperation) -> dict[str, Any]:
     return body
 
 
-def _find(cloud: Cloud, call: Call) -> ZoneOperation:
+def _find(cloud: Cloud, call: ApiCall) -> ZoneOperation:
     name = f"{_place(call)}/operations/{call.query['operation']}"
     if name not in cloud.zone_operations:
         raise texts.refuse("not-found", name=name)
     return cloud.zone_operations[name]
 
 
-def _place(call: Call) -> str:
+def _place(call: ApiCall) -> str:
     """Return the zone or region of a call, as a path."""
     region = call.query.get("region")
     return f"projects/{call.project}/" + (f"zones/{call.zone}" if region is None else f"regions/{region}")

@@ -14,7 +14,7 @@ from tpudeploy.emulator.records import Group, Instance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
+class RegionalQuota:
     """A metric of a region: how much of it is allowed, used, and wanted by one instance."""
 
     metric: str
@@ -35,12 +35,12 @@ def excess(cloud: Cloud, instance: Instance) -> texts.ComputeStatus | None:
     return _excess([*_chips(cloud, instance, region), *_with_need(rows, need)], region)
 
 
-def _with_need(rows: Iterable[Quota], need: Mapping[str, float]) -> Iterator[Quota]:
+def _with_need(rows: Iterable[RegionalQuota], need: Mapping[str, float]) -> Iterator[RegionalQuota]:
     """Yield the quotas with what is needed of each metric."""
     return (replace(row, need=need.get(row.metric, 0)) for row in rows)
 
 
-def _excess(rows: Iterable[Quota], region: str) -> texts.ComputeStatus | None:
+def _excess(rows: Iterable[RegionalQuota], region: str) -> texts.ComputeStatus | None:
     for row in rows:
         if row.need and row.usage + row.need > row.limit:
             facts = {"quota": row.metric, "limit": f"{row.limit:.1f}", "region": region}
@@ -77,7 +77,7 @@ def metric_of(generation: str, class_: str) -> str:
     return id_.removesuffix("-per-project-region").replace("-", "_")
 
 
-def regional(cloud: Cloud, project: str, region: str, *, without: Instance | None = None) -> tuple[Quota, ...]:
+def regional(cloud: Cloud, project: str, region: str, *, without: Instance | None = None) -> tuple[RegionalQuota, ...]:
     """Return the quotas that `regions.get` lists, as they are used by all instances, or by all `without` one of them.
 
     Whether TPU machines use quota of CPUs is UNVERIFIED: here, none.
@@ -89,9 +89,9 @@ def regional(cloud: Cloud, project: str, region: str, *, without: Instance | Non
     cpus = sum(ordinary_cpus(each.accelerator) for each in instances)
     disks_gb = sum(each.disk_gb for each in instances if each.accelerator.chips)
     return (
-        Quota(metric="CPUS", limit=24.0, usage=cpus),
-        Quota(metric="IN_USE_ADDRESSES", limit=facts.address_limit(region), usage=addresses),
-        Quota(metric="HDB_TOTAL_GB", limit=facts.hyperdisk_limit(region), usage=disks_gb),
+        RegionalQuota(metric="CPUS", limit=24.0, usage=cpus),
+        RegionalQuota(metric="IN_USE_ADDRESSES", limit=facts.address_limit(region), usage=addresses),
+        RegionalQuota(metric="HDB_TOTAL_GB", limit=facts.hyperdisk_limit(region), usage=disks_gb),
     )
 
 
@@ -106,7 +106,7 @@ def _node_addresses(cloud: Cloud, project: str, region: str) -> int:
     return addresses
 
 
-def _chips(cloud: Cloud, instance: Instance | Group, region: str) -> Iterator[Quota]:
+def _chips(cloud: Cloud, instance: Instance | Group, region: str) -> Iterator[RegionalQuota]:
     if not instance.accelerator.chips:
         return
     class_, generation = class_of(instance.model), instance.accelerator.generation
@@ -118,7 +118,7 @@ def _chips(cloud: Cloud, instance: Instance | Group, region: str) -> Iterator[Qu
     for limit in cloud.scenario.quota:
         if limit.api == "compute" and limit.class_ == class_ and limit.place in ("*", region):
             name = metric(instance.accelerator.name, class_)
-            yield Quota(metric=name, limit=limit.chips, usage=used, need=instance.accelerator.chips)
+            yield RegionalQuota(metric=name, limit=limit.chips, usage=used, need=instance.accelerator.chips)
 
 
 def _holding(cloud: Cloud, project: str, region: str) -> Iterator[Instance]:

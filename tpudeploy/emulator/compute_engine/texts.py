@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy.emulator import texts as tpu_texts
-from tpudeploy.emulator.wire import CODES, Refusal, Status
+from tpudeploy.emulator.wire import CODES, ApiError, RpcStatus
 
 _CODES = {400: 3, 401: 16, 403: 7, 404: 5, 409: 6, 412: 9, 500: 13, 503: 14}  # HTTP -> google.rpc.Code
 _PHRASES = {
@@ -24,7 +24,7 @@ _PHRASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class ComputeRefusalText:
     """`reason` is in the error of a reply, `code` in that of an operation."""
 
     layer: str
@@ -52,102 +52,118 @@ def _of_tpu_api(cause: str) -> str:
     return tpu_texts.CAUSES[cause].text
 
 
-CAUSES: Mapping[str, Cause] = {
-    "stockout": Cause("L2", *_STOCKOUT, _FULL),
-    "insufficient-capacity": Cause("L2", 503, "backendError", "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", _FULL),
-    "internal-error": Cause(  # its text is UNVERIFIED
+CAUSES: Mapping[str, ComputeRefusalText] = {
+    "stockout": ComputeRefusalText("L2", *_STOCKOUT, _FULL),
+    "insufficient-capacity": ComputeRefusalText(
+        "L2", 503, "backendError", "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", _FULL
+    ),
+    "internal-error": ComputeRefusalText(  # its text is UNVERIFIED
         "L3", 500, "backendError", "INTERNAL_ERROR", "Internal error. Please try again or contact Google Support."
     ),
-    "quota-zero": Cause("L2", *_QUOTA, "Quota '{quota}' exceeded. Limit: 0.0 in region {region}."),
-    "quota-exhausted": Cause("L2", *_QUOTA, "Quota '{quota}' exceeded. Limit: {limit} in region {region}."),
-    "ip-quota": Cause("L2", *_QUOTA, "Quota 'IN_USE_ADDRESSES' exceeded. Limit: 8.0 in region {region}."),
-    "rate-limit": Cause("L1", 403, "rateLimitExceeded", "RATE_LIMIT_EXCEEDED", "Rate Limit Exceeded"),  # UNVERIFIED
-    "zone-unsupported": Cause(  # UNVERIFIED
+    "quota-zero": ComputeRefusalText("L2", *_QUOTA, "Quota '{quota}' exceeded. Limit: 0.0 in region {region}."),
+    "quota-exhausted": ComputeRefusalText(
+        "L2", *_QUOTA, "Quota '{quota}' exceeded. Limit: {limit} in region {region}."
+    ),
+    "ip-quota": ComputeRefusalText("L2", *_QUOTA, "Quota 'IN_USE_ADDRESSES' exceeded. Limit: 8.0 in region {region}."),
+    "rate-limit": ComputeRefusalText(
+        "L1", 403, "rateLimitExceeded", "RATE_LIMIT_EXCEEDED", "Rate Limit Exceeded"
+    ),  # UNVERIFIED
+    "zone-unsupported": ComputeRefusalText(  # UNVERIFIED
         "L1", *_INVALID, "Invalid value for field 'zone': '{zone}'. Unknown zone."
     ),
-    "type-unsupported": Cause(  # all but the last four words are UNVERIFIED
+    "type-unsupported": ComputeRefusalText(  # all but the last four words are UNVERIFIED
         "L1",
         *_INVALID,
         "Invalid value for field 'resource.machineType': 'zones/{zone}/machineTypes/{machine}'."
         " The request must provide existing machine type",
     ),
-    "model-unsupported": Cause(  # UNVERIFIED
+    "model-unsupported": ComputeRefusalText(  # UNVERIFIED
         "L2", *_INVALID, "The provisioning model {model} is not supported for machine type {machine} in zone {zone}."
     ),
-    "iam-denied": Cause(  # UNVERIFIED
+    "iam-denied": ComputeRefusalText(  # UNVERIFIED
         "L1",
         403,
         "forbidden",
         "PERMISSION_DENIED",
         "Required '{permission}' permission for 'projects/{project}/zones/{zone}/instances/{name}'",
     ),
-    "no-subnetwork": Cause("L1", *_INVALID, "No default subnetwork was found in region {region}"),
-    "org-policy": Cause(  # its frame is UNVERIFIED
+    "no-subnetwork": ComputeRefusalText("L1", *_INVALID, "No default subnetwork was found in region {region}"),
+    "org-policy": ComputeRefusalText(  # its frame is UNVERIFIED
         "L1",
         *_CONDITION,
         "Location ZONE:{zone} violates constraint constraints/gcp.resourceLocations on the resource"
         " projects/{project}/zones/{zone}/instances/{name}.",
     ),
-    "reservation-missing": Cause("L2", 404, "notFound", "RESOURCE_NOT_FOUND", "Reservation not found"),
-    "unavailable": Cause(  # UNVERIFIED
+    "reservation-missing": ComputeRefusalText("L2", 404, "notFound", "RESOURCE_NOT_FOUND", "Reservation not found"),
+    "unavailable": ComputeRefusalText(  # UNVERIFIED
         "L1", 503, "backendError", "SERVICE_UNAVAILABLE", "The service is currently unavailable."
     ),
-    "backend-error": Cause("L1", 500, "backendError", "INTERNAL_ERROR", "Internal error encountered."),  # UNVERIFIED
+    "backend-error": ComputeRefusalText(
+        "L1", 500, "backendError", "INTERNAL_ERROR", "Internal error encountered."
+    ),  # UNVERIFIED
     # Both APIs answer these in the words of whatever refuses: a policy, IAM, the network.
-    "external-ip-forbidden": Cause("L1", *_CONDITION, _of_tpu_api("external-ip-forbidden")),
-    "organization-policy": Cause("L1", *_CONDITION, _of_tpu_api("organization-policy")),
-    "subnetwork-missing": Cause("L1", 404, "notFound", "RESOURCE_NOT_FOUND", _of_tpu_api("subnetwork-missing")),
-    "network-missing": Cause(
+    "external-ip-forbidden": ComputeRefusalText("L1", *_CONDITION, _of_tpu_api("external-ip-forbidden")),
+    "organization-policy": ComputeRefusalText("L1", *_CONDITION, _of_tpu_api("organization-policy")),
+    "subnetwork-missing": ComputeRefusalText(
+        "L1", 404, "notFound", "RESOURCE_NOT_FOUND", _of_tpu_api("subnetwork-missing")
+    ),
+    "network-missing": ComputeRefusalText(
         "L1",
         *_INVALID,
         "Invalid value for field 'resource.networkInterfaces[0].network': 'projects/{project}/global/networks/default'."
         " The referenced network resource cannot be found.",
     ),
-    "network-address": Cause("L2", 403, "quotaExceeded", "IP_SPACE_EXHAUSTED", _of_tpu_api("network-address")),
-    "perimeter": Cause("L1", *_FORBIDDEN, _of_tpu_api("perimeter")),
-    "scopes": Cause("L1", *_FORBIDDEN, _of_tpu_api("scopes")),
-    "quota-project": Cause("L1", *_FORBIDDEN, _of_tpu_api("quota-project")),
-    "billing-off": Cause("L1", *_FORBIDDEN, _of_tpu_api("billing-off")),
-    "project-suspended": Cause("L1", *_FORBIDDEN, _of_tpu_api("project-suspended")),
-    "project-missing": Cause("L1", *_FORBIDDEN, _of_tpu_api("project-missing")),
-    "shared-network": Cause("L1", *_FORBIDDEN, _of_tpu_api("shared-network")),
-    "act-as": Cause("L1", *_INVALID, _of_tpu_api("act-as")),
-    "service-account-missing": Cause("L1", *_INVALID, _of_tpu_api("service-account-missing")),
-    "key-permission": Cause("L2", *_FORBIDDEN, _of_tpu_api("key-permission")),
-    "reservation-required": Cause("L1", *_INVALID, _of_tpu_api("reservation-required")),
-    "reservation-used": Cause("L2", *_INVALID, _of_tpu_api("reservation-used")),
-    "quota-global": Cause("L2", *_QUOTA, _of_tpu_api("quota-global")),
+    "network-address": ComputeRefusalText(
+        "L2", 403, "quotaExceeded", "IP_SPACE_EXHAUSTED", _of_tpu_api("network-address")
+    ),
+    "perimeter": ComputeRefusalText("L1", *_FORBIDDEN, _of_tpu_api("perimeter")),
+    "scopes": ComputeRefusalText("L1", *_FORBIDDEN, _of_tpu_api("scopes")),
+    "quota-project": ComputeRefusalText("L1", *_FORBIDDEN, _of_tpu_api("quota-project")),
+    "billing-off": ComputeRefusalText("L1", *_FORBIDDEN, _of_tpu_api("billing-off")),
+    "project-suspended": ComputeRefusalText("L1", *_FORBIDDEN, _of_tpu_api("project-suspended")),
+    "project-missing": ComputeRefusalText("L1", *_FORBIDDEN, _of_tpu_api("project-missing")),
+    "shared-network": ComputeRefusalText("L1", *_FORBIDDEN, _of_tpu_api("shared-network")),
+    "act-as": ComputeRefusalText("L1", *_INVALID, _of_tpu_api("act-as")),
+    "service-account-missing": ComputeRefusalText("L1", *_INVALID, _of_tpu_api("service-account-missing")),
+    "key-permission": ComputeRefusalText("L2", *_FORBIDDEN, _of_tpu_api("key-permission")),
+    "reservation-required": ComputeRefusalText("L1", *_INVALID, _of_tpu_api("reservation-required")),
+    "reservation-used": ComputeRefusalText("L2", *_INVALID, _of_tpu_api("reservation-used")),
+    "quota-global": ComputeRefusalText("L2", *_QUOTA, _of_tpu_api("quota-global")),
     # No scenario scripts the ones below.
-    "not-found": Cause("L1", 404, "notFound", "RESOURCE_NOT_FOUND", "The resource '{name}' was not found"),
-    "already-exists": Cause(
+    "not-found": ComputeRefusalText("L1", 404, "notFound", "RESOURCE_NOT_FOUND", "The resource '{name}' was not found"),
+    "already-exists": ComputeRefusalText(
         "L1", 409, "alreadyExists", "RESOURCE_ALREADY_EXISTS", "The resource '{name}' already exists"
     ),
-    "state-refused": Cause("L1", *_NOT_READY, "The resource '{name}' is not ready"),  # UNVERIFIED
-    "delete-refused": Cause("L5", *_NOT_READY, "The resource '{name}' is not ready"),  # UNVERIFIED
-    "lapsed": Cause("L2", *_STOCKOUT, _FULL),  # UNVERIFIED: whether there is an error at all, and which
-    "withdrawn": Cause(  # UNVERIFIED
+    "state-refused": ComputeRefusalText("L1", *_NOT_READY, "The resource '{name}' is not ready"),  # UNVERIFIED
+    "delete-refused": ComputeRefusalText("L5", *_NOT_READY, "The resource '{name}' is not ready"),  # UNVERIFIED
+    "lapsed": ComputeRefusalText("L2", *_STOCKOUT, _FULL),  # UNVERIFIED: whether there is an error at all, and which
+    "withdrawn": ComputeRefusalText(  # UNVERIFIED
         "L2", 400, "invalid", "OPERATION_CANCELED_BY_USER", "The operation was canceled: the resource was deleted."
     ),
-    "in-use": Cause(  # UNVERIFIED
+    "in-use": ComputeRefusalText(  # UNVERIFIED
         "L1",
         400,
         "resourceInUseByAnotherResource",
         "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE",
         "The resource '{name}' is already being used by '{user}'",
     ),
-    "machine-refused": Cause(
+    "machine-refused": ComputeRefusalText(
         "L1", 403, "forbidden", "FORBIDDEN", "This user agent is not allowed to use the machine type [{machine}]"
     ),
-    "metadata-changed": Cause(
+    "metadata-changed": ComputeRefusalText(
         "L1", *_CONDITION, "Supplied fingerprint does not match current metadata fingerprint."
     ),  # UNVERIFIED, like the next two
-    "labels-changed": Cause("L1", *_CONDITION, "Labels fingerprint either invalid or resource labels have changed"),
-    "tags-changed": Cause("L1", *_CONDITION, "Supplied fingerprint does not match current tags fingerprint."),
+    "labels-changed": ComputeRefusalText(
+        "L1", *_CONDITION, "Labels fingerprint either invalid or resource labels have changed"
+    ),
+    "tags-changed": ComputeRefusalText(
+        "L1", *_CONDITION, "Supplied fingerprint does not match current tags fingerprint."
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComputeStatus(Status):
+class ComputeStatus(RpcStatus):
     """A refusal in Compute Engine's forms: `reason` of a reply, `error` the code of an operation."""
 
     http_code: int
@@ -191,14 +207,14 @@ def status(
     )
 
 
-def refuse(cause: str, **facts: Any) -> Refusal:
-    return Refusal(status(cause, facts))
+def refuse(cause: str, **facts: Any) -> ApiError:
+    return ApiError(status(cause, facts))
 
 
-def invalid(field: str, value: object, text: str) -> Refusal:
+def invalid(field: str, value: object, text: str) -> ApiError:
     """Return the refusal of a field of a request."""
     message = f"Invalid value for field 'resource.{field}': '{value}'. {text}"
-    return Refusal(status("zone-unsupported", {}, message=message))
+    return ApiError(status("zone-unsupported", {}, message=message))
 
 
 def _stockout(facts: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tpudeploy.emulator.clock import Clock
+from tpudeploy.emulator.clock import EmulatorClock
 from tpudeploy.emulator.http_server import Reply
 from tpudeploy.emulator.timings import Jitter
 
@@ -48,7 +48,7 @@ class PlainImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class MachineFacts:
     """`metadata` is called at every read, so that nodes.patch shows. `secret` returns (HTTP status, text).
 
     `storage` answers one request to Cloud Storage: method, target and body; it may raise ConnectionError.
@@ -67,7 +67,7 @@ class Facts:
     worker: int
     root: Path
     address: str
-    clock: Clock
+    clock: EmulatorClock
     metadata: Callable[[], Mapping[str, str]]
     secret: Callable[[str], tuple[int, str]]
     storage: Callable[[str, str, bytes], Reply]

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tpudeploy.emulator.clock import Clock
+from tpudeploy.emulator.clock import EmulatorClock
 
 QUERIES_A_MINUTE, QUERIES_A_SECOND = 10, 3
 _MINUTE, _SECOND = 60.0, 1.0
@@ -22,7 +22,7 @@ _MINUTE, _SECOND = 60.0, 1.0
 class GuestAttributes:
     """Every method may be called from any thread. Names are NAMESPACE/KEY."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: EmulatorClock) -> None:
         self._clock = clock
         self._values: dict[str, str] = {}
         self._queries: deque[float] = deque()

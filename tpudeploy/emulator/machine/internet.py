@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 from urllib.parse import SplitResult
 
-from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.http_server import HttpRequest, Reply
 from tpudeploy.emulator.machine import metadata
 from tpudeploy.emulator.machine.metadata import json_reply
-from tpudeploy.emulator.machine.node import Node
+from tpudeploy.emulator.machine.node import NodeMachine
 from tpudeploy.emulator.storage_objects import crc32c
 
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "0.0.0.0"))  # noqa: S104 - names that a script may ask for
@@ -37,7 +37,7 @@ class UnknownHost(Exception):
     """The name does not exist in this world."""
 
 
-def exchange(node: Node, url: SplitResult, request: Request) -> Reply:
+def exchange(node: NodeMachine, url: SplitResult, request: HttpRequest) -> Reply:
     """Return the reply of a host. Raise UnknownHost, ConnectionError or TimeoutError."""
     scheme, host = url.scheme, url.hostname or ""
     if (scheme, host) in HOSTS:
@@ -50,7 +50,7 @@ def exchange(node: Node, url: SplitResult, request: Request) -> Reply:
     raise UnknownHost(host)
 
 
-def _ask_server(place: tuple[str, int] | None, port: int, request: Request) -> Reply:
+def _ask_server(place: tuple[str, int] | None, port: int, request: HttpRequest) -> Reply:
     """Return the reply of a server of the node, or of another host of its slice."""
     if place is None:
         raise ConnectionRefusedError(port)
@@ -67,7 +67,7 @@ def _ask_server(place: tuple[str, int] | None, port: int, request: Request) -> R
         wire.close()
 
 
-def _access_secret(node: Node, request: Request) -> Reply:
+def _access_secret(node: NodeMachine, request: HttpRequest) -> Reply:
     """Answer versions.access, the one call of Secret Manager that a node makes."""
     match = ACCESS.fullmatch(request.path)
     if not match or request.method != "GET":
@@ -86,7 +86,7 @@ def _error(status: int, message: str) -> Reply:
     return json_reply({"error": body}, status)
 
 
-def _call_storage(node: Node, request: Request) -> Reply:
+def _call_storage(node: NodeMachine, request: HttpRequest) -> Reply:
     """Answer a call of Cloud Storage, in the time that the scenario says."""
     if request.headers.get("authorization") != f"Bearer {node.token}":
         return json_reply({"error": {"code": 401, "message": ANONYMOUS}}, 401)
@@ -97,7 +97,7 @@ def _call_storage(node: Node, request: Request) -> Reply:
     return node.facts.storage(request.method, request.target, request.body)
 
 
-HOSTS: Mapping[tuple[str, str], Callable[[Node, Request], Reply]] = {
+HOSTS: Mapping[tuple[str, str], Callable[[NodeMachine, HttpRequest], Reply]] = {
     ("http", "169.254.169.254"): metadata.answer,
     ("http", "metadata"): metadata.answer,
     ("http", "metadata.google.internal"): metadata.answer,

@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping
 
 from tpudeploy.emulator.machine import session
-from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.machine.facts import Behaviour, MachineFacts
 from tpudeploy.emulator.machine.idle import ProcessCounts, idle_processes
-from tpudeploy.emulator.machine.node import Node, new_node
+from tpudeploy.emulator.machine.node import NodeMachine, new_node
 from tpudeploy.emulator.machine.server import COMMANDS, INSTALLED, NodeServer
 from tpudeploy.emulator.machine.sleepers import DEADLINE, SCRIPT, TICK
 from tpudeploy.emulator.machine.units import Unit
@@ -25,8 +25,8 @@ class Machine:
     Every method may be called from any thread.
     """
 
-    def __init__(self, facts: Facts, behaviour: Behaviour) -> None:
-        self._node: Node = new_node(facts, behaviour)
+    def __init__(self, facts: MachineFacts, behaviour: Behaviour) -> None:
+        self._node: NodeMachine = new_node(facts, behaviour)
         self._server: NodeServer | None = None
         self._script: subprocess.Popen[bytes] | None = None
         self._last_log = ""

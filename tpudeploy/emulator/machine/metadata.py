@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.http_server import HttpRequest, Reply
 from tpudeploy.emulator.machine import Unsupported
-from tpudeploy.emulator.machine.node import Node
+from tpudeploy.emulator.machine.node import NodeMachine
 
 PREFIX = "/computeMetadata/v1/"
 ATTRIBUTES = "instance/attributes"
@@ -32,11 +32,11 @@ def json_reply(tree: object, status: int = 200) -> Reply:
     return Reply(http=status, body=json.dumps(tree, ensure_ascii=False).encode(), content_type="application/json")
 
 
-def _scopes(node: Node) -> Sequence[str]:
+def _scopes(node: NodeMachine) -> Sequence[str]:
     return (SCOPE,) if node.facts.plain_image is None else node.facts.plain_image.scopes
 
 
-VALUES: Mapping[str, Callable[[Node], str]] = {
+VALUES: Mapping[str, Callable[[NodeMachine], str]] = {
     "instance/hostname": lambda n: f"{n.instance}.{n.facts.zone}.c.{n.facts.project}.internal",
     "instance/id": lambda n: f"{10**18 + n.number}",
     "instance/name": lambda n: n.instance,
@@ -52,7 +52,7 @@ VALUES: Mapping[str, Callable[[Node], str]] = {
 }
 
 
-def answer(node: Node, request: Request) -> Reply:
+def answer(node: NodeMachine, request: HttpRequest) -> Reply:
     """Answer one request. Raise ConnectionRefusedError while the scenario has the metadata server down."""
     if not node.has_metadata_server:
         raise ConnectionRefusedError("the metadata server is away")
@@ -72,7 +72,7 @@ def answer(node: Node, request: Request) -> Reply:
     return _read(node, path, query)
 
 
-def _read(node: Node, path: str, query: Mapping[str, str]) -> Reply:
+def _read(node: NodeMachine, path: str, query: Mapping[str, str]) -> Reply:
     reply = text_reply("Not Found\n", 404)
     plain_image = node.facts.plain_image
     has_account = plain_image is None or bool(plain_image.scopes)
@@ -96,7 +96,7 @@ def _read(node: Node, path: str, query: Mapping[str, str]) -> Reply:
     return replace(reply, headers={"Metadata-Flavor": "Google", "ETag": etag})
 
 
-def _await_change(node: Node, path: str, query: Mapping[str, str], patience: float) -> None:
+def _await_change(node: NodeMachine, path: str, query: Mapping[str, str], patience: float) -> None:
     def etag() -> str:
         return _read(node, path, query).headers["ETag"]
 
@@ -109,7 +109,7 @@ def _await_change(node: Node, path: str, query: Mapping[str, str], patience: flo
         raise TimeoutError
 
 
-def _answer_guest_attribute(node: Node, name: str, request: Request) -> Reply:
+def _answer_guest_attribute(node: NodeMachine, name: str, request: HttpRequest) -> Reply:
     if not (node.behaviour.guest_attributes and node.facts.enables_guest_attributes):
         return text_reply("Guest attributes endpoint access is disabled.\n", 403)
     if name.count("/") != 1 or name.startswith("/") or name.endswith("/"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.emulator.addresses import NodeAddresses
 from tpudeploy.emulator.machine.docker.daemon import Daemon
-from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.machine.facts import Behaviour, MachineFacts
 from tpudeploy.emulator.machine.guest_attributes import GuestAttributes
 from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import Sleepers
@@ -21,10 +21,10 @@ if TYPE_CHECKING:  # it knows nodes
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Node:
+class NodeMachine:
     """`key` opens the private paths of the node's server at `port`; `token` is the service account's access token."""
 
-    facts: Facts
+    facts: MachineFacts
     behaviour: Behaviour
     root: Root
     sleepers: Sleepers
@@ -82,11 +82,11 @@ class Node:
         self.daemon.catch_up()
 
 
-def new_node(facts: Facts, behaviour: Behaviour) -> Node:
+def new_node(facts: MachineFacts, behaviour: Behaviour) -> NodeMachine:
     sleepers = Sleepers(facts.clock)
     addresses = NodeAddresses(facts.address, reachable=behaviour.reachable)
     root = Root(facts.root)
-    return Node(
+    return NodeMachine(
         facts=facts,
         behaviour=behaviour,
         root=root,

@@ -7,22 +7,22 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from tpudeploy.emulator.http_server import Reply, Request, Server
+from tpudeploy.emulator.http_server import HttpRequest, HttpServer, Reply
 from tpudeploy.emulator.machine import EXIT_CODE, Unsupported, metadata, shims
-from tpudeploy.emulator.machine.commands import Call, Outcome
+from tpudeploy.emulator.machine.commands import CommandCall, CommandResult
 from tpudeploy.emulator.machine.commands.curl import curl
 from tpudeploy.emulator.machine.commands.docker import docker
 from tpudeploy.emulator.machine.commands.host import apt_get, date, getent, hostname, sleep
 from tpudeploy.emulator.machine.commands.routers import envoy, haproxy, python, smg
 from tpudeploy.emulator.machine.commands.systemd import systemctl, systemd_run
-from tpudeploy.emulator.machine.node import Node
+from tpudeploy.emulator.machine.node import NodeMachine
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Caller
 from tpudeploy.emulator.machine.units import UNIT
 
 # Commands that a package or `pip` installs; the others are there from the first boot on.
 INSTALLED = frozenset(("docker", "envoy", "haproxy", "python", "python3", "smg"))
 # The commands that a node answers itself instead of the system; bash finds no others.
-COMMANDS: Mapping[str, Callable[[Call], Outcome]] = {
+COMMANDS: Mapping[str, Callable[[CommandCall], CommandResult]] = {
     "apt": apt_get,
     "apt-get": apt_get,
     "curl": curl,
@@ -48,11 +48,11 @@ class NodeServer:
     It serves from the start. `close` waits for every call under way: nothing of a node outlives it.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeMachine) -> None:
         self._node = node
         self._callers: list[int] = []
         self._lock = threading.Lock()
-        self._server = Server(0, self._answer, now=node.facts.clock.now)
+        self._server = HttpServer(0, self._answer, now=node.facts.clock.now)
         self.port = self._server.port
         self.close = self._server.close
 
@@ -67,7 +67,7 @@ class NodeServer:
             self._node.sleepers.wake_all()
             time.sleep(TICK / 4)
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: HttpRequest) -> Reply:
         if request.path.startswith(metadata.PREFIX):
             try:
                 return metadata.answer(self._node, request)
@@ -85,7 +85,7 @@ class NodeServer:
                 return metadata.json_reply({"now": self._node.facts.clock.now()})
         return metadata.text_reply("This is the metadata server of an emulated TPU VM (tpudeploy).\n", 404)
 
-    def _run_command(self, request: Request) -> Reply:
+    def _run_command(self, request: HttpRequest) -> Reply:
         command = shims.parse_command(request.body)
         with self._lock:
             self._callers.append(command.pid)
@@ -98,10 +98,10 @@ class NodeServer:
         headers = shims.reply_headers(outcome.code, outcome.output)
         return Reply(http=200, body=outcome.output + outcome.errors, headers=headers)
 
-    def _run(self, command: shims.Command) -> Outcome:
+    def _run(self, command: shims.ShimCall) -> CommandResult:
         try:
-            return COMMANDS[command.name](Call(node=self._node, command=command))
+            return COMMANDS[command.name](CommandCall(node=self._node, command=command))
         except Unsupported as cause:
             message = cause.message(command.name)
             self._node.note_unsupported(message)
-            return Outcome(EXIT_CODE, b"", f"{message}\n".encode())
+            return CommandResult(EXIT_CODE, b"", f"{message}\n".encode())

@@ -19,7 +19,7 @@ _PLAIN = 4096  # bytes that bash reads and prints as fast as another program wou
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class ShimCall:
     """One call of a shim: `stdin` is its input, where the words ask for it; `folder` is the working directory."""
 
     pid: int
@@ -42,11 +42,11 @@ def install(folder: Path, names: Iterable[str], port: int, key: str) -> None:
         shim.chmod(0o755)
 
 
-def parse_command(body: bytes) -> Command:
+def parse_command(body: bytes) -> ShimCall:
     pid, name, folder, rest = body.split(b"\0", 3)
     words, rest = _counted_fields(rest)
     environment, stdin = _counted_fields(rest)
-    return Command(
+    return ShimCall(
         pid=int(pid),
         name=name.decode(),
         words=words,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tpudeploy.emulator.clock import Clock, VirtualClock
+from tpudeploy.emulator.clock import EmulatorClock, VirtualClock
 from tpudeploy.emulator.http_server import never
 
 TICK = 0.02  # real seconds between two looks at what has no condition variable
@@ -38,7 +38,7 @@ class Nap:
 class Sleepers:
     """A wait ends when the clock says so, when `woken` says so, or when all are woken: at a reboot, at the end."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: EmulatorClock) -> None:
         self.clock = clock
         self._naps: list[Nap] = []
         self._alarm = threading.Event()

@@ -8,7 +8,7 @@ from typing import Any
 from tpudeploy.catalog.generations import TPU7X, V6E
 from tpudeploy.emulator import wire
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.wire import Call, page
+from tpudeploy.emulator.wire import ApiCall, page
 
 COMPUTE_ENGINE = "6F81-5844-456A"
 _PAGE = 25  # Google's is 5000 at most; a server may always give fewer
@@ -28,7 +28,7 @@ _SOLD = (
 _DECOY = 0.05  # USD: cheap enough to be taken by mistake
 
 
-def list_skus(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_skus(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     if call.query["service"] != COMPUTE_ENGINE:
         raise wire.refuse(5, f"Service {call.query['of']} was not found.")  # UNVERIFIED
     return page(call, "skus", list(_skus(cloud)), lambda sku: sku, most=_PAGE)

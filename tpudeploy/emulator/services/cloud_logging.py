@@ -10,15 +10,15 @@ from typing import Any
 from tpudeploy.emulator import discovery, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.records import Node
-from tpudeploy.emulator.wire import Call, page
+from tpudeploy.emulator.wire import ApiCall, page
 
 _DATED = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _LABEL = re.compile(r"resource\.labels\.(?P<label>\w+)\s*=\s*\"(?P<value>[^\"]*)\"")
 _TYPE = re.compile(r"resource\.type\s*=\s*\"(?P<type>[^\"]*)\"")
 
 
-def list_entries(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Return entries by the type and labels of the resource in the filter. Raise Refusal for an invalid body."""
+def list_entries(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
+    """Return entries by the type and labels of the resource in the filter. Raise ApiError for an invalid body."""
     body = discovery.accept(call.body or {}, "ListLogEntriesRequest", "logging.v2", at="request")
     projects = [name.removeprefix("projects/") for name in body.get("resourceNames", ())]
     if not projects:

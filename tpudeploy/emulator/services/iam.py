@@ -7,38 +7,38 @@ from typing import Any
 from tpudeploy.emulator import discovery, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.services.service_usage import NUMBER
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 
-def get_project(cloud: Cloud, call: Call) -> dict[str, Any]:  # noqa: ARG001  every method takes the cloud
+def get_project(cloud: Cloud, call: ApiCall) -> dict[str, Any]:  # noqa: ARG001  every method takes the cloud
     return {"name": f"projects/{NUMBER}", "projectId": call.project, "state": "ACTIVE"}
 
 
-def get_project_policy(cloud: Cloud, call: Call) -> dict[str, Any]:  # noqa: ARG001  every method takes the cloud
+def get_project_policy(cloud: Cloud, call: ApiCall) -> dict[str, Any]:  # noqa: ARG001  every method takes the cloud
     """Return the owner alone: the policy of a secret says who may read it."""
     discovery.accept(call.body or {}, "GetIamPolicyRequest", "cloudresourcemanager.v3", at="get_iam_policy_request")
     return {"version": 1, "bindings": [{"role": "roles/owner", "members": ["user:owner@example.com"]}]}
 
 
-def test_project(cloud: Cloud, call: Call) -> dict[str, Any]:
+def test_project(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     return test_permissions(cloud, call, "cloudresourcemanager.v3")
 
 
-def get_account(cloud: Cloud, call: Call) -> dict[str, Any]:
+def get_account(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     email = _existing_email(cloud, call)
     name = f"projects/{call.project}/serviceAccounts/{email}"
     return {"name": name, "projectId": call.project, "email": email, "uniqueId": "1"}
 
 
-def test_account(cloud: Cloud, call: Call) -> dict[str, Any]:
+def test_account(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
     _existing_email(cloud, call)
     return test_permissions(cloud, call, "iam.v1")
 
 
-def test_permissions(cloud: Cloud, call: Call, document: str) -> dict[str, Any]:
+def test_permissions(cloud: Cloud, call: ApiCall, document: str) -> dict[str, Any]:
     """Return those of the permissions in question that the caller has; where it has none, the field is left out.
 
-    Every service answers testIamPermissions in this form. Raise Refusal for an invalid body or permission.
+    Every service answers testIamPermissions in this form. Raise ApiError for an invalid body or permission.
     """
     schema = "TestIamPermissionsRequest"
     body = discovery.accept(call.body or {}, schema, document, at="test_iam_permissions_request")
@@ -50,7 +50,7 @@ def test_permissions(cloud: Cloud, call: Call, document: str) -> dict[str, Any]:
     return {"permissions": granted} if granted else {}
 
 
-def _existing_email(cloud: Cloud, call: Call) -> str:
+def _existing_email(cloud: Cloud, call: ApiCall) -> str:
     email, existing = call.query["email"], cloud.scenario.project.service_accounts
     if existing is not None and email not in existing:
         raise wire.refuse(5, f"Unknown service account: {email}")  # UNVERIFIED

@@ -21,7 +21,7 @@ from tpudeploy.emulator.services import (
     secret_manager,
     service_usage,
 )
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 _CONTROL = (
     "instances.",
@@ -31,11 +31,11 @@ _CONTROL = (
     "regionInstanceGroupManagers.",
     "regionOperations.",
 )
-Answer = Callable[[Cloud, Call], dict[str, Any]]
+Answer = Callable[[Cloud, ApiCall], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class ServiceMethod:
     """`path` matches the path without its leading slash; its groups are in the call's `query`.
 
     `document` is the name of the discovery document, None for a service that is not Google's.
@@ -54,12 +54,12 @@ class Method:
         return self.name.startswith(_CONTROL)
 
 
-def _google(document: str, name: str, place: str, answer: Answer) -> Method:
+def _google(document: str, name: str, place: str, answer: Answer) -> ServiceMethod:
     """Return the method of a discovery document at a place such as `GET v1/{project}/secrets/{secret}`."""
     http, _, template = place.partition(" ")
     template = template.replace("{project}", "projects/(?P<project>[^/]+?)")
     pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/:]+)", template)
-    return Method(document.partition(".")[0], name, http, re.compile(pattern), answer, document)
+    return ServiceMethod(document.partition(".")[0], name, http, re.compile(pattern), answer, document)
 
 
 _SECRETS = "secretmanager.v1"
@@ -75,7 +75,7 @@ _POLICIES, _TEMPLATES = f"{_IN_REGION}/resourcePolicies", f"{_IN_REGION}/instanc
 _GROUPS = f"{_IN_REGION}/instanceGroupManagers"
 _GROUP = f"{_GROUPS}/{{instanceGroupManager}}"
 # Compute Engine's rows are the last, for its document is by far the largest.
-METHODS: tuple[Method, ...] = (
+METHODS: tuple[ServiceMethod, ...] = (
     _google(
         "serviceusage.v1beta1", "services.consumerQuotaMetrics.list", f"GET {_METRICS}", service_usage.list_metrics
     ),
@@ -160,14 +160,14 @@ METHODS: tuple[Method, ...] = (
     _google("compute.v1", "regionOperations.get", f"GET {_IN_REGION}/operations/{{operation}}", operations.get),
     _google("compute.v1", "regionOperations.wait", f"POST {_IN_REGION}/operations/{{operation}}/wait", operations.wait),
     _google("compute.v1", "regionOperations.list", f"GET {_IN_REGION}/operations", operations.list_),
-    Method(  # any registry, under its own name
+    ServiceMethod(  # any registry, under its own name
         "registry",
         "manifests.head",
         "HEAD",
         re.compile(r"registry/(?P<host>[^/]+)/v2/(?P<repository>.+)/manifests/(?P<reference>[^/]+)"),
         registries.head_manifest,
     ),
-    Method(  # Hugging Face's hub
+    ServiceMethod(  # Hugging Face's hub
         "hub",
         "models.get",
         "GET",
@@ -178,7 +178,7 @@ METHODS: tuple[Method, ...] = (
 DOCUMENTS = tuple(dict.fromkeys(method.document for method in METHODS if method.document is not None))
 
 
-def find_method(http: str, path: str) -> tuple[Method, Mapping[str, str]] | None:
+def find_method(http: str, path: str) -> tuple[ServiceMethod, Mapping[str, str]] | None:
     """Return the method at this path, and the names in the path."""
     for method in METHODS:
         match = method.path.fullmatch(path) if method.http == http else None

@@ -15,15 +15,15 @@ from tpudeploy.emulator import wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.digests import image_digest
 from tpudeploy.emulator.http_server import Reply
-from tpudeploy.emulator.wire import Call
+from tpudeploy.emulator.wire import ApiCall
 
 _DOCKER_HUB = "registry-1.docker.io"
 _DIGEST_HEADER = "Docker-Content-Digest"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def head_manifest(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Return the digest of an image. Raise Refusal where it does not exist. The scenario uses a profile's names."""
+def head_manifest(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
+    """Return the digest of an image. Raise ApiError where it does not exist. The scenario uses a profile's names."""
     host, repository, reference = (call.query[key] for key in ("host", "repository", "reference"))
     place = "" if host == _DOCKER_HUB else f"{host}/"
     is_digest = reference.startswith("sha256:")
@@ -60,8 +60,8 @@ def add_digest_header(reply: Reply) -> Reply:
     return replace(reply, headers={_DIGEST_HEADER: body[_DIGEST_HEADER]}) if _DIGEST_HEADER in body else reply
 
 
-def get_model(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Return the commit that a revision of a model is now. Raise Refusal for a model that does not exist."""
+def get_model(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
+    """Return the commit that a revision of a model is now. Raise ApiError for a model that does not exist."""
     model, revision = call.query["model"], call.query["revision"]
     models = cloud.scenario.project.models
     if models is not None and model not in models:

@@ -9,8 +9,8 @@ from tpudeploy import catalog
 from tpudeploy.emulator import listings, refusals, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import quota as compute_quota
-from tpudeploy.emulator.scenario import Limit
-from tpudeploy.emulator.wire import Call, page
+from tpudeploy.emulator.scenario import ScenarioQuota
+from tpudeploy.emulator.wire import ApiCall, page
 
 NUMBER = 123456789012  # the project's
 _MOST_NAMES = 30
@@ -38,19 +38,19 @@ _SERVING = {
 }
 
 
-def batch_get(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Return the state of each service of the call, in its order. Raise Refusal for more than thirty, or for none."""
+def batch_get(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
+    """Return the state of each service of the call, in its order. Raise ApiError for more than thirty, or for none."""
     names = call.many.get("names", ())
     if not 1 <= len(names) <= _MOST_NAMES:
         raise wire.refuse(3, f"Between 1 and {_MOST_NAMES} names are needed, not {len(names)}.")  # UNVERIFIED
     return {"services": [_service(cloud, name) for name in names]}
 
 
-def list_metrics(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Return a page of the metrics of a service. Raise Refusal for a service that is off (UNVERIFIED: it may list)."""
+def list_metrics(cloud: Cloud, call: ApiCall) -> dict[str, Any]:
+    """Return a page of the metrics of a service. Raise ApiError for a service that is off (UNVERIFIED: it may list)."""
     service = call.query["service"]
     if service in cloud.scenario.project.apis_off:
-        raise wire.Refusal(refusals.api_off(call.project, service.partition(".")[0]))
+        raise wire.ApiError(refusals.api_off(call.project, service.partition(".")[0]))
     metrics = _METRICS_OF.get(service, _no_metrics)
     return page(call, "metrics", list(metrics(cloud, call)), lambda metric: metric)
 
@@ -63,12 +63,12 @@ def _service(cloud: Cloud, name: str) -> dict[str, Any]:
     return {"name": f"{parent}/services/{service}", "parent": parent, "config": config, "state": state}
 
 
-def _no_metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
+def _no_metrics(cloud: Cloud, call: ApiCall) -> Iterator[dict[str, Any]]:
     del cloud, call
     yield from ()
 
 
-def _instance_metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
+def _instance_metrics(cloud: Cloud, call: ApiCall) -> Iterator[dict[str, Any]]:
     """Yield some of Compute Engine's metrics: chips by region, or by region and `tpu_family`, and others among them."""
     regions = tuple(sorted({zone.rpartition("-")[0] for zone in listings.zones(cloud)}))
     full = call.query.get("view") == "FULL"
@@ -101,7 +101,7 @@ def _regional_buckets(
     return [default, *(_bucket(_least(rows, region, 1), {"region": region, **own}) for region in listed)]
 
 
-def _metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
+def _metrics(cloud: Cloud, call: ApiCall) -> Iterator[dict[str, Any]]:
     yield _metric(call, "qps/create", [_limit(call, "qps/create", "1/min/{project}", (), [_bucket(91)])])
     for (generation, pool), usual in _METRICS.items():
         respelled = cloud.scenario.project.quota_metrics if generation == "v6e" else {}
@@ -117,7 +117,7 @@ def _metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
         yield _metric(call, metric, limits)
 
 
-def _places(cloud: Cloud, call: Call, metric: str, pool: str, *, units: int, zonal: bool) -> dict[str, Any]:
+def _places(cloud: Cloud, call: ApiCall, metric: str, pool: str, *, units: int, zonal: bool) -> dict[str, Any]:
     """Return a limit: first a bucket for every place without its own; then, in the full view, one for each place."""
     limits = [row for row in cloud.scenario.quota if row.api == "tpu"]
     rows = [row for row in limits if row.class_ == pool and row.zonal == zonal]
@@ -130,7 +130,7 @@ def _places(cloud: Cloud, call: Call, metric: str, pool: str, *, units: int, zon
     return _limit(call, metric, f"1/{{project}}/{{{key}}}", places, buckets)
 
 
-def _least(rows: list[Limit], place: str, units: int) -> int:
+def _least(rows: list[ScenarioQuota], place: str, units: int) -> int:
     """Return the lowest limit of a place's own rows and those for any place, in units of quota; -1 for no limit."""
     return min((row.chips * units for row in rows if row.place in ("*", place)), default=-1)
 
@@ -142,7 +142,7 @@ def _bucket(limit: int, dimensions: dict[str, str] | None = None) -> dict[str, A
 
 
 def _limit(
-    call: Call, metric: str, unit: str, places: tuple[str, ...], buckets: list[dict[str, Any]]
+    call: ApiCall, metric: str, unit: str, places: tuple[str, ...], buckets: list[dict[str, Any]]
 ) -> dict[str, Any]:
     name = f"{_name(call, metric)}/limits/{unit.replace('/', '%2F')}"
     body = {"name": name, "metric": _full(call, metric), "unit": unit}
@@ -150,21 +150,21 @@ def _limit(
     return {**body, "isPrecise": True, **located, "quotaBuckets": buckets}
 
 
-def _metric(call: Call, metric: str, limits: list[dict[str, Any]]) -> dict[str, Any]:
+def _metric(call: ApiCall, metric: str, limits: list[dict[str, Any]]) -> dict[str, Any]:
     name, full = _name(call, metric), _full(call, metric)
     return {"name": name, "metric": full, "displayName": metric, "unit": "1", "consumerQuotaLimits": limits}
 
 
-def _name(call: Call, metric: str) -> str:
+def _name(call: ApiCall, metric: str) -> str:
     parent = f"projects/{NUMBER}/services/{call.query['service']}/consumerQuotaMetrics"
     return f"{parent}/{_full(call, metric).replace('/', '%2F')}"
 
 
-def _full(call: Call, metric: str) -> str:
+def _full(call: ApiCall, metric: str) -> str:
     return f"{call.query['service']}/{metric}"
 
 
-_METRICS_OF: Mapping[str, Callable[[Cloud, Call], Iterator[dict[str, Any]]]] = {
+_METRICS_OF: Mapping[str, Callable[[Cloud, ApiCall], Iterator[dict[str, Any]]]] = {
     "tpu.googleapis.com": _metrics,
     "compute.googleapis.com": _instance_metrics,
 }

@@ -43,14 +43,14 @@ _IN_PLACE = {Action.NO_OP, Action.RESTART, Action.UPDATE}
 
 
 @frozen
-class Flag:
+class ArmFlag:
     """`path` as in `--set`, and the two texts to write after its `=`."""
 
     path: str
     values: tuple[str, str]
 
 
-def parsed(text: str) -> Flag:
+def parsed(text: str) -> ArmFlag:
     """Parse PATH=A,B. Raise `errors.UsageError` for anything but two values of one path."""
     path, equals, rest = text.partition("=")
     if not equals or not path.strip():
@@ -59,7 +59,7 @@ def parsed(text: str) -> Flag:
     if len(values) != _TWO:
         count = f"{len(values)} values" if len(values) > 1 else "one value"
         raise UsageError(f"`{text}` has {count}; an A/B compares two.", hint=_FORM)
-    return Flag(path=path.strip(), values=(values[0], values[1]))
+    return ArmFlag(path=path.strip(), values=(values[0], values[1]))
 
 
 def arm_print(deployment: Deployment) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tpudeploy.features.ab_test.experiment import Experiment
     from tpudeploy.features.ab_test.operation import AbProposal
     from tpudeploy.features.ab_test.service import AbTests, Arms
-    from tpudeploy.features.ab_test.turns import Proposal
+    from tpudeploy.features.ab_test.turns import ExperimentPlan
     from tpudeploy.features.benchmark.run import Bounds, Side
     from tpudeploy.workspace import Workspace
 
@@ -136,7 +136,7 @@ class _Command:
         self._arms = arms
         self.rows = CellRows(context.terminal)
 
-    def run(self, proposal: Proposal, bounds: Bounds) -> Experiment:
+    def run(self, proposal: ExperimentPlan, bounds: Bounds) -> Experiment:
         """Run the remaining turns. Raise as `AbTests.run` does; `bring_back` follows then too."""
         from tpudeploy.features.ab_test.service import Listener
 

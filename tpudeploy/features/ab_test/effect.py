@@ -16,7 +16,7 @@ from math import atan, cos, exp, expm1, log, pi, sin, sqrt, tan
 from typing import TypeVar
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.features.ab_test.experiment import Effect, Finding
+from tpudeploy.features.ab_test.experiment import AbFinding, MeasuredEffect
 from tpudeploy.features.benchmark.run import Side
 
 ALPHA = 0.05
@@ -30,7 +30,7 @@ K = TypeVar("K")
 
 
 @frozen
-class Observed:
+class RepeatFigure:
     """One figure of one repeat, above zero; `place` is its place in the order."""
 
     side: Side
@@ -38,7 +38,7 @@ class Observed:
     value: float
 
 
-def effect(observed: Sequence[Observed]) -> Effect | None:
+def effect(observed: Sequence[RepeatFigure]) -> MeasuredEffect | None:
     """Return the effect, or None where too few repeats show no scatter, or one arm has none."""
     df = len(observed) - _FITTED
     if df < 1:
@@ -57,7 +57,7 @@ def effect(observed: Sequence[Observed]) -> Effect | None:
     a, b = geometric_mean(observed, Side.A), geometric_mean(observed, Side.B)
     assert a is not None
     assert b is not None
-    return Effect(
+    return MeasuredEffect(
         a=a,
         b=b,
         change=expm1(slope),
@@ -69,17 +69,17 @@ def effect(observed: Sequence[Observed]) -> Effect | None:
     )
 
 
-def finding(effect: Effect, *, is_better_low: bool = False, by_chance: float | None = None) -> Finding:
+def finding(effect: MeasuredEffect, *, is_better_low: bool = False, by_chance: float | None = None) -> AbFinding:
     """Return what the interval shows: no difference beyond the margin, no significant one, or its direction.
 
     `by_chance` is the probability of such an effect by chance if it is one of many; by default its own.
     """
     if effect.low >= -MARGIN and effect.high <= MARGIN:
-        return Finding.SAME
+        return AbFinding.SAME
     probability = effect.chance if by_chance is None else by_chance
     if probability > ALPHA or effect.low <= 0 <= effect.high:
-        return Finding.NONE
-    return Finding.BETTER if (effect.change > 0) is not is_better_low else Finding.WORSE
+        return AbFinding.NONE
+    return AbFinding.BETTER if (effect.change > 0) is not is_better_low else AbFinding.WORSE
 
 
 def holm(chances: Mapping[K, float]) -> Mapping[K, float]:
@@ -92,7 +92,7 @@ def holm(chances: Mapping[K, float]) -> Mapping[K, float]:
     return adjusted
 
 
-def geometric_mean(observed: Sequence[Observed], side: Side) -> float | None:
+def geometric_mean(observed: Sequence[RepeatFigure], side: Side) -> float | None:
     """Return the mean of an arm that belongs to the fit of logarithms, or None without repeats."""
     logs = [log(each.value) for each in observed if each.side is side]
     return exp(sum(logs) / len(logs)) if logs else None

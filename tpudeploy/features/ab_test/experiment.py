@@ -7,7 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.starts import Start
+from tpudeploy.domain.starts import MeasuredStart
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import Driver, Ended, Side, Sweep
@@ -73,7 +73,7 @@ class Experiment:
         return self.a if side is Side.A else self.b
 
 
-class Finding(StrEnum):
+class AbFinding(StrEnum):
     """The result of a comparison of B with A."""
 
     BETTER = "better"
@@ -83,7 +83,7 @@ class Finding(StrEnum):
 
 
 @frozen
-class Effect:
+class MeasuredEffect:
     """One effect. `a` and `b` are geometric means over repeats; `change` is b/a - 1, `low` to `high` its 95 % interval.
 
     `chance` is the probability of a change this large without a real difference (the p-value). `smallest` is the
@@ -120,7 +120,7 @@ class Repeat:
     run: str
     place: int
     side: Side
-    start: Start | None
+    start: MeasuredStart | None
     cache: CacheUse
     is_warm: bool | None
     is_inferred: bool = False
@@ -138,16 +138,16 @@ class StartRow:
     b: float | None
     a_count: int
     b_count: int
-    effect: Effect | None
-    finding: Finding | None
+    effect: MeasuredEffect | None
+    finding: AbFinding | None
 
 
 @frozen
-class Row:
+class MeasureRow:
     """One measure of one cell. `is_doubted` if one of its figures cannot be trusted."""
 
     point: Point
     measure: Measure
-    effect: Effect
-    finding: Finding
+    effect: MeasuredEffect
+    finding: AbFinding
     is_doubted: bool = False

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from tpudeploy.features.benchmark.bench_operation import WINDOW, Grid, client_arguments, driver_named, sweep_arguments
 from tpudeploy.features.benchmark.run import Sweep
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, profile
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, profile
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
     from tpudeploy.features.ab_test import result as ab_test
-    from tpudeploy.features.ab_test.arms import Flag
+    from tpudeploy.features.ab_test.arms import ArmFlag
     from tpudeploy.features.ab_test.experiment import Experiment
     from tpudeploy.features.ab_test.service import AbTests, Arms, Listener
-    from tpudeploy.features.ab_test.turns import Proposal
+    from tpudeploy.features.ab_test.turns import ExperimentPlan
     from tpudeploy.features.benchmark.comparison import Measure
     from tpudeploy.features.benchmark.run import Bounds
     from tpudeploy.loading import OneProfile
@@ -32,7 +32,7 @@ class AbResult(Result):
     """The result of an A/B: which value to keep and why, and each effect with its interval."""
 
     FORMAT = "ab"
-    effects: ab_test.Result
+    effects: ab_test.ExperimentResult
     path: Path  # of the file that keeps it
 
     @property
@@ -44,7 +44,7 @@ class AbResult(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.features.ab_test.result import Result as Effects
+        from tpudeploy.features.ab_test.result import ExperimentResult as Effects
 
         schema = document("ab", {"left": int, "margin": float}, Effects)
         keys: dict[str, dict[str, Any]] = schema["properties"]
@@ -68,7 +68,7 @@ class AbProposal(Result):
     """What an A/B will do, after every check that is possible without a change. Seconds and USD may be unknown."""
 
     FORMAT = "ab_proposal"
-    proposal: Proposal
+    proposal: ExperimentPlan
     arms: Arms
 
     def bounds(self, seconds: float | None, usd: float | None) -> Bounds:
@@ -218,14 +218,14 @@ def ab_propose(
     Raise `errors.UsageError` for arguments that do not go together, and as `AbTests.propose` does.
     """
     from tpudeploy.domain.errors import UsageError
-    from tpudeploy.features.ab_test.arms import Flag, parsed
+    from tpudeploy.features.ab_test.arms import ArmFlag, parsed
     from tpudeploy.features.ab_test.service import AbTests
     from tpudeploy.features.benchmark.comparison import Measure
 
     tests = AbTests(workspace)
     if resume is not None:
         experiment = find_experiment(tests, resume, by=by)
-        arms = make_arms(profile, Flag(path=experiment.path, values=(experiment.a.value, experiment.b.value)))
+        arms = make_arms(profile, ArmFlag(path=experiment.path, values=(experiment.a.value, experiment.b.value)))
         return AbProposal(proposal=tests.propose(experiment, arms), arms=arms)
     if flag is None:
         raise UsageError("An A/B needs a flag with two values.", hint="For example serving.padding_gap=0,512.")
@@ -306,7 +306,7 @@ def ab_result(workspace: Workspace, ab_id: str) -> AbResult:
     return AbResult(effects=tests.result(experiment), path=tests.experiments.path(experiment))
 
 
-def make_arms(profile: OneProfile, flag: Flag) -> Arms:
+def make_arms(profile: OneProfile, flag: ArmFlag) -> Arms:
     """Return the profile as it is written, and with each of the two values of the flag. Raise as `Profile.load`."""
     from tpudeploy import loading
     from tpudeploy.features.ab_test.service import Arms
@@ -332,7 +332,7 @@ _ARGUMENTS = (
     Argument(
         name="repeats",
         help=f"With --ab: measure B this many times, and A once more (default {_REPEATS}).",
-        kind=Kind.COUNT,
+        kind=ArgumentKind.COUNT,
         metavar="N",
         least=2,
         most=20,
@@ -347,7 +347,7 @@ _BOUNDS = (
     Argument(
         name="duration_seconds",
         help="Start no further repeat after TIME, restarts included, e.g. 2h.",
-        kind=Kind.SECONDS,
+        kind=ArgumentKind.SECONDS,
         option="duration",
         metavar="TIME",
         agents="start no new step after this long",
@@ -355,7 +355,7 @@ _BOUNDS = (
     Argument(
         name="max_cost",
         help="Start no further repeat once the slice has cost this much.",
-        kind=Kind.AMOUNT,
+        kind=ArgumentKind.AMOUNT,
         metavar="USD",
         for_agents=False,
     ),
@@ -374,7 +374,7 @@ _MORE_ARGUMENTS = (
     Argument(
         name="count",
         help="Ask only the first N questions (default: all).",
-        kind=Kind.COUNT,
+        kind=ArgumentKind.COUNT,
         option="questions",
         metavar="N",
         for_agents=False,
@@ -383,7 +383,7 @@ _MORE_ARGUMENTS = (
     Argument(
         name="no_accuracy",
         help="Ask no questions, even if the flag can change answers.",
-        kind=Kind.FLAG,
+        kind=ArgumentKind.FLAG,
         default=False,
         for_agents=False,
         is_resumed=True,
@@ -399,7 +399,7 @@ OPERATIONS: Mapping[str, Operation] = {
             *_ARGUMENTS,
             *_BOUNDS,
             *_MORE_ARGUMENTS,
-            Argument(name="reset", kind=Kind.FLAG, default=False, for_command=False),
+            Argument(name="reset", kind=ArgumentKind.FLAG, default=False, for_command=False),
         ),
         results=(AbResult,),
         access=Access.END,

@@ -14,11 +14,19 @@ from typing import Any
 
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json
-from tpudeploy.features.ab_test.effect import MARGIN, Observed, effect, finding, holm
-from tpudeploy.features.ab_test.experiment import Effect, Experiment, Finding, InEffect, Repeat, Row, StartRow
+from tpudeploy.features.ab_test.effect import MARGIN, RepeatFigure, effect, finding, holm
+from tpudeploy.features.ab_test.experiment import (
+    AbFinding,
+    Experiment,
+    InEffect,
+    MeasuredEffect,
+    MeasureRow,
+    Repeat,
+    StartRow,
+)
 from tpudeploy.features.ab_test.starts import counted, finding_of_starts, repeats_of, start_rows
 from tpudeploy.features.ab_test.turns import order
-from tpudeploy.features.accuracy.judgement import Judgement, Verdict
+from tpudeploy.features.accuracy.judgement import Judgement, SheetComparison
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.run import Ended, Run, Side
@@ -28,7 +36,7 @@ MEASURES = (Measure.REQUESTS, Measure.OUTPUT, Measure.TTFT, Measure.TTFT_P99, Me
 _SAME_QUESTION = {Measure.TOKENS_PER_USD: Measure.OUTPUT}
 
 
-class Reason(StrEnum):
+class KeepReason(StrEnum):
     """Why to keep this arm, the most important reason first."""
 
     NOT_IN_EFFECT = "not in effect"
@@ -41,16 +49,16 @@ class Reason(StrEnum):
     NO_DIFFERENCE = "no difference"
 
 
-_BY_FINDING: Mapping[Finding, Reason] = {
-    Finding.BETTER: Reason.BETTER,
-    Finding.WORSE: Reason.WORSE,
-    Finding.SAME: Reason.SAME,
-    Finding.NONE: Reason.NO_DIFFERENCE,
+_BY_FINDING: Mapping[AbFinding, KeepReason] = {
+    AbFinding.BETTER: KeepReason.BETTER,
+    AbFinding.WORSE: KeepReason.WORSE,
+    AbFinding.SAME: KeepReason.SAME,
+    AbFinding.NONE: KeepReason.NO_DIFFERENCE,
 }
 
 
 @frozen
-class Result:
+class ExperimentResult:
     """`overall` is the effect on the measure `decided_by` over all counting cells, or starts; None: too few repeats.
 
     `decided_by` is `experiment.by`, except where starts cannot be compared, or a server became slower.
@@ -62,11 +70,11 @@ class Result:
 
     experiment: Experiment
     runs: tuple[str, ...]
-    overall: Effect | None
-    finding: Finding | None
-    rows: tuple[Row, ...]
-    quality: Verdict | None
-    reason: Reason
+    overall: MeasuredEffect | None
+    finding: AbFinding | None
+    rows: tuple[MeasureRow, ...]
+    quality: SheetComparison | None
+    reason: KeepReason
     keep: Side | None
     is_doubted: bool = False
     is_emulated: bool = False
@@ -81,13 +89,13 @@ class Result:
         return len(order(self.experiment.repeats)) - len(self.runs)
 
     @property
-    def worse(self) -> tuple[Row, ...]:
-        return tuple(row for row in self.rows if row.finding is Finding.WORSE)
+    def worse(self) -> tuple[MeasureRow, ...]:
+        return tuple(row for row in self.rows if row.finding is AbFinding.WORSE)
 
     @property
     def is_refused(self) -> bool:
         """Whether a check refuses B: the engine does not do what it declares, or quality fell."""
-        return self.reason in {Reason.NOT_IN_EFFECT, Reason.FELL}
+        return self.reason in {KeepReason.NOT_IN_EFFECT, KeepReason.FELL}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document of `tpudeploy compare --ab --json` without its format."""
@@ -95,7 +103,7 @@ class Result:
         return {**to_json(self), "left": self.left, "margin": MARGIN, "quality": quality}
 
 
-def result(experiment: Experiment, runs: Sequence[Run], quality: Verdict | None) -> Result:
+def result(experiment: Experiment, runs: Sequence[Run], quality: SheetComparison | None) -> ExperimentResult:
     """Return the result. Of `runs`, the complete ones of this experiment count."""
     complete = repeats(experiment, runs)
     points, is_doubted = _counting_points(complete)
@@ -103,7 +111,7 @@ def result(experiment: Experiment, runs: Sequence[Run], quality: Verdict | None)
     by, overall = _overall_effect(experiment, complete, starts, points)
     overall_finding = None if overall is None else _finding(overall, by)
     reason = _reason(experiment, overall_finding, quality)
-    return Result(
+    return ExperimentResult(
         experiment=experiment,
         runs=tuple(run.id for run in complete),
         overall=overall,
@@ -129,7 +137,7 @@ def repeats(experiment: Experiment, runs: Sequence[Run]) -> list[Run]:
 
 def _overall_effect(
     experiment: Experiment, runs: Sequence[Run], starts: Sequence[Repeat], points: set[Point]
-) -> tuple[Measure, Effect | None]:
+) -> tuple[Measure, MeasuredEffect | None]:
     """Return the measure that decides, and its effect.
 
     A value that should only change starts is still refused where it makes the server slower and its starts no better,
@@ -142,45 +150,45 @@ def _overall_effect(
     of_requests = effect(list(_over_cells(runs, points, Measure.REQUESTS)))
     if of_requests is None:
         return by, of_starts
-    is_slower = _finding(of_requests, Measure.REQUESTS) is Finding.WORSE
-    if of_starts is None or (is_slower and _finding(of_starts, by) is not Finding.BETTER):
+    is_slower = _finding(of_requests, Measure.REQUESTS) is AbFinding.WORSE
+    if of_starts is None or (is_slower and _finding(of_starts, by) is not AbFinding.BETTER):
         return Measure.REQUESTS, of_requests
     return by, of_starts
 
 
-def _finding(effect: Effect, by: Measure) -> Finding:
+def _finding(effect: MeasuredEffect, by: Measure) -> AbFinding:
     return finding_of_starts(effect) if by.is_of_start else finding(effect, is_better_low=by.is_better_low)
 
 
-def _arm_to_keep(experiment: Experiment, reason: Reason) -> Side | None:
+def _arm_to_keep(experiment: Experiment, reason: KeepReason) -> Side | None:
     """Return the arm to keep: the one in the profile where no difference shows, because a change would gain nothing.
 
     None where the profile declares neither, or where nothing can be concluded yet. Where B could not be judged, the
     profile stays as well, and A is the reference of a profile that declares neither.
     """
     match reason:
-        case Reason.BETTER:
+        case KeepReason.BETTER:
             return Side.B
-        case Reason.WORSE | Reason.FELL:
+        case KeepReason.WORSE | KeepReason.FELL:
             return Side.A
-        case Reason.TOO_FEW:
+        case KeepReason.TOO_FEW:
             return None
-        case Reason.SAME | Reason.NO_DIFFERENCE:
+        case KeepReason.SAME | KeepReason.NO_DIFFERENCE:
             return experiment.written
-        case Reason.NOT_IN_EFFECT | Reason.CANNOT_TELL:
+        case KeepReason.NOT_IN_EFFECT | KeepReason.CANNOT_TELL:
             return experiment.written or Side.A
 
 
-def _reason(experiment: Experiment, overall: Finding | None, quality: Verdict | None) -> Reason:
+def _reason(experiment: Experiment, overall: AbFinding | None, quality: SheetComparison | None) -> KeepReason:
     if InEffect.NO in {experiment.a.in_effect, experiment.b.in_effect}:
-        return Reason.NOT_IN_EFFECT
+        return KeepReason.NOT_IN_EFFECT
     if quality is not None and quality.judgement is Judgement.FELL:
-        return Reason.FELL
+        return KeepReason.FELL
     if overall is None:
-        return Reason.TOO_FEW
+        return KeepReason.TOO_FEW
     is_undecided = quality is None or quality.judgement is Judgement.CANNOT_TELL
-    if experiment.questions and is_undecided and overall is not Finding.WORSE:
-        return Reason.CANNOT_TELL
+    if experiment.questions and is_undecided and overall is not AbFinding.WORSE:
+        return KeepReason.CANNOT_TELL
     return _BY_FINDING[overall]
 
 
@@ -192,16 +200,16 @@ def _counting_points(runs: Sequence[Run]) -> tuple[set[Point], bool]:
     return trusted or shared, bool(shared) and not trusted
 
 
-def _over_cells(runs: Sequence[Run], points: set[Point], by: Measure) -> Iterator[Observed]:
+def _over_cells(runs: Sequence[Run], points: set[Point], by: Measure) -> Iterator[RepeatFigure]:
     """Yield the geometric mean over the cells of each repeat: each cell has the same weight, however fast it is."""
     for run in runs:
         values = [by.value_in(cell, run.subject) for cell in run.cells if cell.point in points]
         logs = [log(value) for value in values if value]
         if run.turn is not None and logs and len(logs) == len(points):
-            yield Observed(side=run.turn.side, place=run.turn.place, value=exp(sum(logs) / len(logs)))
+            yield RepeatFigure(side=run.turn.side, place=run.turn.place, value=exp(sum(logs) / len(logs)))
 
 
-def _rows(runs: Sequence[Run]) -> Iterator[Row]:
+def _rows(runs: Sequence[Run]) -> Iterator[MeasureRow]:
     points = dict.fromkeys(cell.point for run in runs for cell in run.cells)
     keys = [(point, measure) for point in points for measure in MEASURES]
     effects = {key: effect(list(_in_cell(runs, *key))) for key in keys}
@@ -211,7 +219,7 @@ def _rows(runs: Sequence[Run]) -> Iterator[Row]:
             continue
         by_chance = chances.get((point, _SAME_QUESTION.get(measure, measure)))
         cells = [cell for run in runs for cell in run.cells if cell.point == point]
-        yield Row(
+        yield MeasureRow(
             point=point,
             measure=measure,
             effect=of_cell,
@@ -220,9 +228,9 @@ def _rows(runs: Sequence[Run]) -> Iterator[Row]:
         )
 
 
-def _in_cell(runs: Sequence[Run], point: Point, measure: Measure) -> Iterator[Observed]:
+def _in_cell(runs: Sequence[Run], point: Point, measure: Measure) -> Iterator[RepeatFigure]:
     for run in runs:
         for cell in run.cells:
             value = measure.value_in(cell, run.subject) if cell.point == point else None
             if value and run.turn is not None:
-                yield Observed(side=run.turn.side, place=run.turn.place, value=value)
+                yield RepeatFigure(side=run.turn.side, place=run.turn.place, value=value)

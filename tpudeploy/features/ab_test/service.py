@@ -27,11 +27,11 @@ from tpudeploy.domain.plan import Action
 from tpudeploy.domain.state import Attempt
 from tpudeploy.features.ab_test import arms
 from tpudeploy.features.ab_test.experiment import Arm, Experiment, InEffect
-from tpudeploy.features.ab_test.result import Result, repeats, result
+from tpudeploy.features.ab_test.result import ExperimentResult, repeats, result
 from tpudeploy.features.ab_test.starts import deciding_measure
 from tpudeploy.features.ab_test.store import PREFIX, LocalExperiments
-from tpudeploy.features.ab_test.turns import Proposal, order, start_seconds
-from tpudeploy.features.accuracy.judgement import Judgement, Verdict
+from tpudeploy.features.ab_test.turns import ExperimentPlan, order, start_seconds
+from tpudeploy.features.accuracy.judgement import Judgement, SheetComparison
 from tpudeploy.features.accuracy.service import AccuracyTests, QuestionRequest
 from tpudeploy.features.accuracy.verdict import verdict
 from tpudeploy.features.benchmark.comparison import Measure
@@ -77,7 +77,7 @@ class Listener:
 
 
 @frozen
-class _Request:
+class _AbRequest:
     """The arguments of `AbTests.run`."""
 
     arms: Arms
@@ -136,7 +136,7 @@ class AbTests:
             count=count,
         )
 
-    def propose(self, experiment: Experiment, profiles: Arms) -> Proposal:
+    def propose(self, experiment: Experiment, profiles: Arms) -> ExperimentPlan:
         """Return what the A/B will do, after every check that is possible without a change.
 
         Raise `errors.UsageError` for arms that cannot be compared in place, or for another profile than the experiment
@@ -159,7 +159,7 @@ class AbTests:
             _check_arm(plan, f"Arm {side} ({profiles.path}={experiment.arm(side).value})")
         indexes = self._workspace.replica_indexes(profiles.base)
         span = start_seconds((base, a, b), self._workspace.adapters.patience)
-        return Proposal(
+        return ExperimentPlan(
             experiment=experiment,
             turns=self.remaining_turns(experiment),
             now=_current_side(serving, a, b),
@@ -193,7 +193,7 @@ class AbTests:
         `Benchmarks.run` and `AccuracyTests.ask_as` do, the error of a failed deployment, and `errors.StalePlan` where
         the deployment was changed meanwhile, or lost its slice.
         """
-        request = _Request(
+        request = _AbRequest(
             arms=profiles,
             bounds=bounds,
             usd_per_hour=usd_per_hour,
@@ -210,7 +210,7 @@ class AbTests:
                 hint=f"Continue with: tpudeploy compare {experiment.file} --resume {experiment.id}",
             ) from cause
 
-    def _run_turns(self, experiment: Experiment, request: _Request) -> Experiment:
+    def _run_turns(self, experiment: Experiment, request: _AbRequest) -> Experiment:
         seconds_before = experiment.seconds
         experiment = self.experiments.keep(replace(experiment, ended=Ended.NOT_YET))
 
@@ -249,7 +249,7 @@ class AbTests:
         self._apply(plan, on_event, reset=reset)
         return not plan.is_empty
 
-    def result(self, experiment: Experiment) -> Result:
+    def result(self, experiment: Experiment) -> ExperimentResult:
         """Return what the experiment's runs show so far. Raise `errors.RunUnreadable`."""
         return result(experiment, stored_runs(self._workspace.adapters).all(), self._quality(experiment))
 
@@ -259,7 +259,7 @@ class AbTests:
         places = {run.turn.place for run in runs if run.turn is not None}
         return tuple((place, side) for place, side in enumerate(order(experiment.repeats)) if place not in places)
 
-    def _deploy(self, experiment: Experiment, side: Side, request: _Request) -> Experiment:
+    def _deploy(self, experiment: Experiment, side: Side, request: _AbRequest) -> Experiment:
         """Deploy an arm, and ask its engine once per command whether the value is in effect."""
         began, profile = self._workspace.adapters.clock.now(), request.arms.profile(side)
         plan = self._plan(profile)
@@ -272,7 +272,7 @@ class AbTests:
             arm = replace(arm, told=arms.reported_settings(verification), in_effect=in_effect)
         return self._store(experiment, side, arm, began)
 
-    def _ask(self, experiment: Experiment, side: Side, request: _Request) -> Experiment:
+    def _ask(self, experiment: Experiment, side: Side, request: _AbRequest) -> Experiment:
         """Ask an arm the questions, in the same way as the other arm, unless it has answered them."""
         arm, other = experiment.arm(side), experiment.arm(side.other)
         if not experiment.questions or arm.sheet:
@@ -294,7 +294,7 @@ class AbTests:
         changed = replace(experiment, a=arm) if side is Side.A else replace(experiment, b=arm)
         return self.experiments.keep(replace(changed, seconds=seconds))
 
-    def _quality(self, experiment: Experiment) -> Verdict | None:
+    def _quality(self, experiment: Experiment) -> SheetComparison | None:
         """Return the verdict on the answers, or None until both arms have answered."""
         if not experiment.a.sheet or not experiment.b.sheet:
             return None
@@ -314,7 +314,7 @@ class AbTests:
             raise error
 
     def _measure(
-        self, experiment: Experiment, turn: Turn, seconds: float | None, request: _Request
+        self, experiment: Experiment, turn: Turn, seconds: float | None, request: _AbRequest
     ) -> tuple[Run, float]:
         """Measure a repeat, or the remaining cells of one, and return it with the time that took."""
         started = next((run for run in stored_runs(self._workspace.adapters).all() if run.turn == turn), None)

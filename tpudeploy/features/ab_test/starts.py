@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpudeploy.domain.starts import Start
-from tpudeploy.features.ab_test.effect import Observed, effect, finding, geometric_mean, holm
-from tpudeploy.features.ab_test.experiment import CacheUse, Effect, Finding, Repeat, StartRow
+from tpudeploy.domain.starts import MeasuredStart
+from tpudeploy.features.ab_test.effect import RepeatFigure, effect, finding, geometric_mean, holm
+from tpudeploy.features.ab_test.experiment import AbFinding, CacheUse, MeasuredEffect, Repeat, StartRow
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.run import Run, Side
 
@@ -61,7 +61,7 @@ def start_rows(repeats: Sequence[Repeat]) -> tuple[StartRow, ...]:
 
 
 def _start_row(
-    measure: Measure, observed: Sequence[Observed], effect: Effect | None, by_chance: float | None
+    measure: Measure, observed: Sequence[RepeatFigure], effect: MeasuredEffect | None, by_chance: float | None
 ) -> StartRow:
     return StartRow(
         measure=measure,
@@ -79,23 +79,23 @@ def leaves_firsts_out(repeats: Sequence[Repeat]) -> bool:
     return len(repeats) >= _ENOUGH
 
 
-def finding_of_starts(effect: Effect, *, by_chance: float | None = None) -> Finding:
+def finding_of_starts(effect: MeasuredEffect, *, by_chance: float | None = None) -> AbFinding:
     """Return what the interval shows about starts. A difference below the clocks' resolution does not count.
 
     Starts that all take the same number of whole seconds seem not to scatter at all.
     """
-    if abs(effect.a - effect.b) <= _RESOLUTION and finding(effect) is not Finding.SAME:
-        return Finding.NONE
+    if abs(effect.a - effect.b) <= _RESOLUTION and finding(effect) is not AbFinding.SAME:
+        return AbFinding.NONE
     return finding(effect, is_better_low=True, by_chance=by_chance)
 
 
-def counted(repeats: Sequence[Repeat], measure: Measure) -> list[Observed]:
+def counted(repeats: Sequence[Repeat], measure: Measure) -> list[RepeatFigure]:
     """Return the starts that a measure counts: for `START`, all but each arm's first where there are enough."""
     firsts = {side: next((each.place for each in repeats if each.side is side), None) for side in Side}
     if not leaves_firsts_out(repeats):
         firsts = dict.fromkeys(Side)
     return [
-        Observed(side=each.side, place=each.place, value=each.start.seconds)
+        RepeatFigure(side=each.side, place=each.place, value=each.start.seconds)
         for each in repeats
         if each.start is not None and each.start.seconds > 0 and _counts(each, measure, firsts[each.side])
     ]
@@ -127,7 +127,7 @@ def _repeat(run: Run, runs: Sequence[Run]) -> Repeat:
     )
 
 
-def _cache_use(start: Start | None) -> CacheUse:
+def _cache_use(start: MeasuredStart | None) -> CacheUse:
     if start is None or start.programs is None or start.programs_cached is None or start.programs == 0:
         return CacheUse.UNKNOWN
     if start.programs_cached == 0:

@@ -18,13 +18,13 @@ from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.ab_test.experiment import Experiment
 from tpudeploy.features.ab_test.operation import AbResult
 from tpudeploy.features.ab_test.service import AbTests, Arms, Listener
-from tpudeploy.features.ab_test.turns import Proposal
+from tpudeploy.features.ab_test.turns import ExperimentPlan
 from tpudeploy.features.ab_test.view import proposal
 from tpudeploy.features.agents import answers
 from tpudeploy.features.agents.consent import Consent, ConsentToRestart, can_ask, may_reset, require_yes
-from tpudeploy.features.agents.operation import EmitEvent, Outcome
+from tpudeploy.features.agents.operation import EmitEvent, OperationOutcome
 from tpudeploy.features.agents.operation_tool import Response, ToolCall
-from tpudeploy.features.agents.session import Call, Session, session
+from tpudeploy.features.agents.session import AgentSession, Call, session
 from tpudeploy.features.benchmark import view
 from tpudeploy.features.benchmark.run import Bounds, Cell, Run, Side
 from tpudeploy.operations import operation as row
@@ -33,12 +33,12 @@ from tpudeploy.views import jsonl
 
 
 @frozen
-class Trial:
+class ProposedExperiment:
     """An A/B that was proposed. `path` is the profile as it was named."""
 
     path: str
     arms: Arms
-    proposal: Proposal
+    proposal: ExperimentPlan
 
     @property
     def id(self) -> str:
@@ -48,13 +48,15 @@ class Trial:
 def _keep_trial(call: ToolCall) -> Document:
     """Return the proposal of an A/B, which this server keeps under its id."""
     result, (path,) = call.result(), call.paths
-    trial = call.session.store(Trial).keep(lambda _: Trial(path=path, arms=result.arms, proposal=result.proposal))
+    trial = call.session.store(ProposedExperiment).keep(
+        lambda _: ProposedExperiment(path=path, arms=result.arms, proposal=result.proposal)
+    )
     return {**result.to_dict(), "ab_id": trial.id, "text": str(result)}
 
 
 def consent_to_trial(ab_id: str, ctx: Call) -> Consent | Elicit[Consent]:
     """Return the same for an A/B, which always restarts the server."""
-    trial = session(ctx).store(Trial).get(ab_id)
+    trial = session(ctx).store(ProposedExperiment).get(ab_id)
     if trial is None or not can_ask(ctx):
         return Consent(approve=False)
     text = proposal(trial.proposal, Paint())
@@ -79,7 +81,7 @@ def ab(
     A person has to approve; a client that cannot ask one is refused. At the end the deployment matches its profile.
     """
     server_session = session(ctx)
-    trial = server_session.store(Trial).get(ab_id)
+    trial = server_session.store(ProposedExperiment).get(ab_id)
     if trial is None:
         raise Unapproved(
             f"There is no A/B `{ab_id}`. Nothing was done.",
@@ -89,7 +91,7 @@ def ab(
     stops: list[Callable[[], None]] = []
     reset = may_reset(approval)
 
-    def work(tell: EmitEvent) -> Outcome:
+    def work(tell: EmitEvent) -> OperationOutcome:
         try:
             outcome = _run_trial(server_session, trial, Bounds(seconds=duration_seconds), tell, stops, reset=reset)
         except TpudeployError:
@@ -111,14 +113,14 @@ def ab(
 
 
 def _run_trial(
-    server_session: Session,
-    trial: Trial,
+    server_session: AgentSession,
+    trial: ProposedExperiment,
     bounds: Bounds,
     tell: EmitEvent,
     stops: list[Callable[[], None]],
     *,
     reset: bool,
-) -> Outcome:
+) -> OperationOutcome:
     clock = server_session.project.clock()
     with server_session.project.workspace([trial.path], backend="", clock=clock) as workspace:
         ab_tests = AbTests(workspace)
@@ -134,11 +136,16 @@ def _run_trial(
             listener=_listener(tell),
         )
         result = AbResult(effects=ab_tests.result(finished), path=ab_tests.experiments.path(finished))
-        return Outcome(document=result.to_dict())
+        return OperationOutcome(document=result.to_dict())
 
 
 def _restore_profile(
-    server_session: Session, trial: Trial, tell: EmitEvent, stops: list[Callable[[], None]], *, reset: bool
+    server_session: AgentSession,
+    trial: ProposedExperiment,
+    tell: EmitEvent,
+    stops: list[Callable[[], None]],
+    *,
+    reset: bool,
 ) -> None:
     """Restore the profile on a new clock, because a cancel stopped the old one. A second cancel stops this too."""
     clock = server_session.project.clock()
@@ -170,9 +177,9 @@ def _listener(tell: EmitEvent) -> Listener:
 
 
 RESPONSES: dict[str, Response] = {"ab_propose": _keep_trial}
-ANSWERS: dict[str, type[answers.Answer]] = {"ab_propose": answers.AbProposal}
+ANSWERS: dict[str, type[answers.ToolDocument]] = {"ab_propose": answers.AbProposalDocument}
 WRITING = (ab,)
 
 
-def register_resources(server: MCPServer[Session], server_session: Session) -> None:
+def register_resources(server: MCPServer[AgentSession], server_session: AgentSession) -> None:
     """Register nothing: the result of an A/B is a tool."""

@@ -35,7 +35,7 @@ def restarts(now: Side | None, turns: Iterable[Side], then: Side | None) -> int:
 
 
 @frozen
-class Proposal:
+class ExperimentPlan:
     """The plan of an A/B for its remaining `turns`.
 
     `now` is the arm that serves, and `then` the arm that the profile declares; None for neither. `least` and `most` are

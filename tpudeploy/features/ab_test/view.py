@@ -7,11 +7,11 @@ from itertools import groupby
 
 from tpudeploy.features.ab_test.arms import differing, is_risky, setting
 from tpudeploy.features.ab_test.effect import MARGIN
-from tpudeploy.features.ab_test.experiment import CacheUse, Effect, Experiment, Finding, InEffect, Repeat
-from tpudeploy.features.ab_test.result import Reason, Result
+from tpudeploy.features.ab_test.experiment import AbFinding, CacheUse, Experiment, InEffect, MeasuredEffect, Repeat
+from tpudeploy.features.ab_test.result import ExperimentResult, KeepReason
 from tpudeploy.features.ab_test.starts import leaves_firsts_out
-from tpudeploy.features.ab_test.turns import Proposal, order
-from tpudeploy.features.accuracy.judgement import Verdict as Quality
+from tpudeploy.features.ab_test.turns import ExperimentPlan, order
+from tpudeploy.features.accuracy.judgement import SheetComparison as Quality
 from tpudeploy.features.benchmark.comparison import Measure
 from tpudeploy.features.benchmark.run import Side
 from tpudeploy.text import words
@@ -43,7 +43,7 @@ _WITH_FIRSTS = "With so few repeats, the first start of each arm is counted too,
 _HOLM = "Some of {count} figures differ by chance: better and worse are marked where they hold for all together (Holm)."
 
 
-def proposal(proposal: Proposal, paint: Paint) -> str:
+def proposal(proposal: ExperimentPlan, paint: Paint) -> str:
     return "\n".join(_proposal_lines(proposal, paint))
 
 
@@ -59,7 +59,7 @@ def how_to_continue(experiment: Experiment, *, missing: int) -> str:
     return f"{count - missing} of {count} repeats are kept. Continue with {command}"
 
 
-def result(result: Result, paint: Paint, *, path: str, width: int | None) -> str:
+def result(result: ExperimentResult, paint: Paint, *, path: str, width: int | None) -> str:
     """Return the whole result. `path` is the experiment's file; sentences are wrapped at `width` (None: never)."""
     notes = (paint.dim(line) for text in _notes(result) for line in words.wrapped(text, width, indent="   "))
     remarks = (line for text in _remarks(result) for line in words.wrapped(words.plain(text), width, indent="  "))
@@ -77,7 +77,7 @@ def result(result: Result, paint: Paint, *, path: str, width: int | None) -> str
     return "\n\n".join(block for block in blocks if block)
 
 
-def _proposal_lines(proposal: Proposal, paint: Paint) -> Iterator[str]:
+def _proposal_lines(proposal: ExperimentPlan, paint: Paint) -> Iterator[str]:
     experiment = proposal.experiment
     title = words.plain(f"A/B of {experiment.path} on {experiment.deployment}")
     yield f"{paint.bold(title)}  ({proposal.where})"
@@ -97,7 +97,7 @@ def _proposal_lines(proposal: Proposal, paint: Paint) -> Iterator[str]:
     yield f"  at the end {experiment.deployment} matches {experiment.file} again"
 
 
-def _effort(proposal: Proposal) -> Iterator[str]:
+def _effort(proposal: ExperimentPlan) -> Iterator[str]:
     """Yield what the A/B takes: repeats, restarts, time and money."""
     sweep = proposal.experiment.sweep
     repeats, cells = words.plural(len(proposal.turns), "repeat"), words.plural(len(sweep.points), "cell")
@@ -119,7 +119,7 @@ def _effort(proposal: Proposal) -> Iterator[str]:
         yield f"  at most about {words.duration(proposal.seconds)} in all{cost}"
 
 
-def _title(result: Result, paint: Paint) -> Iterator[str]:
+def _title(result: ExperimentResult, paint: Paint) -> Iterator[str]:
     experiment = result.experiment
     values = words.plain(f"  A = {experiment.a.value}, B = {experiment.b.value}")
     yield paint.bold(words.plain(f"{experiment.path} on {experiment.deployment}")) + values
@@ -128,7 +128,7 @@ def _title(result: Result, paint: Paint) -> Iterator[str]:
     yield paint.dim(f"{len(sides)} repeats ({' '.join(sides)}), each with its own start{missing}")
 
 
-def _table(result: Result, paint: Paint) -> Iterator[str]:
+def _table(result: ExperimentResult, paint: Paint) -> Iterator[str]:
     if not result.rows:
         return
     yield paint.bold(_HEAD)
@@ -141,7 +141,7 @@ def _table(result: Result, paint: Paint) -> Iterator[str]:
             yield f"  {_NAMES[row.measure].ljust(12)}{a:>9} {b:>9}{mark}{_change(row.effect, row.finding, paint)}"
 
 
-def _starts(result: Result, paint: Paint, width: int | None) -> Iterator[str]:
+def _starts(result: ExperimentResult, paint: Paint, width: int | None) -> Iterator[str]:
     """Yield how each repeat's server started, and the differences between the arms' starts."""
     if not any(repeat.start is not None for repeat in result.repeats):
         return
@@ -172,7 +172,7 @@ def _start(repeat: Repeat) -> str:
     return f"{start.seconds:.0f} s{compiled}; compile cache: {cache}"
 
 
-def _notes(result: Result) -> Iterator[str]:
+def _notes(result: ExperimentResult) -> Iterator[str]:
     """Yield how to read the table."""
     if result.rows:
         yield _HOLM.format(count=len(result.rows))
@@ -187,8 +187,8 @@ def _value(value: float, measure: Measure) -> str:
     return number(value) if value < _MILLION else f"{value / _MILLION:.4g}M"
 
 
-def _change(effect: Effect, finding: Finding, paint: Paint) -> str:
-    text = paint.styled({Finding.BETTER: "green", Finding.WORSE: "red"}.get(finding, "dim"), finding)
+def _change(effect: MeasuredEffect, finding: AbFinding, paint: Paint) -> str:
+    text = paint.styled({AbFinding.BETTER: "green", AbFinding.WORSE: "red"}.get(finding, "dim"), finding)
     return f"{_percent(effect.change):>8}  {_interval(effect):>19}  {text}"
 
 
@@ -197,24 +197,24 @@ def _percent(change: float) -> str:
     return f"{change * 100:+.1f}%" if round(change * 100, 1) else "0.0%"
 
 
-def _interval(effect: Effect) -> str:
+def _interval(effect: MeasuredEffect) -> str:
     return f"{_percent(effect.low)} … {_percent(effect.high)}"
 
 
-def _remarks(result: Result) -> Iterator[str]:
+def _remarks(result: ExperimentResult) -> Iterator[str]:
     """Yield what to consider beside the figures."""
     experiment = result.experiment
     if result.slices > 1:
         yield "The repeats ran on several slices, so a difference may come from the machine."
     if not experiment.questions and is_risky(experiment.path):
         yield f"Quality was not measured, and {experiment.path} may change it: --accuracy QUESTIONS."
-    if result.decided_by is not experiment.by and result.finding is not Finding.WORSE:
+    if result.decided_by is not experiment.by and result.finding is not AbFinding.WORSE:
         yield "The starts cannot be compared: too few are known. The requests decide instead."
     if result.is_doubted:
         yield "No cell is trusted in all repeats, so all cells count."
     a, b = experiment.a.told, experiment.b.told
     differences = differing(a, b)
-    is_untold = result.reason is not Reason.NOT_IN_EFFECT and experiment.b.in_effect is InEffect.UNTOLD
+    is_untold = result.reason is not KeepReason.NOT_IN_EFFECT and experiment.b.in_effect is InEffect.UNTOLD
     if is_untold and not differences:
         yield (
             f"No source shows whether {experiment.path} is in effect: the engine reports the same settings in both "
@@ -237,7 +237,7 @@ def _quality(experiment: Experiment, quality: Quality, paint: Paint, width: int 
         yield from words.wrapped(words.plain(f"  {text}"), width, indent="    ")
 
 
-def _verdict(result: Result, paint: Paint) -> Iterator[str]:
+def _verdict(result: ExperimentResult, paint: Paint) -> Iterator[str]:
     experiment = result.experiment
     yield from _finding(result, paint)
     if result.is_doubted and not result.decided_by.is_of_start and result.overall is not None:
@@ -246,38 +246,38 @@ def _verdict(result: Result, paint: Paint) -> Iterator[str]:
         yield f"{result.left} repeats are missing: tpudeploy compare {experiment.file} --resume {experiment.id}"
     if result.keep is not None:
         yield paint.bold(words.plain(f"Keep {result.keep}{_where_to_write(experiment, result.keep)}"))
-    elif result.reason is not Reason.TOO_FEW:
+    elif result.reason is not KeepReason.TOO_FEW:
         yield paint.bold(words.plain(f"Keep {experiment.file} as it is: it sets neither value."))
 
 
-def _finding(result: Result, paint: Paint) -> Iterator[str]:
+def _finding(result: ExperimentResult, paint: Paint) -> Iterator[str]:
     experiment, overall = result.experiment, result.overall
     figure = _deciding_figure(result)
     match result.reason:
-        case Reason.NOT_IN_EFFECT:
+        case KeepReason.NOT_IN_EFFECT:
             yield from _not_in_effect(experiment, paint)
-        case Reason.TOO_FEW:
+        case KeepReason.TOO_FEW:
             lacks_starts = experiment.by.is_of_start and any(repeat.start is None for repeat in result.repeats)
             yield _NO_STARTS if lacks_starts else _TOO_FEW
-        case Reason.FELL:
+        case KeepReason.FELL:
             yield paint.red("Quality fell with B, and no figure outweighs that.")
-        case Reason.CANNOT_TELL:
+        case KeepReason.CANNOT_TELL:
             yield paint.yellow("It is not known whether quality fell") + f": {figure}"
-        case Reason.BETTER:
+        case KeepReason.BETTER:
             yield paint.green(f"B is better: {figure}")
             if result.worse:
                 worse = (f"{_NAMES[row.measure]} at {count(row.point.concurrency)} streams" for row in result.worse)
                 yield paint.yellow(f"but worse: {', '.join(worse)}")
-        case Reason.WORSE:
+        case KeepReason.WORSE:
             yield paint.red(f"B is worse: {figure}")
-        case Reason.SAME:
+        case KeepReason.SAME:
             yield f"The same within {MARGIN:.0%}: {figure}"
-        case Reason.NO_DIFFERENCE:
+        case KeepReason.NO_DIFFERENCE:
             smallest = "" if overall is None else f"; one of {overall.smallest:.1%} would be detected 4 times in 5"
             yield f"No difference: {figure}{smallest}"
 
 
-def _deciding_figure(result: Result) -> str:
+def _deciding_figure(result: ExperimentResult) -> str:
     """Return the figure that decides, with its interval."""
     if result.overall is None:
         return ""

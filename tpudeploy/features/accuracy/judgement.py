@@ -1,4 +1,4 @@
-"""Verdict: whether quality fell between two servers that answered the same questions."""
+"""SheetComparison: whether quality fell between two servers that answered the same questions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Power:
 
 
 @frozen
-class Verdict:
+class SheetComparison:
     """The result. `because` is why these sheets cannot show it. `chance` is McNemar's p-value, one-sided and exact.
 
     `most` is the largest fall that cannot be excluded, as a share, with 95 % confidence.

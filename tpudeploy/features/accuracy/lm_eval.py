@@ -12,7 +12,7 @@ from typing import Any
 
 from tpudeploy.adapters.child import check_interrupt, child
 from tpudeploy.domain.errors import QueryFailed, RunUnreadable, UsageError
-from tpudeploy.features.accuracy.sheet import Answer, Sheet, Terms
+from tpudeploy.features.accuracy.sheet import GradedAnswer, Sheet, Terms
 from tpudeploy.features.accuracy.store import read_text
 
 _LAST_WORDS = 400
@@ -88,11 +88,11 @@ def sheet(text: str, *, source: str, task: str) -> Sheet:
     return Sheet(id=source, at=0.0, url="", model="", terms=terms, concurrency=0, answers=answers)
 
 
-def _answer(sample: Mapping[str, Any], metric: str) -> Answer:
+def _answer(sample: Mapping[str, Any], metric: str) -> GradedAnswer:
     score = sample[metric]
     if score not in (0, 1):
         raise ValueError(f"{metric} is {score}, and not right or wrong")
-    return Answer(question=str(sample["doc_id"]), said=_response_text(sample), is_right=bool(score))
+    return GradedAnswer(question=str(sample["doc_id"]), said=_response_text(sample), is_right=bool(score))
 
 
 def _response_text(sample: Mapping[str, Any]) -> str:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy.features.accuracy.judgement import Judgement
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, profile
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, profile
 from tpudeploy.results import Result, document, part, result
 
 if TYPE_CHECKING:
     from tpudeploy.config.profile import Profile
-    from tpudeploy.features.accuracy.judgement import Verdict
+    from tpudeploy.features.accuracy.judgement import SheetComparison
     from tpudeploy.features.accuracy.service import AccuracyTests, QuestionRequest
     from tpudeploy.features.accuracy.sheet import Sheet
     from tpudeploy.loading import OneProfile
@@ -29,7 +29,7 @@ class Accuracy(Result):
     FORMAT = "accuracy"
     after: Sheet
     before: Sheet | None = None
-    verdict: Verdict | None = None
+    verdict: SheetComparison | None = None
 
     @property
     def exit_code(self) -> int:
@@ -44,12 +44,12 @@ class Accuracy(Result):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.features.accuracy.judgement import Verdict
+        from tpudeploy.features.accuracy.judgement import SheetComparison
 
         counts = ("asked", "right", "unanswered", "cut", "concurrency", "max_tokens")
         texts = ("id", "deployment", "url", "model", "questions")
         sheet = part({**dict.fromkeys(texts, str), **dict.fromkeys(counts, int)})
-        keys = {"after": sheet, "before": sheet, "verdict": Verdict}
+        keys = {"after": sheet, "before": sheet, "verdict": SheetComparison}
         return document("accuracy", keys, optional=("before", "verdict"))
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
@@ -176,18 +176,20 @@ OPERATION = Operation(
         Argument(
             name="count",
             help="Ask only the first N questions (default: all).",
-            kind=Kind.COUNT,
+            kind=ArgumentKind.COUNT,
             option="questions",
             metavar="N",
         ),
         Argument(
             name="concurrency",
             help="Ask N questions at the same time (default: as for ANSWERS, or max_num_seqs).",
-            kind=Kind.COUNT,
+            kind=ArgumentKind.COUNT,
             variable="verify-concurrency",
             metavar="N",
         ),
-        Argument(name="max_tokens", help="The most tokens in an answer (default 512).", kind=Kind.COUNT, metavar="N"),
+        Argument(
+            name="max_tokens", help="The most tokens in an answer (default 512).", kind=ArgumentKind.COUNT, metavar="N"
+        ),
         Argument(name="api_key", for_command=False),
     ),
     results=(Accuracy,),

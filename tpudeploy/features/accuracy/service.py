@@ -24,7 +24,7 @@ from tpudeploy.features.accuracy.questions import (
     is_right,
     parsed,
 )
-from tpudeploy.features.accuracy.sheet import Answer, Sheet, Terms
+from tpudeploy.features.accuracy.sheet import GradedAnswer, Sheet, Terms
 from tpudeploy.features.accuracy.store import LocalSheets, read_text
 from tpudeploy.node.serving import served_model
 from tpudeploy.operations.endpoint import check_declared, no_answer, published_endpoint, require_completions
@@ -37,7 +37,7 @@ _TIMEOUT = 600.0  # seconds without a byte: a question may wait in a queue behin
 
 
 @frozen
-class Server:
+class ExaminedServer:
     """The server to ask. `at_once` is the number of requests that it can run together."""
 
     client: VllmClient
@@ -76,7 +76,7 @@ class AccuracyTests:
         self._workspace = workspace
         self.sheets = LocalSheets(workspace.adapters.own_folder("runs").sub("accuracy"))
 
-    def deployment(self, profile: Profile) -> Server:
+    def deployment(self, profile: Profile) -> ExaminedServer:
         """Return the published endpoint of a deployment.
 
         Raise `errors.QueryFailed` where it has none, `errors.UsageError` where its server is not the one that the
@@ -90,7 +90,7 @@ class AccuracyTests:
         if isinstance(budget, HbmBudget):
             # As many as the server may run: the errors of less exact numbers show in full batches.
             at_once = budget.engine.max_num_seqs * budget.engine.data_parallel
-        return Server(
+        return ExaminedServer(
             client=VllmClient(endpoint.url, api_key=endpoint.api_key, timeout=_TIMEOUT),
             api_key=endpoint.api_key,
             model=served_model(deployment),
@@ -100,7 +100,7 @@ class AccuracyTests:
             command=deployment.container.serve,
         )
 
-    def address(self, url: str, *, api_key: str | None = None) -> Server:
+    def address(self, url: str, *, api_key: str | None = None) -> ExaminedServer:
         """Return any server, by the first name that it serves. Raise `errors.QueryFailed` or `errors.UsageError`."""
         if not urlsplit(url).hostname:
             raise UsageError(f"`{url}` is not an address.", hint="Write http://HOST:PORT.")
@@ -111,11 +111,11 @@ class AccuracyTests:
             raise _unanswered(client, cause) from cause
         if not names:
             raise QueryFailed(f"{url} serves no model.")
-        return Server(client=client, api_key=api_key, model=names[0], at_once=CONCURRENCY)
+        return ExaminedServer(client=client, api_key=api_key, model=names[0], at_once=CONCURRENCY)
 
     def ask_as(
         self,
-        server: Server,
+        server: ExaminedServer,
         request: QuestionRequest,
         *,
         at_once: int,
@@ -138,7 +138,7 @@ class AccuracyTests:
         on_message(f"Asking {server.client.url} {len(question_set.questions)} questions, {concurrency} at once...")
         return self.ask(server, question_set, concurrency=concurrency, max_tokens=max_tokens)
 
-    def ask(self, server: Server, question_set: QuestionSet, *, concurrency: int, max_tokens: int) -> Sheet:
+    def ask(self, server: ExaminedServer, question_set: QuestionSet, *, concurrency: int, max_tokens: int) -> Sheet:
         """Ask every question and store the answers. Raise `errors.QueryFailed` where the first one gets no answer.
 
         Raise `errors.Interrupted` for a KeyboardInterrupt. Some of the answers are no test, so none is stored then.
@@ -160,7 +160,9 @@ class AccuracyTests:
         terms = Terms(questions=question_set.name, digest=question_set.digest, max_tokens=max_tokens)
         return self._store(server, terms, answers, concurrency)
 
-    def run_lm_eval(self, server: Server, task: str, *, count: int | None, concurrency: int, max_tokens: int) -> Sheet:
+    def run_lm_eval(
+        self, server: ExaminedServer, task: str, *, count: int | None, concurrency: int, max_tokens: int
+    ) -> Sheet:
         """Run a task of lm_eval in its own program. Raise `errors.UsageError` where that is not installed."""
         with tempfile.TemporaryDirectory(prefix="tpudeploy-lm-eval-") as folder:
             command = lm_eval.command(
@@ -176,7 +178,9 @@ class AccuracyTests:
         result = lm_eval.sheet(text, source="lm_eval", task=task)
         return self._store(server, result.terms, result.answers, concurrency)
 
-    def _store(self, server: Server, terms: Terms, answers: tuple[Answer, ...], concurrency: int) -> Sheet:
+    def _store(
+        self, server: ExaminedServer, terms: Terms, answers: tuple[GradedAnswer, ...], concurrency: int
+    ) -> Sheet:
         now = self._workspace.adapters.clock.now()
         answer_sheet = Sheet(
             id=f"{server.deployment or 'address'}-{records.new_id(now)}",
@@ -232,17 +236,17 @@ def ask(
     concurrency: int,
     max_tokens: int,
     now: Callable[[], float],
-) -> tuple[Answer, ...]:
+) -> tuple[GradedAnswer, ...]:
     """Return the answers in the order of the questions. Raise `NoAnswer` or `BadAnswer` if the first question fails."""
     first, *rest = questions
 
-    def answer(question: Question) -> Answer:
+    def answer(question: Question) -> GradedAnswer:
         try:
             return _answer(client, model, question, max_tokens, now)
         except NoAnswer:
             return _retry(client, model, question, max_tokens, now)
         except BadAnswer as cause:
-            return Answer(question=question.id, said="", is_right=False, problem=str(cause))
+            return GradedAnswer(question=question.id, said="", is_right=False, problem=str(cause))
 
     first_answer = _answer(client, model, first, max_tokens, now)  # raises once for a wrong key or model name
     pool = ThreadPoolExecutor(max_workers=concurrency, thread_name_prefix="question")
@@ -252,13 +256,15 @@ def ask(
         pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not wait for long answers
 
 
-def _answer(client: VllmClient, model: str, question: Question, max_tokens: int, now: Callable[[], float]) -> Answer:
+def _answer(
+    client: VllmClient, model: str, question: Question, max_tokens: int, now: Callable[[], float]
+) -> GradedAnswer:
     try:
         completion = client.complete(model, question.prompt, max_tokens=max_tokens, now=now, sampling=_SAMPLING)
     except NothingSaid:
-        return Answer(question=question.id, said="", is_right=False)
+        return GradedAnswer(question=question.id, said="", is_right=False)
     tokens = len(completion.pieces) if completion.completion_tokens is None else completion.completion_tokens
-    return Answer(
+    return GradedAnswer(
         question=question.id,
         said=completion.text,
         is_right=is_right(completion.text, question.answer),
@@ -266,9 +272,11 @@ def _answer(client: VllmClient, model: str, question: Question, max_tokens: int,
     )
 
 
-def _retry(client: VllmClient, model: str, question: Question, max_tokens: int, now: Callable[[], float]) -> Answer:
+def _retry(
+    client: VllmClient, model: str, question: Question, max_tokens: int, now: Callable[[], float]
+) -> GradedAnswer:
     """Ask a question once more. That is safe, because it changes nothing, and one connection in thousands breaks."""
     try:
         return _answer(client, model, question, max_tokens, now)
     except (NoAnswer, BadAnswer) as cause:
-        return Answer(question=question.id, said="", is_right=False, problem=str(cause))
+        return GradedAnswer(question=question.id, said="", is_right=False, problem=str(cause))

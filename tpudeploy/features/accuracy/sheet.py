@@ -10,7 +10,7 @@ FORMAT = "tpudeploy.answers/1"
 
 
 @frozen
-class Answer:
+class GradedAnswer:
     """One answer. `said` is the whole text. `problem` is why the server gave none; such an answer is not right.
 
     `is_cut`: it ended at the maximum of tokens, not by itself.
@@ -49,7 +49,7 @@ class Sheet:
     model: str
     terms: Terms
     concurrency: int
-    answers: tuple[Answer, ...]
+    answers: tuple[GradedAnswer, ...]
     deployment: str = ""
     image: str = ""
     server: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ import math
 from statistics import NormalDist
 
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.features.accuracy.judgement import Judgement, Paired, Power, Verdict
+from tpudeploy.features.accuracy.judgement import Judgement, Paired, Power, SheetComparison
 from tpudeploy.features.accuracy.sheet import Sheet
 
 ALPHA = 0.05  # the maximum probability of reporting a fall where there is none
@@ -27,14 +27,14 @@ MOST_UNANSWERED = 0.01
 FALLS = (0.02, 0.03)
 
 
-def verdict(before: Sheet, after: Sheet) -> Verdict:
+def verdict(before: Sheet, after: Sheet) -> SheetComparison:
     """Compare two sheets. Raise `errors.UsageError` for sheets of different tests."""
     _same_test(before, after)
     counts = _counts(before, after)
     because = _why_unable(before, after)
     probability = p_value(counts)
     judgement = Judgement.FELL if probability <= ALPHA else Judgement.HELD
-    return Verdict(
+    return SheetComparison(
         judgement=Judgement.CANNOT_TELL if because else judgement,
         because=because,
         counts=counts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.features.accuracy.judgement import Judgement, Verdict
+from tpudeploy.features.accuracy.judgement import Judgement, SheetComparison
 from tpudeploy.features.accuracy.sheet import Sheet
 from tpudeploy.features.accuracy.verdict import POWER
 from tpudeploy.text.paint import Paint
@@ -22,11 +22,11 @@ def sheet(sheet: Sheet) -> str:
     return plain("\n".join(lines))
 
 
-def verdict(verdict: Verdict, before: Sheet, after: Sheet, paint: Paint) -> str:
+def verdict(verdict: SheetComparison, before: Sheet, after: Sheet, paint: Paint) -> str:
     return "\n".join(_lines(verdict, before, after, paint))
 
 
-def _lines(verdict: Verdict, before: Sheet, after: Sheet, paint: Paint) -> Iterator[str]:
+def _lines(verdict: SheetComparison, before: Sheet, after: Sheet, paint: Paint) -> Iterator[str]:
     counts = verdict.counts
     yield plain(f"before  {counts.before:6.1%} right  {before.id}")
     yield plain(f"after   {counts.after:6.1%} right  {after.id}")

@@ -9,13 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 Tree = dict[str, Any]
 
 
-class Answer(BaseModel):
+class ToolDocument(BaseModel):
     """A document; it may have more keys than these."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class Planned(Answer):
+class Planned(ToolDocument):
     """The plan as `plan --json` prints it, and the id that this server keeps it under."""
 
     format: Literal["tpudeploy.plan/1"]
@@ -28,7 +28,7 @@ class Planned(Answer):
     text: str = Field(description="as a person reads it")
 
 
-class Operation(Answer):
+class OperationProgress(ToolDocument):
     """A background operation. Poll with `after` = `last_event` until `state` is no longer `running`."""
 
     format: Literal["tpudeploy.operation/1"]
@@ -41,7 +41,7 @@ class Operation(Answer):
     error: Tree | None = Field(description="what stopped it, with exit_code and hint")
 
 
-class AbProposal(Answer):
+class AbProposalDocument(ToolDocument):
     """What an A/B will do, and the id that this server keeps it under."""
 
     format: Literal["tpudeploy.ab_proposal/1"]

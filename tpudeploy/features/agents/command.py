@@ -36,10 +36,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.adapters.system_clock import SystemClock
     from tpudeploy.features.agents.project import Project
     from tpudeploy.features.agents.server import server
-    from tpudeploy.features.agents.session import Session
+    from tpudeploy.features.agents.session import AgentSession
 
     context.workspace()  # reports invalid settings here instead of at the first call
-    session = Session(Project(context=context, clock=SystemClock))
+    session = AgentSession(Project(context=context, clock=SystemClock))
 
     def end() -> None:
         """Exit without waiting for the thread that reads stdin, which cannot be interrupted."""

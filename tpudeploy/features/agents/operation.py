@@ -21,7 +21,7 @@ _FOR_THE_STEP = 2.0  # seconds for each operation to end its current step when t
 
 
 @frozen
-class Outcome:
+class OperationOutcome:
     """The result of an operation: its document, and its error if it failed."""
 
     document: Document
@@ -34,10 +34,10 @@ class EmitEvent(Protocol):
     def __call__(self, event: Document, *, begins: bool = True) -> None: ...
 
 
-Work = Callable[[EmitEvent], Outcome]
+Work = Callable[[EmitEvent], OperationOutcome]
 
 
-class Operation:
+class BackgroundOperation:
     """An operation that several threads may use. `work` runs in its own thread and ends soon after `stop` is called."""
 
     def __init__(
@@ -132,7 +132,7 @@ class Operations:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._operations: dict[str, Operation] = {}
+        self._operations: dict[str, BackgroundOperation] = {}
 
     def begin(
         self,
@@ -142,7 +142,7 @@ class Operations:
         names: frozenset[str],
         stop: Callable[[], None],
         moment: float,
-    ) -> Operation:
+    ) -> BackgroundOperation:
         """Start `work` on deployments of these `names`. `about` is part of the operation's document.
 
         Raise what `work` raises within `moment` seconds and before it starts, and `errors.StateLocked` while another
@@ -156,12 +156,12 @@ class Operations:
                         hint="Poll it with the tool `operation`, or end it with `cancel`.",
                     )
             id_ = f"operation-{len(self._operations) + 1}"
-            operation = Operation(id_, about=about, names=names, work=work, stop=stop)
+            operation = BackgroundOperation(id_, about=about, names=names, work=work, stop=stop)
             self._operations[id_] = operation
         operation.start(moment)
         return operation
 
-    def find(self, operation_id: str | None) -> Operation:
+    def find(self, operation_id: str | None) -> BackgroundOperation:
         """Return the operation of that id, or the last one. Raise `errors.UsageError` without one."""
         with self._lock:
             last = next(reversed(self._operations.values()), None)

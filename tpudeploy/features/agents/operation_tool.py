@@ -14,11 +14,11 @@ from pydantic import Field, create_model
 
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.features.agents.answers import Answer
+from tpudeploy.features.agents.answers import ToolDocument
 from tpudeploy.features.agents.project import Opened
-from tpudeploy.features.agents.session import Call, Session, session
+from tpudeploy.features.agents.session import AgentSession, Call, session
 from tpudeploy.loading import is_name
-from tpudeploy.operations.declaration import PROFILE_KINDS, Access, Argument, Kind, Operation
+from tpudeploy.operations.declaration import PROFILE_KINDS, Access, Argument, ArgumentKind, Operation
 
 if TYPE_CHECKING:
     from tpudeploy.results import Result
@@ -37,7 +37,7 @@ HINTS = {
         read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
     ),
 }
-_SEVERAL_PROFILES = frozenset({Kind.PROFILES, Kind.VALID_PROFILES})
+_SEVERAL_PROFILES = frozenset({ArgumentKind.PROFILES, ArgumentKind.VALID_PROFILES})
 _JSON_TYPES: dict[str, Any] = {"string": str, "number": float, "integer": int, "boolean": bool, "null": None}
 
 
@@ -45,7 +45,7 @@ _JSON_TYPES: dict[str, Any] = {"string": str, "number": float, "integer": int, "
 class ToolCall:
     """A call of a tool. `values` are its arguments with the profiles loaded, `paths` the profiles as it names them."""
 
-    session: Session
+    session: AgentSession
     row: Operation
     opened: Opened
     paths: list[str]
@@ -76,7 +76,7 @@ def tool_function(operation: Operation, respond: Response) -> Callable[..., dict
             for argument in offered:
                 value = values[argument.name]
                 _check_name(argument, value)
-                if kind_for_agents(argument) is Kind.PROFILE and value is not None:
+                if kind_for_agents(argument) is ArgumentKind.PROFILE and value is not None:
                     one = closing.enter_context(project.opened(value))
                     values[argument.name] = one.profile
                     opened = opened or one  # the workspace is that of the first profile
@@ -108,7 +108,7 @@ def _check_name(argument: Argument, value: object) -> None:
         raise UsageError(f"`{value}` is not the name of a deployment.", hint="A name has neither a dot nor a slash.")
 
 
-def kind_for_agents(argument: Argument) -> Kind:
+def kind_for_agents(argument: Argument) -> ArgumentKind:
     return argument.agents_kind or argument.kind
 
 
@@ -131,18 +131,18 @@ def _kind_and_limits(argument: Argument, *, is_required: bool) -> tuple[Any, dic
     limits: dict[str, Any] = {}
     kind: Any
     match kind_for_agents(argument):
-        case Kind.TEXT if argument.choices:
+        case ArgumentKind.TEXT if argument.choices:
             kind = Literal[argument.choices]
-        case Kind.TEXT | Kind.PROFILE:
+        case ArgumentKind.TEXT | ArgumentKind.PROFILE:
             kind = Annotated[str, Field(min_length=1)] if is_required else str
-        case Kind.FLAG:
+        case ArgumentKind.FLAG:
             kind = bool
-        case Kind.COUNT:
+        case ArgumentKind.COUNT:
             kind = Annotated[int, Field(ge=argument.least, le=argument.most)]
-        case Kind.COUNTS:
+        case ArgumentKind.COUNTS:
             kind = tuple[Annotated[int, Field(ge=1)], ...]
             limits = {"min_length": argument.least, "max_length": argument.most}
-        case Kind.TEXTS | Kind.PROFILES | Kind.VALID_PROFILES | Kind.PROFILE_FILES:
+        case ArgumentKind.TEXTS | ArgumentKind.PROFILES | ArgumentKind.VALID_PROFILES | ArgumentKind.PROFILE_FILES:
             kind = list[str] if is_required else tuple[str, ...]
             limits = {"min_length": argument.least} if is_required else {}
         case _:
@@ -150,14 +150,14 @@ def _kind_and_limits(argument: Argument, *, is_required: bool) -> tuple[Any, dic
     return kind, limits
 
 
-def answer_model(name: str, result: type[Result]) -> type[Answer]:
+def answer_model(name: str, result: type[Result]) -> type[ToolDocument]:
     """Return the model of the document's top-level keys; `tpudeploy schema` describes what is inside them."""
     properties = result.schema()["properties"]
     keys: dict[str, Any] = {}
     for key in result.promised_keys():
         about = {"description": properties[key]["description"]} if "description" in properties[key] else {}
         keys[key] = (_python_type(properties[key]), Field(**about))
-    return create_model(name, __base__=Answer, **keys)
+    return create_model(name, __base__=ToolDocument, **keys)
 
 
 def _python_type(schema: dict[str, Any]) -> Any:

@@ -11,14 +11,14 @@ from mcp.server.mcpserver.exceptions import ResourceError
 from tpudeploy.cli import documents
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.excerpt import plain, visible_tree
-from tpudeploy.features.agents.session import Session
+from tpudeploy.features.agents.session import AgentSession
 from tpudeploy.workspace import Workspace
 
 JSON = "application/json"
 
 
 @contextmanager
-def opened(server_session: Session) -> Iterator[Workspace]:
+def opened(server_session: AgentSession) -> Iterator[Workspace]:
     """Open a workspace. Raise `ResourceError` for an error of ours."""
     try:
         with server_session.project.opened() as at:

@@ -14,7 +14,7 @@ from tpudeploy.domain.excerpt import plain
 from tpudeploy.feature_table import modules
 from tpudeploy.features.agents.operation_tool import HINTS
 from tpudeploy.features.agents.resources import JSON, opened, visible
-from tpudeploy.features.agents.session import Call, Session, session
+from tpudeploy.features.agents.session import AgentSession, Call, session
 from tpudeploy.features.agents.strict import StrictTool, as_tool_result
 from tpudeploy.features.agents.tools import READING, WRITING, Tool
 from tpudeploy.operations.show import States
@@ -31,9 +31,9 @@ Show a plan to the person before you apply it. An apply takes minutes to hours, 
 operation, and leave it running meanwhile. A slice costs money from its grant until it is destroyed."""
 
 
-def server(session: Session, *, allow_writes: bool) -> MCPServer[Session]:
+def server(session: AgentSession, *, allow_writes: bool) -> MCPServer[AgentSession]:
     @asynccontextmanager
-    async def lifespan(_: MCPServer[Session]) -> AsyncIterator[Session]:
+    async def lifespan(_: MCPServer[AgentSession]) -> AsyncIterator[AgentSession]:
         yield session
 
     tools = (*READING, *(WRITING if allow_writes else ()))
@@ -60,7 +60,7 @@ def _strict_tool(tool: Tool) -> StrictTool:
     )
 
 
-def _register_resources(server: MCPServer[Session], server_session: Session) -> None:
+def _register_resources(server: MCPServer[AgentSession], server_session: AgentSession) -> None:
     @server.resource("tpudeploy://deployments", title="Deployments", mime_type=JSON)
     def deployments() -> str:
         """List every slice in the states here, without reading the cloud."""

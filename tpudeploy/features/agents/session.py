@@ -13,7 +13,7 @@ from tpudeploy.features.agents.project import Project
 E = TypeVar("E", bound=HasId)
 
 
-class Session:
+class AgentSession:
     def __init__(self, project: Project) -> None:
         self.project = project.untrusted()  # because agents write the profiles
         self.plans = Plans()
@@ -29,9 +29,9 @@ class Session:
         self.operations.close()
 
 
-Call = Context[Session, Any]
+Call = Context[AgentSession, Any]
 
 
-def session(call: Call) -> Session:
+def session(call: Call) -> AgentSession:
     """Return the session of the server that received a call."""
     return call.request_context.lifespan_context

@@ -16,13 +16,13 @@ from tpudeploy.catalog import closest
 from tpudeploy.cli.documents import Document
 from tpudeploy.domain.errors import TpudeployError, UsageError
 from tpudeploy.domain.excerpt import plain, visible_tree
-from tpudeploy.features.agents.answers import Answer
+from tpudeploy.features.agents.answers import ToolDocument
 from tpudeploy.views import jsonl
 
 P = ParamSpec("P")
 
 
-def as_tool_result(tool: Callable[P, Document], shape: type[Answer]) -> Callable[P, CallToolResult]:
+def as_tool_result(tool: Callable[P, Document], shape: type[ToolDocument]) -> Callable[P, CallToolResult]:
     """Return the tool with its document as JSON of that shape, and with our errors as tool errors."""
 
     @wraps(tool)

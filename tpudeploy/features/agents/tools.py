@@ -32,7 +32,7 @@ from tpudeploy.views.plan import plan as view
 class Tool:
     does: Callable[..., Any]
     title: str
-    answers: type[answers.Answer]
+    answers: type[answers.ToolDocument]
     access: Access
 
     @property
@@ -57,7 +57,7 @@ def _keep_plan(call: ToolCall) -> Document:
 # What a tool does beside the operation of its row, and the keys of its answer. Features add theirs.
 _OF_FEATURES = tuple(modules("tools"))
 _RESPONSES: dict[str, Response] = {"validate": _validate_profiles, "plan": _keep_plan}
-_ANSWERS: dict[str, type[answers.Answer]] = {"plan": answers.Planned}
+_ANSWERS: dict[str, type[answers.ToolDocument]] = {"plan": answers.Planned}
 for _feature in _OF_FEATURES:
     _RESPONSES |= _feature.RESPONSES
     _ANSWERS |= _feature.ANSWERS
@@ -74,7 +74,7 @@ def _tool(row: Row) -> Tool:
     return Tool(does=does, title=row.title, answers=answer, access=row.access)
 
 
-def _session_tool(does: Callable[..., Any], answer: type[answers.Answer] = answers.Operation) -> Tool:
+def _session_tool(does: Callable[..., Any], answer: type[answers.ToolDocument] = answers.OperationProgress) -> Tool:
     """Return the tool of the same name as an operation, that needs the session, or a person's approval."""
     row = operation(does.__name__)
     return Tool(does=does, title=row.title, answers=answer, access=row.access)
@@ -89,7 +89,7 @@ WRITING = (
     _session_tool(writing.apply),
     _session_tool(writing.destroy),
     _session_tool(writing.report_host, answer_model("ReportedHost", operation("report_host").results[0])),
-    Tool(does=writing.operation, title="Poll an operation", answers=answers.Operation, access=Access.LOOK),
-    Tool(does=writing.cancel, title="Cancel an operation", answers=answers.Operation, access=Access.CHANGE),
+    Tool(does=writing.operation, title="Poll an operation", answers=answers.OperationProgress, access=Access.LOOK),
+    Tool(does=writing.cancel, title="Cancel an operation", answers=answers.OperationProgress, access=Access.CHANGE),
     *(_session_tool(does) for feature in _OF_FEATURES for does in feature.WRITING),
 )

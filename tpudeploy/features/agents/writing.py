@@ -26,9 +26,9 @@ from tpudeploy.features.agents.consent import (
     require,
     require_yes,
 )
-from tpudeploy.features.agents.operation import EmitEvent, Operation, Outcome
+from tpudeploy.features.agents.operation import BackgroundOperation, EmitEvent, OperationOutcome
 from tpudeploy.features.agents.plans import StoredPlan
-from tpudeploy.features.agents.session import Call, Session, session
+from tpudeploy.features.agents.session import AgentSession, Call, session
 from tpudeploy.operations import operation as row
 from tpudeploy.ports import Emit
 from tpudeploy.views import jsonl
@@ -113,27 +113,27 @@ def cancel(ctx: Call, operation_id: OperationId = None) -> documents.Document:
 
 
 def apply_in_background(
-    session: Session,
+    session: AgentSession,
     stored: StoredPlan,
     *,
     does: str,
     wait: str = "serving",
     timeout: float | None = None,
     reset: bool = False,
-) -> Operation:
+) -> BackgroundOperation:
     """Start to apply a plan; the options are those of `Workspace.apply`.
 
     Raise what `Workspace.apply` raises before it starts, and `errors.StateLocked` as `Operations.begin`.
     """
     clock = session.project.clock()
 
-    def work(tell: EmitEvent) -> Outcome:
+    def work(tell: EmitEvent) -> OperationOutcome:
         opening = session.project.workspace(stored.paths, backend=stored.plan.backend, clock=clock)
         with opening as workspace:
             report = workspace.apply(
                 stored.plan, on_event=_event_callback(tell), wait=wait, timeout=timeout, reset=reset
             )
-        return Outcome(document=report.to_dict(), error=report.error)
+        return OperationOutcome(document=report.to_dict(), error=report.error)
 
     about = {"does": does, "plan_id": stored.id}
     return session.operations.begin(work, about=about, names=stored.names, stop=clock.stop, moment=_FOR_THE_START)

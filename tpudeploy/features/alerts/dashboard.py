@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from tpudeploy.features.alerts.panels import ROWS, Kind, Limit, Panel
+from tpudeploy.features.alerts.panels import ROWS, Panel, PanelLimit, PanelType
 from tpudeploy.features.alerts.watched import Watched
 
 Json: TypeAlias = dict[str, Any]
@@ -108,7 +108,7 @@ def _headline(title: str, number: int, top: int) -> Json:
 
 def _limit(panel: Panel, deployments: Sequence[Watched]) -> float | None:
     """Return the limit that all deployments share, or None."""
-    if not isinstance(panel.limit, Limit):
+    if not isinstance(panel.limit, PanelLimit):
         return panel.limit
     limits = {getattr(deployment, panel.limit) for deployment in deployments}
     return limits.pop() if len(limits) == 1 else None
@@ -121,13 +121,15 @@ def _panel(panel: Panel, limit: float | None, sources: Sequence[str]) -> Json:
     return {
         "type": str(panel.kind),
         "title": panel.title,
-        "description": " ".join((panel.about, *(sources if panel.limit is Limit.TTFT and limit is not None else ()))),
+        "description": " ".join(
+            (panel.about, *(sources if panel.limit is PanelLimit.TTFT and limit is not None else ()))
+        ),
         "datasource": _SOURCE,
         "targets": [_target(panel.kind, at, *line) for at, line in enumerate(panel.lines.items())],
         "fieldConfig": {
             "defaults": {
                 "unit": panel.unit,
-                **({} if panel.kind is Kind.HEATMAP else {"min": 0}),
+                **({} if panel.kind is PanelType.HEATMAP else {"min": 0}),
                 "thresholds": {"mode": "absolute", "steps": steps},
                 "custom": _custom(panel.kind, has_limit=limit is not None),
             },
@@ -137,14 +139,14 @@ def _panel(panel: Panel, limit: float | None, sources: Sequence[str]) -> Json:
     }
 
 
-def _target(kind: Kind, at: int, legend: str, expr: str) -> Json:
-    shape = "heatmap" if kind is Kind.HEATMAP else "time_series"
+def _target(kind: PanelType, at: int, legend: str, expr: str) -> Json:
+    shape = "heatmap" if kind is PanelType.HEATMAP else "time_series"
     query = {"refId": chr(ord("A") + at), "expr": expr, "legendFormat": legend, "format": shape, "editorMode": "code"}
-    return {**query, "datasource": _SOURCE, "range": kind is not Kind.STAT, "instant": kind is Kind.STAT}
+    return {**query, "datasource": _SOURCE, "range": kind is not PanelType.STAT, "instant": kind is PanelType.STAT}
 
 
-def _custom(kind: Kind, *, has_limit: bool) -> Json:
-    if kind is not Kind.TIME_SERIES:
+def _custom(kind: PanelType, *, has_limit: bool) -> Json:
+    if kind is not PanelType.TIME_SERIES:
         return {}
     style = {"mode": "dashed" if has_limit else "off"}
     return {"drawStyle": "line", "lineWidth": 1, "fillOpacity": 10, "showPoints": "never", "thresholdsStyle": style}
@@ -152,12 +154,12 @@ def _custom(kind: Kind, *, has_limit: bool) -> Json:
 
 def _options(panel: Panel) -> Json:
     match panel.kind:
-        case Kind.STAT:
+        case PanelType.STAT:
             reduced = {"calcs": ["lastNotNull"], "fields": "", "values": False}
             return {"reduceOptions": reduced, "colorMode": "value", "graphMode": "none", "textMode": "auto"}
-        case Kind.TIME_SERIES:
+        case PanelType.TIME_SERIES:
             legend = {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []}
             return {"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}}
-        case Kind.HEATMAP:
+        case PanelType.HEATMAP:
             colour = {"mode": "scheme", "scheme": "Oranges", "steps": 64}
             return {"calculate": False, "color": colour, "yAxis": {"unit": panel.unit, "axisPlacement": "left"}}

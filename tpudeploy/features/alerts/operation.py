@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ OPERATION = Operation(
     arguments=(
         Argument(
             name="profiles",
-            kind=Kind.PROFILES,
+            kind=ArgumentKind.PROFILES,
             is_required=True,
             agents="paths inside the project: profiles, or folders of them",
         ),
@@ -195,7 +195,7 @@ OPERATION = Operation(
         Argument(
             name="ttft_seconds",
             help="Alert if the first token of more than 1 in 20 requests takes longer, e.g. 2.5.",
-            kind=Kind.LATENCY,
+            kind=ArgumentKind.LATENCY,
             option="ttft",
             metavar="SECONDS",
             agents="how late a first token may be",

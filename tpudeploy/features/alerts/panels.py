@@ -14,7 +14,7 @@ PROCESS = '{job=~"$job",instance=~"$instance"}'
 _FIRST_TOKENS = "vllm:time_to_first_token_seconds_bucket"
 
 
-class Kind(StrEnum):
+class PanelType(StrEnum):
     """Grafana's panel types."""
 
     STAT = "stat"
@@ -22,7 +22,7 @@ class Kind(StrEnum):
     HEATMAP = "heatmap"
 
 
-class Limit(StrEnum):
+class PanelLimit(StrEnum):
     """A line in a panel, whose value comes from the profile."""
 
     TTFT = "ttft_seconds"
@@ -40,13 +40,13 @@ class Panel:
     about: str
     unit: str
     lines: Mapping[str, str]
-    kind: Kind = Kind.TIME_SERIES
-    limit: float | Limit | None = None
+    kind: PanelType = PanelType.TIME_SERIES
+    limit: float | PanelLimit | None = None
     of_completions: bool = False
 
 
 @frozen
-class Row:
+class PanelRow:
     title: str
     panels: tuple[Panel, ...]
     height: int = 8
@@ -67,7 +67,7 @@ def _quantiles(histogram: str) -> dict[str, str]:
 
 
 ROWS = (
-    Row(
+    PanelRow(
         title="Now",
         height=4,
         panels=(
@@ -76,21 +76,21 @@ ROWS = (
                 about="Servers whose /metrics could be read.",
                 unit="short",
                 lines={"up": f"count(up{PROCESS} == 1) or vector(0)"},
-                kind=Kind.STAT,
+                kind=PanelType.STAT,
             ),
             Panel(
                 title="Running",
                 about="Requests in the batches of all servers.",
                 unit="short",
                 lines={"running": f"sum(vllm:num_requests_running{ENGINE})"},
-                kind=Kind.STAT,
+                kind=PanelType.STAT,
             ),
             Panel(
                 title="Waiting",
                 about="Requests that have not begun. Above zero for long, there are more requests than can be served.",
                 unit="short",
                 lines={"waiting": f"sum(vllm:num_requests_waiting{ENGINE})"},
-                kind=Kind.STAT,
+                kind=PanelType.STAT,
                 limit=1,
             ),
             Panel(
@@ -98,7 +98,7 @@ ROWS = (
                 about="The fullest server's. Blocks that only the prefix cache holds count as free.",
                 unit="percentunit",
                 lines={"used": f"max(vllm:kv_cache_usage_perc{ENGINE})"},
-                kind=Kind.STAT,
+                kind=PanelType.STAT,
                 limit=KV_CACHE_FULL,
             ),
             Panel(
@@ -107,8 +107,8 @@ ROWS = (
                 about="As the server sees it, interpolated between the buckets of its histogram.",
                 unit="s",
                 lines={"p95": _quantile(0.95, "time_to_first_token_seconds")},
-                kind=Kind.STAT,
-                limit=Limit.TTFT,
+                kind=PanelType.STAT,
+                limit=PanelLimit.TTFT,
             ),
             Panel(
                 title="Generated",
@@ -116,11 +116,11 @@ ROWS = (
                 about="Tokens a second of all servers.",
                 unit="short",
                 lines={"tokens/s": _rate("vllm:generation_tokens_total")},
-                kind=Kind.STAT,
+                kind=PanelType.STAT,
             ),
         ),
     ),
-    Row(
+    PanelRow(
         title="Load",
         panels=(
             Panel(
@@ -131,7 +131,7 @@ ROWS = (
                     "running {{instance}}": f"sum by (instance) (vllm:num_requests_running{ENGINE})",
                     "waiting {{instance}}": f"sum by (instance) (vllm:num_requests_waiting{ENGINE})",
                 },
-                limit=Limit.BATCH,
+                limit=PanelLimit.BATCH,
             ),
             Panel(
                 title="Why requests wait",
@@ -154,7 +154,7 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    PanelRow(
         title="Latency, as the server sees it",
         panels=(
             Panel(
@@ -163,7 +163,7 @@ ROWS = (
                 about="Interpolated between buckets; above 0.5 s they are far apart. Measure with a client to compare.",
                 unit="s",
                 lines=_quantiles("time_to_first_token_seconds"),
-                limit=Limit.TTFT,
+                limit=PanelLimit.TTFT,
             ),
             Panel(
                 title="Between tokens",
@@ -186,7 +186,7 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    PanelRow(
         title="Work",
         panels=(
             Panel(
@@ -218,7 +218,7 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    PanelRow(
         title="Time to first token, all of it",
         panels=(
             Panel(
@@ -227,11 +227,11 @@ ROWS = (
                 about="How many requests fell into each bucket of the server's histogram.",
                 unit="s",
                 lines={"{{le}}": f"sum by (le) (increase({_FIRST_TOKENS}{ENGINE}[$__rate_interval]))"},
-                kind=Kind.HEATMAP,
+                kind=PanelType.HEATMAP,
             ),
         ),
     ),
-    Row(
+    PanelRow(
         title="Process",
         panels=(
             Panel(

@@ -11,7 +11,7 @@ from tpudeploy.features.alerts.watched import SCRAPE_SECONDS, WAITING_SECONDS, W
 from tpudeploy.metrics.advice import KV_CACHE_FULL
 
 
-class Severity(StrEnum):
+class AlertSeverity(StrEnum):
     """`critical` pages someone at once; `warning` can wait until working hours."""
 
     WARNING = "warning"
@@ -25,7 +25,7 @@ class Alert:
     name: str
     expr: str
     held_seconds: int
-    severity: Severity
+    severity: AlertSeverity
     summary: str
     description: str
 
@@ -56,7 +56,7 @@ def _down(deployment: Watched) -> Iterator[Alert]:
         name="VllmDown",
         expr=f"({serving} or vector(0)) == 0",
         held_seconds=60,
-        severity=Severity.CRITICAL,
+        severity=AlertSeverity.CRITICAL,
         summary=f"No server of {deployment.name} answers",
         description=f"For a minute, /metrics could not be read from any server; {deployment.replicas} should answer. "
         "`tpudeploy status` says whether a slice was preempted; `tpudeploy logs --explain` says why a boot failed.",
@@ -66,7 +66,7 @@ def _down(deployment: Watched) -> Iterator[Alert]:
             name="VllmReplicaDown",
             expr=f"{serving} < {deployment.replicas}",
             held_seconds=60,
-            severity=Severity.WARNING,
+            severity=AlertSeverity.WARNING,
             summary=f"Only {{{{ $value }}}} of {deployment.replicas} servers of {deployment.name} answer",
             description="`tpudeploy status` says which; `tpudeploy apply` replaces preempted slices.",
         )
@@ -86,7 +86,7 @@ def _no_progress(deployment: Watched) -> Iterator[Alert]:
         name="VllmNoProgress",
         expr=" and ".join((f"vllm:num_requests_running{engine} > 0", *idle)),
         held_seconds=60,
-        severity=Severity.CRITICAL,
+        severity=AlertSeverity.CRITICAL,
         summary=f"{deployment.name} runs {{{{ $value }}}} requests and {does}",
         description=f"No {'token' if deployment.completes else 'answer'} for two minutes on "
         "{{ $labels.instance }}: the engine hangs, or compiles a graph that the warm-up did not cover. "
@@ -101,7 +101,7 @@ def _kv_cache(deployment: Watched) -> Iterator[Alert]:
         name="VllmKvCacheNearlyFull",
         expr=f"{_over_engines('max', f'vllm:kv_cache_usage_perc{deployment.engine}')} > {KV_CACHE_FULL:g}",
         held_seconds=60,
-        severity=Severity.WARNING,
+        severity=AlertSeverity.WARNING,
         summary=f"The KV cache of {deployment.name} is {{{{ $value | humanizePercentage }}}} full",
         description="That is the fullest one of its engines. Requests will soon wait or be preempted there. "
         "`tpudeploy size --sweep` says what would hold more; another replica shares the load.",
@@ -111,7 +111,7 @@ def _kv_cache(deployment: Watched) -> Iterator[Alert]:
         name="VllmKvCacheExhausted",
         expr=_over_engines("max", f"{full} and ignoring (reason) {waiting} > 0"),
         held_seconds=300,
-        severity=Severity.CRITICAL,
+        severity=AlertSeverity.CRITICAL,
         summary=f"Requests wait for the KV cache of {deployment.name}",
         description="For five minutes, the KV cache of an engine has been full, and requests wait there for room. "
         "`tpudeploy metrics` shows which.",
@@ -123,7 +123,7 @@ def _queue(deployment: Watched) -> Iterator[Alert]:
         name="VllmQueueSaturated",
         expr=f"{_over_engines('sum', f'vllm:num_requests_waiting{deployment.engine}')} > 0",
         held_seconds=WAITING_SECONDS,
-        severity=Severity.WARNING,
+        severity=AlertSeverity.WARNING,
         summary=f"{{{{ $value }}}} requests wait at {deployment.name}",
         description=f"For {WAITING_SECONDS} s, at least one request was queued at its servers: they get more requests "
         "than they can serve. `tpudeploy status` shows the load of each replica.",
@@ -139,7 +139,7 @@ def _batch(deployment: Watched) -> Iterator[Alert]:
         # The limit is that of each engine, and each rank of a data-parallel server is one.
         expr=f"{_over_engines('sum', running)} >= {deployment.max_num_seqs} * {_over_engines('count', running)}",
         held_seconds=300,
-        severity=Severity.WARNING,
+        severity=AlertSeverity.WARNING,
         summary=f"{deployment.name} runs its maximum of {{{{ $value }}}} requests",
         description=f"For five minutes, each of its engines runs {deployment.max_num_seqs}. serving.max_num_seqs makes "
         "other requests wait: raise it if the KV cache has room, else add a replica.",
@@ -152,7 +152,7 @@ def _preempting(deployment: Watched) -> Iterator[Alert]:
         name="VllmPreempting",
         expr=f"{_over_engines('sum', rate)} > 0",
         held_seconds=60,
-        severity=Severity.WARNING,
+        severity=AlertSeverity.WARNING,
         summary=f"{deployment.name} preempts requests",
         description="The KV cache of an engine cannot hold all running requests, and preempted ones are computed "
         "again. `tpudeploy metrics` shows which. Lower serving.max_num_seqs, or give the cache more room.",
@@ -168,7 +168,7 @@ def _ttft(deployment: Watched) -> Iterator[Alert]:
         name="VllmTtftHigh",
         expr=f"histogram_quantile(0.95, sum by (job, model_name, le) ({buckets})) > {deployment.ttft_seconds:g}",
         held_seconds=300,
-        severity=Severity.WARNING,
+        severity=AlertSeverity.WARNING,
         summary=f"5 % of requests wait longer than {deployment.ttft_seconds:g} s for {deployment.name}'s first token",
         description="For five minutes, the 95th percentile is about {{ $value | humanizeDuration }}, by the buckets of "
         f"the server's own histogram.{f' {deployment.ttft_source}' if deployment.ttft_source else ''}",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.runs_operation import BenchmarkRun
 from tpudeploy.features.benchmark.store import find_run, stored_runs
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, profile
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, profile
 from tpudeploy.operations.written_files import WrittenFiles, write_files
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def bench_report(
     from tpudeploy.features.benchmark.operating import operating_points
     from tpudeploy.features.benchmark.report.exports import to_csv, to_vega_lite
     from tpudeploy.features.benchmark.report.markdown import to_markdown
-    from tpudeploy.features.benchmark.report.page import Report, page
+    from tpudeploy.features.benchmark.report.page import ReportContent, page
     from tpudeploy.features.benchmark.runfile import digest
 
     runs = [find_run(workspace.adapters, each) for each in run_ids]
@@ -178,7 +178,7 @@ def bench_report(
         return write_files({path: to_markdown(runs, comparison)}, here=here)
     if path.suffix == ".csv":
         return write_files({path: to_csv(runs)}, here=here)
-    report = Report(
+    report = ReportContent(
         run=run,
         digest=digest(run),
         points=operating_points(run),
@@ -254,7 +254,7 @@ def sweep_arguments(grid: Grid, agents: Grid) -> tuple[Argument, ...]:
         return Argument(
             name=name,
             help=f"{about}{example} (default {values}).",
-            kind=Kind.COUNTS,
+            kind=ArgumentKind.COUNTS,
             metavar="N,N…",
             most=_MOST_VALUES,
             agents=_AXES_FOR_AGENTS[name],
@@ -269,7 +269,7 @@ def sweep_arguments(grid: Grid, agents: Grid) -> tuple[Argument, ...]:
         Argument(
             name="window_seconds",
             help="Measure each cell for TIME (default: 3 requests of each stream, at most 60s).",
-            kind=Kind.SECONDS,
+            kind=ArgumentKind.SECONDS,
             option="window",
             metavar="TIME",
             most=3600,
@@ -313,7 +313,7 @@ def client_arguments(*, is_resumed: bool) -> tuple[Argument, ...]:
 
 
 def _time(name: str, option: str, help_: str, **more: Any) -> Argument:
-    return Argument(name=name, help=help_, kind=Kind.SECONDS, option=option, metavar="TIME", **more)
+    return Argument(name=name, help=help_, kind=ArgumentKind.SECONDS, option=option, metavar="TIME", **more)
 
 
 OPERATIONS: Mapping[str, Operation] = {
@@ -340,7 +340,7 @@ OPERATIONS: Mapping[str, Operation] = {
             Argument(
                 name="usd_per_hour",
                 help="With --url: the price of its slice in USD/h.",
-                kind=Kind.AMOUNT,
+                kind=ArgumentKind.AMOUNT,
                 metavar="USD",
                 for_agents=False,
             ),
@@ -349,7 +349,7 @@ OPERATIONS: Mapping[str, Operation] = {
             Argument(
                 name="skip_oversubscribed",
                 help="List cells with more streams than can run at once, without measuring them.",
-                kind=Kind.FLAG,
+                kind=ArgumentKind.FLAG,
                 default=False,
                 for_agents=False,
                 is_resumed=True,
@@ -377,7 +377,7 @@ OPERATIONS: Mapping[str, Operation] = {
             Argument(
                 name="max_cost",
                 help="Stop when the slice has cost this much meanwhile.",
-                kind=Kind.AMOUNT,
+                kind=ArgumentKind.AMOUNT,
                 metavar="USD",
                 for_agents=False,
             ),
@@ -391,7 +391,7 @@ OPERATIONS: Mapping[str, Operation] = {
             Argument(
                 name="replica",
                 help="With several replicas: measure only this one, counted from 0 (default: one after the other).",
-                kind=Kind.INDEX,
+                kind=ArgumentKind.INDEX,
                 metavar="N",
                 for_agents=False,
             ),
@@ -411,10 +411,10 @@ OPERATIONS: Mapping[str, Operation] = {
     "bench_import": Operation(
         run=bench_import,
         arguments=(
-            Argument(name="files", kind=Kind.TEXTS, is_required=True, positional=True),
+            Argument(name="files", kind=ArgumentKind.TEXTS, is_required=True, positional=True),
             Argument(name="model", default=""),
             Argument(name="type"),
-            Argument(name="usd_per_hour", kind=Kind.AMOUNT),
+            Argument(name="usd_per_hour", kind=ArgumentKind.AMOUNT),
         ),
         results=(BenchmarkRun,),
         access=Access.CHANGE,
@@ -422,9 +422,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "bench_report": Operation(
         run=bench_report,
         arguments=(
-            Argument(name="run_ids", kind=Kind.TEXTS, is_required=True, positional=True),
-            Argument(name="out", kind=Kind.FILE, is_required=True),
-            Argument(name="profile", kind=Kind.PROFILE),
+            Argument(name="run_ids", kind=ArgumentKind.TEXTS, is_required=True, positional=True),
+            Argument(name="out", kind=ArgumentKind.FILE, is_required=True),
+            Argument(name="profile", kind=ArgumentKind.PROFILE),
         ),
         results=(WrittenFiles,),
         access=Access.CHANGE,

@@ -9,7 +9,7 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.features.benchmark.offer import Point
 from tpudeploy.features.benchmark.roofline import Roofline
 from tpudeploy.features.benchmark.run import Cell, CellStatus, Evidence, Figures, Spread
-from tpudeploy.sizing.serve import Service, Verdict, can_serve
+from tpudeploy.sizing.serve import ServingAnswer, ServingCapacity, can_serve
 
 # Beyond these a figure is doubtful.
 _FAILED = 0.01  # of all requests
@@ -39,7 +39,7 @@ def grid(concurrencies: Iterable[int], contexts: Iterable[int], outputs: Iterabl
 
 def feasible(
     point: Point, budget: HbmBudget | Unsized | None, engine: Mapping[str, str], *, replicas: int = 1
-) -> Verdict | None:
+) -> ServingCapacity | None:
     """Return whether the engine can serve a cell, or None if that is unknown.
 
     The engine's report about itself (`engine`) replaces what was computed from the profile. Of several `replicas`, each
@@ -54,7 +54,9 @@ def feasible(
     return replace(verdict, at_once=at_once, why=f"on each of {replicas} replicas, {verdict.why}")
 
 
-def _feasible_at_one(point: Point, budget: HbmBudget | Unsized | None, engine: Mapping[str, str]) -> Verdict | None:
+def _feasible_at_one(
+    point: Point, budget: HbmBudget | Unsized | None, engine: Mapping[str, str]
+) -> ServingCapacity | None:
     if not isinstance(budget, HbmBudget):
         return _feasible_by_report(point, engine)
     length, blocks = _reported(engine, "max_model_len"), _reported(engine, "num_blocks")
@@ -66,22 +68,22 @@ def _feasible_at_one(point: Point, budget: HbmBudget | Unsized | None, engine: M
     return can_serve(budget, users=users, context=context, output=output)
 
 
-def _feasible_by_report(point: Point, engine: Mapping[str, str]) -> Verdict | None:
+def _feasible_by_report(point: Point, engine: Mapping[str, str]) -> ServingCapacity | None:
     """Compare with the length and the cache that the engine reports. It does not report its maximum of requests."""
     length, cache = _reported(engine, "max_model_len"), _reported(engine, "kv_cache_tokens")
     streams, context, output = point.sizes
     tokens = context + output
     if length is not None and tokens > length:
         why = f"{context} + {output} tokens exceed max_model_len {length}"
-        return Verdict(service=Service.REFUSED, at_once=0, why=why)
+        return ServingCapacity(service=ServingAnswer.REFUSED, at_once=0, why=why)
     if cache is None:
         return None
     block = _reported(engine, "block_size") or 1
     room = cache // (-(-tokens // block) * block)
     if streams <= room:
-        return Verdict(service=Service.FITS, at_once=streams, why=f"{room} such requests run at once")
+        return ServingCapacity(service=ServingAnswer.FITS, at_once=streams, why=f"{room} such requests run at once")
     why = f"{room} of {streams} run at once, for want of KV cache; the rest queue"
-    return Verdict(service=Service.QUEUES, at_once=room, why=why)
+    return ServingCapacity(service=ServingAnswer.QUEUES, at_once=room, why=why)
 
 
 def _reported(engine: Mapping[str, str], name: str) -> int | None:
@@ -89,7 +91,7 @@ def _reported(engine: Mapping[str, str], name: str) -> int | None:
     return int(value) if value.isdecimal() else None
 
 
-def judge_cell(cell: Cell, roofline: Roofline | None, verdict: Verdict | None = None) -> Cell:
+def judge_cell(cell: Cell, roofline: Roofline | None, verdict: ServingCapacity | None = None) -> Cell:
     """Return a measured cell with its status and the reasons for it.
 
     The gravest doubt decides the status. The roofline adds the shares of what the chips can do to the evidence.
@@ -109,7 +111,7 @@ def judge_cell(cell: Cell, roofline: Roofline | None, verdict: Verdict | None = 
     )
 
 
-def _doubts(point: Point, figures: Figures, evidence: Evidence, verdict: Verdict | None) -> Iterator[Doubt]:
+def _doubts(point: Point, figures: Figures, evidence: Evidence, verdict: ServingCapacity | None) -> Iterator[Doubt]:
     failed = figures.requests_failed or 0  # without a count, no doubt follows from it
     total = (figures.requests or 0) + failed
     if figures.requests == 0:
@@ -123,7 +125,7 @@ def _doubts(point: Point, figures: Figures, evidence: Evidence, verdict: Verdict
     if lag is not None and lag > most_lag(figures.ttft_seconds):
         yield CellStatus.CLIENT_BOUND, f"the client was {lag * 1000:.0f} ms late itself (p99)"
     yield from _too_few_streams(point.concurrency, evidence)
-    if verdict is not None and verdict.service is Service.QUEUES:
+    if verdict is not None and verdict.service is ServingAnswer.QUEUES:
         yield CellStatus.OVERSUBSCRIBED, verdict.why
 
 

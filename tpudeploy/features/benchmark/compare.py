@@ -9,7 +9,7 @@ from math import log2
 from tpudeploy import catalog
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.frozen import replace
-from tpudeploy.features.benchmark.comparison import Comparison, Row, Scaling
+from tpudeploy.features.benchmark.comparison import Comparison, ComparisonRow, Scaling
 from tpudeploy.features.benchmark.offer import Load, Point
 from tpudeploy.features.benchmark.run import Cell, Driver, Run
 
@@ -64,7 +64,7 @@ def best(run: Run) -> Cell | None:
     return max(rated, key=lambda cell: (cell.is_trusted, cell.requests_per_second or 0.0), default=None)
 
 
-def _rows(runs: Sequence[Run], *, by_streams: bool) -> Iterator[Row]:
+def _rows(runs: Sequence[Run], *, by_streams: bool) -> Iterator[ComparisonRow]:
     def key(point: Point) -> tuple[int | None, ...]:
         return (point.concurrency,) if by_streams else (*point.load, point.concurrency)
 
@@ -73,7 +73,7 @@ def _rows(runs: Sequence[Run], *, by_streams: bool) -> Iterator[Row]:
     for row_key in sorted(points, key=lambda parts: [part or 0 for part in parts]):
         cells = tuple(cells.get(row_key) for cells in cells_by_key)
         if sum(cell is not None for cell in cells) > 1 and points[row_key].concurrency is not None:
-            yield Row(point=points[row_key], cells=cells)
+            yield ComparisonRow(point=points[row_key], cells=cells)
 
 
 def _scalings(runs: Sequence[Run], bests: Sequence[Cell | None]) -> Iterator[Scaling]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tpudeploy.features.benchmark.comparison import Comparison, Measure
 from tpudeploy.features.benchmark.run import Run
 from tpudeploy.features.benchmark.store import find_run
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ OPERATION = Operation(
     arguments=(
         Argument(
             name="run_ids",
-            kind=Kind.TEXTS,
+            kind=ArgumentKind.TEXTS,
             is_required=True,
             least=_FEWEST,
             agents="ids of runs, or names of published tables",

@@ -63,7 +63,7 @@ def _per_usd(figures: Figures, usd_per_hour: float | None) -> float | None:
 
 
 @frozen
-class Row:
+class ComparisonRow:
     """One cell of each run, None where a run has none."""
 
     point: Point
@@ -93,7 +93,7 @@ class Comparison:
     """
 
     runs: tuple[Run, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     bests: tuple[Cell | None, ...]
     scalings: tuple[Scaling, ...] = ()
     notes: tuple[str, ...] = ()

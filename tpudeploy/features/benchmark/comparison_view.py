@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpudeploy.features.benchmark.comparison import Comparison, Measure, Row, Scaling
+from tpudeploy.features.benchmark.comparison import Comparison, ComparisonRow, Measure, Scaling
 from tpudeploy.features.benchmark.run import Cell, CellStatus, Run
 from tpudeploy.features.benchmark.view import LEGEND, MARKS, marked_id
 from tpudeploy.text import words
@@ -61,13 +61,13 @@ def _in_parts(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]
         yield from lines
 
 
-def _label(row: Row, *, is_one_shape: bool) -> str:
+def _label(row: ComparisonRow, *, is_one_shape: bool) -> str:
     point = row.point
     shape = f"  {count(point.context_tokens):>7}  {count(point.output_tokens):>6}"
     return f"{count(point.concurrency):>7}{'' if is_one_shape else shape}"
 
 
-def _texts(comparison: Comparison, row: Row, measure: Measure) -> list[str]:
+def _texts(comparison: Comparison, row: ComparisonRow, measure: Measure) -> list[str]:
     """Return the text of each run's cell, with the ratio to the first run."""
     values = [
         None if cell is None else measure.value_in(cell, run.subject)

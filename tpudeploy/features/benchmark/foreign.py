@@ -35,7 +35,7 @@ _GUIDELLM_NAMES = {"mean": "mean", "deviation": "std_dev", "p50": "median", "mos
 
 
 @frozen
-class Result:
+class ForeignCell:
     """One cell of another client. `model` is the served name, or "" where the file does not say.
 
     `figures` is None where the client left the cell out, because the engine cannot run it at once; `why` says so.
@@ -51,7 +51,7 @@ class Result:
     note: str = ""
 
 
-def read(text: str) -> tuple[Driver, Sequence[Result]]:
+def read(text: str) -> tuple[Driver, Sequence[ForeignCell]]:
     """Return the client that wrote a file, and its cells. Raise ValueError, with the reason, for any other file.
 
     A file may hold several results: objects one after the other, lines of JSON, or blocks as `vllm bench serve` prints
@@ -67,7 +67,7 @@ def read(text: str) -> tuple[Driver, Sequence[Result]]:
     forms = [_form(tree, len(trees)) for tree in trees]
     if len({form.driver for form in forms}) > 1:
         raise ValueError(f"it holds results of {', '.join(sorted({form.name for form in forms}))}")
-    results: list[Result] = []
+    results: list[ForeignCell] = []
     refusals: list[str] = []
     for form, tree in zip(forms, trees, strict=True):
         try:
@@ -92,7 +92,7 @@ def _form(tree: Tree, count: int) -> Format:
     return form
 
 
-def _results(form: Format, tree: Tree) -> Sequence[Result]:
+def _results(form: Format, tree: Tree) -> Sequence[ForeignCell]:
     """Return the cells of a result. Raise ValueError, which names the format of a damaged one."""
     try:
         return form.read(tree)
@@ -197,7 +197,7 @@ def _is_sglang(tree: Tree) -> bool:
     return tree.keys() >= _SERVING_KEYS and bool(tree.keys() & _SGLANG_KEYS)
 
 
-def _read_vllm(tree: Tree) -> Sequence[Result]:
+def _read_vllm(tree: Tree) -> Sequence[ForeignCell]:
     """Read `vllm bench serve --save-result`: one cell a file (vLLM 0.32, vllm/benchmarks/serve.py:1280,2258).
 
     `sglang.bench_serving --output-file` has the same keys but for the latency of a whole request.
@@ -234,7 +234,7 @@ def _read_vllm(tree: Tree) -> Sequence[Result]:
     streams = None if e2e is None else completed * e2e.mean / seconds
     own_streams = _number(tree, "concurrency")
     return (
-        Result(
+        ForeignCell(
             point=_point(_concurrency(tree, most, own_streams or streams), prompt, answer),
             figures=figures,
             evidence=Evidence(streams_mean=own_streams, streams_by_latency=streams),
@@ -272,13 +272,13 @@ def _is_guidellm(tree: Tree) -> bool:
     return isinstance(benchmarks, list) and all(isinstance(each, dict) and "metrics" in each for each in benchmarks)
 
 
-def _read_guidellm(tree: Tree) -> Sequence[Result]:
+def _read_guidellm(tree: Tree) -> Sequence[ForeignCell]:
     """Read guidellm's JSON: a benchmark for each strategy (0.8, src/guidellm/benchmark/schemas).
 
     A sweep has several strategies. One that failed or cannot be read is left out, and so is one at a request rate that
     had as many streams as another one.
     """
-    results: dict[Point, Result] = {}
+    results: dict[Point, ForeignCell] = {}
     refusals = list[str]()
     for benchmark in sorted(tree["benchmarks"], key=_is_at_a_rate):
         try:
@@ -304,7 +304,7 @@ def _strategy(benchmark: Tree) -> Tree:
     return next((each for each in strategies if isinstance(each, Mapping)), {})
 
 
-def _read_guidellm_cell(tree: Tree) -> Result:
+def _read_guidellm_cell(tree: Tree) -> ForeignCell:
     metrics, config = tree["metrics"], tree.get("config") or {}
     totals = metrics.get("request_totals") or tree.get("request_totals") or tree.get("total_count")
 
@@ -334,7 +334,7 @@ def _read_guidellm_cell(tree: Tree) -> Result:
         tpot_seconds=latency("time_per_output_token_ms", _MS),
         e2e_seconds=latency("request_latency", 1.0),
     )
-    return Result(
+    return ForeignCell(
         point=_point(_guidellm_streams(_strategy(tree), mean("request_concurrency")), prompt, answer),
         figures=figures,
         note=_AT_A_RATE if _is_at_a_rate(tree) else "",
@@ -361,7 +361,7 @@ def _is_inference_perf(tree: Tree) -> bool:
     return {"load_summary", "successes"} <= tree.keys()
 
 
-def _read_inference_perf(tree: Tree) -> Sequence[Result]:
+def _read_inference_perf(tree: Tree) -> Sequence[ForeignCell]:
     """Read a summary of inference-perf, which drives a request rate (kubernetes-sigs/inference-perf, reportgen)."""
     successes, load = tree["successes"], tree["load_summary"]
     completed = _count(_number(successes, "count"))
@@ -395,7 +395,7 @@ def _read_inference_perf(tree: Tree) -> Sequence[Result]:
         e2e_seconds=e2e,
     )
     return (
-        Result(
+        ForeignCell(
             point=_point(_whole(streams) if fixed is None else int(fixed), prompt, answer),
             figures=figures,
             evidence=Evidence(streams_by_latency=streams),
@@ -424,7 +424,7 @@ def _flattened(tree: Tree) -> Tree:
     return flat
 
 
-def _read_llmperf(tree: Tree) -> Sequence[Result]:
+def _read_llmperf(tree: Tree) -> Sequence[ForeignCell]:
     """Read `*_summary.json` of llmperf's token_benchmark_ray.py: one cell a file, at a fixed concurrency."""
     flat = _flattened(tree)
     names = {"mean": "mean", "deviation": "stddev", "most": "max"}
@@ -456,7 +456,7 @@ def _read_llmperf(tree: Tree) -> Sequence[Result]:
         e2e_seconds=latency("end_to_end_latency_s"),
     )
     return (
-        Result(
+        ForeignCell(
             point=_point(int(streams), prompt, answer),
             figures=figures,
             model=str(flat.get("model") or ""),
@@ -478,7 +478,7 @@ def _metrics(tree: Tree) -> Tree:
     return {**tree, **records} if isinstance(records, Mapping) else tree
 
 
-def _read_aiperf(tree: Tree) -> Sequence[Result]:
+def _read_aiperf(tree: Tree) -> Sequence[ForeignCell]:
     """Read `profile_export_aiperf.json`: one cell a file, each metric with its unit (schema 1.4, aiperf 0.13).
 
     genai-perf, from which it was made, writes the same metrics without counts and the duration.
@@ -517,7 +517,7 @@ def _read_aiperf(tree: Tree) -> Sequence[Result]:
     names = ((config or {}).get("endpoint") or {}).get("model_names") if isinstance(config, Mapping) else None
     configured = _configured_concurrency(config)
     return (
-        Result(
+        ForeignCell(
             # Without the configured number of streams, the measured mean is the nearest to it.
             point=_point(_whole(streams) if configured is None else configured, prompt, answer),
             figures=figures,
@@ -540,7 +540,7 @@ def _configured_concurrency(config: Any) -> int | None:
     return next((value for value in map(_configured_concurrency, children) if value is not None), None)
 
 
-def _read_grid(text: str) -> Sequence[Result]:
+def _read_grid(text: str) -> Sequence[ForeignCell]:
     """Read a grid as people write it down: CSV with `_GRID_COLUMNS` and `status`.
 
     It holds neither the number of requests and failures, nor the duration, nor the length of answers: all are unknown.
@@ -555,7 +555,7 @@ def _read_grid(text: str) -> Sequence[Result]:
     return tuple(_read_grid_cell(row, line) for line, row in enumerate(rows, start=2))
 
 
-def _read_grid_cell(row: Mapping[str, str], line: int) -> Result:
+def _read_grid_cell(row: Mapping[str, str], line: int) -> ForeignCell:
     try:
         streams, context = int(row["concurrency"]), int(row["context_len"])
         rate, latency = float(row["throughput_req_sec"]), float(row["avg_latency_s"])
@@ -565,9 +565,9 @@ def _read_grid_cell(row: Mapping[str, str], line: int) -> Result:
     status = str(row.get("status") or "")
     quoted = f"the file says `{status}`"
     if status.startswith(_GRID_SKIPPED):
-        return Result(point=point, figures=None, why=quoted)
+        return ForeignCell(point=point, figures=None, why=quoted)
     if status not in _GRID_OK or rate <= 0:
-        return Result(point=point, figures=Figures(requests=0, requests_failed=1), errors={quoted: 1})
+        return ForeignCell(point=point, figures=Figures(requests=0, requests_failed=1), errors={quoted: 1})
     figures = Figures(
         requests=None,
         requests_failed=None,
@@ -576,7 +576,7 @@ def _read_grid_cell(row: Mapping[str, str], line: int) -> Result:
         prompt_tokens_mean=context,
         e2e_seconds=_spread({"mean": latency}, count=None, scale=1.0),
     )
-    return Result(point=point, figures=figures, evidence=Evidence(streams_by_latency=rate * latency))
+    return ForeignCell(point=point, figures=figures, evidence=Evidence(streams_by_latency=rate * latency))
 
 
 @frozen
@@ -590,7 +590,7 @@ class Format:
     name: str
     sign: str
     matches: Callable[[Tree], bool]
-    read: Callable[[Tree], Sequence[Result]]
+    read: Callable[[Tree], Sequence[ForeignCell]]
 
 
 FORMATS = (

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import sqrt
 
-from tpudeploy.features.benchmark.offer import Answer, Observation
+from tpudeploy.features.benchmark.offer import Observation, RequestRecord
 from tpudeploy.features.benchmark.run import Evidence, Figures, Slo, Spread
 
 Window = tuple[float, float]
@@ -59,7 +59,7 @@ def of_client(observation: Observation) -> Evidence:
     )
 
 
-def errors(answers: Iterable[Answer]) -> Mapping[str, int]:
+def errors(answers: Iterable[RequestRecord]) -> Mapping[str, int]:
     """Return the number of each error, the most frequent first."""
     return dict(Counter(answer.error for answer in answers if answer.error).most_common())
 
@@ -92,35 +92,35 @@ def _quantile_of_sorted(ordered: Sequence[float], share: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
-def _goodput(measured: Sequence[Answer], slo: Slo, rate: float) -> float | None:
+def _goodput(measured: Sequence[RequestRecord], slo: Slo, rate: float) -> float | None:
     """Return the rate of the requests that met the objective, or None without an objective or without requests."""
     if slo == Slo() or not measured:
         return None
     return rate * (sum(_meets(answer, slo) for answer in measured) / len(measured))  # if all met it, exactly the rate
 
 
-def _meets(answer: Answer, slo: Slo) -> bool:
+def _meets(answer: RequestRecord, slo: Slo) -> bool:
     if slo.ttft_seconds is not None and _ttft(answer) > slo.ttft_seconds:
         return False
     tpot = _tpot(answer)
     return slo.tpot_seconds is None or tpot is None or tpot <= slo.tpot_seconds
 
 
-def _gaps(answers: Iterable[Answer]) -> list[float]:
+def _gaps(answers: Iterable[RequestRecord]) -> list[float]:
     """Return the times between the pieces of each answer."""
     return [late - early for answer in answers for early, late in pairwise(answer.arrivals)]
 
 
-def _times_per_token(answers: Iterable[Answer]) -> list[float]:
+def _times_per_token(answers: Iterable[RequestRecord]) -> list[float]:
     """Return the time per token of each answer that has more than one."""
     return [time for time in map(_tpot, answers) if time is not None]
 
 
-def _ttft(answer: Answer) -> float:
+def _ttft(answer: RequestRecord) -> float:
     return answer.arrivals[0] - answer.sent_at
 
 
-def _tpot(answer: Answer) -> float | None:
+def _tpot(answer: RequestRecord) -> float | None:
     """Return the time per token, not per piece, or None for a single token."""
     tokens = answer.output_tokens or 0
     return (answer.arrivals[-1] - answer.arrivals[0]) / (tokens - 1) if tokens > 1 else None
@@ -132,7 +132,7 @@ def _per_second(spans: Iterable[tuple[float, float, float]], window: Window) -> 
     return _over(inside, window)
 
 
-def _output_rate(answers: Iterable[Answer], window: Window) -> float:
+def _output_rate(answers: Iterable[RequestRecord], window: Window) -> float:
     """Return output tokens per second. Each piece counts as the mean number of tokens per piece of its answer."""
     begin, end = window
     tokens = 0.0

@@ -60,7 +60,7 @@ class Offer:
 
 
 @frozen
-class Answer:
+class RequestRecord:
     """One request. Times are seconds of the client's own clock; `arrivals` has one for each piece of the stream.
 
     `sent_at` is stamped when the request is written to a connection that was open before. `turn` counts the requests
@@ -86,7 +86,7 @@ class Observation:
     opening, warm-up, window and the wait for what was still under way.
     """
 
-    answers: tuple[Answer, ...]
+    answers: tuple[RequestRecord, ...]
     window: tuple[float, float] | None
     lags: tuple[float, ...]
     cpu_share: float

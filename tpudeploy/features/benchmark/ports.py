@@ -27,7 +27,7 @@ class LoadDriver(Protocol):
         ...
 
 
-class Runs(Protocol):
+class RunStore(Protocol):
     """The storage of benchmark runs. A run is stored from its first cell on."""
 
     def keep(self, run: Run) -> None:

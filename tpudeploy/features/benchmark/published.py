@@ -48,7 +48,7 @@ def _run(baseline: Baseline) -> Run:
     )
 
 
-def _cell(baseline: Baseline, claim: Claim, limits: Roofline | None) -> Cell:
+def _cell(baseline: Baseline, claim: PublishedCell, limits: Roofline | None) -> Cell:
     figures = Figures(
         requests=None,
         requests_failed=None,
@@ -68,7 +68,7 @@ def _cell(baseline: Baseline, claim: Claim, limits: Roofline | None) -> Cell:
     return replace(cell, status=CellStatus.COPY_SUSPECT, reasons=(*cell.reasons, reason))
 
 
-def _is_copy(one: Claim, other: Claim) -> bool:
+def _is_copy(one: PublishedCell, other: PublishedCell) -> bool:
     rate = one.requests_per_second
     if rate is None or rate != other.requests_per_second:
         return False
@@ -82,7 +82,7 @@ def _mean(value: float | None) -> Spread | None:
 
 
 @frozen
-class Claim:
+class PublishedCell:
     """One cell of a published table. Missing values are None."""
 
     users: int | None
@@ -103,7 +103,7 @@ class Baseline:
     model: str
     accelerator_type: str = ""
     caveats: tuple[str, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[PublishedCell, ...] = ()
 
 
 _AGENT = "Gemma 4 2B on TPU v6e-4, with an MCP agent (article, 2026)"
@@ -113,20 +113,20 @@ _NOT_TOLD = "the length of the answers, the engine's version, and how often each
 _E2B, _E4B, _12B, _26B = (f"google/gemma-4-{size}-it" for size in ("E2B", "E4B", "12B", "26B-A4B"))
 
 
-def _rates(rows: Mapping[int, float]) -> tuple[Claim, ...]:
+def _rates(rows: Mapping[int, float]) -> tuple[PublishedCell, ...]:
     """Return claims of requests per second by users, at 8 tokens of context."""
-    return tuple(Claim(users=users, context_tokens=8, requests_per_second=rate) for users, rate in rows.items())
+    return tuple(PublishedCell(users=users, context_tokens=8, requests_per_second=rate) for users, rate in rows.items())
 
 
-def _peak(rate: float) -> tuple[Claim, ...]:
+def _peak(rate: float) -> tuple[PublishedCell, ...]:
     """Return the claim of a best rate whose table is not published."""
-    return (Claim(users=None, context_tokens=8, requests_per_second=rate),)
+    return (PublishedCell(users=None, context_tokens=8, requests_per_second=rate),)
 
 
-def _prefill(rows: Mapping[tuple[int, int], tuple[float | None, float]]) -> tuple[Claim, ...]:
+def _prefill(rows: Mapping[tuple[int, int], tuple[float | None, float]]) -> tuple[PublishedCell, ...]:
     """Return claims from (seconds to the first token, prompt tokens/s) by (users, context), with one output token."""
     return tuple(
-        Claim(
+        PublishedCell(
             users=users,
             context_tokens=context,
             output_tokens=1,
@@ -138,10 +138,10 @@ def _prefill(rows: Mapping[tuple[int, int], tuple[float | None, float]]) -> tupl
     )
 
 
-def _decode(rows: Mapping[int, tuple[float, float, float]]) -> tuple[Claim, ...]:
+def _decode(rows: Mapping[int, tuple[float, float, float]]) -> tuple[PublishedCell, ...]:
     """Return claims from (requests/s, mean TTFT, mean TPOT, both in ms) by users, 8192 tokens in and 150 out."""
     return tuple(
-        Claim(
+        PublishedCell(
             users=users,
             context_tokens=8_192,
             output_tokens=150,

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.budget import Engine, HbmBudget
+from tpudeploy.domain.budget import EngineSettings, HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.features.benchmark.recommendation import HOURS_PER_MONTH, Choice, Recommendation, Workload
 from tpudeploy.features.benchmark.run import Cell, Run
 from tpudeploy.reconcile import prices
 from tpudeploy.sizing.budget import compute_budget
-from tpudeploy.sizing.serve import Service, can_serve
+from tpudeploy.sizing.serve import ServingAnswer, can_serve
 from tpudeploy.sizing.sweep import fault
 
 _LENGTH_STEP = 1_024
@@ -138,7 +138,7 @@ def _sized_choices(deployment: Deployment, workload: Workload) -> tuple[list[Cho
             continue
         verdict = can_serve(sized, users=workload.users, context=workload.context_tokens, output=workload.output_tokens)
         cost = _cost(deployment, kind, [provisioning] if provisioning else [], replicas, workload)
-        if verdict.service is not Service.FITS:
+        if verdict.service is not ServingAnswer.FITS:
             refused.append(f"{name}: {_at_each(replicas)}{verdict.why}")
         elif isinstance(cost, str):
             refused.append(f"{name}: {cost}")
@@ -162,7 +162,7 @@ def _at_each(replicas: int) -> str:
     return "" if replicas == 1 else f"on each of {replicas} replicas, "
 
 
-def _sized_settings(kind: AcceleratorType, engine: Engine, provisioning: str) -> dict[str, Json]:
+def _sized_settings(kind: AcceleratorType, engine: EngineSettings, provisioning: str) -> dict[str, Json]:
     settings: dict[str, Json] = {
         "tpu.type": kind.name,
         "serving.tensor_parallel_size": engine.tensor_parallel,
@@ -173,7 +173,7 @@ def _sized_settings(kind: AcceleratorType, engine: Engine, provisioning: str) ->
     return {**settings, "placement.provisioning": [provisioning]} if provisioning else settings
 
 
-def _engines(current: HbmBudget, workload: Workload) -> Iterator[tuple[AcceleratorType, Engine]]:
+def _engines(current: HbmBudget, workload: Workload) -> Iterator[tuple[AcceleratorType, EngineSettings]]:
     """Yield each slice of one host with each split of it, at the least length and sequences for the workload."""
     engine, tokens = current.engine, workload.context_tokens + workload.output_tokens
     length = min(-(-tokens // _LENGTH_STEP) * _LENGTH_STEP, max(current.model.max_position, tokens))

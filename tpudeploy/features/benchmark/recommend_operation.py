@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpudeploy.features.benchmark.recommendation import Recommendation
 from tpudeploy.features.benchmark.store import stored_runs
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, flag, profile
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, flag, profile
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ OPERATION = Operation(
         Argument(
             name="users",
             help="Concurrent requests.",
-            kind=Kind.COUNT,
+            kind=ArgumentKind.COUNT,
             is_required=True,
             metavar="N",
             agents="requests at once",
@@ -125,7 +125,7 @@ OPERATION = Operation(
         Argument(
             name="context",
             help="Tokens in a prompt.",
-            kind=Kind.COUNT,
+            kind=ArgumentKind.COUNT,
             variable="recommend-context",
             is_required=True,
             metavar="N",
@@ -134,7 +134,7 @@ OPERATION = Operation(
         Argument(
             name="output",
             help="Tokens in an answer.",
-            kind=Kind.COUNT,
+            kind=ArgumentKind.COUNT,
             variable="recommend-output",
             is_required=True,
             metavar="N",
@@ -143,7 +143,7 @@ OPERATION = Operation(
         Argument(
             name="ttft_seconds",
             help="The first token of 95 of 100 requests must arrive within TIME, e.g. 2s.",
-            kind=Kind.SECONDS,
+            kind=ArgumentKind.SECONDS,
             option="ttft",
             metavar="TIME",
             agents="the limit for the 95th percentile of the time to first token",
@@ -151,7 +151,7 @@ OPERATION = Operation(
         Argument(
             name="usd_per_month",
             help="The most to spend in USD/month, at list prices.",
-            kind=Kind.AMOUNT,
+            kind=ArgumentKind.AMOUNT,
             option="budget",
             metavar="USD",
             agents="at list prices",

@@ -11,7 +11,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.starts import Start
+from tpudeploy.domain.starts import MeasuredStart
 from tpudeploy.features.benchmark.offer import Point
 
 _HOUR = 3600.0
@@ -287,7 +287,7 @@ class Run:
     source: str = ""
     source_hash: str = ""
     turn: Turn | None = None
-    start: Start | None = None
+    start: MeasuredStart | None = None
 
     @property
     def remaining_points(self) -> tuple[Point, ...]:

@@ -24,9 +24,9 @@ from tpudeploy.domain.task import TASKS, Task, is_absent_route
 from tpudeploy.features.benchmark import foreign, subject
 from tpudeploy.features.benchmark.cells import feasible, judge_cell
 from tpudeploy.features.benchmark.drivers import load_driver
-from tpudeploy.features.benchmark.foreign import Result
+from tpudeploy.features.benchmark.foreign import ForeignCell
 from tpudeploy.features.benchmark.offer import Offer, Point
-from tpudeploy.features.benchmark.ports import LoadDriver, Runs
+from tpudeploy.features.benchmark.ports import LoadDriver, RunStore
 from tpudeploy.features.benchmark.prompts import SIZES
 from tpudeploy.features.benchmark.roofline import Roofline, roofline
 from tpudeploy.features.benchmark.run import (
@@ -45,7 +45,7 @@ from tpudeploy.features.benchmark.store import stored_runs
 from tpudeploy.features.benchmark.subject import Target
 from tpudeploy.node.serving import served_model
 from tpudeploy.operations.endpoint import Endpoint, check_declared, no_answer, published_endpoint, require_completions
-from tpudeploy.sizing.serve import Service
+from tpudeploy.sizing.serve import ServingAnswer
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
@@ -258,9 +258,9 @@ class Benchmarks:
         """Return one cell, or None where its time ended before there were figures."""
         verdict = feasible(point, target.budget, run.subject.engine, replicas=max(1, len(target.servers)))
         at_once = None if verdict is None else verdict.at_once
-        if verdict is not None and verdict.service is Service.REFUSED:
+        if verdict is not None and verdict.service is ServingAnswer.REFUSED:
             return Cell(point=point, status=CellStatus.SKIPPED_LEN, reasons=(verdict.why,), at_once=at_once)
-        if verdict is not None and verdict.service is Service.QUEUES and not run.sweep.asks_oversubscribed:
+        if verdict is not None and verdict.service is ServingAnswer.QUEUES and not run.sweep.asks_oversubscribed:
             return Cell(point=point, status=CellStatus.OVERSUBSCRIBED, reasons=(verdict.why,), at_once=at_once)
         began, before = self._workspace.adapters.clock.now(), _counters(clients)
         offer = _offer(run, point, began, most_seconds, vocabulary)
@@ -434,7 +434,7 @@ def _growth(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None or after < before else after - before
 
 
-def _imported(result: Result, limits: Roofline | None) -> Cell:
+def _imported(result: ForeignCell, limits: Roofline | None) -> Cell:
     """Return the cell of another client, judged by what is known about it."""
     if result.figures is None:
         return Cell(point=result.point, status=CellStatus.OVERSUBSCRIBED, reasons=(result.why,))
@@ -449,12 +449,12 @@ def _imported(result: Result, limits: Roofline | None) -> Cell:
     return judge_cell(cell, limits)
 
 
-def _stored(runs: Runs, run: Run) -> Run:
+def _stored(runs: RunStore, run: Run) -> Run:
     runs.keep(run)
     return run
 
 
-def _read_foreign(name: str, content: bytes) -> tuple[Driver, Sequence[Result]]:
+def _read_foreign(name: str, content: bytes) -> tuple[Driver, Sequence[ForeignCell]]:
     try:
         return foreign.read(content.decode())
     except ValueError as cause:

@@ -9,10 +9,10 @@ from tpudeploy.cli.documents import Document, text
 from tpudeploy.domain.excerpt import plain
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.features.agents import answers
-from tpudeploy.features.agents.operation import EmitEvent, Outcome
+from tpudeploy.features.agents.operation import EmitEvent, OperationOutcome
 from tpudeploy.features.agents.operation_tool import Response, ToolCall
 from tpudeploy.features.agents.resources import JSON, opened, visible
-from tpudeploy.features.agents.session import Call, Session, session
+from tpudeploy.features.agents.session import AgentSession, Call, session
 from tpudeploy.features.benchmark import runfile
 from tpudeploy.features.benchmark.run import Cell, Run
 from tpudeploy.features.benchmark.store import stored_runs
@@ -28,14 +28,14 @@ def _measure_in_background(call: ToolCall) -> Document:
     clock, name = session.project.clock(), call.opened.profile.spec.name
     stops = [clock.stop]
 
-    def work(tell: EmitEvent) -> Outcome:
+    def work(tell: EmitEvent) -> OperationOutcome:
         def hear(run: Run, cell: Cell) -> None:
             tell({"v": 1, "type": "cell", "run": run.id, "line": row(run, cell, Paint()), **to_json(cell)})
 
         with session.project.workspace([path], backend="", clock=clock) as workspace:
             stops.append(workspace.adapters.stop)
             result = workspace.bench(**call.values, on_cell=hear)
-        return Outcome(document=result.to_dict())
+        return OperationOutcome(document=result.to_dict())
 
     def stop() -> None:
         for each in tuple(stops):
@@ -46,11 +46,11 @@ def _measure_in_background(call: ToolCall) -> Document:
 
 
 RESPONSES: dict[str, Response] = {"bench": _measure_in_background}
-ANSWERS: dict[str, type[answers.Answer]] = {"bench": answers.Operation}
+ANSWERS: dict[str, type[answers.ToolDocument]] = {"bench": answers.OperationProgress}
 WRITING = ()
 
 
-def register_resources(server: MCPServer[Session], server_session: Session) -> None:
+def register_resources(server: MCPServer[AgentSession], server_session: AgentSession) -> None:
     @server.resource("tpudeploy://runs", title="Benchmarks", mime_type=JSON)
     def runs() -> str:
         """List every benchmark of this project, without its cells."""

@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.error_report import bug, report_error
     from tpudeploy.cli.interrupts import stopping_gracefully
-    from tpudeploy.features.dashboard.server import Documents, Server
+    from tpudeploy.features.dashboard.server import DashboardServer, Documents
 
     workspace = context.workspace(args.profiles)
     profiles = context.load(args.profiles, args) if args.profiles else _profiles_with_a_state(workspace, args, context)
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     latest = Documents(workspace, tuple(profiles), report_bug)
     try:
-        server = Server(latest, args.port)
+        server = DashboardServer(latest, args.port)
     except OSError as cause:
         hint = "Choose another one: tpudeploy dashboard -port 0"
         raise UsageError(f"Port {args.port} cannot be used: {cause.strerror or cause}.", hint=hint) from cause

@@ -141,7 +141,7 @@ class Documents:
             self._errors.pop(name, None)
 
 
-class Server:
+class DashboardServer:
     """The web server. `address` is that of the page, with the token."""
 
     def __init__(self, documents: Documents, port: int) -> None:
@@ -167,7 +167,7 @@ class Server:
 
 
 def _handler(documents: Documents, token: str) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class DashboardHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         server_version = "tpudeploy"
         sys_version = ""
@@ -212,7 +212,7 @@ def _handler(documents: Documents, token: str) -> type[BaseHTTPRequestHandler]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
             """Print nothing for a request: the terminal shows the address of the page."""
 
-    return Handler
+    return DashboardHandler
 
 
 def _page(nonce: str) -> str:

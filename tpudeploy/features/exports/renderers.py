@@ -12,16 +12,16 @@ from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.features.exports.gcloud import export_gcloud
 from tpudeploy.features.exports.gke import export_gke
 from tpudeploy.features.exports.terraform import export_terraform
-from tpudeploy.operations.render import Subject, first_request, request_body
+from tpudeploy.operations.render import RenderedDeployment, first_request, request_body
 
 
-def _gcloud(subject: Subject) -> str:
+def _gcloud(subject: RenderedDeployment) -> str:
     request = first_request(subject.deployment)
     _require_one_host(subject.deployment, request, "gcloud")
     return export_gcloud(subject.deployment, request, request_body(request)).as_text("#!/bin/bash\n")
 
 
-def _terraform(subject: Subject) -> str:
+def _terraform(subject: RenderedDeployment) -> str:
     deployment = subject.deployment
     places = [place for place in deployment.candidates if place.backend is Backend.GCE_INSTANCE]
     request = first_request(replace(deployment, candidates=(*places, *deployment.candidates)))
@@ -39,7 +39,7 @@ def _terraform(subject: Subject) -> str:
     return export_terraform(deployment, request, request_body(request))
 
 
-def _gke(subject: Subject) -> str:
+def _gke(subject: RenderedDeployment) -> str:
     return export_gke(subject.deployment).as_text()
 
 
@@ -54,4 +54,4 @@ def _require_one_host(deployment: Deployment, request: SliceRequest, tool: str) 
         )
 
 
-RENDERERS: Mapping[str, Callable[[Subject], str]] = {"gcloud": _gcloud, "gke": _gke, "terraform": _terraform}
+RENDERERS: Mapping[str, Callable[[RenderedDeployment], str]] = {"gcloud": _gcloud, "gke": _gke, "terraform": _terraform}

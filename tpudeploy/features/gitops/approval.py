@@ -18,7 +18,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Goal, Plan
 from tpudeploy.features.gitops.forge import Comment, Pipeline, PullRequest
 from tpudeploy.planning.plan_print import (
-    Approval,
+    ApprovableContent,
     approvals,
     fields,
     goal_approval,
@@ -47,7 +47,7 @@ class Marker:
     commit: str = ""
     branch: str = ""
     whole: str = ""
-    goals: Mapping[str, Approval]
+    goals: Mapping[str, ApprovableContent]
 
     @property
     def is_approval(self) -> bool:
@@ -128,8 +128,8 @@ def spent_goals(goals: Iterable[Goal], markers: Iterable[Marker]) -> tuple[Goal,
     return tuple(g for g in goals if (g.name, goal_print(g)) in effects)
 
 
-def _approval(effects: str, lineage: str, begun: int) -> Approval:
-    return Approval(effects=str(effects), lineage=str(lineage), begun=int(begun))
+def _approval(effects: str, lineage: str, begun: int) -> ApprovableContent:
+    return ApprovableContent(effects=str(effects), lineage=str(lineage), begun=int(begun))
 
 
 def _sign(key: str, parts: Sequence[str | int]) -> str:

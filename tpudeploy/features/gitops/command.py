@@ -17,13 +17,13 @@ from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.domain.plan import Action, Plan
-from tpudeploy.domain.report import Report
+from tpudeploy.domain.report import RunReport
 from tpudeploy.features.gitops import issue, markdown, service
 from tpudeploy.features.gitops import pipeline as adapter
 from tpudeploy.features.gitops.documents import pipeline as pipeline_document
-from tpudeploy.features.gitops.forge import Host, Verdict
+from tpudeploy.features.gitops.forge import CommitState, Host
 from tpudeploy.features.gitops.pipeline import approval_key
-from tpudeploy.features.gitops.pipeline_run import Run
+from tpudeploy.features.gitops.pipeline_run import PipelineRun
 from tpudeploy.views import plan as view
 from tpudeploy.views.drift import never_applied
 
@@ -81,7 +81,7 @@ def _add_apply_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     with approval_key() as key:
         workspace = context.workspace(args.profiles, lock_timeout=args.lock_timeout)
-        here = Run.from_arguments(args, context, workspace, key=key)
+        here = PipelineRun.from_arguments(args, context, workspace, key=key)
         try:
             return _DOES[args.verb](args, context, here)
         except TpudeployError as error:
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             raise
 
 
-def plan(args: argparse.Namespace, context: Context, run: Run) -> int:
+def plan(args: argparse.Namespace, context: Context, run: PipelineRun) -> int:
     """Validate and, unless it is a fork, comment the plan on the pull request. Takes no lock, changes no resource."""
     try:
         loaded = _profiles(args, context, run)
@@ -112,7 +112,9 @@ def plan(args: argparse.Namespace, context: Context, run: Run) -> int:
     context.reply.set(pipeline_document("plan", plan=planned))
     run.keep(planned, proposal)
     worst = planned.worst_error
-    run.classify("plan", *((Verdict.SUCCESS, _summary(planned)) if worst is None else (Verdict.FAILURE, worst.message)))
+    run.classify(
+        "plan", *((CommitState.SUCCESS, _summary(planned)) if worst is None else (CommitState.FAILURE, worst.message))
+    )
     if run.forge is not None and run.pipeline.pull is not None:
         comment = service.propose(run.forge, run.pipeline, run.pipeline.pull, proposal, key=run.key)
         context.terminal.talk(f"Commented at {comment.url}")
@@ -122,7 +124,7 @@ def plan(args: argparse.Namespace, context: Context, run: Run) -> int:
     return exits.CHANGES if args.detailed_exitcode and planned.has_work else exits.SUCCESS
 
 
-def apply(args: argparse.Namespace, context: Context, run: Run) -> int:
+def apply(args: argparse.Namespace, context: Context, run: PipelineRun) -> int:
     """Plan again, and apply the plan if it is approved. A run with `-resume` continues what does not end in time."""
     try:
         loaded = _profiles(args, context, run)
@@ -139,12 +141,12 @@ def apply(args: argparse.Namespace, context: Context, run: Run) -> int:
         with interruptible(context, run.workspace, as_json=False) as emit:
             report = run.workspace.apply(planned, on_event=emit, timeout=args.timeout, reset=True)
     except errors.TpudeployError as error:
-        run.classify("apply", Verdict.FAILURE, error.message)
+        run.classify("apply", CommitState.FAILURE, error.message)
         raise
     return _end(context, run, planned, report)
 
 
-def drift(args: argparse.Namespace, context: Context, run: Run) -> int:
+def drift(args: argparse.Namespace, context: Context, run: PipelineRun) -> int:
     """Observe; then open, update or close one issue per deployment. Changes no resource."""
     loaded = _profiles(args, context, run)
     tell_event = event_printer(context.terminal, as_json=False)
@@ -170,14 +172,14 @@ def drift(args: argparse.Namespace, context: Context, run: Run) -> int:
     return exits.CHANGES if args.detailed_exitcode and deviations else exits.SUCCESS
 
 
-def _never_applied(run: Run, loaded: LoadedProfiles, unknown: Collection[str]) -> list[str]:
+def _never_applied(run: PipelineRun, loaded: LoadedProfiles, unknown: Collection[str]) -> list[str]:
     """Return a sentence about the profiles that have no state, so that nothing of them can have drifted."""
     with_state = {*run.workspace.adapters.states.names(), *unknown}
     sentence = never_applied([each.spec.name for each in loaded.valid if each.spec.name not in with_state])
     return [sentence] if sentence else []
 
 
-def _profiles(args: argparse.Namespace, context: Context, run: Run) -> LoadedProfiles:
+def _profiles(args: argparse.Namespace, context: Context, run: PipelineRun) -> LoadedProfiles:
     """Load each profile; what is wrong with one becomes annotations too, where the log can hold some.
 
     Raise `errors.ProfileInvalid` where none is valid.
@@ -194,7 +196,7 @@ def _profiles(args: argparse.Namespace, context: Context, run: Run) -> LoadedPro
     return loaded
 
 
-def _annotate(context: Context, run: Run, invalid: Mapping[str, errors.ProfileInvalid]) -> None:
+def _annotate(context: Context, run: PipelineRun, invalid: Mapping[str, errors.ProfileInvalid]) -> None:
     if invalid and run.pipeline.host is Host.GITHUB:
         from tpudeploy.views.reports import CheckedProfile, as_github
 
@@ -209,7 +211,9 @@ def _show(context: Context, planned: Plan) -> None:
         terminal.explain(f"\n{describe_diagnostics(planned.diagnostics, terminal.paint.styled)}\n")
 
 
-def _with_approval(args: argparse.Namespace, context: Context, run: Run, planned: P, loaded: LoadedProfiles) -> P:
+def _with_approval(
+    args: argparse.Namespace, context: Context, run: PipelineRun, planned: P, loaded: LoadedProfiles
+) -> P:
     """Publish what is not approved. Raise `errors.Unapproved` if nothing else remains to be applied."""
     files = None if args.approval is None else adapter.signed_plan(context.folder / args.approval)
 
@@ -236,20 +240,20 @@ def _with_approval(args: argparse.Namespace, context: Context, run: Run, planned
     return approved
 
 
-def _end(context: Context, run: Run, planned: Plan, report: Report) -> int:
+def _end(context: Context, run: PipelineRun, planned: Plan, report: RunReport) -> int:
     """Publish the result. Of several errors, the worst one that no later run can continue from counts."""
     failures = list(all_errors(report))
     for each in failures:
         report_error(context.terminal, each)
     final = errors.worst(e for e in failures if not isinstance(e, _UNFINISHED))
     if final is not None:
-        code, verdict, words = final.exit_code, Verdict.FAILURE, final.message
+        code, verdict, words = final.exit_code, CommitState.FAILURE, final.message
     elif failures:
-        code, verdict, words = exits.NOT_YET, Verdict.PENDING, _NOT_YET
+        code, verdict, words = exits.NOT_YET, CommitState.PENDING, _NOT_YET
     else:
         code, verdict, words = (
             exits.SUCCESS,
-            Verdict.SUCCESS,
+            CommitState.SUCCESS,
             _summary(planned) if planned.is_empty else report.summary,
         )
         context.terminal.data(f"\n{words}")
@@ -267,7 +271,7 @@ def _summary(planned: Plan) -> str:
     return view.summary(changes) if changes else "No changes: everything matches the profiles."
 
 
-_DOES: Mapping[str, Callable[[argparse.Namespace, Context, Run], int]] = {
+_DOES: Mapping[str, Callable[[argparse.Namespace, Context, PipelineRun], int]] = {
     "plan": plan,
     "apply": apply,
     "drift": drift,

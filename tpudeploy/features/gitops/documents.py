@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from tpudeploy.cli.documents import Document
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.plan import Plan
-from tpudeploy.domain.report import Report
-from tpudeploy.planning.deviation import Deviation, Kind
+from tpudeploy.domain.report import RunReport
+from tpudeploy.planning.deviation import Deviation, DeviationKind
 from tpudeploy.schemas.documents import formatted
 from tpudeploy.schemas.schema_of import TEXT, list_of, object_of
 
@@ -17,7 +17,7 @@ def pipeline(
     does: str,
     *,
     plan: Plan | None = None,
-    report: Report | None = None,
+    report: RunReport | None = None,
     deviations: Iterable[Deviation] = (),
     unknown: Mapping[str, TpudeployError] | None = None,
     message: str = "",
@@ -41,8 +41,8 @@ DOCUMENTS = {
             "does": {"enum": ["plan", "apply", "drift"]},
             "message": TEXT,
             "plan": Plan | None,
-            "report": Report | None,
-            "deviations": list_of(object_of({"name": TEXT, "kind": {"enum": [str(kind) for kind in Kind]}})),
+            "report": RunReport | None,
+            "deviations": list_of(object_of({"name": TEXT, "kind": {"enum": [str(kind) for kind in DeviationKind]}})),
             "unknown": [{"name": TEXT, "error": TpudeployError}],
         },
     ),

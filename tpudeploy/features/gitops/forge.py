@@ -61,7 +61,7 @@ class Issue:
     body: str
 
 
-class Verdict(StrEnum):
+class CommitState(StrEnum):
     """The result in a commit status, in GitHub's terms."""
 
     SUCCESS = "success"
@@ -71,11 +71,11 @@ class Verdict(StrEnum):
 
 
 @frozen
-class Status:
+class CommitStatus:
     """A commit status. `context` names its source. `summary` is one line."""
 
     context: str
-    verdict: Verdict
+    verdict: CommitState
     summary: str
     url: str = ""
 

@@ -21,7 +21,7 @@ from tpudeploy.adapters.requests_budget import limit
 from tpudeploy.domain.errors import ForgeError, ForgeFault
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.strict_json import parse
-from tpudeploy.features.gitops.forge import Comment, Issue, PullRequest, Status, Verdict
+from tpudeploy.features.gitops.forge import Comment, CommitState, CommitStatus, Issue, PullRequest
 from tpudeploy.ports import Clock
 from tpudeploy.version import VERSION
 
@@ -71,8 +71,8 @@ class GitHub:
 
         return self._retry(read)
 
-    def statuses(self, commit: str, context: str) -> tuple[Status, ...]:
-        def read() -> tuple[Status, ...]:
+    def statuses(self, commit: str, context: str) -> tuple[CommitStatus, ...]:
+        def read() -> tuple[CommitStatus, ...]:
             statuses = self._all(f"commits/{commit}/statuses")
             return tuple(_status(tree) for tree in statuses if tree.get("context") == context)
 
@@ -126,13 +126,13 @@ class GitHub:
         self._retry(lambda: self._call("PATCH", path, {"state": "closed", "state_reason": "completed"}))
         _expected(lambda: self._call("POST", f"{path}/comments", {"body": because}))
 
-    def classify(self, commit: str, status: Status) -> None:
+    def classify(self, commit: str, status: CommitStatus) -> None:
         fields = {"state": status.verdict, "context": status.context, "description": _short(status.summary)}
         body = {**fields, "target_url": status.url} if status.url else fields
         self._retry(lambda: self._call("POST", f"statuses/{commit}", body))
 
-    def note(self, commit: str, status: Status) -> None:
-        conclusion = "neutral" if status.verdict is Verdict.PENDING else status.verdict
+    def note(self, commit: str, status: CommitStatus) -> None:
+        conclusion = "neutral" if status.verdict is CommitState.PENDING else status.verdict
         body = {
             "name": status.context,
             "head_sha": commit,
@@ -284,10 +284,10 @@ def _pull_request(tree: Mapping[str, Any]) -> PullRequest:
     )
 
 
-def _status(tree: Mapping[str, Any]) -> Status:
-    return Status(
+def _status(tree: Mapping[str, Any]) -> CommitStatus:
+    return CommitStatus(
         context=_word(tree, "context"),
-        verdict=Verdict(_word(tree, "state")),
+        verdict=CommitState(_word(tree, "state")),
         summary=_text(tree, "description"),
         url=_text(tree, "target_url"),
     )

@@ -7,23 +7,25 @@ from collections.abc import Iterator, Mapping
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.features.gitops.comment import Part, code, fence, fit, paragraph, prose
 from tpudeploy.features.gitops.markdown import COMMENT_BYTES, difference, outside
-from tpudeploy.planning.deviation import Deviation, Kind
+from tpudeploy.planning.deviation import Deviation, DeviationKind
 from tpudeploy.planning.drift import ENGINE
 
-_TITLES: Mapping[Kind, str] = {
-    Kind.LOST: "was lost",
-    Kind.UNHEALTHY: "does not serve",
-    Kind.NOT_IN_EFFECT: "does not run with its declared settings",
-    Kind.DRIFT: "differs from its profile",
+_TITLES: Mapping[DeviationKind, str] = {
+    DeviationKind.LOST: "was lost",
+    DeviationKind.UNHEALTHY: "does not serve",
+    DeviationKind.NOT_IN_EFFECT: "does not run with its declared settings",
+    DeviationKind.DRIFT: "differs from its profile",
 }
-_WHAT: Mapping[Kind, str] = {
-    Kind.LOST: "Its slice was preempted or deleted, or its run ended. `tpudeploy apply` requests another one.",
-    Kind.UNHEALTHY: "The slice exists and is billed, but the server does not answer. `tpudeploy status` shows more.",
-    Kind.NOT_IN_EFFECT: (
+_WHAT: Mapping[DeviationKind, str] = {
+    DeviationKind.LOST: "Its slice was preempted or deleted, or its run ended. `tpudeploy apply` requests another one.",
+    DeviationKind.UNHEALTHY: (
+        "The slice exists and is billed, but the server does not answer. `tpudeploy status` shows more."
+    ),
+    DeviationKind.NOT_IN_EFFECT: (
         "It serves, but its engine does not run with the declared settings."
         " `tpudeploy verify` shows the source of each value."
     ),
-    Kind.DRIFT: (
+    DeviationKind.DRIFT: (
         "The running deployment differs from its profile: one of them was changed."
         " `tpudeploy apply` applies the profile."
     ),

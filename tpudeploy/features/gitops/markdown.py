@@ -10,7 +10,7 @@ from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.errors import TpudeployError
-from tpudeploy.domain.plan import Action, Change, Drift, Effect, FieldChange, Goal, Plan, Reason
+from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Plan, Reason, SliceDrift
 from tpudeploy.features.gitops.comment import Fitted, Part, code, details, fence, fit, paragraph, prose
 from tpudeploy.node.revision import Holding, Revision
 from tpudeploy.text import words
@@ -228,7 +228,7 @@ def _value(value: Json) -> str:
     return plain(json.dumps(value, ensure_ascii=False))
 
 
-def outside(drift: Drift) -> Iterator[str]:
+def outside(drift: SliceDrift) -> Iterator[str]:
     """Yield the live values beside those that were last applied."""
     detail = f", {plain(drift.detail)}" if drift.detail else ""
     yield f"@@ {drift.address}: {drift.kind}{detail} @@"

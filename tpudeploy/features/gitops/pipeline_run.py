@@ -17,7 +17,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Plan
 from tpudeploy.features.gitops import pipeline as adapter
 from tpudeploy.features.gitops import service
-from tpudeploy.features.gitops.forge import Host, Pipeline, Status, Verdict
+from tpudeploy.features.gitops.forge import CommitState, CommitStatus, Host, Pipeline
 from tpudeploy.features.gitops.ports import Forge
 from tpudeploy.planning.plan_print import plan_print
 from tpudeploy.workspace import Workspace
@@ -29,7 +29,7 @@ _CALL = 30.0  # seconds
 
 
 @frozen
-class Run:
+class PipelineRun:
     """A run of a pipeline. `forge` is None without a repository or token, and for a pull request from a fork."""
 
     workspace: Workspace
@@ -41,7 +41,9 @@ class Run:
     key: str
 
     @classmethod
-    def from_arguments(cls, args: argparse.Namespace, context: Context, workspace: Workspace, *, key: str) -> Run:
+    def from_arguments(
+        cls, args: argparse.Namespace, context: Context, workspace: Workspace, *, key: str
+    ) -> PipelineRun:
         """Return the current run. Raise `errors.UsageError` if a fork's profiles would run with our credentials."""
         pipeline = adapter.pipeline(os.environ)
         if pipeline.event == _PRIVILEGED_EVENT and pipeline.is_fork:
@@ -59,7 +61,7 @@ class Run:
             key=key,
         )
 
-    def keep(self, planned: Plan, proposal: service.Proposal) -> None:
+    def keep(self, planned: Plan, proposal: service.PlanProposal) -> None:
         """Publish a plan on the run's page, as outputs for later steps, and as files."""
         adapter.summarize(proposal.summary)
         outputs = {
@@ -84,20 +86,20 @@ class Run:
         forge, pull = self.forge, self.pipeline.pull
         if forge is not None and pull is not None:
             self._publish(lambda: service.propose(forge, self.pipeline, pull, refusal, key=self.key))
-        self.classify("plan", Verdict.FAILURE, error.message)
+        self.classify("plan", CommitState.FAILURE, error.message)
 
     def end(self, code: int, reason: str) -> None:
         adapter.outputs({"exit-code": str(code), "failure-reason": reason})
 
-    def classify(self, what: str, verdict: Verdict, summary: str) -> None:
+    def classify(self, what: str, verdict: CommitState, summary: str) -> None:
         """Set a status on the commit, and a neutral check if the verdict is pending."""
         forge, commit = self.forge, self.pipeline.commit
         if forge is None or not commit:
             return
         context = f"tpudeploy/{what}/{self.label}" if self.label else f"tpudeploy/{what}"
-        status = Status(context=context, verdict=verdict, summary=summary, url=self.pipeline.run_url)
+        status = CommitStatus(context=context, verdict=verdict, summary=summary, url=self.pipeline.run_url)
         self._publish(lambda: forge.classify(commit, status))
-        if verdict is Verdict.PENDING:
+        if verdict is CommitState.PENDING:
             self._publish(lambda: forge.note(commit, status))
 
     def tell_result(self, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from tpudeploy.features.gitops.forge import Comment, Issue, PullRequest, Status
+from tpudeploy.features.gitops.forge import Comment, CommitStatus, Issue, PullRequest
 
 
 class Forge(Protocol):
@@ -21,7 +21,7 @@ class Forge(Protocol):
         """
         ...
 
-    def statuses(self, commit: str, context: str) -> tuple[Status, ...]:
+    def statuses(self, commit: str, context: str) -> tuple[CommitStatus, ...]:
         """Return all statuses of the commit with this context, by all authors, the latest first."""
         ...
 
@@ -52,10 +52,10 @@ class Forge(Protocol):
         """Close an issue with a comment. A closed issue is success."""
         ...
 
-    def classify(self, commit: str, status: Status) -> None:
+    def classify(self, commit: str, status: CommitStatus) -> None:
         """Set a commit's status. The last one of a context counts."""
         ...
 
-    def note(self, commit: str, status: Status) -> None:
+    def note(self, commit: str, status: CommitStatus) -> None:
         """Add a neutral check to a commit."""
         ...

@@ -15,7 +15,7 @@ from tpudeploy.domain.plan import Action, Goal, Plan, stopped_by
 from tpudeploy.features.gitops import approval, issue, markdown
 from tpudeploy.features.gitops.approval import Marker
 from tpudeploy.features.gitops.comment import Fitted
-from tpudeploy.features.gitops.forge import Comment, Pipeline, PullRequest, SignedPlan, Status, Verdict
+from tpudeploy.features.gitops.forge import Comment, CommitState, CommitStatus, Pipeline, PullRequest, SignedPlan
 from tpudeploy.features.gitops.ports import Forge
 from tpudeploy.node.revision import Revision, revision
 from tpudeploy.planning.deviation import Deviation, deviation
@@ -33,7 +33,7 @@ _CUT_SHORT = "Merging applies nothing: the comment cannot show the whole plan."
 
 
 @frozen
-class Proposal:
+class PlanProposal:
     """The texts of `ci plan`. `comment` fits the forge's limit and has the marker; `summary` may be longer.
 
     `obstacle` is why merging applies nothing, or "" if it applies the plan. `signed` is the content of the file that
@@ -47,7 +47,7 @@ class Proposal:
     signed: str = ""
 
 
-def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[str], key: str = "") -> Proposal:
+def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[str], key: str = "") -> PlanProposal:
     """Return the proposal of a plan. A plan that is cut short or unsigned approves nothing.
 
     Goals with errors are not approved either.
@@ -69,7 +69,7 @@ def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[st
     summary = render(markdown.SUMMARY_BYTES, ending)
     is_signable = bool(key) and pipeline.pull is None and summary.is_whole and not _why_nothing_is_done(plan)
     published_marker = marker if not obstacle else replace(marker, whole="", goals={})
-    return Proposal(
+    return PlanProposal(
         marker=published_marker,
         comment=f"{approval.dumps(published_marker)}\n{comment.text}",
         summary=summary.text,
@@ -78,30 +78,32 @@ def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[st
     )
 
 
-def refusal(message: str, hint: str, diagnostics: Iterable[Diagnostic], pipeline: Pipeline, *, label: str) -> Proposal:
+def refusal(
+    message: str, hint: str, diagnostics: Iterable[Diagnostic], pipeline: Pipeline, *, label: str
+) -> PlanProposal:
     """Return the proposal where no plan could be made. An earlier one, for another commit, is no longer an approval."""
     marker = Marker(about="plan", label=label, commit=pipeline.commit, branch=pipeline.branch, goals={})
     text = markdown.failure(
         message, hint, tuple(diagnostics), run_url=pipeline.run_url, limit=markdown.COMMENT_BYTES - 1000
     )
     comment = f"{approval.dumps(marker)}\n{text.text}"
-    return Proposal(marker=marker, comment=comment, summary=text.text, obstacle="No plan could be made.")
+    return PlanProposal(marker=marker, comment=comment, summary=text.text, obstacle="No plan could be made.")
 
 
-def propose(forge: Forge, pipeline: Pipeline, pull: int, plan_proposal: Proposal, *, key: str) -> Comment:
+def propose(forge: Forge, pipeline: Pipeline, pull: int, plan_proposal: PlanProposal, *, key: str) -> Comment:
     """Write or update the comment of a label, and, with a key, the commit status with its signature."""
     comment = forge.tell(pull, _is_same_text(plan_proposal.marker), plan_proposal.comment)
     if key:
         context = _approval_context(plan_proposal.marker.label)
         if plan_proposal.obstacle:
-            status = Status(
-                context=context, verdict=Verdict.FAILURE, summary=plan_proposal.obstacle, url=pipeline.run_url
+            status = CommitStatus(
+                context=context, verdict=CommitState.FAILURE, summary=plan_proposal.obstacle, url=pipeline.run_url
             )
         else:
             merge = PullRequest(number=pull, base_branch=pipeline.branch, head_commit=pipeline.commit)
             signature = approval.sign_comment(key, pipeline.repository, merge, plan_proposal.marker.label, comment)
             summary = f"{_SIGNATURE} {signature}"
-            status = Status(context=context, verdict=Verdict.SUCCESS, summary=summary, url=pipeline.run_url)
+            status = CommitStatus(context=context, verdict=CommitState.SUCCESS, summary=summary, url=pipeline.run_url)
         forge.classify(pipeline.commit, status)
     return comment
 

@@ -7,26 +7,26 @@ from enum import StrEnum
 from tpudeploy.domain.frozen import frozen
 
 
-class Verdict(StrEnum):
+class FactVerdict(StrEnum):
     AS_BELIEVED = "as-believed"
     DIFFERS = "differs"
     NOT_SEEN = "not-seen"
 
 
 @frozen
-class Finding:
+class FactFinding:
     """What was seen of the fact with this id. `observation` is a sentence, for a fact that was not seen the reason."""
 
     fact: str
-    verdict: Verdict
+    verdict: FactVerdict
     observation: str
 
 
-def compare(fact: str, *, is_as_believed: bool, observation: str) -> Finding:
-    return Finding(
-        fact=fact, verdict=Verdict.AS_BELIEVED if is_as_believed else Verdict.DIFFERS, observation=observation
+def compare(fact: str, *, is_as_believed: bool, observation: str) -> FactFinding:
+    return FactFinding(
+        fact=fact, verdict=FactVerdict.AS_BELIEVED if is_as_believed else FactVerdict.DIFFERS, observation=observation
     )
 
 
-def not_seen(fact: str, because: str) -> Finding:
-    return Finding(fact=fact, verdict=Verdict.NOT_SEEN, observation=because)
+def not_seen(fact: str, because: str) -> FactFinding:
+    return FactFinding(fact=fact, verdict=FactVerdict.NOT_SEEN, observation=because)

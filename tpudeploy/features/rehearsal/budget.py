@@ -15,22 +15,22 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Place, Provisioning
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Zone
-from tpudeploy.features.rehearsal.facts import Stage
+from tpudeploy.features.rehearsal.facts import RehearsalStage
 
 # How long a deletion may take: of a slice that is being provisioned, one took 12 min 38 s.
 DELETION = 900.0
 # A request is looked at for this long before it is deleted.
 WAITING = 120.0
 # Seconds of a run, which are in the request. Compute Engine takes no flex-start run below 600 s.
-RUNS: Mapping[Stage, float] = {
-    Stage.QUEUE: 600.0,
-    Stage.INSERT: 600.0,
-    Stage.INSTANCE: 1800.0,
-    Stage.SLICE: 1800.0,
+RUNS: Mapping[RehearsalStage, float] = {
+    RehearsalStage.QUEUE: 600.0,
+    RehearsalStage.INSERT: 600.0,
+    RehearsalStage.INSTANCE: 1800.0,
+    RehearsalStage.SLICE: 1800.0,
 }
 # How long a slice is used after its grant. The queued resource is then deleted, which takes a part of its run; Google
 # deletes the instance at the end of its run.
-USE: Mapping[Stage, float] = {Stage.INSTANCE: 1740.0, Stage.SLICE: 1200.0}
+USE: Mapping[RehearsalStage, float] = {RehearsalStage.INSTANCE: 1740.0, RehearsalStage.SLICE: 1200.0}
 # Google begins to end an instance up to 30 s after the end of its run (page "Limit the run time of a VM"), and a
 # shutdown takes at most 90 s. For the Cloud TPU API, no figure is documented.
 LATENESS = 120.0
@@ -47,7 +47,7 @@ USD_BESIDE_CHIP = DISK_GIB * _USD_PER_GIB_MONTH / _HOURS_PER_MONTH + _USD_PER_AD
 class Step:
     """One stage, at a place if it requests something. `usd` is what it can cost at most, None without a known price."""
 
-    stage: Stage
+    stage: RehearsalStage
     zone: Zone | None = None
     provisioning: Provisioning | None = None
     backend: Backend | None = None
@@ -57,12 +57,12 @@ class Step:
     is_allowed: bool
 
 
-def steps(places: Mapping[Stage, tuple[Place, float] | None], ceiling: float) -> tuple[Step, ...]:
+def steps(places: Mapping[RehearsalStage, tuple[Place, float] | None], ceiling: float) -> tuple[Step, ...]:
     """Return the stages in the order of what they cost. One that could exceed the ceiling is not allowed.
 
     `places` are where each stage that costs something requests its slice, with the price in USD per hour.
     """
-    chosen = [Step(stage=Stage.READ, is_allowed=True)]
+    chosen = [Step(stage=RehearsalStage.READ, is_allowed=True)]
     rest = ceiling
     for stage, where in places.items():
         if where is None:
@@ -77,7 +77,7 @@ def steps(places: Mapping[Stage, tuple[Place, float] | None], ceiling: float) ->
     return tuple(chosen)
 
 
-def step_at(stage: Stage, place: Place, usd_per_hour: float, *, is_allowed: bool) -> Step:
+def step_at(stage: RehearsalStage, place: Place, usd_per_hour: float, *, is_allowed: bool) -> Step:
     """Return a stage at a place, with what it can cost at most: a whole run, until Google has ended it."""
     return Step(
         stage=stage,

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from tpudeploy.features.rehearsal import Finding, Verdict
+from tpudeploy.features.rehearsal import FactFinding, FactVerdict
 from tpudeploy.features.rehearsal.budget import Step
-from tpudeploy.operations.declaration import Access, Argument, Kind, Operation, flag
+from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, flag
 from tpudeploy.results import Result, result
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ class Rehearsal(Result):
     project: str
     ceiling: Annotated[float, "USD"]
     steps: tuple[Step, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FactFinding, ...] = ()
     usd: Annotated[float, "spent at list price"] = 0.0
     folder: Annotated[str, "where the report and the exchanges are"] = ""
 
     @property
     def exit_code(self) -> int:
-        return 13 if any(finding.verdict is Verdict.DIFFERS for finding in self.findings) else 0
+        return 13 if any(finding.verdict is FactVerdict.DIFFERS for finding in self.findings) else 0
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.features.rehearsal import view
@@ -109,7 +109,7 @@ OPERATION = Operation(
         Argument(
             name="max_cost",
             help="What it may cost at most, in USD (default: 0, which only reads).",
-            kind=Kind.AMOUNT,
+            kind=ArgumentKind.AMOUNT,
             metavar="USD",
             default=0.0,
         ),

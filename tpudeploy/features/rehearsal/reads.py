@@ -8,20 +8,20 @@ from typing import Any
 from tpudeploy.adapters.google import billing, lists, quotas, typed_reads
 from tpudeploy.adapters.google.access import permissions
 from tpudeploy.adapters.google.compute_engine.images import image_of_family
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.offers import offers
 from tpudeploy.adapters.google.safe_read import pages, safe_read
-from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
+from tpudeploy.adapters.google.translate import Absent, PreconditionFailed, translate_errors
 from tpudeploy.catalog.access import PERMISSIONS
 from tpudeploy.catalog.generations import V6E
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.facts import Pool, Unknown
+from tpudeploy.domain.facts import QuotaPool, Unknown
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import LINEAGE_LABEL
-from tpudeploy.features.rehearsal import Finding, compare, not_seen
-from tpudeploy.features.rehearsal.facts import Stage, facts_of
+from tpudeploy.features.rehearsal import FactFinding, compare, not_seen
+from tpudeploy.features.rehearsal.facts import RehearsalStage, facts_of
 
 _LOCATION_FIELDS = frozenset({"name", "locationId", "displayName", "labels"})  # the typed client also knows `metadata`
 _RUNTIME_ZONES = 3
@@ -29,18 +29,18 @@ _SAME_PRICE = 0.005  # USD
 _GIB = 1024  # MiB
 
 
-def look(connection: Connection, project: str, fact: str) -> Finding:
-    """Return what is seen of a fact of `Stage.READ`."""
+def look(connection: CloudConnection, project: str, fact: str) -> FactFinding:
+    """Return what is seen of a fact of `RehearsalStage.READ`."""
     return look_safely(fact, lambda: _READS[fact](connection, project))
 
 
-def look_safely(fact: str, see: Callable[[], Finding]) -> Finding:
+def look_safely(fact: str, see: Callable[[], FactFinding]) -> FactFinding:
     """Return what `see` finds. A read that fails is the reason why the fact was not seen."""
     finding = safe_read(f"look at {fact}", see)
     return not_seen(fact, finding.because) if isinstance(finding, Unknown) else finding
 
 
-def _permissions(connection: Connection, project: str) -> Finding:
+def _permissions(connection: CloudConnection, project: str) -> FactFinding:
     names = tuple(PERMISSIONS[Backend.QUEUED_RESOURCE])
     granted = permissions(connection, project, names)
     missing = sorted(set(names) - granted)
@@ -53,18 +53,18 @@ def _permissions(connection: Connection, project: str) -> Finding:
     )
 
 
-def _wildcard_queued_resources(connection: Connection, project: str) -> Finding:
+def _wildcard_queued_resources(connection: CloudConnection, project: str) -> FactFinding:
     fact = "wildcard-queued-resources"
     items, error = _list(lambda: lists.list_all(connection, "queuedResources", lists.parent_of(project, "-")))
     return compare(fact, is_as_believed=not error, observation=error or f"It lists {items} queued resources.")
 
 
-def _wildcard_nodes(connection: Connection, project: str) -> Finding:
+def _wildcard_nodes(connection: CloudConnection, project: str) -> FactFinding:
     items, error = _list(lambda: typed_reads.list_nodes(connection, lists.parent_of(project, "-")))
     return compare("wildcard-nodes", is_as_believed=not error, observation=error or f"It lists {items} nodes.")
 
 
-def _page_size(connection: Connection, project: str) -> Finding:
+def _page_size(connection: CloudConnection, project: str) -> FactFinding:
     parent = lists.parent_of(project, V6E.zones[0])
     items, error = _list(lambda: lists.list_all(connection, "queuedResources", parent, only="name"))
     return compare(
@@ -74,7 +74,7 @@ def _page_size(connection: Connection, project: str) -> Finding:
     )
 
 
-def _location_fields(connection: Connection, project: str) -> Finding:
+def _location_fields(connection: CloudConnection, project: str) -> FactFinding:
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations")
     fields: set[str] = set()
     for page in pages(calls, calls.list(name=f"projects/{project}")):
@@ -84,7 +84,7 @@ def _location_fields(connection: Connection, project: str) -> Finding:
     return compare("location-fields", is_as_believed=not more, observation=observation)
 
 
-def _types(connection: Connection, project: str) -> Finding:
+def _types(connection: CloudConnection, project: str) -> FactFinding:
     lacking, silent = [], []
     for name in V6E.zones:
         types = typed_reads.slice_types(connection, project, Zone(name))
@@ -102,7 +102,7 @@ def _types(connection: Connection, project: str) -> Finding:
     )
 
 
-def _runtime_version(connection: Connection, project: str) -> Finding:
+def _runtime_version(connection: CloudConnection, project: str) -> FactFinding:
     zones = [Zone(name) for name in V6E.zones[:_RUNTIME_ZONES]]
     listed = {zone: typed_reads.runtime_versions(connection, project, zone) for zone in zones}
     answers = {zone: versions for zone, versions in listed.items() if not isinstance(versions, Unknown)}
@@ -113,31 +113,31 @@ def _runtime_version(connection: Connection, project: str) -> Finding:
     return compare("runtime-version", is_as_believed=not lacking, observation=observation)
 
 
-def _quota_parent(connection: Connection, project: str) -> Finding:
+def _quota_parent(connection: CloudConnection, project: str) -> FactFinding:
     calls = connection.collection("serviceusage", "v1beta1", "services", "consumerQuotaMetrics")
     parent = f"projects/{project}/services/tpu.googleapis.com"
     count = sum(len(page.get("metrics", ())) for page in pages(calls, calls.list(parent=parent, view="FULL")))
     return compare("quota-parent", is_as_believed=count > 0, observation=f"It lists {count} metrics.")
 
 
-def _quota_metrics(connection: Connection, project: str) -> Finding:
+def _quota_metrics(connection: CloudConnection, project: str) -> FactFinding:
     return _pools("quota-metrics", connection, project, Backend.QUEUED_RESOURCE)
 
 
-def _instance_quota_metrics(connection: Connection, project: str) -> Finding:
+def _instance_quota_metrics(connection: CloudConnection, project: str) -> FactFinding:
     return _pools("instance-quota-metrics", connection, project, Backend.GCE_INSTANCE)
 
 
-def _pools(fact: str, connection: Connection, project: str, backend: Backend) -> Finding:
+def _pools(fact: str, connection: CloudConnection, project: str, backend: Backend) -> FactFinding:
     pools = {limit.pool for limit in quotas.limits(connection, project, backend) if limit.generation == V6E.name}
-    lacking = [pool.value for pool in Pool if pool not in pools]
+    lacking = [pool.value for pool in QuotaPool if pool not in pools]
     observation = (
         f"No metric of the {' and the '.join(lacking)} pool is named like that." if lacking else "Both are there."
     )
     return compare(fact, is_as_believed=not lacking, observation=observation)
 
 
-def _machine_types(connection: Connection, project: str) -> Finding:
+def _machine_types(connection: CloudConnection, project: str) -> FactFinding:
     listed = offers(connection, project, Backend.GCE_INSTANCE, now=0.0)
     lacking = [name for name in V6E.zones if V6E.types[0].name not in listed.types.get(Zone(name), ())]
     silent = sorted(listed.silent)
@@ -149,7 +149,7 @@ def _machine_types(connection: Connection, project: str) -> Finding:
     )
 
 
-def _prices(connection: Connection, project: str) -> Finding:
+def _prices(connection: CloudConnection, project: str) -> FactFinding:
     del project
     current = {(r.region, r.provisioning): r.usd for r in billing.rates(connection) if r.generation == V6E.name}
     if not current:
@@ -168,7 +168,7 @@ def _prices(connection: Connection, project: str) -> Finding:
     return compare("prices", is_as_believed=not changes, observation=observation)
 
 
-def _machine_memory(connection: Connection, project: str) -> Finding:
+def _machine_memory(connection: CloudConnection, project: str) -> FactFinding:
     calls = connection.collection("compute", "v1", "machineTypes")
     memory = {type_.machine_type: type_.host_ram_gib for type_ in V6E.types if type_.hosts == 1}
     differences, machines_listed = [], []
@@ -189,7 +189,7 @@ def _machine_memory(connection: Connection, project: str) -> Finding:
     return compare("machine-memory", is_as_believed=not differences, observation=observation)
 
 
-def _image_family(connection: Connection, project: str) -> Finding:
+def _image_family(connection: CloudConnection, project: str) -> FactFinding:
     del project
     image = image_of_family(connection, V6E.runtime_of(Backend.GCE_INSTANCE))
     return compare(
@@ -197,7 +197,7 @@ def _image_family(connection: Connection, project: str) -> Finding:
     )
 
 
-def _partial_success(connection: Connection, project: str) -> Finding:
+def _partial_success(connection: CloudConnection, project: str) -> FactFinding:
     calls = connection.collection("compute", "v1", "instances")
     request = calls.aggregatedList(project=project, filter=f"labels.{LINEAGE_LABEL}:*")
     request.uri = f"{request.uri}&returnPartialSuccess=true"
@@ -210,7 +210,7 @@ def _partial_success(connection: Connection, project: str) -> Finding:
     return compare("partial-success", is_as_believed=not error, observation=error or "The list is answered with it.")
 
 
-def _region_quota(connection: Connection, project: str) -> Finding:
+def _region_quota(connection: CloudConnection, project: str) -> FactFinding:
     calls = connection.collection("compute", "v1", "regions")
     region = Zone(V6E.zones[0]).region
     rows = calls.get(project=project, region=region).execute(num_retries=0).get("quotas", ())
@@ -232,7 +232,7 @@ def _list(read: Callable[[], lists.Listed]) -> tuple[int, str]:
     """
     try:
         return len(read()[0]), ""
-    except (Absent, Precondition) as cause:
+    except (Absent, PreconditionFailed) as cause:
         return 0, str(cause)
     except errors.Refused as refused:
         return 0, refused.message
@@ -242,7 +242,7 @@ def _list(read: Callable[[], lists.Listed]) -> tuple[int, str]:
         return 0, denied.message
 
 
-_READS: Mapping[str, Callable[[Connection, str], Finding]] = {
+_READS: Mapping[str, Callable[[CloudConnection, str], FactFinding]] = {
     "permissions": _permissions,
     "wildcard-queued-resources": _wildcard_queued_resources,
     "wildcard-nodes": _wildcard_nodes,
@@ -260,4 +260,4 @@ _READS: Mapping[str, Callable[[Connection, str], Finding]] = {
     "partial-success": _partial_success,
     "region-quota": _region_quota,
 }
-assert _READS.keys() == {fact.id for fact in facts_of(Stage.READ)}
+assert _READS.keys() == {fact.id for fact in facts_of(RehearsalStage.READ)}

@@ -6,7 +6,7 @@ import json
 import threading
 from typing import Any
 
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.state import disk
 from tpudeploy.features.rehearsal.redaction import Exchange, Redaction
 
@@ -17,7 +17,7 @@ _MOST_LETTERS = 60
 class Recorder:
     """Writes each exchange of a connection into `folder`, redacted, and keeps the last few as they were."""
 
-    def __init__(self, connection: Connection, folder: disk.Folder, redaction: Redaction) -> None:
+    def __init__(self, connection: CloudConnection, folder: disk.Folder, redaction: Redaction) -> None:
         self._folder = folder
         self._redaction = redaction
         self._lock = threading.Lock()

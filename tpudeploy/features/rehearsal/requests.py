@@ -10,14 +10,14 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tpudeploy.adapters.google import lists, typed_reads
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.safe_read import pages, safe_read_optional
-from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_errors
+from tpudeploy.adapters.google.translate import Absent, Exists, PreconditionFailed, translate_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.slices import SliceRef
-from tpudeploy.features.rehearsal import Finding, compare, not_seen
+from tpudeploy.features.rehearsal import FactFinding, compare, not_seen
 from tpudeploy.features.rehearsal.reads import look_safely
 from tpudeploy.features.rehearsal.recorder import Recorder
 from tpudeploy.features.rehearsal.redaction import Exchange
@@ -30,7 +30,7 @@ _WAITING = frozenset({"ACCEPTED", "WAITING_FOR_RESOURCES", "PENDING"})
 class WaitingRequest:
     """One request of a rehearsal that is to be looked at before it is granted."""
 
-    def __init__(self, connection: Connection, ref: SliceRef, recorder: Recorder) -> None:
+    def __init__(self, connection: CloudConnection, ref: SliceRef, recorder: Recorder) -> None:
         self._connection = connection
         self._ref = ref
         self._recorder = recorder
@@ -54,12 +54,12 @@ class WaitingRequest:
         """Return whether its machine is being created, or is there."""
         return self.state() not in {"", *_QUEUES}
 
-    def look(self) -> Iterator[Finding]:
+    def look(self) -> Iterator[FactFinding]:
         """Yield what is seen of each fact about a waiting request."""
         for fact, see in self._looks().items():
             yield look_safely(fact, see)
 
-    def look_at_deletion(self, seconds: float, most: float) -> Finding:
+    def look_at_deletion(self, seconds: float, most: float) -> FactFinding:
         """Return what is seen once it was deleted, after this time."""
         fact = "insert-deletion" if self.is_instance else "queue-deletion"
         answer = safe_read_optional("look for it", self._get)
@@ -71,7 +71,7 @@ class WaitingRequest:
         )
         return compare(fact, is_as_believed=is_gone and seconds <= most, observation=observation)
 
-    def _looks(self) -> Mapping[str, Callable[[], Finding]]:
+    def _looks(self) -> Mapping[str, Callable[[], FactFinding]]:
         if self.is_instance:
             return {
                 "insert-listed": self._instance_state,
@@ -104,7 +104,7 @@ class WaitingRequest:
     def _original(self) -> Exchange | None:
         return self._recorder.last_create("instances" if self.is_instance else "queuedResources")
 
-    def _compare_list(self) -> Finding:
+    def _compare_list(self) -> FactFinding:
         fact = "queue-listed"
         items, _ = lists.list_all(
             self._connection, "queuedResources", lists.parent_of(self._ref.project, self._ref.zone)
@@ -121,20 +121,20 @@ class WaitingRequest:
         )
         return compare(fact, is_as_believed=not missing, observation=observation)
 
-    def _disk(self) -> Finding:
+    def _disk(self) -> FactFinding:
         item = self._get() or {}
         specs = item.get("tpu", {}).get("nodeSpec", ())
         sizes = [spec.get("node", {}).get("bootDiskConfig", {}).get("diskSizeGb") for spec in specs]
         return compare("queue-disk", is_as_believed=all(sizes) and bool(sizes), observation=f"It shows {sizes} GB.")
 
-    def _no_node(self) -> Finding:
+    def _no_node(self) -> FactFinding:
         node = typed_reads.get_node(self._connection, self._ref.project, self._ref.zone, self._ref.name)
         state = "" if node is None else str(node.get("state"))
         return compare(
             "queue-no-node", is_as_believed=node is None, observation=f"It has one, {state}." if state else "None."
         )
 
-    def _repeat_queue(self) -> Finding:
+    def _repeat_queue(self) -> FactFinding:
         original = self._original()
         if original is None:
             return not_seen("queue-repeat", _SENT_EARLIER)
@@ -148,7 +148,7 @@ class WaitingRequest:
         )
         return self._send_again("queue-repeat", call, original)
 
-    def _repeat_insert(self) -> Finding:
+    def _repeat_insert(self) -> FactFinding:
         original = self._original()
         if original is None:
             return not_seen("insert-repeat", _SENT_EARLIER)
@@ -159,25 +159,25 @@ class WaitingRequest:
         )
         return self._send_again("insert-repeat", call, original)
 
-    def _send_again(self, fact: str, call: Any, original: Exchange) -> Finding:
+    def _send_again(self, fact: str, call: Any, original: Exchange) -> FactFinding:
         try:
             with translate_errors("repeat the request"):
                 operation: dict[str, Any] = call.execute(num_retries=0)
         except Exists as cause:
             return compare(fact, is_as_believed=True, observation=f"409: {cause}")
-        except (Absent, Precondition) as cause:
+        except (Absent, PreconditionFailed) as cause:
             return compare(fact, is_as_believed=False, observation=str(cause))
         except (errors.Refused, errors.Denied) as refused:
             return compare(fact, is_as_believed=False, observation=refused.message)
         is_same = operation.get("name") == (original.reply or {}).get("name")
         return compare(fact, is_as_believed=is_same, observation=f"{'The same' if is_same else 'Another'} operation.")
 
-    def _instance_state(self) -> Finding:
+    def _instance_state(self) -> FactFinding:
         state = self.state()
         observation = f"It is listed as {state}." if state else "No instance is listed."
         return compare("insert-listed", is_as_believed=state == "PENDING", observation=observation)
 
-    def _insert_open(self) -> Finding:
+    def _insert_open(self) -> FactFinding:
         original = self._original()
         name = (original.reply or {}).get("name") if original is not None else None
         if name is None:
@@ -188,7 +188,7 @@ class WaitingRequest:
         status = str(operation.get("status"))
         return compare("insert-open", is_as_believed=status != "DONE", observation=f"The operation is {status}.")
 
-    def _by_request_id(self) -> Finding:
+    def _by_request_id(self) -> FactFinding:
         original = self._original()
         if original is None:
             return not_seen("insert-by-request-id", _SENT_EARLIER)

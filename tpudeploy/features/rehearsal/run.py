@@ -23,11 +23,11 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.report import Wait
 from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.slices import Phase, SliceRef
-from tpudeploy.features.rehearsal import Finding, Verdict, compare, not_seen, view
+from tpudeploy.features.rehearsal import FactFinding, FactVerdict, compare, not_seen, view
 from tpudeploy.features.rehearsal import reads as rehearsal_reads
 from tpudeploy.features.rehearsal import slice as rehearsal_slice
 from tpudeploy.features.rehearsal.budget import DELETION, LATENESS, USE, WAITING, Step, cost, step_at, steps
-from tpudeploy.features.rehearsal.facts import Stage, facts_of
+from tpudeploy.features.rehearsal.facts import RehearsalStage, facts_of
 from tpudeploy.features.rehearsal.recorder import Recorder
 from tpudeploy.features.rehearsal.redaction import Redaction
 from tpudeploy.features.rehearsal.requests import WaitingRequest
@@ -48,11 +48,11 @@ _GRANT = 900.0  # seconds: how long a slice is waited for
 _POLL = 15.0
 _LAG = 60.0  # seconds: the most that passes between a grant and the observation of it
 # What each stage requests. The end of each of these runs is documented (features/rehearsal/budget.py).
-_REQUESTS: Mapping[Stage, tuple[Provisioning, Backend]] = {
-    Stage.QUEUE: (Provisioning.FLEX_START, Backend.QUEUED_RESOURCE),
-    Stage.INSERT: (Provisioning.FLEX_START, Backend.GCE_INSTANCE),
-    Stage.INSTANCE: (Provisioning.SPOT, Backend.GCE_INSTANCE),
-    Stage.SLICE: (Provisioning.FLEX_START, Backend.QUEUED_RESOURCE),
+_REQUESTS: Mapping[RehearsalStage, tuple[Provisioning, Backend]] = {
+    RehearsalStage.QUEUE: (Provisioning.FLEX_START, Backend.QUEUED_RESOURCE),
+    RehearsalStage.INSERT: (Provisioning.FLEX_START, Backend.GCE_INSTANCE),
+    RehearsalStage.INSTANCE: (Provisioning.SPOT, Backend.GCE_INSTANCE),
+    RehearsalStage.SLICE: (Provisioning.FLEX_START, Backend.QUEUED_RESOURCE),
 }
 _SEEN_AT_THE_END = frozenset({"preemption", "instance-preemption", "instance-run-end", "slice-deletion"})
 _NO_END = "Google showed no end of the run, so that its cost is not bounded. It was deleted at once."
@@ -112,7 +112,7 @@ class RehearsalRun:
         self._granted_at: float | None = None
         self._is_resumed = False
         self._loss = ""  # Google's text, once it took the slice back
-        self.findings: tuple[Finding, ...] = ()
+        self.findings: tuple[FactFinding, ...] = ()
         self.usd = 0.0
         secrets = [v for name, v in os.environ.items() if looks_secret(name) and len(v) >= _SHORTEST_SECRET]
         self._redaction = Redaction(project=project, secrets=secrets)
@@ -131,9 +131,9 @@ class RehearsalRun:
             # What an earlier run of the same rehearsal spent counts too.
             if step.usd and self.usd + step.usd > self._ceiling:
                 self._skip(step.stage, f"${self.usd:.2f} are spent, so this could exceed the ceiling.")
-            elif step.stage is Stage.SLICE and self._differs("instance-run-end"):
+            elif step.stage is RehearsalStage.SLICE and self._differs("instance-run-end"):
                 self._skip(step.stage, "Google did not end a run, so that the cost of another one is not bounded.")
-            elif step.stage is Stage.READ:
+            elif step.stage is RehearsalStage.READ:
                 self._read()
             else:
                 self._request(step)
@@ -177,7 +177,7 @@ class RehearsalRun:
         connection = self._workspace.adapters.connection
         Recorder(connection, self._folder.sub("exchanges"), self._redaction)
         try:
-            for fact in facts_of(Stage.READ):
+            for fact in facts_of(RehearsalStage.READ):
                 if not self._has_seen(fact.id):
                     self._note(rehearsal_reads.look(connection, self._project, fact.id))
         finally:
@@ -187,7 +187,7 @@ class RehearsalRun:
         """Request a slice at the step's place, look at it, and give it back."""
         self._active, self._requested_at, self._granted_at, self._loss = step, self._clock.now(), None, ""
         self._save()
-        look_at_deletion: Callable[[float], Finding] | None = None
+        look_at_deletion: Callable[[float], FactFinding] | None = None
         look = self._use if step.stage in USE else self._look_while_waiting
         try:
             look_at_deletion = look(step)
@@ -200,7 +200,7 @@ class RehearsalRun:
         if look_at_deletion is not None:
             self._note(look_at_deletion(max(0.0, self._clock.now() - began)))
 
-    def _look_while_waiting(self, step: Step) -> Callable[[float], Finding] | None:
+    def _look_while_waiting(self, step: Step) -> Callable[[float], FactFinding] | None:
         """Request a slice and look at it until it waits. Raise `errors.TpudeployError` if it cannot be requested.
 
         Return the look at its deletion, which takes how long that lasted.
@@ -222,7 +222,7 @@ class RehearsalRun:
                 self._note(finding)
         return lambda seconds: request.look_at_deletion(seconds, DELETION)
 
-    def _use(self, step: Step) -> Callable[[float], Finding] | None:
+    def _use(self, step: Step) -> Callable[[float], FactFinding] | None:
         """Request a slice and use it until its time is over. Raise and return as `_look_while_waiting` does."""
         self._record()
         ref = self._apply(step, wait=Wait.GRANTED, timeout=_GRANT)
@@ -238,10 +238,10 @@ class RehearsalRun:
             ends=granted_at + USE[step.stage],
             on_event=self._hear,
         )
-        look = self._use_instance if step.stage is Stage.INSTANCE else self._use_queued_resource
+        look = self._use_instance if step.stage is RehearsalStage.INSTANCE else self._use_queued_resource
         return look(step, ref, use)
 
-    def _use_queued_resource(self, step: Step, ref: SliceRef, use: SliceUse) -> Callable[[float], Finding] | None:
+    def _use_queued_resource(self, step: Step, ref: SliceRef, use: SliceUse) -> Callable[[float], FactFinding] | None:
         """Look at a slice of the Cloud TPU API, and return the look at its deletion."""
         connection = self._own_workspace.adapters.connection
         self._note(rehearsal_slice.look_at_run(connection, ref))
@@ -276,7 +276,7 @@ class RehearsalRun:
         else:
             self._note(instance.look_at_end(self._clock.now() - run_end))
 
-    def _note_loss(self, stage: Stage) -> None:
+    def _note_loss(self, stage: RehearsalStage) -> None:
         """Note the reason for what could not be seen of a machine that Google took back."""
         reason = f"Google took the slice back: {self._loss or 'it is gone'}."
         for fact in facts_of(stage):
@@ -354,7 +354,7 @@ class RehearsalRun:
             slice_.phase is Phase.UP and slice_.ends_at is not None and slice_.ends_at < latest_end for slice_ in slices
         )
 
-    def _skip(self, stage: Stage, because: str) -> None:
+    def _skip(self, stage: RehearsalStage, because: str) -> None:
         for fact in facts_of(stage):
             if not self._has_seen(fact.id):
                 self.findings = (*self.findings, not_seen(fact.id, because))
@@ -372,9 +372,9 @@ class RehearsalRun:
         return any(finding.fact == fact for finding in self.findings)
 
     def _differs(self, fact: str) -> bool:
-        return any(finding.fact == fact and finding.verdict is Verdict.DIFFERS for finding in self.findings)
+        return any(finding.fact == fact and finding.verdict is FactVerdict.DIFFERS for finding in self.findings)
 
-    def _note(self, finding: Finding) -> None:
+    def _note(self, finding: FactFinding) -> None:
         # It replaces what was noted when the rest of its stage was skipped.
         self.findings = (*(each for each in self.findings if each.fact != finding.fact), finding)
         self._save()
@@ -410,12 +410,14 @@ class RehearsalRun:
             )
         self.usd = max(0.0, float(journal["usd"]))
         self.findings = tuple(
-            Finding(fact=str(row["fact"]), verdict=Verdict(row["verdict"]), observation=str(row["observation"]))
+            FactFinding(fact=str(row["fact"]), verdict=FactVerdict(row["verdict"]), observation=str(row["observation"]))
             for row in journal["findings"]
         )
         active = journal["active"]
         if active is not None:
             place = Place(Zone(active["zone"]), Provisioning(active["provisioning"]), Backend(active["backend"]))
-            self._active = step_at(Stage(active["stage"]), place, float(active["usd_per_hour"]), is_allowed=True)
+            self._active = step_at(
+                RehearsalStage(active["stage"]), place, float(active["usd_per_hour"]), is_allowed=True
+            )
             self._is_resumed = True
         self._granted_at, self._requested_at = journal["granted_at"], journal["requested_at"]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from tpudeploy.domain import errors
 from tpudeploy.domain.report import Wait
 from tpudeploy.domain.slices import BootPhase, Phase, SliceRef
-from tpudeploy.features.rehearsal import Finding, Verdict, compare, not_seen
+from tpudeploy.features.rehearsal import FactFinding, FactVerdict, compare, not_seen
 from tpudeploy.features.rehearsal.budget import DISK_GIB, Step
-from tpudeploy.features.rehearsal.facts import Stage
+from tpudeploy.features.rehearsal.facts import RehearsalStage
 from tpudeploy.loading import Profile
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _CHANGE, _RESET = 240.0, 360.0
 _PHASES = tuple(BootPhase)
 _CONTEXT, _CHANGED_CONTEXT = 4096, 2048
 # What begins the ids of the facts about an instance; those about a queued resource have no such word.
-_PREFIXES = {Stage.INSTANCE: "instance-", Stage.SLICE: ""}
+_PREFIXES = {RehearsalStage.INSTANCE: "instance-", RehearsalStage.SLICE: ""}
 
 
 class SliceUse:
@@ -54,15 +54,15 @@ class SliceUse:
         self._cloud = workspace.adapters.world(on_event).cloud
         self._prefix = _PREFIXES[step.stage]
 
-    def look(self) -> Iterator[Finding]:
+    def look(self) -> Iterator[FactFinding]:
         """Yield what is seen of the facts about a machine and its server, until Google takes the slice back.
 
         Raise `errors.TpudeployError`.
         """
-        chips = (self._chips,) if self._step.stage is Stage.INSTANCE else ()
+        chips = (self._chips,) if self._step.stage is RehearsalStage.INSTANCE else ()
         for see in (self._port, self._report, *chips, self._log, self._change, self._reset):
             finding = see()
-            if finding.verdict is not Verdict.AS_BELIEVED and not self._is_up():
+            if finding.verdict is not FactVerdict.AS_BELIEVED and not self._is_up():
                 # What a machine that is gone does not do says nothing about the fact.
                 return
             yield finding
@@ -70,7 +70,7 @@ class SliceUse:
     def _is_up(self) -> bool:
         return any(slice_.phase is Phase.UP for slice_ in self._cloud.slices([self._ref]))
 
-    def _port(self) -> Finding:
+    def _port(self) -> FactFinding:
         """Wait for a completion, and leave time for the change and the reset."""
         fact = f"{self._prefix}port"
         error = self._converge(profile(self._step, self._project), self._ends - _CHANGE - _RESET)
@@ -78,13 +78,13 @@ class SliceUse:
             return compare(fact, is_as_believed=True, observation="A completion came back.")
         return not_seen(fact, error.message)
 
-    def _report(self) -> Finding:
+    def _report(self) -> FactFinding:
         report = self._cloud.report(self._ref)
         observation = "No report arrived." if report is None else f"It reports {report.phase.value}."
         fact = f"{self._prefix}guest-attributes"
         return compare(fact, is_as_believed=report is not None, observation=observation)
 
-    def _chips(self) -> Finding:
+    def _chips(self) -> FactFinding:
         """Return whether a server came up on the chips. One that failed is named with its cause."""
         fact, report = "instance-chips", self._cloud.report(self._ref)
         if report is None or report.phase not in {BootPhase.SERVING, BootPhase.FAILED}:
@@ -92,15 +92,15 @@ class SliceUse:
         is_up = report.phase is BootPhase.SERVING
         return compare(fact, is_as_believed=is_up, observation="A server serves." if is_up else report.detail)
 
-    def _log(self) -> Finding:
-        fact = "instance-log" if self._step.stage is Stage.INSTANCE else "boot-log"
+    def _log(self) -> FactFinding:
+        fact = "instance-log" if self._step.stage is RehearsalStage.INSTANCE else "boot-log"
         try:
             lines = self._workspace.adapters.cloud_logs.lines(self._ref)
         except errors.CloudError as error:
             return not_seen(fact, error.message)
         return compare(fact, is_as_believed=bool(lines), observation=f"It has {len(lines)} lines.")
 
-    def _change(self) -> Finding:
+    def _change(self) -> FactFinding:
         """Change the profile in place. Only what the machine does not acknowledge says that it did not see it."""
         fact, before = f"{self._prefix}change-in-place", self._cloud.report(self._ref)
         next_profile = profile(self._step, self._project, context=_CHANGED_CONTEXT)
@@ -116,7 +116,7 @@ class SliceUse:
             return compare(fact, is_as_believed=False, observation=error.message)
         return not_seen(fact, error.message)
 
-    def _reset(self) -> Finding:
+    def _reset(self) -> FactFinding:
         """Reset the slice, and wait until the machine reports an earlier phase than before."""
         fact, before = f"{self._prefix}script-reruns", self._cloud.report(self._ref)
         if before is None or before.phase not in {BootPhase.STARTING, BootPhase.SERVING}:

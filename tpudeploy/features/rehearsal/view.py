@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tpudeploy.features.rehearsal import Finding, Verdict
+from tpudeploy.features.rehearsal import FactFinding, FactVerdict
 from tpudeploy.features.rehearsal.budget import RUNS, Step, worst_case
-from tpudeploy.features.rehearsal.facts import FACTS, STAGES, Stage, facts_of
+from tpudeploy.features.rehearsal.facts import FACTS, STAGES, RehearsalStage, facts_of
 from tpudeploy.text.paint import Paint
 
 _FACTS = {fact.id: fact for fact in FACTS}
-_COST: Mapping[Stage, str] = {
-    Stage.READ: "nothing",
-    Stage.QUEUE: "nothing, or minutes of one chip if it is granted",
-    Stage.INSERT: "nothing, or minutes of one chip if it is granted",
-    Stage.INSTANCE: f"{RUNS[Stage.INSTANCE] / 60:.0f} minutes of one spot chip",
-    Stage.SLICE: f"at most {RUNS[Stage.SLICE] / 60:.0f} minutes of one flex-start chip",
-    Stage.ELSEWHERE: "-",
+_COST: Mapping[RehearsalStage, str] = {
+    RehearsalStage.READ: "nothing",
+    RehearsalStage.QUEUE: "nothing, or minutes of one chip if it is granted",
+    RehearsalStage.INSERT: "nothing, or minutes of one chip if it is granted",
+    RehearsalStage.INSTANCE: f"{RUNS[RehearsalStage.INSTANCE] / 60:.0f} minutes of one spot chip",
+    RehearsalStage.SLICE: f"at most {RUNS[RehearsalStage.SLICE] / 60:.0f} minutes of one flex-start chip",
+    RehearsalStage.ELSEWHERE: "-",
 }
 _HEAD = """\
 # What is not verified
@@ -30,10 +30,10 @@ _BOUND = (
     "may run, and Google ends it then. An hour of the disk and of the external address of each machine is included.",
     "Data that a machine sends to the internet and its logs are not included: some megabytes.",
 )
-_TITLES: Mapping[Verdict, str] = {
-    Verdict.DIFFERS: "Different from what tpudeploy believes",
-    Verdict.NOT_SEEN: "Not seen",
-    Verdict.AS_BELIEVED: "As believed",
+_TITLES: Mapping[FactVerdict, str] = {
+    FactVerdict.DIFFERS: "Different from what tpudeploy believes",
+    FactVerdict.NOT_SEEN: "Not seen",
+    FactVerdict.AS_BELIEVED: "As believed",
 }
 
 
@@ -47,7 +47,7 @@ def proposal(steps: tuple[Step, ...], *, project: str, ceiling: float, paint: Pa
     return "\n".join(lines)
 
 
-def report(findings: Iterable[Finding], *, usd: float, ceiling: float, paint: Paint) -> str:
+def report(findings: Iterable[FactFinding], *, usd: float, ceiling: float, paint: Paint) -> str:
     """Return the report, what differs first."""
     rows = tuple(findings)
     lines: list[str] = []
@@ -57,7 +57,7 @@ def report(findings: Iterable[Finding], *, usd: float, ceiling: float, paint: Pa
             lines += ["", paint.bold(f"{title} ({len(own)})")]
         for finding in own:
             lines.append(f"  {finding.fact}: {finding.observation}")
-            if verdict is Verdict.DIFFERS:
+            if verdict is FactVerdict.DIFFERS:
                 lines.append(f"    believed: {_FACTS[finding.fact].belief}")
     lines += ["", f"Spent at list price: ${usd:.2f}."]
     if usd > ceiling:
@@ -72,11 +72,11 @@ def page() -> str:
 
 def _page() -> Iterator[str]:
     yield from _HEAD.splitlines()
-    for stage in Stage:
+    for stage in RehearsalStage:
         yield ""
         yield f"## {STAGES[stage][0].upper()}{STAGES[stage][1:]}"
         yield ""
-        yield f"Cost: {_COST[stage]}." if stage is not Stage.ELSEWHERE else "A rehearsal cannot look at these."
+        yield f"Cost: {_COST[stage]}." if stage is not RehearsalStage.ELSEWHERE else "A rehearsal cannot look at these."
         yield ""
         yield "| fact | what tpudeploy believes | used in | the rehearsal |"
         yield "|---|---|---|---|"

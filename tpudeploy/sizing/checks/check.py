@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from tpudeploy.catalog import flags
-from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
+from tpudeploy.domain.budget import EngineSettings, HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
+from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Severity
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import LanguageModel
 from tpudeploy.sizing.advice import (
@@ -15,7 +15,7 @@ from tpudeploy.sizing.advice import (
     SPLIT_KEYS,
     TYPE_KEY,
     UTILIZATION_KEY,
-    Remedy,
+    SizingRemedy,
     has_limit,
     lightest,
     remedies,
@@ -30,7 +30,7 @@ class Check:
     """One row of CHECKS. `code` is stable, and `explanation` is the page of `tpudeploy explain` about it."""
 
     code: str
-    explanation: Explanation
+    explanation: CodePage
     finder: Finder
 
     def find(self, deployment: Deployment) -> Iterator[Diagnostic]:
@@ -41,7 +41,7 @@ class Check:
 
 def check_for(code: str, title: str, meaning: str, fix: str) -> Callable[[Finder], Check]:
     """Make a check of the function below, which yields its problems without their code."""
-    return lambda finder: Check(code=code, explanation=Explanation(title, meaning, fix), finder=finder)
+    return lambda finder: Check(code=code, explanation=CodePage(title, meaning, fix), finder=finder)
 
 
 def error(deployment: Deployment, message: str, *, path: str = "", hint: str = "") -> Diagnostic:
@@ -74,7 +74,7 @@ def model_of(deployment: Deployment) -> LanguageModel | None:
     return deployment.budget.model
 
 
-def engine_of(deployment: Deployment) -> Engine | None:
+def engine_of(deployment: Deployment) -> EngineSettings | None:
     """Return the engine's settings, whether or not its memory can be sized; None where they are not known."""
     return deployment.budget.engine
 
@@ -124,7 +124,7 @@ def ways_out(deployment: Deployment, budget: HbmBudget) -> str:
     return failing + "\nOr ".join(_way(deployment, way, is_bound=is_bound) for way in ways)
 
 
-def _way(deployment: Deployment, way: Remedy, *, is_bound: bool) -> str:
+def _way(deployment: Deployment, way: SizingRemedy, *, is_bound: bool) -> str:
     budget, changes = way.budget, way.settings
     is_bound = is_bound or not has_limit(budget.accelerator)
     is_whole_slice = TYPE_KEY in changes and budget.engine.tensor_parallel == budget.accelerator.devices

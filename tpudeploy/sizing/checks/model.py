@@ -31,7 +31,7 @@ def heads(deployment: Deployment) -> Iterator[Diagnostic]:
 
 
 @frozen
-class Row:
+class FlagRequirement:
     """A flag for models of one kind: `is_set` by its value, whether it `suits` a model, and the part that it needs."""
 
     is_set: Callable[[Json], bool]
@@ -57,12 +57,14 @@ def _suits_none(_: LanguageModel) -> bool:
 
 
 # vLLM 0.32.0 config/parallel.py and model.py (experts, TerraTorch), config/vllm.py:1153 and 3339.
-_ROWS: Mapping[str, Row] = {
-    "enable-expert-parallel": Row(is_set=_is_on, suits=_has_experts, needs="experts"),
-    "enable-return-routed-experts": Row(is_set=_is_on, suits=_has_experts, needs="experts"),
-    "aux-output-config": Row(is_set=_returns_experts, suits=_has_experts, needs="experts"),
-    "model-impl": Row(is_set=lambda value: value == "terratorch", suits=_suits_none, needs="an encoder of TerraTorch"),
-    "use-replayssm": Row(is_set=_is_on, suits=_suits_none, needs="Mamba layers that support it"),
+_ROWS: Mapping[str, FlagRequirement] = {
+    "enable-expert-parallel": FlagRequirement(is_set=_is_on, suits=_has_experts, needs="experts"),
+    "enable-return-routed-experts": FlagRequirement(is_set=_is_on, suits=_has_experts, needs="experts"),
+    "aux-output-config": FlagRequirement(is_set=_returns_experts, suits=_has_experts, needs="experts"),
+    "model-impl": FlagRequirement(
+        is_set=lambda value: value == "terratorch", suits=_suits_none, needs="an encoder of TerraTorch"
+    ),
+    "use-replayssm": FlagRequirement(is_set=_is_on, suits=_suits_none, needs="Mamba layers that support it"),
 }
 
 

@@ -17,7 +17,7 @@ from tpudeploy.sizing.checks.model import has_flag_of_some_models
 
 
 @frozen
-class Subject:
+class UncheckedQuestion:
     """A question that some checks answer. `lack` is the key in `_lacks` of what they do not know."""
 
     codes: tuple[str, ...]
@@ -26,36 +26,38 @@ class Subject:
 
 
 SUBJECTS = (
-    Subject(
+    UncheckedQuestion(
         codes=("TPU2101", "TPU2102", "TPU2103"),
         lack="bytes",
         what="whether the weights and one request of max_model_len fit in HBM",
     ),
-    Subject(
+    UncheckedQuestion(
         codes=("TPU2101", "TPU2102", "TPU2103"),
         lack="added bytes",
         what="whether the weights and one request fit in HBM together with that (without it, they do)",
     ),
-    Subject(
+    UncheckedQuestion(
         codes=("TPU2101", "TPU2102", "TPU2103"),
         lack="limit",
         what="whether the weights and one request really fit in HBM (in the nominal HBM, they do)",
     ),
-    Subject(codes=("TPU2105",), lack="bytes", what="whether compiled programs have room"),
-    Subject(codes=("TPU2104",), lack="length", what="whether the model allows that max_model_len"),
-    Subject(codes=("TPU2106",), lack="heads", what="whether the chips can share the model's heads"),
-    Subject(codes=("TPU2107",), lack="shares", what="whether the chips share the KV cache or copy it"),
-    Subject(codes=("TPU2108",), lack="layout", what="whether an fp8 KV cache saves memory"),
-    Subject(codes=("TPU2109",), lack="items", what="whether an image or a video fits into a step"),
-    Subject(codes=("TPU2110",), lack="step", what="whether a step can take max_num_seqs requests"),
-    Subject(codes=("TPU2111",), lack="blocks", what="whether block_size is large enough"),
-    Subject(codes=("TPU2112",), lack="buckets", what="how many graphs padding_gap adds"),
-    Subject(codes=("TPU2116",), lack="memory", what="whether the weights in HF_HOME fit in memory"),
-    Subject(codes=("TPU2117",), lack="model", what="whether the weights fit on the boot disk"),
-    Subject(codes=("TPU2118",), lack="model", what="whose code runs the model"),
-    Subject(codes=("TPU2121",), lack="parts", what="whether the model has the parts that flags are about"),
-    Subject(codes=(), lack="task", what="whether the server completes prompts or pools them"),
-    Subject(codes=("TPU2125",), lack="family", what="whether parsers, templates and limits suit the model's family"),
+    UncheckedQuestion(codes=("TPU2105",), lack="bytes", what="whether compiled programs have room"),
+    UncheckedQuestion(codes=("TPU2104",), lack="length", what="whether the model allows that max_model_len"),
+    UncheckedQuestion(codes=("TPU2106",), lack="heads", what="whether the chips can share the model's heads"),
+    UncheckedQuestion(codes=("TPU2107",), lack="shares", what="whether the chips share the KV cache or copy it"),
+    UncheckedQuestion(codes=("TPU2108",), lack="layout", what="whether an fp8 KV cache saves memory"),
+    UncheckedQuestion(codes=("TPU2109",), lack="items", what="whether an image or a video fits into a step"),
+    UncheckedQuestion(codes=("TPU2110",), lack="step", what="whether a step can take max_num_seqs requests"),
+    UncheckedQuestion(codes=("TPU2111",), lack="blocks", what="whether block_size is large enough"),
+    UncheckedQuestion(codes=("TPU2112",), lack="buckets", what="how many graphs padding_gap adds"),
+    UncheckedQuestion(codes=("TPU2116",), lack="memory", what="whether the weights in HF_HOME fit in memory"),
+    UncheckedQuestion(codes=("TPU2117",), lack="model", what="whether the weights fit on the boot disk"),
+    UncheckedQuestion(codes=("TPU2118",), lack="model", what="whose code runs the model"),
+    UncheckedQuestion(codes=("TPU2121",), lack="parts", what="whether the model has the parts that flags are about"),
+    UncheckedQuestion(codes=(), lack="task", what="whether the server completes prompts or pools them"),
+    UncheckedQuestion(
+        codes=("TPU2125",), lack="family", what="whether parsers, templates and limits suit the model's family"
+    ),
 )
 
 

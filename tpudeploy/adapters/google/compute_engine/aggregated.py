@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy.adapters.google.compute_engine.body import last_word
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.domain.names import ZONE, Zone
 
@@ -14,7 +14,7 @@ _PAGE = 500
 
 
 def list_all_zones(
-    connection: Connection, kind: str, *, project: str, fields: str = "", filter_: str = ""
+    connection: CloudConnection, kind: str, *, project: str, fields: str = "", filter_: str = ""
 ) -> tuple[list[tuple[Zone, Mapping[str, Any]]], set[Zone]]:
     """Return the resources with their zones, and the zones that did not answer. `kind` is that of a zone's resources.
 
@@ -26,7 +26,7 @@ def list_all_zones(
 
 
 def list_all_places(
-    connection: Connection, kind: str, *, project: str, fields: str = "", filter_: str = ""
+    connection: CloudConnection, kind: str, *, project: str, fields: str = "", filter_: str = ""
 ) -> tuple[list[tuple[str, Mapping[str, Any]]], set[str]]:
     """Return the resources with their zones or regions, and the zones or regions that did not answer.
 

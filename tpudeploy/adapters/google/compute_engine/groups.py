@@ -25,14 +25,14 @@ from tpudeploy.adapters.google.compute_engine.instances import (
     refusal_of,
     request_id,
 )
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.reports import BootReports
 from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.adapters.google.states import INSTANCE
 from tpudeploy.adapters.google.translate import (
     Absent,
     Exists,
-    Precondition,
+    PreconditionFailed,
     send_deletion,
     send_request,
     translate_errors,
@@ -51,8 +51,8 @@ from tpudeploy.domain.slices import (
     NodeUpdate,
     Phase,
     Refusal,
+    RefusalScope,
     Remedy,
-    Scope,
     Slice,
     SliceRef,
     SliceRequest,
@@ -71,7 +71,9 @@ _USABLE = frozenset({"", "ACTIVE", "ACTIVE_DEGRADED"})
 class BulkGroups:
     """See `ports.TpuCloud`. `instances` reads and changes the single machines of a group."""
 
-    def __init__(self, connection: Connection, clock: Clock, instances: ComputeEngine, *, threads: int = 1) -> None:
+    def __init__(
+        self, connection: CloudConnection, clock: Clock, instances: ComputeEngine, *, threads: int = 1
+    ) -> None:
         self._connection = connection
         self._clock = clock
         self._instances = instances
@@ -316,7 +318,7 @@ class BulkGroups:
         try:
             with translate_errors(f"read the report of {ref.name}"):
                 return self._instances.guest_attributes(ref)
-        except (Absent, Precondition, errors.Refused, errors.Denied):
+        except (Absent, PreconditionFailed, errors.Refused, errors.Denied):
             return {}
 
     # Listing.
@@ -329,7 +331,7 @@ class BulkGroups:
             try:
                 with translate_read_errors(f"list the workload policies and instance templates of {project}"):
                     rows, silent = list_all_places(self._connection, kind, project=project)
-            except (Absent, Exists, Precondition) as cause:
+            except (Absent, Exists, PreconditionFailed) as cause:
                 raise errors.Fault(f"Could not list the {kind} of {project}: {cause}") from cause
             silent_regions |= silent
             for region, part in rows:
@@ -430,7 +432,7 @@ def _waiting(group: Mapping[str, Any], provisioning: Provisioning | None) -> tup
     refusal = refusal_of(check.get("error", {}).get("errors", ()), provisioning)
     if refusal is None:
         return Phase.QUEUED, "waiting", None
-    if refusal.remedy is Remedy.NEXT_ZONE and refusal.scope is Scope.PAIR and refusal.is_known:
+    if refusal.remedy is Remedy.NEXT_ZONE and refusal.scope is RefusalScope.PAIR and refusal.is_known:
         return Phase.QUEUED, f"waiting ({refusal.kind})", None
     # It would wait for a quota, or for a request that Google takes.
     return Phase.HUSK, f"waiting ({refusal.kind})", refusal

@@ -23,14 +23,14 @@ from tpudeploy.adapters.google.compute_engine.body import (
     read_back,
 )
 from tpudeploy.adapters.google.compute_engine.group_body import WORKERS_KEY
-from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.reports import NAMESPACE, BootReports
 from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.adapters.google.states import INSTANCE
 from tpudeploy.adapters.google.translate import (
     Absent,
     Exists,
-    Precondition,
+    PreconditionFailed,
     send_deletion,
     send_request,
     send_reset,
@@ -78,7 +78,7 @@ _REQUEST_IDS = uuid.UUID("0f5f0ac1-9a64-4a3e-8d4a-0b1f0f7f0c55")
 class ComputeEngine:
     """See `ports.TpuCloud`. `threads` is the maximum number of parallel calls for one answer."""
 
-    def __init__(self, connection: Connection, clock: Clock, *, threads: int = 1) -> None:
+    def __init__(self, connection: CloudConnection, clock: Clock, *, threads: int = 1) -> None:
         self._connection = connection
         self._clock = clock
         self._reports = BootReports(clock, self.guest_attributes)
@@ -131,7 +131,7 @@ class ComputeEngine:
         for _ in range(_UPDATES):
             try:
                 self._send_changes(ref, node)
-            except Precondition:
+            except PreconditionFailed:
                 # Somebody else changed the same part since it was read, so its fingerprint is another one now.
                 continue
             return
@@ -151,7 +151,7 @@ class ComputeEngine:
         try:
             with translate_errors(f"report the host of {ref.name}"):
                 operation: dict[str, Any] = call.execute(num_retries=0)
-        except (Absent, Exists, Precondition) as cause:
+        except (Absent, Exists, PreconditionFailed) as cause:
             raise errors.Fault(f"Could not report the host of {ref.name}: {cause}") from cause
         return operation.get("name")
 
@@ -175,7 +175,7 @@ class ComputeEngine:
                 )
         except Absent:
             return ()
-        except (Exists, Precondition) as cause:
+        except (Exists, PreconditionFailed) as cause:
             raise errors.CloudError(f"Could not read the log of {ref.name}: {cause}") from cause
         return tuple(_SCRIPT_PREFIX.sub("", line) for line in str(answer.get("contents", "")).splitlines())
 
@@ -290,14 +290,14 @@ class ComputeEngine:
             with translate_read_errors(f"look at the deletion of {ref.name}"):
                 call = calls.get(project=ref.project, zone=ref.zone, operation=ref.deletion)
                 operation: dict[str, Any] = call.execute(num_retries=0)
-        except (Absent, Precondition, errors.CloudError):
+        except (Absent, PreconditionFailed, errors.CloudError):
             return None
         return operation_refusal(operation, ref.provisioning)
 
     def _send_changes(self, ref: SliceRef, node: NodeUpdate) -> None:
         """Send what differs. Each part has a fingerprint, without which Google would overwrite another's change.
 
-        Raise Precondition where a fingerprint is out of date, `errors.Fault` where there is no instance.
+        Raise PreconditionFailed where a fingerprint is out of date, `errors.Fault` where there is no instance.
         """
         item = self._get(ref)
         if item is None:
@@ -373,7 +373,7 @@ class ComputeEngine:
                 instances, silent_zones = list_all_zones(
                     self._connection, "instances", project=project, filter_=filter_
                 )
-        except (Absent, Precondition, errors.Refused) as cause:
+        except (Absent, PreconditionFailed, errors.Refused) as cause:
             raise errors.Fault(f"Could not list the instances of {project}: {cause}") from cause
         except errors.Fault as fault:
             return self._list_one_by_one(project, zones, filter_, fault)
@@ -392,7 +392,7 @@ class ComputeEngine:
                 with translate_read_errors(f"list the instances of {zone}"):
                     for page in pages(calls, calls.list(project=project, zone=zone, filter=filter_, maxResults=_PAGE)):
                         instances += [(zone, item) for item in page.get("items", ())]
-            except (Absent, Precondition, errors.Fault):
+            except (Absent, PreconditionFailed, errors.Fault):
                 silent_zones.add(zone)
         if len(silent_zones) == len(places):
             raise fault

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpudeploy.adapters.google.refusals import access, capacity, offers, passing, people, policies, quota
-from tpudeploy.adapters.google.refusals.row import SECONDS, Verdict
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.adapters.google.refusals.row import SECONDS, RefusalRow
+from tpudeploy.domain.slices import RefusalScope, Remedy
 
 # The first row whose pattern matches the text counts. For a text without a match, the row of its code counts, else
 # UNKNOWN.
-GROUPS: Mapping[str, tuple[Verdict, ...]] = {
+GROUPS: Mapping[str, tuple[RefusalRow, ...]] = {
     "organization policies": policies.ROWS,
     "capacity": capacity.ROWS,
     "quota": quota.ROWS,
@@ -22,11 +22,11 @@ GROUPS: Mapping[str, tuple[Verdict, ...]] = {
 VERDICTS = tuple(row for rows in GROUPS.values() for row in rows)
 
 # The row for unknown texts with an unspecific code. The text is always reported verbatim.
-UNKNOWN = Verdict(
+UNKNOWN = RefusalRow(
     kind="unknown",
     what="An unknown message, with a code that says nothing",
     remedy=Remedy.NEXT_ZONE,
-    scope=Scope.PAIR,
+    scope=RefusalScope.PAIR,
     holds=30 * SECONDS,
     hint="Read Google's own text, which is always shown. Please report it, so that it can be added.",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpudeploy.adapters.google.codes import Code
-from tpudeploy.adapters.google.refusals.row import Layer, Verdict
+from tpudeploy.adapters.google.refusals.row import Layer, RefusalRow
 
 _CALLER = (Layer.REPLY,)
 _GRANT = "Run: gcloud projects add-iam-policy-binding PROJECT --member=user:YOU --role="
@@ -33,8 +33,8 @@ _ROLES: Mapping[str, str] = {
     r"\biam\.serviceAccounts\.(?:get|list)": "roles/iam.serviceAccountViewer",
 }
 
-ROWS: tuple[Verdict, ...] = (
-    Verdict(
+ROWS: tuple[RefusalRow, ...] = (
+    RefusalRow(
         kind="api-off",
         what="An API that tpudeploy needs is not enabled in the project",
         pattern=(
@@ -55,7 +55,7 @@ ROWS: tuple[Verdict, ...] = (
             ),
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="scopes",
         what="The access token lacks the scope for this API",
         pattern=r"insufficient (?:authentication )?scopes?|ACCESS_TOKEN_SCOPE_INSUFFICIENT|insufficientPermissions",
@@ -67,7 +67,7 @@ ROWS: tuple[Verdict, ...] = (
         # cloud.google.com/docs/authentication/troubleshoot-adc
         examples=("Request had insufficient authentication scopes.",),
     ),
-    Verdict(
+    RefusalRow(
         kind="credentials",
         what="The credentials are no longer valid",
         pattern=(
@@ -84,7 +84,7 @@ ROWS: tuple[Verdict, ...] = (
             "There was a problem refreshing your current auth tokens",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="quota-project",
         what="The call is not counted for a project that may use the API",
         pattern=(
@@ -105,7 +105,7 @@ ROWS: tuple[Verdict, ...] = (
             "The tpu.googleapis.com API requires a quota project, which is not set by default.",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="billing-off",
         what="The project has no active billing account",
         pattern=(
@@ -129,7 +129,7 @@ ROWS: tuple[Verdict, ...] = (
             "The billing account for the owning project is disabled in state absent",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="project-suspended",
         what="Google has suspended the project",
         pattern=r"(?:consumer|project) \S{0,80} ?has been suspended|CONSUMER_SUSPENDED|project .{0,80}is suspended",
@@ -138,7 +138,7 @@ ROWS: tuple[Verdict, ...] = (
         hint="No role helps: its owner must appeal in the Cloud console, or use another project (placement.project).",
         examples=("Permission denied: Consumer 'project:p' has been suspended.",),
     ),
-    Verdict(
+    RefusalRow(
         kind="project-missing",
         what="There is no such project, or the caller does not see it",
         pattern=(
@@ -153,7 +153,7 @@ ROWS: tuple[Verdict, ...] = (
         examples=("Permission denied on resource project my-projct.", "Project 'my-projct' not found or deleted."),
         is_recorded=False,
     ),
-    Verdict(
+    RefusalRow(
         kind="shared-network",
         what="The caller may not use the network or the subnetwork, which often belong to a host project",
         pattern=r"\bcompute\.(?:subnetworks|networks)\.(?:use\w*|get|list)\b",
@@ -171,7 +171,7 @@ ROWS: tuple[Verdict, ...] = (
             "Google Compute Engine: Required 'compute.networks.get' permission for 'projects/p/global/networks/n'",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="act-as",
         what="The caller may not act as the machine's service account",
         pattern=(
@@ -189,7 +189,7 @@ ROWS: tuple[Verdict, ...] = (
             ),
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="service-account-missing",
         what="The machine's service account does not exist, or is disabled",
         pattern=(
@@ -206,7 +206,7 @@ ROWS: tuple[Verdict, ...] = (
         ),
         is_recorded=False,
     ),
-    Verdict(
+    RefusalRow(
         kind="key-permission",
         what="The encryption key cannot be used",
         pattern=r"cloudkms\.|KMS_|\bCloud KMS\b|/cryptoKeys/\S+|kmsKey",
@@ -223,7 +223,7 @@ ROWS: tuple[Verdict, ...] = (
         ),
         is_recorded=False,
     ),
-    Verdict(
+    RefusalRow(
         kind="bucket-permission",
         what="The caller cannot read or write the bucket of the states",
         pattern=r"permission 'storage\.[^']*' denied on resource|does not have storage\.\S+ access",
@@ -241,7 +241,7 @@ ROWS: tuple[Verdict, ...] = (
 )
 
 # The caller's own role: after the rows of other causes that Google answers with the same code.
-PERMISSION = Verdict(
+PERMISSION = RefusalRow(
     kind="permission",
     what="The caller lacks a role",
     pattern=(

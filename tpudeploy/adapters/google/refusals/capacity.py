@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tpudeploy.adapters.google.codes import Code
-from tpudeploy.adapters.google.refusals.row import HOURS, MINUTES, Layer, Verdict
+from tpudeploy.adapters.google.refusals.row import HOURS, MINUTES, Layer, RefusalRow
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.domain.slices import RefusalScope, Remedy
 
-ROWS: tuple[Verdict, ...] = (
-    Verdict(
+ROWS: tuple[RefusalRow, ...] = (
+    RefusalRow(
         kind="reservation-full",
         what="The reservation has no room",
         pattern=r"insufficient reserved capacity",
@@ -16,14 +16,14 @@ ROWS: tuple[Verdict, ...] = (
         only=Provisioning.RESERVED,
         layers=(Layer.CREATE, Layer.FAILED),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds=24 * HOURS,
         hint="It is in use, has not begun, has ended, or is for another type. Check placement.reservation.",
         examples=(
             "Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x1a2b]",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="reservation-used",
         what="The reservation has no room for this request, or does not match it",
         pattern=(
@@ -35,28 +35,28 @@ ROWS: tuple[Verdict, ...] = (
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.CREATE, Layer.FAILED),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds=24 * HOURS,
         hint="It is in use, has not begun, has ended, or is for another type. Check placement.reservation, or use "
         "another model in placement.provisioning.",
         examples=("Specified reservation 'mine' does not have available resources for the request.",),
         is_recorded=False,
     ),
-    Verdict(
+    RefusalRow(
         kind="stockout-reserved",
         what="No capacity, in the words for a reservation that was not requested",
         pattern=r"insufficient reserved capacity",
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.CREATE, Layer.FAILED),
         remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds=10 * MINUTES,
         hint="The zone is full for requests without a reservation. Allow more zones, or flex-start.",
         examples=(
             "Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x1a2b]",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="stockout",
         what="No capacity in the zone",
         pattern=(
@@ -69,7 +69,7 @@ ROWS: tuple[Verdict, ...] = (
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.CREATE, Layer.FAILED),
         remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds=3 * MINUTES,
         hint="The request is valid, but the zone is full. Allow more zones, or flex-start.",
         examples=(
@@ -90,14 +90,14 @@ ROWS: tuple[Verdict, ...] = (
             ),
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="preempted",
         what="The slice was preempted",
         pattern=r"\bpreempted\b",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.NODE,),
         remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds=0.0,
         hint="Spot slices can be preempted at any time. Flex-start and on-demand slices are not.",
         examples=(
@@ -105,7 +105,7 @@ ROWS: tuple[Verdict, ...] = (
             'This TPU has terminal state "PREEMPTED"',
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="lapsed",
         what="The request waited for its maximum time",
         pattern=r"valid.?until|validity interval|request [^.]*expired|could not be fulfilled in time",
@@ -113,7 +113,7 @@ ROWS: tuple[Verdict, ...] = (
         by_code=True,
         layers=(Layer.FAILED,),
         remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds=1 * MINUTES,
         hint="A longer placement.valid_until keeps the place in the queue for longer.",
         examples=("The queued resource request expired: valid until time has passed",),

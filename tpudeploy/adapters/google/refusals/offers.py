@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tpudeploy.adapters.google.codes import Code
-from tpudeploy.adapters.google.refusals.row import HOURS, Layer, Verdict
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.adapters.google.refusals.row import HOURS, Layer, RefusalRow
+from tpudeploy.domain.slices import RefusalScope, Remedy
 
-ROWS: tuple[Verdict, ...] = (
-    Verdict(
+ROWS: tuple[RefusalRow, ...] = (
+    RefusalRow(
         kind="zone-unsupported",
         what="The zone has no TPUs",
         pattern=(
@@ -17,14 +17,14 @@ ROWS: tuple[Verdict, ...] = (
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.ZONE,
+        scope=RefusalScope.ZONE,
         holds=24 * HOURS,
         hint="Leave the zone out of placement.zones.",
         examples=(
             'Cloud TPU received a bad request. The requested zone "asia-northeast1-a" is not supported. [EID: 0x1a2b]',
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="type-unsupported",
         what="The zone does not have this type",
         pattern=(
@@ -37,7 +37,7 @@ ROWS: tuple[Verdict, ...] = (
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.REPLY,),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.ZONE,
+        scope=RefusalScope.ZONE,
         holds=24 * HOURS,
         hint="Use another tpu.type, or other zones.",
         examples=(
@@ -55,7 +55,7 @@ ROWS: tuple[Verdict, ...] = (
             'CloudTpu received an invalid AcceleratorType, "v3-8" for zone "us-central1-c". Valid values are "v2-8, ".',
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="model-mismatch",
         what="The request contradicts itself",
         pattern=r"provisioning model is incompatible with",
@@ -64,49 +64,49 @@ ROWS: tuple[Verdict, ...] = (
         hint="This is a bug in tpudeploy: please report it, with the output of `tpudeploy render PROFILE request`.",
         examples=("STANDARD provisioning model is incompatible with spot requests",),
     ),
-    Verdict(
+    RefusalRow(
         kind="model-unsupported",
         what="The zone has the type, but not under this provisioning model",
         pattern=r"provisioning model (\w+ )?is not supported for (accelerator|machine) type",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.CREATE,),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds=24 * HOURS,
         hint="Use another model in placement.provisioning, or other zones.",
         examples=(
             'FLEX_START provisioning model is not supported for accelerator type "v6e-1" in location "asia-east1-c"',
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="no-queueing",
         what="The type cannot be queued for in the zone",
         pattern=r"queueing is not supported",
         layers=(Layer.REPLY, Layer.CREATE),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.ZONE,
+        scope=RefusalScope.ZONE,
         holds=24 * HOURS,
         hint="Use other zones, or another tpu.type.",
         examples=("Queueing is not supported for accelerator type v5litepod-1",),
     ),
-    Verdict(
+    RefusalRow(
         kind="too-big",
         what="The type has more chips than one request may have there",
         pattern=r"request size can be at most",
         layers=(Layer.REPLY, Layer.CREATE),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.ZONE,
+        scope=RefusalScope.ZONE,
         holds=24 * HOURS,
         hint="Use a smaller tpu.type, or other zones.",
         examples=("Request size can be at most 16",),
     ),
-    Verdict(
+    RefusalRow(
         kind="queue-closed",
         what="Google has closed this queue to the project",
         pattern=r"permission to submit requests (into this queue )?for accelerator type",
         code=Code.PERMISSION_DENIED,
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.ZONE,
+        scope=RefusalScope.ZONE,
         holds=24 * HOURS,
         hint="This is not about IAM, and retrying does not help. Use other zones, or contact Google's support.",
         examples=(
@@ -120,7 +120,7 @@ ROWS: tuple[Verdict, ...] = (
             ),
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="reservation-required",
         what="The project has a reservation there, so a request must name one",
         pattern=r"target reservation must be specified|reservation (?:name )?(?:must be|is required)",
@@ -136,7 +136,7 @@ ROWS: tuple[Verdict, ...] = (
             ),
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="reservation-queue",
         what="The reservation has no queue",
         pattern=r"reservation for request queue",
@@ -146,7 +146,7 @@ ROWS: tuple[Verdict, ...] = (
         examples=("Could not find a reservation for request queue v6e",),
         is_recorded=False,
     ),
-    Verdict(
+    RefusalRow(
         kind="reservation-missing",
         what="The zone serves reservations only, or not this one",
         pattern=(
@@ -154,7 +154,7 @@ ROWS: tuple[Verdict, ...] = (
             r"|reservations? [\['\"]?[\w./-]*[\]'\"]? ?(?:was not found|do(?:es)? not exist|is not shared)"
         ),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds=24 * HOURS,
         hint="Use another model in placement.provisioning, or other zones. With a reservation: check "
         "placement.reservation.",
@@ -164,7 +164,7 @@ ROWS: tuple[Verdict, ...] = (
             "Specified reservation [mine] does not exist.",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="location-denied",
         what="The zone does not exist for this project",
         pattern=(
@@ -174,7 +174,7 @@ ROWS: tuple[Verdict, ...] = (
         code=Code.PERMISSION_DENIED,
         layers=(Layer.REPLY,),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.ZONE,
+        scope=RefusalScope.ZONE,
         holds=24 * HOURS,
         hint="Leave the zone out of placement.zones.",
         # The second is Google's 403 with the reason LOCATION_POLICY_VIOLATED, for a zone that was not granted.

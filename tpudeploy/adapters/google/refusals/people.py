@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.refusals.access import PERMISSION
-from tpudeploy.adapters.google.refusals.row import Layer, Verdict
+from tpudeploy.adapters.google.refusals.row import Layer, RefusalRow
 
-ROWS: tuple[Verdict, ...] = (
+ROWS: tuple[RefusalRow, ...] = (
     PERMISSION,
-    Verdict(
+    RefusalRow(
         kind="machine-refused",
         what="Compute Engine creates no instances of this machine type for users",
         pattern=r"user agent is not allowed to use the machine type",
@@ -17,7 +17,7 @@ ROWS: tuple[Verdict, ...] = (
         hint="Set placement.backend: queued-resource.",
         examples=("This user agent is not allowed to use the machine type [ct5lp-hightpu-1t]",),
     ),
-    Verdict(
+    RefusalRow(
         kind="machine-mismatch",
         what="The machine type does not take a part of the request",
         pattern=(
@@ -30,7 +30,7 @@ ROWS: tuple[Verdict, ...] = (
         examples=("pd-ssd disk type cannot be used by ct6e-standard-1t.",),
         is_recorded=False,
     ),
-    Verdict(
+    RefusalRow(
         kind="machine-image",
         what="The image that the machine boots from does not exist any more",
         pattern=(
@@ -43,7 +43,7 @@ ROWS: tuple[Verdict, ...] = (
         examples=("The referenced image resource cannot be found.",),
         is_recorded=False,
     ),
-    Verdict(
+    RefusalRow(
         kind="runtime",
         what="The runtime version is unknown",
         pattern=r"runtime.?version|software version .{0,60}(?:not (?:valid|found|supported)|does not exist)",
@@ -53,7 +53,7 @@ ROWS: tuple[Verdict, ...] = (
         examples=('Cloud TPU received a bad request. The runtime version "v2-alpha" is not valid. [EID: 0x1a2b]',),
         is_recorded=False,
     ),
-    Verdict(
+    RefusalRow(
         kind="network-missing",
         what="The network does not exist, or is not visible to the project",
         pattern=(
@@ -74,7 +74,7 @@ ROWS: tuple[Verdict, ...] = (
             "The resource 'projects/p/global/networks/default' was not found",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="network-address",
         what="The network or the subnetwork has no address left",
         pattern=r"IP_SPACE_EXHAUSTED|ip space of .{0,120}exhausted|no (?:free|available) (?:internal )?ip address",
@@ -85,7 +85,7 @@ ROWS: tuple[Verdict, ...] = (
         # cloud.google.com/compute/docs/troubleshooting/troubleshooting-vm-creation
         examples=("IP_SPACE_EXHAUSTED: IP space of 'projects/p/regions/us-east5/subnetworks/default-1' is exhausted.",),
     ),
-    Verdict(
+    RefusalRow(
         kind="invalid",
         what="Google rejects the request as invalid, with an unknown message",
         code=Code.INVALID_ARGUMENT,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tpudeploy.adapters.google.codes import Code
-from tpudeploy.adapters.google.refusals.row import HOURS, Layer, Verdict
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.adapters.google.refusals.row import HOURS, Layer, RefusalRow
+from tpudeploy.domain.slices import RefusalScope, Remedy
 
 _ASK = "Or ask an administrator of the organization for an exception for this project."
 
-ROWS: tuple[Verdict, ...] = (
-    Verdict(
+ROWS: tuple[RefusalRow, ...] = (
+    RefusalRow(
         kind="external-ip-forbidden",
         what="An organization policy forbids external addresses",
         pattern=r"constraints/compute\.(?:managed\.)?vmExternalIpAccess",
@@ -25,7 +25,7 @@ ROWS: tuple[Verdict, ...] = (
             ),
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="policy",
         what="An organization policy, or a missing subnetwork, closes the region",
         pattern=(
@@ -35,7 +35,7 @@ ROWS: tuple[Verdict, ...] = (
         ),
         code=Code.FAILED_PRECONDITION,
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.REGION,
+        scope=RefusalScope.REGION,
         holds=24 * HOURS,
         hint="Set placement.network to a network with a subnetwork in that region, or limit placement.zones to regions "
         "that the policy allows.",
@@ -52,7 +52,7 @@ ROWS: tuple[Verdict, ...] = (
             "The resource 'projects/p/regions/us-east5/subnetworks/default' was not found",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="perimeter",
         what="A VPC Service Controls perimeter forbids the call",
         pattern=(
@@ -68,7 +68,7 @@ ROWS: tuple[Verdict, ...] = (
             "Request is prohibited by organization's policy. vpcServiceControlsUniqueIdentifier: 1A2B3C4D5E6F7G8H",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="organization-policy",
         what="An organization policy forbids a part of the request",
         pattern=(

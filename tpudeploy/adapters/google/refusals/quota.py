@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tpudeploy.adapters.google.codes import Code
-from tpudeploy.adapters.google.refusals.row import HOURS, MINUTES, Layer, Verdict
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.adapters.google.refusals.row import HOURS, MINUTES, Layer, RefusalRow
+from tpudeploy.domain.slices import RefusalScope, Remedy
 
-ROWS: tuple[Verdict, ...] = (
-    Verdict(
+ROWS: tuple[RefusalRow, ...] = (
+    RefusalRow(
         kind="rate-limit",
         what="Too many requests per minute",
         pattern=(
@@ -17,7 +17,7 @@ ROWS: tuple[Verdict, ...] = (
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.REPLY,),
         remedy=Remedy.LOOK_AGAIN,
-        scope=Scope.PROJECT,
+        scope=RefusalScope.PROJECT,
         holds=1 * MINUTES,
         hint="The TPU API accepts 91 creates a minute from a project; Compute Engine has limits too. Wait a minute.",
         examples=(
@@ -29,14 +29,14 @@ ROWS: tuple[Verdict, ...] = (
             ),
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="address-quota",
         what="No external address is left in the region",
         pattern=r"IN_USE_ADDRESSES",
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.FAILED,),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.REGION_RESOURCES,
+        scope=RefusalScope.REGION_RESOURCES,
         holds=24 * HOURS,
         hint="Each VM needs one. Set placement.network.external_ip: false (the subnetwork then needs Private Google "
         "Access), or request more quota.",
@@ -45,20 +45,20 @@ ROWS: tuple[Verdict, ...] = (
             "Quota 'IN_USE_ADDRESSES' exceeded. Limit: 8.0 in region us-east5.",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="disk-quota",
         what="The quota of disks in the region is used up",
         pattern=r"quota '?(HDB|SSD|DISKS|HYPERDISK)_[A-Z_]*'? exceeded",
         code=Code.PERMISSION_DENIED,
         layers=(Layer.REPLY, Layer.CREATE),
         remedy=Remedy.DROP_ZONE,
-        scope=Scope.REGION_RESOURCES,
+        scope=RefusalScope.REGION_RESOURCES,
         holds=24 * HOURS,
         hint="An instance needs a hyperdisk of tpu.boot_disk_size. Make it smaller, or ask for more quota.",
         examples=("Quota 'HDB_TOTAL_GB' exceeded. Limit: 500.0 in region us-east5.",),
         is_recorded=False,
     ),
-    Verdict(
+    RefusalRow(
         kind="quota-global",
         what="A quota of the whole project is used up, or is 0",
         pattern=r"quota '?[\w-]+'? exceeded\. limit:? [\d.,]+ globally|quota '?[\w-]*ALL_REGIONS'? exceeded",
@@ -69,7 +69,7 @@ ROWS: tuple[Verdict, ...] = (
         # cloud.google.com/compute/quotas-limits
         examples=("Quota 'CPUS_ALL_REGIONS' exceeded. Limit: 32.0 globally.",),
     ),
-    Verdict(
+    RefusalRow(
         kind="quota-none",
         what="No quota there",
         pattern=(
@@ -91,7 +91,7 @@ ROWS: tuple[Verdict, ...] = (
             "QUOTA_EXCEEDED: Quota 'TPUS_PER_TPU_FAMILY' exceeded. Limit: 0.0 in region us-central1.",
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="quota",
         what="The quota there is used up",
         pattern=(
@@ -116,13 +116,13 @@ ROWS: tuple[Verdict, ...] = (
             ),
         ),
     ),
-    Verdict(
+    RefusalRow(
         kind="exhausted",
         what="A resource is exhausted, with an unknown message",
         code=Code.RESOURCE_EXHAUSTED,
         by_code=True,
         remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
+        scope=RefusalScope.PAIR,
         holds=5 * MINUTES,
         hint="The cause is capacity or a quota. Google's own text, which is always shown, says which.",
     ),

@@ -10,7 +10,7 @@ from enum import StrEnum
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.domain.slices import RefusalScope, Remedy
 
 SECONDS = 1.0
 MINUTES = 60.0
@@ -31,7 +31,7 @@ _REQUEST = (Layer.REPLY, Layer.CREATE, Layer.FAILED)
 
 
 @frozen
-class Verdict:
+class RefusalRow:
     """A cause. `what` describes it in a line, `hint` is the remedy. `layers`: where it was observed, or may occur.
 
     Without another `remedy`, the row stops the run, because no other place helps until a person acts.
@@ -50,7 +50,7 @@ class Verdict:
     only: Provisioning | None = None
     layers: tuple[Layer, ...] = _REQUEST
     remedy: Remedy = Remedy.STOP
-    scope: Scope | None = Scope.PROJECT
+    scope: RefusalScope | None = RefusalScope.PROJECT
     holds: float = 10 * MINUTES
     hint: str
     hints: Mapping[str, str] = field(default_factory=dict)

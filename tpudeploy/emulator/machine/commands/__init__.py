@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tpudeploy.emulator.machine.node import Node
-from tpudeploy.emulator.machine.shims import Command
+from tpudeploy.emulator.machine.node import NodeMachine
+from tpudeploy.emulator.machine.shims import ShimCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    node: Node
-    command: Command
+class CommandCall:
+    node: NodeMachine
+    command: ShimCall
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -25,15 +25,15 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandResult:
     code: int
     output: bytes = b""
     errors: bytes = b""
 
 
-def success(output: str) -> Outcome:
-    return Outcome(0, output.encode())
+def success(output: str) -> CommandResult:
+    return CommandResult(0, output.encode())
 
 
-def failure(code: int, errors: str) -> Outcome:
-    return Outcome(code, b"", errors.encode())
+def failure(code: int, errors: str) -> CommandResult:
+    return CommandResult(code, b"", errors.encode())

@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
-from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.http_server import HttpRequest, Reply
 from tpudeploy.emulator.machine import Unsupported, internet
-from tpudeploy.emulator.machine.commands import Call, Outcome
+from tpudeploy.emulator.machine.commands import CommandCall, CommandResult
 
 TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 FIRST_ERROR = 400
 
 
-def curl(call: Call) -> Outcome:
-    options = Options(read=lambda name: _read(call, name))
+def curl(call: CommandCall) -> CommandResult:
+    options = CurlOptions(read=lambda name: _read(call, name))
     try:
         options.take(list(call.words))
         if len(options.urls) != 1:
@@ -27,7 +27,7 @@ def curl(call: Call) -> Outcome:
         return _failure(error, options)
 
 
-def _with_retries(call: Call, options: Options) -> Outcome:
+def _with_retries(call: CommandCall, options: CurlOptions) -> CommandResult:
     retries = int(options.values.get("retry", "0"))
     delay = 1.0
     while True:
@@ -46,12 +46,12 @@ def _with_retries(call: Call, options: Options) -> Outcome:
         retries, delay = retries - 1, delay * 2
 
 
-def _is_transient(error: CurlError, options: Options) -> bool:
+def _is_transient(error: CurlError, options: CurlOptions) -> bool:
     refused, timed_out = error.code == 7, error.code == 28  # noqa: PLR2004 - curl's numbers
     return timed_out or "retry-all-errors" in options.switches or (refused and "retry-connrefused" in options.switches)
 
 
-def _fetch(call: Call, options: Options) -> Reply:
+def _fetch(call: CommandCall, options: CurlOptions) -> Reply:
     url = urlsplit(options.urls[0] if "://" in options.urls[0] else f"http://{options.urls[0]}")
     body = options.upload if options.upload is not None else b"&".join(options.data)
     queries = [url.query]
@@ -59,7 +59,7 @@ def _fetch(call: Call, options: Options) -> Reply:
         queries.append(body.decode())
         body = b""
     query = "&".join(filter(None, queries))
-    request = Request(
+    request = HttpRequest(
         method=_method(options, has_body=bool(options.data) and "get" not in options.switches),
         target=(url.path or "/") + (f"?{query}" if query else ""),
         headers=_headers(options),
@@ -79,7 +79,7 @@ def _fetch(call: Call, options: Options) -> Reply:
         raise CurlError(28, "Operation timed out") from error
 
 
-def _method(options: Options, *, has_body: bool) -> str:
+def _method(options: CurlOptions, *, has_body: bool) -> str:
     if "head" in options.switches:
         return "HEAD"
     if options.upload is not None:
@@ -87,7 +87,7 @@ def _method(options: Options, *, has_body: bool) -> str:
     return options.values.get("request") or ("POST" if has_body else "GET")
 
 
-def _headers(options: Options) -> Mapping[str, str]:
+def _headers(options: CurlOptions) -> Mapping[str, str]:
     headers = {"user-agent": options.values.get("user-agent", "curl/8"), "accept": "*/*"}
     if options.data:
         headers["content-type"] = "application/x-www-form-urlencoded"
@@ -97,7 +97,7 @@ def _headers(options: Options) -> Mapping[str, str]:
     return headers
 
 
-def _deliver(call: Call, options: Options, response: Reply) -> Outcome:
+def _deliver(call: CommandCall, options: CurlOptions, response: Reply) -> CommandResult:
     is_error = response.http >= FIRST_ERROR
     body = b"" if is_error and "fail" in options.switches else response.payload()
     code = 22 if is_error and {"fail", "fail-with-body"} & options.switches else 0
@@ -108,12 +108,12 @@ def _deliver(call: Call, options: Options, response: Reply) -> Outcome:
         body = f"HTTP/1.1 {response.http}\r\n{head}\r\n".encode() + (b"" if "head" in options.switches else body)
     output = _store(call, options.values.get("output", "-"), body) + _write_out(options, response.http)
     if code == 0:
-        return Outcome(0, output)
+        return CommandResult(0, output)
     error = CurlError(code, f"The requested URL returned error: {response.http}")
-    return Outcome(code, output, _failure(error, options).errors)
+    return CommandResult(code, output, _failure(error, options).errors)
 
 
-def _store(call: Call, name: str, body: bytes) -> bytes:
+def _store(call: CommandCall, name: str, body: bytes) -> bytes:
     if name == "-":
         return body
     if name != "/dev/null":
@@ -124,7 +124,7 @@ def _store(call: Call, name: str, body: bytes) -> bytes:
     return b""
 
 
-def _write_out(options: Options, status: int) -> bytes:
+def _write_out(options: CurlOptions, status: int) -> bytes:
     template = options.values.get("write-out", "")
     for name in ("http_code", "response_code"):
         template = template.replace(f"%{{{name}}}", f"{status:03d}")
@@ -133,13 +133,13 @@ def _write_out(options: Options, status: int) -> bytes:
     return template.replace("\\n", "\n").replace("\\t", "\t").encode()
 
 
-def _failure(error: CurlError, options: Options) -> Outcome:
+def _failure(error: CurlError, options: CurlOptions) -> CommandResult:
     silent = "silent" in options.switches and "show-error" not in options.switches
     output = _write_out(options, 0) if error.code != 22 else b""  # noqa: PLR2004 - the reply's own is already written
-    return Outcome(error.code, output, b"" if silent else f"curl: ({error.code}) {error}\n".encode())
+    return CommandResult(error.code, output, b"" if silent else f"curl: ({error.code}) {error}\n".encode())
 
 
-def _read(call: Call, name: str) -> bytes:
+def _read(call: CommandCall, name: str) -> bytes:
     if name in {"-", "/dev/stdin"} or name.startswith("/dev/fd/"):
         return call.command.stdin
     path = call.file(name)
@@ -195,7 +195,7 @@ class CurlError(Exception):
 
 
 @dataclass(slots=True)
-class Options:
+class CurlOptions:
     """`read` returns the bytes of `@file` and `@-`."""
 
     read: Callable[[str], bytes]

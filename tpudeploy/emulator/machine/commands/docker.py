@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tpudeploy.emulator.machine import Unsupported
-from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
+from tpudeploy.emulator.machine.commands import CommandCall, CommandResult, failure, success
 from tpudeploy.emulator.machine.docker import daemon, inspection, run_options
-from tpudeploy.emulator.machine.docker.container import Container
+from tpudeploy.emulator.machine.docker.container import DockerContainer
 from tpudeploy.emulator.machine.docker.daemon import DaemonError
-from tpudeploy.emulator.machine.docker.run_options import OptionTable, UnknownFlag, UsageError
+from tpudeploy.emulator.machine.docker.run_options import DockerUsageError, OptionTable, UnknownFlag
 
 VERSION = "27.5.1"
 DEFAULT_ROW = "{{.ID}}   {{.Image}}   {{.Command}}   {{.CreatedAt}}   {{.Status}}   {{.Ports}}   {{.Names}}"
 
 
-def docker(call: Call) -> Outcome:
+def docker(call: CommandCall) -> CommandResult:
     words = call.words
     if words[:1] in {("image",), ("container",)} and len(words) > 1:
         words = (" ".join(words[:2]), *words[2:])
@@ -35,7 +35,7 @@ def docker(call: Call) -> Outcome:
         raise Unsupported(f"{cause} of `{name}`") from cause
     except DaemonError as error:
         return failure(1, f"Error response from daemon: {error}\n")
-    except UsageError as error:
+    except DockerUsageError as error:
         return failure(125, f"docker: {error}\n")
 
 
@@ -49,7 +49,7 @@ class Words:
     @property
     def target(self) -> str:
         if len(self.targets) != 1:
-            raise UsageError(f"requires exactly 1 argument, not {len(self.targets)}.")
+            raise DockerUsageError(f"requires exactly 1 argument, not {len(self.targets)}.")
         return self.targets[0]
 
     def value(self, name: str) -> str | None:
@@ -61,7 +61,7 @@ def read(words: Sequence[str], switches: str = "", values: str = "") -> Words:
     """Return the words by their meaning.
 
     `switches` and `values` name the options that the stand-in honours, each with its letter, as in "all=a quiet=q".
-    Raise Unsupported for any other, UsageError for a missing value.
+    Raise Unsupported for any other, DockerUsageError for a missing value.
     """
     pairs = [word.partition("=")[::2] for word in f"{switches} {values}".split()]
     valued = {word.partition("=")[0] for word in values.split()}
@@ -86,13 +86,13 @@ def read(words: Sequence[str], switches: str = "", values: str = "") -> Words:
     return Words(options, tuple(targets))
 
 
-def pull(call: Call, words: tuple[str, ...]) -> Outcome:
+def pull(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
     image = read(words, switches="quiet=q").target
     call.node.daemon.pull(image)
     return success(f"Status: Downloaded newer image for {image}\n{image}\n")
 
 
-def login(call: Call, words: tuple[str, ...]) -> Outcome:
+def login(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
     order = read(words, switches="password-stdin", values="username=u password=p")
     registry = (order.targets or ("index.docker.io",))[0].removeprefix("https://").rstrip("/")
     by_pipe = "password-stdin" in order.options
@@ -103,7 +103,7 @@ def login(call: Call, words: tuple[str, ...]) -> Outcome:
     return success("Login Succeeded\n")
 
 
-def image_inspect(call: Call, words: tuple[str, ...]) -> Outcome:
+def image_inspect(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
     order = read(words, values="format=f")
     image = order.target
     if image not in call.node.daemon.images:
@@ -118,16 +118,16 @@ def image_inspect(call: Call, words: tuple[str, ...]) -> Outcome:
     return success((json.dumps([tree]) if template is None else inspection.fill(template, tree)) + "\n")
 
 
-def version(call: Call, words: tuple[str, ...]) -> Outcome:  # noqa: ARG001 - one signature for the table
+def version(call: CommandCall, words: tuple[str, ...]) -> CommandResult:  # noqa: ARG001 - one signature for the table
     read(words)
     return success(f"Client:\n Version:    {VERSION}\n\nServer:\n Engine:\n  Version:  {VERSION}\n")
 
 
-def client_version(call: Call, words: tuple[str, ...]) -> Outcome:  # noqa: ARG001 - one signature for the table
+def client_version(call: CommandCall, words: tuple[str, ...]) -> CommandResult:  # noqa: ARG001 - one signature for the table
     return success(f"Docker version {VERSION}, the emulator's stand-in\n")
 
 
-def run(call: Call, words: tuple[str, ...]) -> Outcome:
+def run(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
     options = run_options.parse(words)
     node = call.node
     notice = ""
@@ -140,15 +140,15 @@ def run(call: Call, words: tuple[str, ...]) -> Outcome:
         return failure(125, f"{notice}docker: Error response from daemon: {error}\n")
     node.daemon.catch_up()
     if "detach" in options.switches:
-        return Outcome(0, f"{container.id}\n".encode(), notice.encode())
+        return CommandResult(0, f"{container.id}\n".encode(), notice.encode())
     _await_end(call, container)
-    outcome = Outcome(container.exit_code or 0, container.log())
+    outcome = CommandResult(container.exit_code or 0, container.log())
     if "rm" in options.switches:
         node.daemon.remove(container)
     return outcome
 
 
-def execute(call: Call, words: tuple[str, ...]) -> Outcome:
+def execute(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
     """Stand in for the commands that startup scripts run in a container of Ray, by the name that they give bash as $0.
 
     Nothing of the words is run: the server's are read for what they ask of the stand-in.
@@ -168,24 +168,24 @@ def execute(call: Call, words: tuple[str, ...]) -> Outcome:
     return _IN_CONTAINER[verb](call, container, tuple(rest))
 
 
-def _nodes(call: Call, container: Container, words: tuple[str, ...]) -> Outcome:  # noqa: ARG001 - one signature for the table
+def _nodes(call: CommandCall, container: DockerContainer, words: tuple[str, ...]) -> CommandResult:  # noqa: ARG001 - one signature for the table
     return success("".join(f"{node}\n" for node in call.node.daemon.ray_nodes(container)))
 
 
-def _start_server(call: Call, container: Container, words: tuple[str, ...]) -> Outcome:
+def _start_server(call: CommandCall, container: DockerContainer, words: tuple[str, ...]) -> CommandResult:
     call.node.daemon.start_server(container, words)
     call.node.daemon.catch_up()
     return success("")
 
 
-def _server_state(call: Call, container: Container, words: tuple[str, ...]) -> Outcome:  # noqa: ARG001 - one signature for the table
+def _server_state(call: CommandCall, container: DockerContainer, words: tuple[str, ...]) -> CommandResult:  # noqa: ARG001 - one signature for the table
     server = call.node.daemon.server_of(container)
     if server is None:
         return success("false unknown")
     return success("true 0" if server.is_running else f"false {server.exit_code}")
 
 
-def _stop_server(call: Call, container: Container, words: tuple[str, ...]) -> Outcome:  # noqa: ARG001 - one signature for the table
+def _stop_server(call: CommandCall, container: DockerContainer, words: tuple[str, ...]) -> CommandResult:  # noqa: ARG001 - one signature for the table
     server = call.node.daemon.server_of(container)
     if server is not None:
         server.stop()
@@ -193,7 +193,7 @@ def _stop_server(call: Call, container: Container, words: tuple[str, ...]) -> Ou
 
 
 _NODES = "tpudeploy-nodes"
-_IN_CONTAINER: Mapping[str, Callable[[Call, Container, tuple[str, ...]], Outcome]] = {
+_IN_CONTAINER: Mapping[str, Callable[[CommandCall, DockerContainer, tuple[str, ...]], CommandResult]] = {
     _NODES: _nodes,
     "tpudeploy-start": _start_server,
     "tpudeploy-state": _server_state,
@@ -201,15 +201,15 @@ _IN_CONTAINER: Mapping[str, Callable[[Call, Container, tuple[str, ...]], Outcome
 }
 
 
-def _await_end(call: Call, container: Container) -> None:
+def _await_end(call: CommandCall, container: DockerContainer) -> None:
     call.node.sleepers.wait(math.inf, woken=lambda: not container.is_running)
 
 
-def remove(call: Call, words: tuple[str, ...]) -> Outcome:
+def remove(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
     order = read(words, switches="force=f volumes=v")
     force = "force" in order.options
 
-    def remove_one(container: Container) -> None:
+    def remove_one(container: DockerContainer) -> None:
         if container.is_running and not force:
             raise DaemonError(f'cannot remove container "/{container.name}": container is running: stop it first')
         call.node.daemon.remove(container)
@@ -217,12 +217,12 @@ def remove(call: Call, words: tuple[str, ...]) -> Outcome:
     return _for_each(call, order.targets, remove_one, absent_is_fine=force)
 
 
-def stop(call: Call, words: tuple[str, ...]) -> Outcome:
-    return _for_each(call, read(words, values="time=t").targets, Container.stop)
+def stop(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
+    return _for_each(call, read(words, values="time=t").targets, DockerContainer.stop)
 
 
-def start(call: Call, words: tuple[str, ...]) -> Outcome:
-    def start_one(container: Container) -> None:
+def start(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
+    def start_one(container: DockerContainer) -> None:
         if not container.is_running:
             container.stop()
             container.start()
@@ -232,10 +232,14 @@ def start(call: Call, words: tuple[str, ...]) -> Outcome:
 
 
 def _for_each(
-    call: Call, names: tuple[str, ...], action: Callable[[Container], None], *, absent_is_fine: bool = False
-) -> Outcome:
+    call: CommandCall,
+    names: tuple[str, ...],
+    action: Callable[[DockerContainer], None],
+    *,
+    absent_is_fine: bool = False,
+) -> CommandResult:
     if not names:
-        raise UsageError("requires at least 1 argument.")
+        raise DockerUsageError("requires at least 1 argument.")
     output, errors, code = "", "", 0
     for name in names:
         try:
@@ -245,10 +249,10 @@ def _for_each(
             errors += f"Error response from daemon: {error}\n"
             absent = str(error).startswith("No such container")
             code = code if absent and absent_is_fine else 1
-    return Outcome(code, output.encode(), errors.encode())
+    return CommandResult(code, output.encode(), errors.encode())
 
 
-def logs(call: Call, words: tuple[str, ...]) -> Outcome:
+def logs(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
     order = read(words, switches="follow=f", values="tail=n")
     container = call.node.daemon.find(order.target)
     if "follow" in order.options:
@@ -258,16 +262,16 @@ def logs(call: Call, words: tuple[str, ...]) -> Outcome:
     if tail != "all" and not tail.isdecimal():
         raise DaemonError(f"invalid value for `tail`: {tail}")
     first = 0 if tail == "all" else max(0, len(lines) - int(tail))
-    return Outcome(0, b"".join(lines[first:]))
+    return CommandResult(0, b"".join(lines[first:]))
 
 
-def wait(call: Call, words: tuple[str, ...]) -> Outcome:
+def wait(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
     container = call.node.daemon.find(read(words).target)
     _await_end(call, container)
     return success(f"{container.exit_code}\n")
 
 
-def ps(call: Call, words: tuple[str, ...]) -> Outcome:
+def ps(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
     order = read(words, switches="all=a quiet=q", values="filter=f format")
     containers = [c for c in call.node.daemon.containers() if c.is_running or "all" in order.options]
     containers = [c for c in containers if _passes(c, order.options.get("filter", ()))]
@@ -278,7 +282,7 @@ def ps(call: Call, words: tuple[str, ...]) -> Outcome:
     return success(heading + "".join(f"{inspection.fill(template, inspection.row(c))}\n" for c in containers))
 
 
-def _passes(container: Container, filters: Sequence[str]) -> bool:
+def _passes(container: DockerContainer, filters: Sequence[str]) -> bool:
     for text in filters:
         kind, _, pattern = text.partition("=")
         match kind:
@@ -297,13 +301,13 @@ def _passes(container: Container, filters: Sequence[str]) -> bool:
     return True
 
 
-def inspect(call: Call, words: tuple[str, ...]) -> Outcome:
+def inspect(call: CommandCall, words: tuple[str, ...]) -> CommandResult:
     order = read(words, values="format=f")
     existing = {name for c in call.node.daemon.containers() for name in (c.name, c.id, c.id[:12])}
     absent = [name for name in order.targets if name not in existing]
     if absent:
         nothing = b"\n" if "format" in order.options else b"[]\n"
-        return Outcome(1, nothing, "".join(f"Error: No such object: {name}\n" for name in absent).encode())
+        return CommandResult(1, nothing, "".join(f"Error: No such object: {name}\n" for name in absent).encode())
     trees = [inspection.inspect(call.node.daemon.find(name)) for name in order.targets]
     template = order.value("format")
     if template is not None:
@@ -318,7 +322,7 @@ ALIASES = {
     "image pull": "pull",
 }
 # What rendered scripts, and the tests of emulated machines, call. No other subcommand has a stand-in.
-SUBCOMMANDS: Mapping[str, Callable[[Call, tuple[str, ...]], Outcome]] = {
+SUBCOMMANDS: Mapping[str, Callable[[CommandCall, tuple[str, ...]], CommandResult]] = {
     "--version": client_version,
     "exec": execute,
     "image inspect": image_inspect,

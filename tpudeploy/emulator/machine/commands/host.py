@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from tpudeploy.emulator.machine import Unsupported
-from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
+from tpudeploy.emulator.machine.commands import CommandCall, CommandResult, failure, success
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DOCKER_PACKAGES = frozenset(("docker.io", "docker-ce", "moby-engine"))
@@ -15,7 +15,7 @@ DOCKER_PACKAGES = frozenset(("docker.io", "docker-ce", "moby-engine"))
 _COMMANDS: Mapping[str, str] = {"haproxy": "haproxy", "python3-venv": "python3"}
 
 
-def sleep(call: Call) -> Outcome:
+def sleep(call: CommandCall) -> CommandResult:
     if not call.words:
         return failure(1, "sleep: missing operand\n")
     try:
@@ -33,7 +33,7 @@ def _seconds(word: str) -> float:
     return float(word[:-1]) * unit if unit else float(word)
 
 
-def date(call: Call) -> Outcome:
+def date(call: CommandCall) -> CommandResult:
     """Print the time in UTC, as TPU VMs are set."""
     formats = [word.removeprefix("+") for word in call.words if word.startswith("+")]
     flags = [word for word in call.words if not word.startswith("+")]
@@ -50,13 +50,13 @@ def date(call: Call) -> Outcome:
     return success(time.strftime(whole, time.gmtime(moment)) + "\n")
 
 
-def hostname(call: Call) -> Outcome:
+def hostname(call: CommandCall) -> CommandResult:
     if call.words:
         raise Unsupported(f"`{call.words[0]}`")
     return success(f"{call.node.instance}\n")
 
 
-def getent(call: Call) -> Outcome:
+def getent(call: CommandCall) -> CommandResult:
     """Look a name up in the internal DNS of Compute Engine."""
     if len(call.words) != 2 or call.words[0] not in {"ahostsv4", "hosts"}:  # noqa: PLR2004 - a database and a name
         raise Unsupported(f"`{' '.join(call.words)}`")
@@ -66,7 +66,7 @@ def getent(call: Call) -> Outcome:
     return success(f"{address:<15} STREAM {call.words[1]}\n{address:<15} DGRAM\n{address:<15} RAW\n")
 
 
-def apt_get(call: Call) -> Outcome:
+def apt_get(call: CommandCall) -> CommandResult:
     """Refresh the lists of packages, and install docker or what a router needs: no other package exists."""
     verb, packages = _apt_words(call.words)
     if verb == "update":

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tpudeploy.emulator.http_server import Reply, Request, Server
+from tpudeploy.emulator.http_server import HttpRequest, HttpServer, Reply
 from tpudeploy.emulator.machine import Unsupported, shims
-from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
+from tpudeploy.emulator.machine.commands import CommandCall, CommandResult, failure, success
 from tpudeploy.emulator.routing import send_on, servers_of
 
 # The program of each package from PyPI, in the version that is there.
@@ -25,7 +25,7 @@ _ANY = "0.0.0.0"  # noqa: S104 - an address in the words of a script
 class RunningRouter:
     """A router of a node: where it listens, and the list that it goes by."""
 
-    def __init__(self, call: Call, list_path: str, port: int, *, watches: bool) -> None:
+    def __init__(self, call: CommandCall, list_path: str, port: int, *, watches: bool) -> None:
         file = call.file(list_path)
         if file is None or not file.is_file():
             raise Unsupported(f"a list of servers that is not there: {list_path}")
@@ -36,20 +36,20 @@ class RunningRouter:
         node = call.node
         address, own_port = node.addresses.listening(None, port)
         self.place = (address, own_port)
-        self._server = Server(own_port, self._answer, sleep=node.facts.clock.sleep, address=address)
+        self._server = HttpServer(own_port, self._answer, sleep=node.facts.clock.sleep, address=address)
         self.close = self._server.close
 
     def reload(self) -> None:
         self._text = self._file.read_text(encoding="utf-8")
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: HttpRequest) -> Reply:
         if self._watches:
             self.reload()
         self._sent += 1
         return send_on(request, servers_of(self._list_path, self._text), first=self._sent)
 
 
-def haproxy(call: Call) -> Outcome:
+def haproxy(call: CommandCall) -> CommandResult:
     match call.words:
         case ("-W", "-db", "-f", name):
             text = _read(call, name)
@@ -58,7 +58,7 @@ def haproxy(call: Call) -> Outcome:
     raise Unsupported(f"`{' '.join(call.words)}`")
 
 
-def smg(call: Call) -> Outcome:
+def smg(call: CommandCall) -> CommandResult:
     if not call.words or call.words[0] != "launch":
         raise Unsupported(f"`{' '.join(call.words)}`")
     options = dict(zip(call.words[1:], call.words[2:], strict=False))
@@ -68,7 +68,7 @@ def smg(call: Call) -> Outcome:
     return _run(call, lambda: RunningRouter(call, name, port, watches=True))
 
 
-def envoy(call: Call) -> Outcome:
+def envoy(call: CommandCall) -> CommandResult:
     if call.words[:1] != ("-c",):
         raise Unsupported(f"`{' '.join(call.words)}`")
     resources: Any = json.loads(_read(call, call.words[1]))["static_resources"]
@@ -77,7 +77,7 @@ def envoy(call: Call) -> Outcome:
     return _run(call, lambda: RunningRouter(call, source["path"], port, watches=True))
 
 
-def python(call: Call) -> Outcome:
+def python(call: CommandCall) -> CommandResult:
     """Make a virtual environment, and install a router in one: no other package exists."""
     match call.words:
         case ("-m", "venv", folder):
@@ -98,7 +98,7 @@ def python(call: Call) -> Outcome:
     raise Unsupported(f"`{' '.join(call.words)}`")
 
 
-def _run(call: Call, start: Callable[[], RunningRouter]) -> Outcome:
+def _run(call: CommandCall, start: Callable[[], RunningRouter]) -> CommandResult:
     """Run a router until its process, or the machine, ends."""
     try:
         router = start()
@@ -111,10 +111,10 @@ def _run(call: Call, start: Callable[[], RunningRouter]) -> Outcome:
     finally:
         routers.remove(router)
         router.close()
-    return Outcome(143)
+    return CommandResult(143)
 
 
-def _read(call: Call, name: str) -> str:
+def _read(call: CommandCall, name: str) -> str:
     path: Path | None = call.file(name)
     if path is None or not path.is_file():
         raise Unsupported(f"a file that is not there: {name}")

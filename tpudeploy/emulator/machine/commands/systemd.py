@@ -8,7 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from tpudeploy.emulator.machine import Unsupported
-from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
+from tpudeploy.emulator.machine.commands import CommandCall, CommandResult, failure, success
 from tpudeploy.emulator.machine.units import RESTARTS, Unit, UnitExists
 
 SUFFIX = ".service"
@@ -22,7 +22,7 @@ _PROPERTIES = frozenset(
 _DOCKER = "docker"
 
 
-def systemd_run(call: Call) -> Outcome:
+def systemd_run(call: CommandCall) -> CommandResult:
     """Run a transient service. With --wait, return its exit code. Its output goes to the console, --pipe or not."""
     unit, waits = _read(call.words)
     if not Path(unit.command[0]).is_relative_to(call.node.root.path):
@@ -35,11 +35,11 @@ def systemd_run(call: Call) -> Outcome:
         return failure(1, f"Failed to start transient service unit: Unit {unit.name}{SUFFIX} was already loaded.\n")
     if waits:
         call.node.sleepers.wait(math.inf, woken=lambda: unit.is_over)
-        return Outcome(unit.code or 0)
+        return CommandResult(unit.code or 0)
     return success("")
 
 
-def systemctl(call: Call) -> Outcome:
+def systemctl(call: CommandCall) -> CommandResult:
     """Answer `stop`, `is-active` and the signal to a router of a transient service; of docker's own, also `start`."""
     if call.words[:3] == ("kill", "--kill-whom=main", "--signal=SIGUSR2"):
         # Only a router takes it: to read its files again.
@@ -57,27 +57,29 @@ def systemctl(call: Call) -> Outcome:
     units = [name.removesuffix(SUFFIX) for name in names]
     if verb == "is-active":
         states = [_state(call, name) for name in units]
-        return Outcome(0 if "active" in states else NOT_ACTIVE, "".join(f"{state}\n" for state in states).encode())
+        return CommandResult(
+            0 if "active" in states else NOT_ACTIVE, "".join(f"{state}\n" for state in states).encode()
+        )
     return _start(call, units) if verb == "start" else _stop(call, units)
 
 
-def _start(call: Call, units: Sequence[str]) -> Outcome:
+def _start(call: CommandCall, units: Sequence[str]) -> CommandResult:
     """Answer for a running unit. A transient one begins with `systemd-run`: there is no file to start it from."""
     return _report_missing("start", "not found", [name for name in units if _state(call, name) == "inactive"])
 
 
-def _stop(call: Call, units: Sequence[str]) -> Outcome:
+def _stop(call: CommandCall, units: Sequence[str]) -> CommandResult:
     if _DOCKER in units:
         raise Unsupported("`stop docker`")
     return _report_missing("stop", "not loaded", [name for name in units if not call.node.units.stop(name)])
 
 
-def _report_missing(verb: str, reason: str, missing: Sequence[str]) -> Outcome:
+def _report_missing(verb: str, reason: str, missing: Sequence[str]) -> CommandResult:
     errors = "".join(f"Failed to {verb} {name}{SUFFIX}: Unit {name}{SUFFIX} {reason}.\n" for name in missing)
     return failure(NO_SUCH_UNIT, errors) if missing else success("")
 
 
-def _state(call: Call, name: str) -> str:
+def _state(call: CommandCall, name: str) -> str:
     if name == _DOCKER:
         return "active" if call.node.has_docker else "inactive"
     return call.node.units.state(name)

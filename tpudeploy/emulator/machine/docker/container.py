@@ -22,7 +22,7 @@ GRACE = 60.0  # real seconds that a stopped stand-in has before it is killed
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Container:
+class DockerContainer:
     """`environment` is complete, secrets and all: it lives in memory and in the stand-in's pipe, never on disk.
 
     `program` is the stand-in, by its module in `emulator/machine/`. `status` is what it last reported: "starting",

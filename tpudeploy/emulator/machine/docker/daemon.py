@@ -16,10 +16,10 @@ from typing import Any
 
 from tpudeploy.emulator.addresses import NodeAddresses
 from tpudeploy.emulator.machine import ray, real_engine
-from tpudeploy.emulator.machine.docker.container import Container
+from tpudeploy.emulator.machine.docker.container import DockerContainer
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
 from tpudeploy.emulator.machine.docker.serve import Serve, find_ray, find_serve, listens, ray_option, refusal
-from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.machine.facts import Behaviour, MachineFacts
 from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import DEADLINE, TICK, Sleepers
 
@@ -39,7 +39,7 @@ class DaemonError(Exception):
 
 class Daemon:
     def __init__(
-        self, facts: Facts, behaviour: Behaviour, root: Root, sleepers: Sleepers, addresses: NodeAddresses
+        self, facts: MachineFacts, behaviour: Behaviour, root: Root, sleepers: Sleepers, addresses: NodeAddresses
     ) -> None:
         self._facts = facts
         self._behaviour = behaviour
@@ -49,8 +49,8 @@ class Daemon:
         self._control: Mapping[str, Any] = {}
         self._lock = threading.RLock()
         self._failures_ahead = behaviour.image_pull_failures
-        self._containers: dict[str, Container] = {}
-        self._servers: dict[str, Container] = {}  # what `docker exec` started, by the id of its container
+        self._containers: dict[str, DockerContainer] = {}
+        self._servers: dict[str, DockerContainer] = {}  # what `docker exec` started, by the id of its container
         self._created = 0
         self._pulls = 0
         self._chip_free_at = -math.inf  # after a container on it was killed, the chip stays busy for a while
@@ -78,7 +78,7 @@ class Daemon:
                 raise DaemonError("failed to register layer: write /usr/lib: no space left on device")
             self.images.add(image)
 
-    def create(self, options: RunOptions, words: tuple[str, ...], caller: Mapping[str, str]) -> Container:
+    def create(self, options: RunOptions, words: tuple[str, ...], caller: Mapping[str, str]) -> DockerContainer:
         """Create and start a container. `caller` is the environment that `docker run` was called in."""
         with self._lock:
             if options.name and not NAME.fullmatch(options.name):  # it also names files
@@ -94,14 +94,14 @@ class Daemon:
         container.start()
         return container
 
-    def find(self, reference: str) -> Container:
+    def find(self, reference: str) -> DockerContainer:
         for container in self.containers():
             is_id = len(reference) >= SHORT_ID and container.id.startswith(reference)
             if is_id or reference in {container.name, f"/{container.name}"}:
                 return container
         raise DaemonError(f"No such container: {reference}")
 
-    def start_server(self, container: Container, words: tuple[str, ...]) -> None:
+    def start_server(self, container: DockerContainer, words: tuple[str, ...]) -> None:
         """Start the server that `docker exec` runs in a container of Ray: it has the container's variables and log."""
         command = list(itertools.dropwhile(lambda word: word != "vllm", words))
         options = replace(container.options, command=tuple(command), name="", environment=container.environment)
@@ -113,25 +113,25 @@ class Daemon:
         server.task = {**server.task, "ray": container.place, "hang": server.task["hang"] or missing > 0}
         server.start()
 
-    def server_of(self, container: Container) -> Container | None:
+    def server_of(self, container: DockerContainer) -> DockerContainer | None:
         return self._servers.get(container.id)
 
-    def ray_nodes(self, container: Container) -> list[str]:
+    def ray_nodes(self, container: DockerContainer) -> list[str]:
         """Return `ADDRESS ID` of each host that is part of the Ray in a container; none where it does not answer."""
         try:
             return [] if container.place is None else ray.nodes_at(container.place)
         except OSError:
             return []
 
-    def _processes(self) -> tuple[Container, ...]:
+    def _processes(self) -> tuple[DockerContainer, ...]:
         with self._lock:
             return (*self._containers.values(), *self._servers.values())
 
-    def containers(self) -> tuple[Container, ...]:
+    def containers(self) -> tuple[DockerContainer, ...]:
         with self._lock:
             return tuple(self._containers.values())
 
-    def remove(self, container: Container) -> None:
+    def remove(self, container: DockerContainer) -> None:
         if container.is_running and container.is_on_chip and self._behaviour.chip_busy:
             self._chip_free_at = self._facts.clock.now() + self._behaviour.chip_busy
             holder = self._root.path / _CHIP_FILE
@@ -184,11 +184,11 @@ class Daemon:
     def _is_chip_busy(self) -> bool:
         return self._facts.clock.now() < self._chip_free_at
 
-    def _is_settled(self, container: Container) -> bool:
+    def _is_settled(self, container: DockerContainer) -> bool:
         naps = self._sleepers.naps(container.id)
         return container.status == "serving" or (bool(naps) and all(naps)) or not container.is_running
 
-    def _new_container(self, options: RunOptions, caller: Mapping[str, str]) -> Container:
+    def _new_container(self, options: RunOptions, caller: Mapping[str, str]) -> DockerContainer:
         self._created += 1
         name = options.name or f"container_{self._created}"
         environment = _environment(options, caller)
@@ -202,7 +202,7 @@ class Daemon:
         seed = f"{self._facts.node}/{self._facts.worker}/{self._created}".encode()
         identity = "".join(f"{zlib.crc32(seed, salt):08x}" for salt in range(8))
         server = place or (self._addresses.inner_address, 0)
-        return Container(
+        return DockerContainer(
             id=identity,
             name=name,
             options=options,
@@ -280,7 +280,7 @@ class Daemon:
         folder = self._root.path_of(words[0], options.volumes)
         return folder is not None and (folder / "config.json").is_file()
 
-    def _record(self, container: Container, words: tuple[str, ...]) -> None:
+    def _record(self, container: DockerContainer, words: tuple[str, ...]) -> None:
         """Write down the request, word by word, without the values of the caller's environment, which are secrets."""
         options = container.options
         record = {

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from tpudeploy.emulator.machine import Unsupported
-from tpudeploy.emulator.machine.docker.container import Container
+from tpudeploy.emulator.machine.docker.container import DockerContainer
 
 FIELD = re.compile(r"\{\{\s*(json\s+)?((?:\.\w*)+)\s*\}\}")
 MISSING = "<no value>"
@@ -19,7 +19,7 @@ def stamp(moment: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
 
 
-def inspect(container: Container) -> dict[str, Any]:
+def inspect(container: DockerContainer) -> dict[str, Any]:
     options = container.options
     code = container.exit_code
     return {
@@ -53,7 +53,7 @@ def inspect(container: Container) -> dict[str, Any]:
     }
 
 
-def row(container: Container) -> dict[str, Any]:
+def row(container: DockerContainer) -> dict[str, Any]:
     """Return the fields of one line of `docker ps`."""
     return {
         "ID": container.id[:12],

@@ -36,11 +36,11 @@ _WITHOUT_EFFECT = "cap-add device hostname init ipc log-opt quiet security-opt s
 SUPPORTED = frozenset(f"{_HONOURED} {_WITHOUT_EFFECT}".split())
 
 
-class UsageError(Exception):
+class DockerUsageError(Exception):
     """What docker prints beside exit code 125."""
 
 
-class UnknownFlag(UsageError):
+class UnknownFlag(DockerUsageError):
     """`flag` is not in the table, as it is written."""
 
     def __init__(self, flag: str, message: str) -> None:
@@ -59,7 +59,7 @@ class OptionTable:
     def read(self, word: str, rest: list[str]) -> list[tuple[str, str]]:
         """Return the options of one word with their values; a value behind it is taken off `rest`.
 
-        Raise UnknownFlag, and UsageError for a missing value.
+        Raise UnknownFlag, and DockerUsageError for a missing value.
         """
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
@@ -84,7 +84,7 @@ class OptionTable:
 
 def _next(flag: str, rest: list[str]) -> str:
     if not rest:
-        raise UsageError(f"flag needs an argument: {flag}\nSee 'docker run --help'.")
+        raise DockerUsageError(f"flag needs an argument: {flag}\nSee 'docker run --help'.")
     return rest.pop(0)
 
 
@@ -109,7 +109,7 @@ class RunOptions:
 
 
 def parse(words: Sequence[str]) -> RunOptions:
-    """Read the words of `docker run`. Raise UsageError in docker's words, and Unsupported for what has no stand-in."""
+    """Parse the words of `docker run`. Raise DockerUsageError, in docker's words, or Unsupported."""
     flags: dict[str, list[str]] = {}
     rest = list(words)
     while rest and rest[0].startswith("-"):
@@ -121,7 +121,7 @@ def parse(words: Sequence[str]) -> RunOptions:
                 raise Unsupported(f"`--{flag}`")
             flags.setdefault(flag, []).append(value)
     if not rest:
-        raise UsageError("\"docker run\" requires at least 1 argument.\nSee 'docker run --help'.")
+        raise DockerUsageError("\"docker run\" requires at least 1 argument.\nSee 'docker run --help'.")
     environment = [pair.partition("=") for pair in flags.get("env", ())]
     return RunOptions(
         image=rest[0],

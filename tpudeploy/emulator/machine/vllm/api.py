@@ -15,24 +15,24 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tpudeploy.emulator.machine.vllm import completions, pooling
-from tpudeploy.emulator.machine.vllm.completions import Refused
-from tpudeploy.emulator.machine.vllm.engine import Engine
+from tpudeploy.emulator.machine.vllm.completions import CompletionError
+from tpudeploy.emulator.machine.vllm.engine import EmulatedEngine
 from tpudeploy.emulator.machine.vllm.lifeline import Lifeline, say
-from tpudeploy.emulator.machine.vllm.metrics import Metrics, Served
+from tpudeploy.emulator.machine.vllm.metrics import Served, VllmMetrics
 
 
-class Server(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for our name
+class ApiServer(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for our name
     daemon_threads = True
     request_queue_size = 512
     allow_reuse_address = True
 
-    def __init__(self, place: tuple[str, int], engine: Engine, lifeline: Lifeline) -> None:
+    def __init__(self, place: tuple[str, int], engine: EmulatedEngine, lifeline: Lifeline) -> None:
         self.engine = engine
-        self.metrics = Metrics(engine)
+        self.metrics = VllmMetrics(engine)
         self.started = int(lifeline.now())
         self.numbers = itertools.count(1)
         self.counting = threading.Lock()
-        super().__init__(place, Handler)
+        super().__init__(place, ApiHandler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that hangs up in the middle of a stream: vLLM's log has no trace of it either."""
@@ -40,8 +40,8 @@ class Server(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for ou
             super().handle_error(request, client_address)
 
 
-class Handler(BaseHTTPRequestHandler):
-    server: Server
+class ApiHandler(BaseHTTPRequestHandler):
+    server: ApiServer
     protocol_version = "HTTP/1.1"
     server_version = "tpudeploy-emulator"
     sys_version = ""
@@ -53,7 +53,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._route(POSTS)
 
-    def _route(self, table: Mapping[str, Callable[[Handler, bytes], None]]) -> None:
+    def _route(self, table: Mapping[str, Callable[[ApiHandler, bytes], None]]) -> None:
         path = urlsplit(self.path).path
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         try:
@@ -64,8 +64,8 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 is_other_method = self._has(path) and (path in GETS or path in POSTS)
                 wrong = HTTPStatus.METHOD_NOT_ALLOWED if is_other_method else HTTPStatus.NOT_FOUND
-                raise Refused(wrong, wrong.phrase, wrong.phrase)  # noqa: TRY301 - one door for every refusal
-        except Refused as refusal:
+                raise CompletionError(wrong, wrong.phrase, wrong.phrase)  # noqa: TRY301 - one door for every refusal
+        except CompletionError as refusal:
             self.send(refusal.status, refusal.body)
 
     def _has(self, path: str) -> bool:
@@ -105,14 +105,14 @@ class Handler(BaseHTTPRequestHandler):
         engine, tree = self.server.engine, parsed(body)
         model = tree.get("model") or engine.served_names[0]
         if model not in engine.served_names:
-            raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.", "model")
+            raise CompletionError(404, "NotFoundError", f"The model `{model}` does not exist.", "model")
         try:
             self.send(200, pooling.reply(engine.task, urlsplit(self.path).path, tree, model))
         except (AttributeError, TypeError, ValueError) as error:
             text = f"[{{'type': 'missing', 'loc': ('body', '{error}'), 'msg': 'Field required'}}]"
-            raise Refused(400, "Bad Request", text) from error
+            raise CompletionError(400, "Bad Request", text) from error
 
-    def _stream(self, answer: completions.Answer, start: float) -> float:
+    def _stream(self, answer: completions.EmulatedCompletion, start: float) -> float:
         """Return the seconds to the first token."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream; charset=utf-8")
@@ -135,32 +135,32 @@ def parsed(body: bytes) -> Mapping[str, Any]:
     try:
         tree = json.loads(body)
     except ValueError as error:
-        raise Refused(
+        raise CompletionError(
             400, "Bad Request", f"[{{'type': 'json_invalid', 'msg': 'JSON decode error: {error}'}}]"
         ) from error
     if not isinstance(tree, dict):
-        raise Refused(400, "Bad Request", "[{'type': 'model_attributes_type', 'loc': ('body',)}]")
+        raise CompletionError(400, "Bad Request", "[{'type': 'model_attributes_type', 'loc': ('body',)}]")
     return tree
 
 
-def empty(handler: Handler, _body: bytes) -> None:
+def empty(handler: ApiHandler, _body: bytes) -> None:
     handler.send_bytes(200, b"", "text/plain")
 
 
-def version(handler: Handler, _body: bytes) -> None:
+def version(handler: ApiHandler, _body: bytes) -> None:
     handler.send(200, {"version": handler.server.engine.version})
 
 
-def load(handler: Handler, _body: bytes) -> None:
+def load(handler: ApiHandler, _body: bytes) -> None:
     handler.send(200, {"server_load": handler.server.metrics.running_now})
 
 
-def metrics(handler: Handler, _body: bytes) -> None:
+def metrics(handler: ApiHandler, _body: bytes) -> None:
     text = handler.server.metrics.text()
     handler.send_bytes(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
-def models(handler: Handler, _body: bytes) -> None:
+def models(handler: ApiHandler, _body: bytes) -> None:
     engine = handler.server.engine
     cards: list[dict[str, Any]] = [
         {
@@ -178,14 +178,14 @@ def models(handler: Handler, _body: bytes) -> None:
     handler.send(200, {"object": "list", "data": cards})
 
 
-def tokenize(handler: Handler, body: bytes) -> None:
+def tokenize(handler: ApiHandler, body: bytes) -> None:
     """Return one token for each word, numbered by its place."""
     words = str(parsed(body).get("prompt", "")).split()
     counts = {"count": len(words), "max_model_len": handler.server.engine.max_model_len}
     handler.send(200, {**counts, "tokens": list(range(len(words))), "token_strs": None})
 
 
-GETS: Mapping[str, Callable[[Handler, bytes], None]] = {
+GETS: Mapping[str, Callable[[ApiHandler, bytes], None]] = {
     "/health": empty,
     "/load": load,
     "/metrics": metrics,
@@ -193,10 +193,10 @@ GETS: Mapping[str, Callable[[Handler, bytes], None]] = {
     "/v1/models": models,
     "/version": version,
 }
-POSTS: Mapping[str, Callable[[Handler, bytes], None]] = {
+POSTS: Mapping[str, Callable[[ApiHandler, bytes], None]] = {
     "/ping": empty,
     "/tokenize": tokenize,
     "/v1/chat/completions": lambda handler, body: handler.complete(body, is_chat=True),
     "/v1/completions": lambda handler, body: handler.complete(body, is_chat=False),
-    **{path: Handler.pool for path in sorted(pooling.OF_SOME_MODELS) if "completions" not in path},
+    **{path: ApiHandler.pool for path in sorted(pooling.OF_SOME_MODELS) if "completions" not in path},
 }

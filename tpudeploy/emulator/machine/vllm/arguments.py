@@ -15,7 +15,7 @@ NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
 SIZE = re.compile(r"-?\d+(\.\d+)?[kKmMgGtT]?|None")
 
 
-class UsageError(Exception):
+class VllmUsageError(Exception):
     """What argparse says before it exits with 2."""
 
 
@@ -67,7 +67,7 @@ def parse(words: Sequence[str]) -> Arguments:
             values = [value] if equals else _take_words(flag, rest, negated=negated)
             flags[flag.name] = _check_values(flag, name, values, negated=negated, whole="." not in name)
     if unknown or positional[1:]:
-        raise UsageError(f"unrecognized arguments: {' '.join([*unknown, *positional[1:]])}")
+        raise VllmUsageError(f"unrecognized arguments: {' '.join([*unknown, *positional[1:]])}")
     return Arguments(positional[0] if positional else "Qwen/Qwen3-0.6B", flags)
 
 
@@ -99,10 +99,12 @@ def _check_values(flag: Flag, name: str, values: list[str], *, negated: bool, wh
         return ("no",)
     if flag.style in {Style.SWITCH, Style.TOGGLE}:
         if values:
-            raise UsageError(f"argument {name}: ignored explicit argument {values[0]!r}")
+            raise VllmUsageError(f"argument {name}: ignored explicit argument {values[0]!r}")
         return ()
     if not values and flag.style is not Style.OPTIONAL:
-        raise UsageError(f"argument {name}: expected {'at least one' if flag.style is Style.WORDS else 'one'} argument")
+        raise VllmUsageError(
+            f"argument {name}: expected {'at least one' if flag.style is Style.WORDS else 'one'} argument"
+        )
     for word in values if whole else ():
         _check(flag, name, word)
     return tuple(values)
@@ -112,19 +114,19 @@ def _check(flag: Flag, name: str, word: str) -> None:
     keyword = word.lower().replace("-", "_") if flag.value_type is ValueType.KEYWORD else word
     if flag.choices and keyword not in flag.choices:
         choices = ", ".join(map(repr, flag.choices))
-        raise UsageError(f"argument {name}: invalid choice: {word!r} (choose from {choices})")
+        raise VllmUsageError(f"argument {name}: invalid choice: {word!r} (choose from {choices})")
     if flag.style is Style.JSON and flag.value_type in {ValueType.OBJECT, ValueType.ARRAY}:
         _check_json(name, word)
     reads = NUMERIC.get(flag.value_type)
     if reads and not flag.choices and not reads.fullmatch(word):
-        raise UsageError(f"argument {name}: invalid {flag.value_type.value} value: {word!r}")
+        raise VllmUsageError(f"argument {name}: invalid {flag.value_type.value} value: {word!r}")
 
 
 def _check_json(name: str, word: str) -> None:
     try:
         json.loads(word)
     except ValueError as error:
-        raise UsageError(f"argument {name}: Value {word} cannot be converted to <function loads>.") from error
+        raise VllmUsageError(f"argument {name}: Value {word} cannot be converted to <function loads>.") from error
 
 
 NUMERIC: Mapping[ValueType, re.Pattern[str]] = {

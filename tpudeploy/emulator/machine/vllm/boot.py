@@ -16,7 +16,7 @@ from typing import Any
 
 from tpudeploy.emulator.machine.vllm import deaths
 from tpudeploy.emulator.machine.vllm.arguments import Arguments
-from tpudeploy.emulator.machine.vllm.engine import Engine
+from tpudeploy.emulator.machine.vllm.engine import EmulatedEngine
 from tpudeploy.emulator.machine.vllm.graphs import Graph
 from tpudeploy.emulator.machine.vllm.lifeline import Lifeline, say
 from tpudeploy.emulator.timings import Jitter
@@ -69,7 +69,7 @@ class Programs:
         return hashlib.sha256(f"{self.identity}\n{name}".encode()).hexdigest()
 
 
-def programs_of(engine: Engine, arguments: Arguments, task: Mapping[str, Any]) -> Programs:
+def programs_of(engine: EmulatedEngine, arguments: Arguments, task: Mapping[str, Any]) -> Programs:
     inputs: Sequence[object] = (
         engine.name,  # a copy of the weights is the same model
         task["image_digest"],
@@ -97,7 +97,7 @@ WHENCE = {
 
 
 def milestones(
-    engine: Engine, arguments: Arguments, place: tuple[str, int], programs: Programs, jitter: Jitter
+    engine: EmulatedEngine, arguments: Arguments, place: tuple[str, int], programs: Programs, jitter: Jitter
 ) -> Iterator[tuple[float, str]]:
     """Second of the measured boot → line. `{at}` becomes the time of day. Programs in the cache take less."""
     cache = engine.cache
@@ -152,13 +152,13 @@ def _compile(
     return at
 
 
-class Boot:
+class BootSequence:
     def __init__(self, task: Mapping[str, Any], lifeline: Lifeline) -> None:
         self._task = task
         self._lifeline = lifeline
         self._now = self._start = lifeline.now()
 
-    def play(self, engine: Engine, arguments: Arguments) -> str:
+    def play(self, engine: EmulatedEngine, arguments: Arguments) -> str:
         """Print the boot; return the text of the crash that ends it, or ""."""
         programs = programs_of(engine, arguments, self._task)
         jitter = Jitter(share=self._task["jitter"]["share"], source=tuple(self._task["jitter"]["source"]))

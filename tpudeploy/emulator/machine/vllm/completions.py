@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tpudeploy.emulator.machine.vllm.engine import Engine
+from tpudeploy.emulator.machine.vllm.engine import EmulatedEngine
 
 DEFAULT_COMPLETION_TOKENS = 16
 NO_TEMPLATE = (
@@ -19,7 +19,7 @@ NO_TEMPLATE = (
 SENTENCE = "This is the tpudeploy emulator, standing in for {model}: no model ran. The prompt had {count} tokens."
 
 
-class Refused(Exception):
+class CompletionError(Exception):
     """Ends a request with vLLM's error body: status, type, text and the parameter that it is about."""
 
     def __init__(self, status: int, kind: str, message: str, param: str | None = None) -> None:
@@ -28,8 +28,8 @@ class Refused(Exception):
         self.body = {"error": {"message": message, "type": kind, "param": param, "code": status}}
 
 
-def bad_request(message: str, param: str | None = None) -> Refused:
-    return Refused(400, "BadRequestError", message, param)
+def bad_request(message: str, param: str | None = None) -> CompletionError:
+    return CompletionError(400, "BadRequestError", message, param)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +50,20 @@ class Prompt:
     prefixes: tuple[int, ...]
 
 
-def read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
-    """Raise Refused, also for a body whose fields have other types than vLLM's."""
+def read(engine: EmulatedEngine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
+    """Raise CompletionError, also for a body whose fields have other types than vLLM's."""
     try:
         return _read(engine, body, is_chat=is_chat)
     except (AttributeError, TypeError, ValueError) as error:
-        raise Refused(400, "Bad Request", f"[{{'type': 'type_error', 'loc': ('body',), 'msg': '{error}'}}]") from error
+        raise CompletionError(
+            400, "Bad Request", f"[{{'type': 'type_error', 'loc': ('body',), 'msg': '{error}'}}]"
+        ) from error
 
 
-def _read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
+def _read(engine: EmulatedEngine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
     model = body.get("model") or engine.served_names[0]
     if model not in engine.served_names:
-        raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.", "model")
+        raise CompletionError(404, "NotFoundError", f"The model `{model}` does not exist.", "model")
     if is_chat and not engine.has_chat_template:
         raise bad_request(NO_TEMPLATE)
     _refuse_what_takes_a_model(body)
@@ -84,15 +86,15 @@ def _read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
     )
 
 
-def _refuse_unknown_ids(engine: Engine, prompts: Sequence[Sequence[object]]) -> None:
-    """Raise Refused for a token id that the model does not have (vLLM 0.32.0, v1/engine/input_processor.py)."""
+def _refuse_unknown_ids(engine: EmulatedEngine, prompts: Sequence[Sequence[object]]) -> None:
+    """Raise CompletionError for a token id that the model does not have (vLLM 0.32.0, v1/engine/input_processor.py)."""
     largest = max((token for prompt in prompts for token in prompt if isinstance(token, int)), default=0)
     if engine.vocabulary is not None and largest >= engine.vocabulary:
         raise bad_request(f"Token id {largest} is out of vocabulary", "prompt")
 
 
 def _refuse_what_takes_a_model(body: Mapping[str, Any]) -> None:
-    """Raise Refused for what only a model can answer: an answer without it would claim that it was done."""
+    """Raise CompletionError for what only a model can answer: an answer without it would claim that it was done."""
     fields = [field for field, is_harmless in TAKES_A_MODEL.items() if not is_harmless(body.get(field))]
     kinds = {str(part.get("type")) for part in _parts_of(body)} - {"text"}
     if fields or kinds:
@@ -100,7 +102,7 @@ def _refuse_what_takes_a_model(body: Mapping[str, Any]) -> None:
             (*(f"`{field}`" for field in fields), *(f"`{kind}` in a message" for kind in sorted(kinds)))
         )
         message = f"The tpudeploy emulator runs no model, and its stand-in cannot do {what}. Ask a real server."
-        raise Refused(501, "NotImplementedError", message, next(iter(fields), "messages"))
+        raise CompletionError(501, "NotImplementedError", message, next(iter(fields), "messages"))
 
 
 def _parts_of(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -127,7 +129,7 @@ TAKES_A_MODEL: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _limit(engine: Engine, size: int, max_tokens: int | None) -> int:
+def _limit(engine: EmulatedEngine, size: int, max_tokens: int | None) -> int:
     room = engine.max_model_len - size
     if room < 1 or (max_tokens is not None and max_tokens < 1):
         limit = 0 if room < 1 else max_tokens
@@ -170,12 +172,14 @@ def _prefixes(tokens: Sequence[object], block: int) -> Iterator[int]:
         yield before
 
 
-def _missing(name: str) -> Refused:
-    return Refused(400, "Bad Request", f"[{{'type': 'missing', 'loc': ('body', '{name}'), 'msg': 'Field required'}}]")
+def _missing(name: str) -> CompletionError:
+    return CompletionError(
+        400, "Bad Request", f"[{{'type': 'missing', 'loc': ('body', '{name}'), 'msg': 'Field required'}}]"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class CompletionChoice:
     words: tuple[str, ...]
     reason: str
 
@@ -185,11 +189,11 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class EmulatedCompletion:
     id: str
     created: int
     prompt: Prompt
-    choices: tuple[Choice, ...]
+    choices: tuple[CompletionChoice, ...]
 
     @property
     def usage(self) -> dict[str, Any]:
@@ -203,7 +207,7 @@ class Answer:
         }
 
 
-def answer(engine: Engine, prompt: Prompt, number: int, now: float) -> Answer:
+def answer(engine: EmulatedEngine, prompt: Prompt, number: int, now: float) -> EmulatedCompletion:
     choices = [
         _choice(engine, size, limit, ignore_eos=prompt.ignore_eos)
         for size, limit in zip(prompt.sizes, prompt.limits, strict=True)
@@ -211,17 +215,17 @@ def answer(engine: Engine, prompt: Prompt, number: int, now: float) -> Answer:
     ]
     prefix = "chatcmpl" if prompt.is_chat else "cmpl"
     identity = "".join(f"{zlib.crc32(str(number).encode(), salt):08x}" for salt in range(4))
-    return Answer(id=f"{prefix}-{identity}", created=int(now), prompt=prompt, choices=tuple(choices))
+    return EmulatedCompletion(id=f"{prefix}-{identity}", created=int(now), prompt=prompt, choices=tuple(choices))
 
 
-def _choice(engine: Engine, size: int, limit: int, *, ignore_eos: bool) -> Choice:
+def _choice(engine: EmulatedEngine, size: int, limit: int, *, ignore_eos: bool) -> CompletionChoice:
     sentence = SENTENCE.format(model=engine.model, count=size).split()
     if len(sentence) > limit or ignore_eos:
-        return Choice(words=tuple(itertools.islice(itertools.cycle(sentence), limit)), reason="length")
-    return Choice(words=tuple(sentence), reason="stop")
+        return CompletionChoice(words=tuple(itertools.islice(itertools.cycle(sentence), limit)), reason="length")
+    return CompletionChoice(words=tuple(sentence), reason="stop")
 
 
-def whole(reply: Answer) -> dict[str, Any]:
+def whole(reply: EmulatedCompletion) -> dict[str, Any]:
     """Return the body of an answer that is not streamed."""
     chat = reply.prompt.is_chat
     body = _head(reply, "chat.completion" if chat else "text_completion")
@@ -229,7 +233,7 @@ def whole(reply: Answer) -> dict[str, Any]:
     return body | {"service_tier": None, "system_fingerprint": None, "usage": reply.usage, "kv_transfer_params": None}
 
 
-def _whole_choice(index: int, choice: Choice, *, is_chat: bool) -> dict[str, Any]:
+def _whole_choice(index: int, choice: CompletionChoice, *, is_chat: bool) -> dict[str, Any]:
     message: dict[str, Any] = {
         "role": "assistant",
         "content": choice.text,
@@ -241,7 +245,7 @@ def _whole_choice(index: int, choice: Choice, *, is_chat: bool) -> dict[str, Any
     return {"index": index, **text, "logprobs": None, "finish_reason": choice.reason, "stop_reason": None}
 
 
-def events(reply: Answer) -> Iterator[bytes]:
+def events(reply: EmulatedCompletion) -> Iterator[bytes]:
     """Yield the server-sent events of a streamed answer: one token each."""
     kind = "chat.completion.chunk" if reply.prompt.is_chat else "text_completion"
     for index, choice in enumerate(reply.choices):
@@ -252,7 +256,7 @@ def events(reply: Answer) -> Iterator[bytes]:
     yield b"data: [DONE]\n\n"
 
 
-def _parts(choice: Choice, *, is_chat: bool) -> Sequence[dict[str, Any]]:
+def _parts(choice: CompletionChoice, *, is_chat: bool) -> Sequence[dict[str, Any]]:
     tokens = [word if at == 0 else f" {word}" for at, word in enumerate(choice.words)]
     if not is_chat:
         *most, last = tokens
@@ -264,7 +268,7 @@ def _parts(choice: Choice, *, is_chat: bool) -> Sequence[dict[str, Any]]:
     return [first, *middle, {"delta": {"content": ""}, "finish_reason": choice.reason}]
 
 
-def _head(reply: Answer, kind: str) -> dict[str, Any]:
+def _head(reply: EmulatedCompletion, kind: str) -> dict[str, Any]:
     return {"id": reply.id, "object": kind, "created": reply.created, "model": reply.prompt.model}
 
 

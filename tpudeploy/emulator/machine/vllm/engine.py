@@ -17,7 +17,7 @@ from tpudeploy.emulator.machine.vllm.pooling import task_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cache:
+class KvCache:
     """The KV cache of a boot. `origin`: measured, scenario, or unmeasured, for which no figures are reported."""
 
     block_size: int
@@ -38,7 +38,7 @@ class MeasuredBoot:
     accelerator_type: str
     max_model_len: int
     flags: Mapping[str, str]
-    cache: Cache
+    cache: KvCache
 
 
 DEFAULTS = {  # the block size has none: it follows from the lengths
@@ -48,7 +48,7 @@ DEFAULTS = {  # the block size has none: it follows from the lengths
     "tensor-parallel-size": "1",
 }
 UNMEASURED = ("additional-config", "data-parallel-size", "quantization", "speculative-config")  # each takes memory
-UNMEASURED_CACHE = Cache(block_size=64, blocks=8192, memory="", origin="unmeasured")
+UNMEASURED_CACHE = KvCache(block_size=64, blocks=8192, memory="", origin="unmeasured")
 # Boot logs of a v6e-1 (32,768 tokens, 17,996 blocks) and of a v6e-4 (16,384 tokens, TP 4, 18,523 blocks). Nothing else
 # has figures, and the log says so; on purpose, the product's arithmetic is not used.
 MEASURED = (
@@ -63,7 +63,7 @@ MEASURED = (
             "max-num-seqs": "256",
             "block-size": "64",
         },
-        cache=Cache(
+        cache=KvCache(
             block_size=64,
             blocks=17_996,
             memory="total_hbm_limit_gb=31.24GiB | total_hbm_limit_cap_gb=28.74GiB | "
@@ -82,20 +82,20 @@ MEASURED = (
             "max-num-seqs": "256",
             "block-size": "32",
         },
-        cache=Cache(block_size=32, blocks=18_523, memory="", origin="measured"),
+        cache=KvCache(block_size=32, blocks=18_523, memory="", origin="measured"),
     ),
 )
 
 
-def cache_of(arguments: Arguments, task: Mapping[str, Any], max_model_len: int) -> Cache:
+def cache_of(arguments: Arguments, task: Mapping[str, Any], max_model_len: int) -> KvCache:
     """Return the cache by the scenario, else of a measured boot, else one without figures."""
     measured = next((row.cache for row in MEASURED if _matches(row, arguments, task, max_model_len)), UNMEASURED_CACHE)
     block_size = int(arguments.text("block-size") or measured.block_size)
     blocks = int(arguments.text("num-gpu-blocks-override") or measured.blocks)
     if task["kv_blocks"] is None and task["block_size"] is None:
         same = (block_size, blocks) == (measured.block_size, measured.blocks)
-        return measured if same else Cache(block_size=block_size, blocks=blocks, memory="", origin="unmeasured")
-    return Cache(
+        return measured if same else KvCache(block_size=block_size, blocks=blocks, memory="", origin="unmeasured")
+    return KvCache(
         block_size=task["block_size"] or block_size, blocks=task["kv_blocks"] or blocks, memory="", origin="scenario"
     )
 
@@ -122,7 +122,7 @@ DEFAULT_MAX_MODEL_LEN = 131_072  # max_position_embeddings of Gemma 4 and Llama 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
+class EmulatedEngine:
     """`name` is the model's name, wherever its weights are.
 
     `knows` is the share of sums it has right, `pace` how many times as long as usual a token takes. `task` is what the
@@ -136,7 +136,7 @@ class Engine:
     api_keys: tuple[str, ...]
     has_chat_template: bool
     keeps_stats: bool
-    cache: Cache
+    cache: KvCache
     cache_dtype: str
     gpu_memory_utilization: float
     prefix_caching: bool
@@ -150,12 +150,12 @@ class Engine:
     task: str = "generate"
 
 
-def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> Engine:
+def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> EmulatedEngine:
     arguments = written_arguments.but(task["instead"])
     length = arguments.text("max-model-len", "auto")
     max_model_len = DEFAULT_MAX_MODEL_LEN if length in {"auto", "-1"} else read_size(length)
     keys = arguments.flags.get("api-key") or (task["environment"].get("VLLM_API_KEY", ""),)
-    return Engine(
+    return EmulatedEngine(
         model=arguments.model,
         name=arguments.public_name,
         served_names=arguments.flags.get("served-model-name") or (arguments.model,),

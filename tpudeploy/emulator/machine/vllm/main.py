@@ -12,9 +12,9 @@ from typing import Any
 from tpudeploy import catalog
 from tpudeploy.emulator.machine import ray
 from tpudeploy.emulator.machine.session import forget_interrupts
-from tpudeploy.emulator.machine.vllm.api import Server
-from tpudeploy.emulator.machine.vllm.arguments import USAGE, Arguments, UsageError, parse, read_size
-from tpudeploy.emulator.machine.vllm.boot import Boot
+from tpudeploy.emulator.machine.vllm.api import ApiServer
+from tpudeploy.emulator.machine.vllm.arguments import USAGE, Arguments, VllmUsageError, parse, read_size
+from tpudeploy.emulator.machine.vllm.boot import BootSequence
 from tpudeploy.emulator.machine.vllm.engine import new_engine
 from tpudeploy.emulator.machine.vllm.lifeline import TASK, Lifeline, read_task, say
 
@@ -80,11 +80,11 @@ def _live(task: TASK) -> int:
         return int(task["refusal"]["code"])
     try:
         arguments = parse(task["words"])
-    except UsageError as error:
+    except VllmUsageError as error:
         say(f"{USAGE}{error}")
         return 2
     lifeline = Lifeline(task)
-    boot = Boot(task, lifeline)
+    boot = BootSequence(task, lifeline)
     if task.get("ray"):
         threading.Thread(target=_die_with_a_node, args=(tuple(task["ray"]),), daemon=True).start()
     cause = refusal(arguments, task)
@@ -95,7 +95,7 @@ def _live(task: TASK) -> int:
         boot.die(cause)
         return 1
     try:
-        server = Server(tuple(task["place"]), engine, lifeline)
+        server = ApiServer(tuple(task["place"]), engine, lifeline)
     except OSError as error:
         boot.say(f"(APIServer pid=1) OSError: [Errno {error.errno}] {error.strerror}")
         return 1

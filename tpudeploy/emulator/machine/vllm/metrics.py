@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tpudeploy.emulator.machine.vllm.completions import Answer
-from tpudeploy.emulator.machine.vllm.engine import Engine
+from tpudeploy.emulator.machine.vllm.completions import EmulatedCompletion
+from tpudeploy.emulator.machine.vllm.engine import EmulatedEngine
 
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
@@ -92,12 +92,12 @@ def _length_bounds(most: int) -> tuple[float, ...]:
 class Served:
     """One answered request. Seconds are real ones."""
 
-    answer: Answer
+    answer: EmulatedCompletion
     first: float
     whole: float
 
 
-class Histogram:
+class VllmHistogram:
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
@@ -116,8 +116,8 @@ class Histogram:
         yield f"{name}_sum{{{labels}}} {self.sum}"
 
 
-class Metrics:
-    def __init__(self, engine: Engine) -> None:
+class VllmMetrics:
+    def __init__(self, engine: EmulatedEngine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
         self._created = time.time()
@@ -125,7 +125,7 @@ class Metrics:
         self._counters: Counter[tuple[str, str]] = Counter()
         self._cached: OrderedDict[int, None] = OrderedDict()
         lengths = _length_bounds(engine.max_model_len)
-        self._histograms = {name: Histogram(bounds or lengths) for name, bounds in _HISTOGRAMS.items()}
+        self._histograms = {name: VllmHistogram(bounds or lengths) for name, bounds in _HISTOGRAMS.items()}
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -226,7 +226,7 @@ class Metrics:
         return _format_labels(pairs)
 
 
-def cache_config(engine: Engine) -> str:
+def cache_config(engine: EmulatedEngine) -> str:
     """Return the line about the KV cache; one that is not measured has no figures."""
     cache = None if engine.cache.origin == "unmeasured" else engine.cache
     labels = _format_labels(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.features.benchmark.load.stream import Stream, clock
-from tpudeploy.features.benchmark.offer import Answer, Observation, Offer
+from tpudeploy.features.benchmark.offer import Observation, Offer, RequestRecord
 from tpudeploy.features.benchmark.prompts import prompts
 
 _PATH = "/v1/completions"
@@ -21,7 +21,7 @@ _MOST_FAILURES = 3  # in a row; then the stream stops
 
 
 @frozen
-class Place:
+class EndpointAddress:
     """The address of the endpoint. `headers` has its API key if it requires one."""
 
     host: str
@@ -34,7 +34,7 @@ class Place:
 class Requests:
     """The requests of a cell as bytes: all but the few tokens that make one its own is written once."""
 
-    def __init__(self, place: Place, offer: Offer) -> None:
+    def __init__(self, place: EndpointAddress, offer: Offer) -> None:
         _, context_tokens, output_tokens = offer.point.sizes
         self._prompts = prompts(context_tokens, offer.seed, offer.vocabulary)
         self._number = 0
@@ -62,15 +62,15 @@ class Requests:
         return [self._head + self._prompts.own(self._number).encode(), self._rest]
 
 
-class Cell:
+class LoadCell:
     """One cell. `is_stopped` is called at each tick; True ends the cell, which is then cut off."""
 
-    def __init__(self, place: Place, offer: Offer, is_stopped: Callable[[], bool]) -> None:
+    def __init__(self, place: EndpointAddress, offer: Offer, is_stopped: Callable[[], bool]) -> None:
         self._place = place
         self._offer = offer
         self._is_stopped = is_stopped
         self._requests = Requests(place, offer)
-        self._answers: list[Answer] = []
+        self._answers: list[RequestRecord] = []
         self._measured = 0
         self._count = self._warming = self._working = offer.point.sizes[0]
         self._began: float | None = None
@@ -135,7 +135,7 @@ class Cell:
         else:
             stream.refuse()
 
-    def _end(self, stream: Stream, answer: Answer) -> None:
+    def _end(self, stream: Stream, answer: RequestRecord) -> None:
         self._answers.append(answer)
         if answer.turn == 0:
             self._warming -= 1

@@ -67,11 +67,11 @@ class LoadClient:
         self.check()
         import uvloop
 
-        from tpudeploy.features.benchmark.load.cell import Cell, Place
+        from tpudeploy.features.benchmark.load.cell import EndpointAddress, LoadCell
 
         _make_room(offer.point.sizes[0] + _SPARE)
         where = urlsplit(self._url)
-        place = Place(
+        place = EndpointAddress(
             host=where.hostname or "",
             port=where.port or _PORTS.get(where.scheme, 80),
             authority=where.netloc,
@@ -80,7 +80,7 @@ class LoadClient:
         )
         loop = uvloop.new_event_loop()
         try:
-            return loop.run_until_complete(Cell(place, offer, self._stopped.is_set).observe())
+            return loop.run_until_complete(LoadCell(place, offer, self._stopped.is_set).observe())
         finally:
             loop.run_until_complete(loop.shutdown_default_executor())  # the threads that resolve names
             loop.close()

@@ -31,7 +31,7 @@ _LAST_LINES = 3  # of the client's log, shown if it fails
 
 
 @frozen
-class Case:
+class ClientCommand:
     """The values of a command line. `requests` is the number in this pass; the result is written to `folder`."""
 
     offer: Offer
@@ -47,13 +47,13 @@ class Client:
     """A client program on PATH. `key` is the environment variable for its API key; `result` is the file it writes."""
 
     program: str
-    arguments: Callable[[Case], list[str]]
+    arguments: Callable[[ClientCommand], list[str]]
     result: str
     install: str
     key: str | None = None
 
 
-def _vllm(case: Case) -> list[str]:
+def _vllm(case: ClientCommand) -> list[str]:
     point = case.offer.point
     return [
         *("bench", "serve", "--backend", "vllm", "--base-url", case.url, "--endpoint", "/v1/completions"),
@@ -66,7 +66,7 @@ def _vllm(case: Case) -> list[str]:
     ]
 
 
-def _guidellm(case: Case) -> list[str]:
+def _guidellm(case: ClientCommand) -> list[str]:
     """Return the arguments of guidellm 0.8; all earlier versions have other flags."""
     point = case.offer.point
     lengths = f"prompt_tokens={point.context_tokens},output_tokens={point.output_tokens}"
@@ -80,7 +80,7 @@ def _guidellm(case: Case) -> list[str]:
     ]
 
 
-def _aiperf(case: Case) -> list[str]:
+def _aiperf(case: ClientCommand) -> list[str]:
     point = case.offer.point
     return [
         *("profile", "--model", case.offer.model, "--url", case.url, "--endpoint-type", "completions", "--streaming"),
@@ -151,7 +151,7 @@ class Installed:
         """Return the client's result, or None where the offer's time ended first. Raise `errors.Interrupted`."""
         with tempfile.TemporaryDirectory(prefix="tpudeploy-bench-") as name:
             folder = Path(name)
-            case = Case(
+            case = ClientCommand(
                 offer=offer, url=self._url, tokenizer=self._tokenizer, folder=folder, requests=requests, seconds=seconds
             )
             ends = None if offer.most_seconds is None else began + offer.most_seconds

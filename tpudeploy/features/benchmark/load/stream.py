@@ -15,7 +15,7 @@ from typing import Any, cast
 from httptools import HttpParserError, HttpResponseParser
 
 from tpudeploy.domain.strict_json import parse
-from tpudeploy.features.benchmark.offer import Answer
+from tpudeploy.features.benchmark.offer import RequestRecord
 
 clock = time.perf_counter
 # vLLM writes JSON without spaces; other servers write it with spaces.
@@ -30,7 +30,7 @@ _LINE_BYTES, _RESPONSE_BYTES = 1 << 20, 256 << 20
 class Stream(asyncio.Protocol):
     """A connection. It calls `on_end` once for each `ask`, from within the loop; the callee may `ask` again at once."""
 
-    def __init__(self, on_end: Callable[[Stream, Answer], None]) -> None:
+    def __init__(self, on_end: Callable[[Stream, RequestRecord], None]) -> None:
         self._on_end = on_end
         self._transport: asyncio.Transport | None = None
         self._closing_connections = 0
@@ -64,7 +64,7 @@ class Stream(asyncio.Protocol):
         now = clock()
         self._on_end(
             self,
-            Answer(
+            RequestRecord(
                 turn=self.turn,
                 sent_at=now,
                 ended_at=now,
@@ -161,7 +161,7 @@ class Stream(asyncio.Protocol):
         assert self.asked_at is not None
         output_tokens, prompt_tokens = _count(self._usage, "completion_tokens"), _count(self._usage, "prompt_tokens")
         self.failures = self.failures + 1 if error else 0
-        answer = Answer(
+        answer = RequestRecord(
             turn=self.turn,
             sent_at=self.asked_at,
             ended_at=clock() if error else self._now,

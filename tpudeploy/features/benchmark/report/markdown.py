@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpudeploy.features.benchmark.compare import best
-from tpudeploy.features.benchmark.comparison import Comparison, Measure, Row
+from tpudeploy.features.benchmark.comparison import Comparison, ComparisonRow, Measure
 from tpudeploy.features.benchmark.report.overlay import MEASURES, run_label
 from tpudeploy.features.benchmark.run import Cell, CellStatus, Run
 from tpudeploy.features.benchmark.view import LEGEND, MARKS, marked_id
@@ -36,9 +36,9 @@ _BEST = (
 )
 
 
-def _rows_of(run: Run) -> Sequence[Row]:
+def _rows_of(run: Run) -> Sequence[ComparisonRow]:
     cells = sorted((cell for cell in run.cells if cell.figures is not None), key=lambda cell: cell.point.rank)
-    return [Row(point=cell.point, cells=(cell,)) for cell in cells]
+    return [ComparisonRow(point=cell.point, cells=(cell,)) for cell in cells]
 
 
 def _best(run: Run) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ def _best(run: Run) -> tuple[str, ...]:
     )
 
 
-def _row(row: Row, measure: Measure, runs: Sequence[Run]) -> tuple[str, ...]:
+def _row(row: ComparisonRow, measure: Measure, runs: Sequence[Run]) -> tuple[str, ...]:
     point = row.point
     sizes = map(count, (point.concurrency, point.context_tokens, point.output_tokens))
     figures = (
@@ -74,7 +74,7 @@ def _figure(cell: Cell, measure: Measure, run: Run) -> str:
     return text if cell.is_trusted else f"{text} ({MARKS[cell.status]})"
 
 
-def _notes(runs: Sequence[Run], rows: Sequence[Row], comparison: Comparison | None) -> Iterator[str]:
+def _notes(runs: Sequence[Run], rows: Sequence[ComparisonRow], comparison: Comparison | None) -> Iterator[str]:
     cells = [cell for row in rows for cell in row.cells if cell is not None] + [best(run) for run in runs]
     doubts = {cell.status for cell in cells if cell is not None and not cell.is_trusted}
     yield from (f"({MARKS[status]}) {LEGEND[status]}" for status in CellStatus if status in doubts)

@@ -34,7 +34,7 @@ _TICK_GAP = 30.0  # pixels between two labels of the x axis
 
 
 @frozen
-class Mark:
+class CellMark:
     """One cell. `sign` is the mark of its doubt, "" for a figure that is trusted."""
 
     x: float
@@ -44,12 +44,12 @@ class Mark:
 
 
 @frozen
-class Line:
+class CellLine:
     """The cells of a run and a load. `colour` counts from 1."""
 
     colour: int
     is_dashed: bool
-    marks: tuple[Mark, ...]
+    marks: tuple[CellMark, ...]
 
 
 @frozen
@@ -61,11 +61,11 @@ class Chart:
     y_title: str
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
-    lines: tuple[Line, ...]
+    lines: tuple[CellLine, ...]
 
 
 @frozen
-class Panel:
+class OverlayPanel:
     """The charts of one load, of one run, or of all. `keys` are the label, colour and dash of each line."""
 
     heading: str
@@ -96,7 +96,7 @@ def run_label(run: Run) -> str:
     return f"{model}{where} ({marked_id(run)})"
 
 
-def panels(runs: Sequence[Run]) -> Iterator[Panel]:
+def panels(runs: Sequence[Run]) -> Iterator[OverlayPanel]:
     """Yield one panel with all lines; or, of many lines, one for each load that runs share, and one for each run."""
     series = [each for run in runs for each in _series_of(run)]
     if len(series) <= _MOST_LINES:
@@ -139,12 +139,12 @@ def _short(load: Load) -> str:
     return f"{prompt} in, {answer} out"
 
 
-def _panel(heading: str, series: Sequence[_Series]) -> Iterator[Panel]:
+def _panel(heading: str, series: Sequence[_Series]) -> Iterator[OverlayPanel]:
     charts = tuple(chart for row in MEASURES if (chart := _chart(*row, series)) is not None)
     if not charts:
         return
     keys = tuple((each.label, *_style(index)) for index, each in enumerate(series))
-    yield Panel(heading=heading, keys=keys, charts=charts)
+    yield OverlayPanel(heading=heading, keys=keys, charts=charts)
 
 
 def _style(index: int) -> tuple[int, bool]:
@@ -163,11 +163,11 @@ def _chart(measure: Measure, title: str, unit: str, series: Sequence[_Series]) -
     for index, of_series in enumerate(figures):
         colour, is_dashed = _style(index)
         marks = tuple(
-            Mark(x=x_axis.pixel(each.streams), y=y_axis.pixel(each.value), title=each.title, sign=each.sign)
+            CellMark(x=x_axis.pixel(each.streams), y=y_axis.pixel(each.value), title=each.title, sign=each.sign)
             for each in of_series
         )
         if marks:
-            lines.append(Line(colour=colour, is_dashed=is_dashed, marks=marks))
+            lines.append(CellLine(colour=colour, is_dashed=is_dashed, marks=marks))
     return Chart(
         title=title,
         x_title=f"streams{x_axis.note}",

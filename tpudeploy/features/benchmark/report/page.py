@@ -24,7 +24,7 @@ Bar = tuple[str, float, str]  # name, width in percent, text
 
 
 @frozen
-class Report:
+class ReportContent:
     """The content of a page. `digest` is the content hash of the run; an empty part is left out."""
 
     run: Run
@@ -39,7 +39,7 @@ class Report:
         return (self.run,) if self.comparison is None else self.comparison.runs
 
 
-def page(report: Report) -> str:
+def page(report: ReportContent) -> str:
     run, subject, comparison = report.run, report.run.subject, report.comparison
     marks = {cell.status for cell in run.cells if MARKS[cell.status]}
     return render(
@@ -66,7 +66,7 @@ def page(report: Report) -> str:
     )
 
 
-def _notes(report: Report) -> Iterator[str]:
+def _notes(report: ReportContent) -> Iterator[str]:
     run, subject = report.run, report.run.subject
     began = words.moment(run.began_at) if run.began_at else ""
     version = subject.engine.get("version")
@@ -93,7 +93,7 @@ def _card(point: OperatingPoint) -> tuple[str, str, str]:
     return point.aim.capitalize(), ", ".join(figures), point.rule
 
 
-def _curves(report: Report) -> Iterator[tuple[str, Curve]]:
+def _curves(report: ReportContent) -> Iterator[tuple[str, Curve]]:
     """Yield the curve of each load that has one."""
     cells = sorted(report.run.cells, key=lambda cell: (cell.point.context_tokens or 0, cell.point.output_tokens or 0))
     for load in dict.fromkeys((cell.point.context_tokens, cell.point.output_tokens) for cell in cells):
