@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from agent import connected
 from command_line import CommandLine, Open
 
 import tpudeploy as td
@@ -138,9 +139,99 @@ def _nothing_is_bought(at: CommandLine) -> None:
     assert at.requested_zones() == []
 
 
-# What a page has done at its end, by looking and not by an exit code.
+def _agents_only_read(at: CommandLine) -> None:
+    with connected(at, allow_writes=False) as agent:
+        names = {tool["name"] for tool in agent.tools()}
+    with connected(at, allow_writes=True) as agent:
+        more = {tool["name"] for tool in agent.tools()}
+    assert {"plan", "status", "query"} <= names
+    assert not {"apply", "destroy"} & names
+    assert {"apply", "destroy"} <= more
+
+
+def _a_page_is_written(at: CommandLine) -> None:
+    assert at.run("apply", "gemma.yaml").code == 0
+    assert at.run("status", "-html", "page.html").code == 0
+    page = (at.folder / "page.html").read_text(encoding="utf-8")
+    assert "gemma4-e2b" in page
+    assert not re.search(r"(?:src|href)=.?https?://", page)
+
+
+def _its_price_is_shown_refused_and_ended(at: CommandLine) -> None:
+    planned = at.run("plan", "gemma.yaml")
+    assert re.search(r"\$1\.35/h .*once granted; nothing while it waits", planned.words), planned.all
+    assert at.run("plan", "gemma.yaml", "-set", "placement.max_price_per_chip_hour=0.01").code != 0
+    _serves_after("apply", "gemma.yaml")(at)
+    assert at.run("destroy", "gemma.yaml").code == 0
+    _no_slice_is_left(at)
+
+
+def _a_changed_script_restarts_the_server(at: CommandLine) -> None:
+    (at.folder / "parts").mkdir()
+    script = at.folder / "parts" / "agent.sh"
+    at.write((at.folder / "gemma.yaml").read_text(encoding="utf-8") + "boot: {after: [parts/agent.sh]}\n")
+    script.write_text("#!/bin/bash\necho one\n", encoding="utf-8")
+    _serves_after("apply", "gemma.yaml")(at)
+    assert at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
+    script.write_text("#!/bin/bash\necho two\n", encoding="utf-8")
+    changed = at.run("plan", "gemma.yaml", "-detailed-exitcode")
+    assert (changed.code, "~ boot.digest.after.parts/agent.sh" in changed.out) == (2, True), changed.all
+    assert "1 to restart, 0 to destroy." in changed.words
+
+
+def _a_saved_plan_is_done_once_and_drift_is_told_apart(at: CommandLine) -> None:
+    assert at.run("plan", "-out", "monday.plan", "gemma.yaml").code == 0
+    _serves_after("apply", "monday.plan")(at)
+    assert at.run("apply", "monday.plan").code != 0
+    (name,) = at.slices
+    at.delete_by_hand(name)
+    drifted = at.run("drift", "gemma.yaml")
+    assert (drifted.code, name in drifted.out) == (2, True), drifted.all
+
+
+def _what_was_reviewed_was_applied(at: CommandLine) -> None:
+    assert "<testsuite" in (at.folder / "report.xml").read_text(encoding="utf-8")
+    _serves()(at)
+
+
+def _a_third_replica_touches_no_other(at: CommandLine) -> None:
+    _serves_after("apply", "gemma.yaml", "-set", "replicas=2", slices=2)(at)
+    before = set(at.slices)
+    _serves_after("apply", "gemma.yaml", "-set", "replicas=3", slices=3)(at)
+    assert before < set(at.slices)
+    assert len(json.loads(at.run("output", "gemma4-e2b", "-json").out)["replicas"]) == 3
+
+
+def _a_profile_of_several_hosts_is_planned(at: CommandLine) -> None:
+    assert at.run("init", "-from", "qwen3-235b-v6e32", "several.yaml").code == 0
+    assert at.run("validate", "several.yaml").code == 0
+    assert "on 8 hosts, TP 4 x PP 8" in at.run("size", "several.yaml").words
+    assert "Plan: 1 to add" in at.run("plan", "several.yaml").out
+
+
+def _serves_after(*words: str, slices: int = 1) -> Callable[[CommandLine], None]:
+    """Return a look for a deployment that serves once this command, which the page names, was run."""
+
+    def look(at: CommandLine) -> None:
+        result = at.run(*words)
+        assert result.code == 0, result.all
+        _serves(slices=slices)(at)
+
+    return look
+
+
+# What a page has done at its end, by looking and not by an exit code. Where its commands are for a terminal, a browser or
+# another machine, the look runs what the page says in words.
 ACHIEVED: Mapping[str, Callable[[CommandLine], None]] = {
     "how-to/ab-test.md": _serves(),
+    "how-to/agents.md": _agents_only_read,
+    "how-to/dashboard.md": _a_page_is_written,
+    "how-to/limit-the-cost.md": _its_price_is_shown_refused_and_ended,
+    "how-to/own-scripts.md": _a_changed_script_restarts_the_server,
+    "how-to/preview-changes.md": _a_saved_plan_is_done_once_and_drift_is_told_apart,
+    "how-to/pull-requests.md": _what_was_reviewed_was_applied,
+    "how-to/replicas.md": _a_third_replica_touches_no_other,
+    "how-to/several-hosts.md": _a_profile_of_several_hosts_is_planned,
     "how-to/alert.md": _rules_and_panels_are_files,
     "how-to/api-key.md": _a_key_is_needed,
     "how-to/benchmark.md": _the_runs_are_kept,

@@ -1,4 +1,7 @@
-"""Show deployments: how far each one is, where it answers, and what it costs."""
+"""Show deployments: how far each one is, where it answers, and what it costs.
+
+Exit with 1 if a deployment cannot be observed: its state, its slices, or a server that is reached and gives no answer.
+"""
 
 from __future__ import annotations
 
