@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine, Open
+from command_line import PROFILE, CommandLine, Open
 from googleapiclient.discovery import build
 
 WRITTEN = Path(__file__).parent / "data" / "format_1"
@@ -106,3 +106,22 @@ def test_the_pins_count_and_the_history_of_zones_is_used(upgraded: CommandLine) 
     assert digest in upgraded.run("render", "search.yaml", "startup-script").out
     zones = upgraded.run("zones", "search.yaml")
     assert zones.code == 0, zones.all
+
+
+def test_a_default_that_an_earlier_version_wrote_out_is_no_change(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    text = PROFILE.replace("  max_parallel_requests: 1\n", "")
+    profile = at.write(text)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    path = at.folder / ".tpudeploy" / "state" / "gemma.json"
+    state = json.loads(path.read_text())
+    spec = state["records"][0]["attempts"][0]["spec"]
+    assert "placement.max_parallel_requests" not in spec
+    spec["placement.max_parallel_requests"] = 4
+    path.write_text(json.dumps(state))
+    plan = at.run("plan", profile)
+    assert "No changes." in plan.words
+    assert "max_parallel_requests" not in plan.words
+    assert at.run("drift", profile).code == 0
+    at.write(text + "  max_parallel_requests: 2\n")
+    assert "placement.max_parallel_requests" in at.run("plan", profile).words

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tpudeploy.domain.deployment import MACHINE_IMAGE, Deployment, Json
 from tpudeploy.domain.plan import Effect
 from tpudeploy.domain.state import Attempt
@@ -9,6 +11,9 @@ from tpudeploy.node.fingerprint import effect
 from tpudeploy.pins import FOLLOWS
 
 CONTAINER_NAME = "serving.container_name"
+# Values that earlier versions wrote for keys that a profile does not set, and that have no value by default now. They
+# only bounded a search that is over.
+FORMER_DEFAULTS: Mapping[str, Json] = {"placement.max_parallel_requests": 4}
 
 
 def desired_attributes(deployment: Deployment, attempt: Attempt) -> dict[str, Json]:
@@ -17,6 +22,8 @@ def desired_attributes(deployment: Deployment, attempt: Attempt) -> dict[str, Js
     A pin that the slice was not given, or that is not known any more, is exempt like an ignored attribute: the slice
     may run exactly what is pinned, and a new or a missing lock file restarts no server (decision 34). So is the name
     of a container that only follows the deployment's: `state mv` restarts nothing.
+
+    A default of an earlier version, which the profile never set, stays as it was written.
 
     A slice keeps the image of its machine too: a newer one is for machines that do not exist yet.
 
@@ -43,6 +50,8 @@ def desired_attributes(deployment: Deployment, attempt: Attempt) -> dict[str, Js
 def _is_exempt(path: str, deployment: Deployment, attempt: Attempt) -> bool:
     # The container was named after the deployment, and the profile does not name it.
     if path == CONTAINER_NAME and path in attempt.spec and deployment.origin(path) is None:
+        return True
+    if path in FORMER_DEFAULTS and path not in deployment.attributes and attempt.spec[path] == FORMER_DEFAULTS[path]:
         return True
     return covers(deployment.lifecycle.ignore_changes, path)
 
