@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
 
 import pytest
-from command_line import PROFILE, CommandLine, Open
+from command_line import INSTANCE, PROFILE, CommandLine, Open
 from googleapiclient.discovery import build
 
 WRITTEN = Path(__file__).parent / "data" / "format_1"
@@ -125,3 +126,21 @@ def test_a_default_that_an_earlier_version_wrote_out_is_no_change(cli: Open) -> 
     assert at.run("drift", profile).code == 0
     at.write(text + "  max_parallel_requests: 2\n")
     assert "placement.max_parallel_requests" in at.run("plan", profile).words
+
+
+def test_a_saved_plan_with_a_former_name_of_a_slice_is_refused_with_both_names(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    at.write(
+        INSTANCE.replace("v6e-1", "tpu7x-2x2x2").replace("us-east5-a, us-east5-b, europe-west4-a", "us-central1-c")
+    )
+    at.run("plan", "-out", "new.plan", "gemma.yaml")
+    document = json.loads((at.folder / "new.plan").read_text(encoding="utf-8").replace("tpu7x-2x2x2", "tpu7x-8"))
+    saved = json.dumps(document["saved"], sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    document["digest"] = f"sha256:{hashlib.sha256(saved.encode()).hexdigest()}"
+    (at.folder / "old.plan").write_text(json.dumps(document, indent=1), encoding="utf-8")
+    for command in ("show", "apply"):
+        refused = at.run(command, "old.plan")
+        assert refused.code == 1, refused.all
+        assert "an earlier version saved it, and called tpu7x-2x2x2 by the name tpu7x-8" in refused.words
+        assert "Make it again: `tpudeploy plan -out FILE`" in refused.words
+    assert not at.slices

@@ -10,6 +10,7 @@ import hashlib
 import json
 from typing import Any
 
+from tpudeploy.catalog.generations import FORMER_NAMES
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.errors import PlanTooNew, PlanUnreadable
 from tpudeploy.domain.frozen import replace
@@ -84,9 +85,18 @@ def _checked_plan(document: dict[str, Any], source: str) -> Plan:
         plan = read(Plan, _migrated(saved))
     except (ValueError, KeyError, TypeError) as cause:
         raise _unreadable(source, f"{type(cause).__name__}: {cause}") from cause
+    for goal in plan.goals:
+        _check_name_of_slice(goal, source)
     if not _is_equal(document, json.loads(json.dumps(_printed(plan)))):
         raise _unreadable(source, "what it shows is not what it would do")
     return replace(plan, source=source)
+
+
+def _check_name_of_slice(goal: Goal, source: str) -> None:
+    """Raise `errors.PlanUnreadable` for a slice by a name that meant more chips here than everywhere else."""
+    name = "" if goal.deployment is None else goal.deployment.accelerator.name
+    if name in FORMER_NAMES:
+        raise _unreadable(source, f"an earlier version saved it, and called {FORMER_NAMES[name]} by the name {name}")
 
 
 def _migrated(saved: dict[str, Any]) -> dict[str, Any]:
