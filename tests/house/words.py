@@ -89,7 +89,7 @@ LIMITS = {
     "orphans": Limit(participles=0.0, functions=0, phrases=0),
     "planning": Limit(participles=1.2, functions=0, phrases=0),
     "reconcile": Limit(participles=2.4, functions=0, phrases=1),
-    "serialization": Limit(participles=4.7, functions=0, phrases=0),  # `seen` is a key of state format 1
+    "serialization": Limit(participles=4.7, functions=0, phrases=0),  # `seen` is a key of tpudeploy.state-show/1
     "schemas": Limit(participles=0.0, functions=0, phrases=0),
     "sizing": Limit(participles=0.0, functions=0, phrases=0),
     "text": Limit(participles=0.0, functions=0, phrases=0),

@@ -57,7 +57,7 @@ def test_a_state_of_a_later_version_is_refused_and_kept(served: tuple[Any, Path]
     path.write_text(later, encoding="utf-8")
     result = at.run("apply", "-auto-approve", "gemma.yaml")
     assert result.code == 1
-    assert "`tpudeploy.state/3`; this tpudeploy reads `tpudeploy.state/1` and `tpudeploy.state/2`" in result.words
+    assert "`tpudeploy.state/3`; this tpudeploy reads `tpudeploy.state/2`" in result.words
     assert path.read_text(encoding="utf-8") == later
 
 

@@ -22,13 +22,28 @@ from tpudeploy.domain.deployment import (
     Via,
 )
 from tpudeploy.domain.history import Ending, HistoryEntry
+from tpudeploy.domain.life import (
+    Detached,
+    Draining,
+    Granted,
+    Landing,
+    Life,
+    Lost,
+    Queued,
+    Reclaimed,
+    Releasing,
+    Requested,
+    Serving,
+    Starting,
+    Waiting,
+)
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, RefusalScope, Remedy, ServerLoad, Slice
-from tpudeploy.domain.state import Attempt, Record, RefusalRecord
+from tpudeploy.domain.state import Attempt, Boot, MetadataUpdate, NodeChange, Record, RefusalRecord
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.reconcile.attempt_status import DecisionContext
-from tpudeploy.serialization.flat_attempt import FlatAttempt, unflattened
+from tpudeploy.serialization.attempt_row import AttemptRow
 
 TPU_API, INSTANCES = Backend.QUEUED_RESOURCE, Backend.GCE_INSTANCE
 FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
@@ -105,7 +120,7 @@ def budget(*, cold_seconds: float) -> HbmBudget:
 
 
 def attempt(zone: Zone = A, model: Provisioning = SPOT, **fields: Any) -> Attempt:
-    """Return a request of ten minutes ago that nothing is known of yet, as a flat row or with a `life`, and its `backend`."""
+    """Return a request of ten minutes ago that nothing is known of yet, by the fields of its row or with a `life`, and its `backend`."""
     life, backend = fields.pop("life", None), fields.pop("backend", None)
     if backend is not None:
         fields["spec"] = {**SPEC, "placement.backend": backend, **fields.get("spec", {})}
@@ -118,8 +133,74 @@ def attempt(zone: Zone = A, model: Provisioning = SPOT, **fields: Any) -> Attemp
         "asked_at": NOW - 10 * MINUTE,
         "booted": "",
     }
-    attempt_ = unflattened(FlatAttempt(**{**values, **fields}))
+    attempt_ = _attempt_of(AttemptRow(**{**values, **fields}))
     return attempt_ if life is None else dataclasses.replace(attempt_, life=life)
+
+
+def _attempt_of(row: AttemptRow) -> Attempt:
+    """Return the attempt that a row of `state show` describes."""
+    has_update = bool(row.update_asked) or row.update_asked_at > 0
+    return Attempt(
+        name=row.name,
+        project=row.project,
+        zone=row.zone,
+        provisioning=row.provisioning,
+        spec=row.spec,
+        asked_at=row.asked_at,
+        boot=Boot(server=row.booted, at=row.booted_at, previous=row.booted_before, is_sent=row.boot_asked),
+        expires_at=row.expires_at,
+        operation=row.operation,
+        life=_life(row),
+        update=MetadataUpdate(server=row.update_asked, at=row.update_asked_at) if has_update else None,
+        change=NodeChange(name=row.change, sent_at=row.told_at) if row.change else None,
+        script=row.script,
+        is_failed=row.is_failed,
+        is_to_go=row.is_to_go,
+        is_ending=row.is_ending,
+        not_in_effect=row.not_in_effect,
+    )
+
+
+def _life(row: AttemptRow) -> Life:
+    """Return the life of a row, built from the inside out: how far it came, its loss, its reclaim, its release."""
+    granted = _granted(row)
+    reached: Waiting | Granted | Lost = _waiting(row) if granted is None else granted
+    if row.is_lost and granted is not None:
+        reached = Lost(before=granted)
+    is_releasing = row.releasing_at is not None
+    before: Waiting | Granted | Lost | Reclaimed = reached
+    if row.is_reclaimed:
+        before = Reclaimed(before=reached, deletion=None if is_releasing else row.deletion)
+    if row.releasing_at is None:
+        return before
+    return Releasing(
+        before=before,
+        releasing_at=row.releasing_at,
+        reason=row.release_reason,
+        is_spare=row.is_spare,
+        deletion=row.deletion,
+    )
+
+
+def _waiting(row: AttemptRow) -> Waiting:
+    if row.provisioning_at is not None:
+        return Landing(provisioning_at=row.provisioning_at)
+    return Queued() if row.seen else Requested()
+
+
+def _granted(row: AttemptRow) -> Granted | None:
+    """Return its state after the grant, or None before it."""
+    granted_at = row.granted_at
+    if granted_at is None and (row.served or row.is_lost or row.draining_at is not None):
+        # What served was granted, at the latest when it was seen to land.
+        granted_at = row.asked_at if row.provisioning_at is None else row.provisioning_at
+    if granted_at is None:
+        return None
+    if row.draining_at is None:
+        state = Serving if row.served else Starting
+        return state(granted_at=granted_at, provisioning_at=row.provisioning_at)
+    drained = Draining if row.served else Detached
+    return drained(granted_at=granted_at, draining_at=row.draining_at, provisioning_at=row.provisioning_at)
 
 
 def queued(zone: Zone = A, model: Provisioning = FLEX, *, minutes_ago: float = 10, **fields: Any) -> Attempt:

@@ -11,7 +11,7 @@ import pytest
 from command_line import INSTANCE, PROFILE, CommandLine, Open
 from googleapiclient.discovery import build
 
-WRITTEN = Path(__file__).parent / "data" / "format_1"
+WRITTEN = Path(__file__).parent / "data" / "format_2"
 NAMES = ["batch", "gemma4-e2b", "search"]
 
 
@@ -144,3 +144,17 @@ def test_a_saved_plan_with_a_former_name_of_a_slice_is_refused_with_both_names(c
         assert "an earlier version saved it, and called tpu7x-2x2x2 by the name tpu7x-8" in refused.words
         assert "Make it again: `tpudeploy plan -out FILE`" in refused.words
     assert not at.slices
+
+
+def test_a_state_of_format_1_is_refused_left_alone_and_says_what_to_do(upgraded: CommandLine) -> None:
+    file = upgraded.folder / ".tpudeploy" / "state" / "search.json"
+    text = file.read_text(encoding="utf-8").replace("tpudeploy.state/2", "tpudeploy.state/1")
+    file.write_text(text, encoding="utf-8")
+    for line in (["plan", "search.yaml"], ["state", "show", "search[0]"], ["apply", "-auto-approve", "search.yaml"]):
+        refused = upgraded.run(*line)
+        assert refused.code == 1, refused.all
+        assert "its format, `tpudeploy.state/1`, was that of early development versions" in " ".join(
+            refused.err.split()
+        )
+        assert "tpudeploy import" in refused.err
+    assert file.read_text(encoding="utf-8") == text

@@ -16,7 +16,7 @@ from strict_schema import lines, strict
 from tpudeploy.operations.schemas import all_schemas
 
 APPLY = ("apply", "-auto-approve", "-json", "gemma.yaml")
-# A document of each format, as an earlier version printed it. test_earlier_formats.py has states of format 1.
+# A document of each format, as an earlier version printed it. test_earlier_formats.py has states.
 OLDER = Path(__file__).parent / "data" / "documents"
 ENDS = {"change_done", "change_left", "change_failed"}
 

@@ -32,15 +32,15 @@ class Imported(Result):
 
     def values(self) -> dict[str, Any]:
         from tpudeploy.domain.serialization import to_json
-        from tpudeploy.serialization.flat_attempt import flat
+        from tpudeploy.serialization.attempt_row import attempt_row
 
-        return {"type": "import", "address": str(self.address), "slice": to_json(flat(self.attempt))}
+        return {"type": "import", "address": str(self.address), "slice": to_json(attempt_row(self.attempt))}
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        from tpudeploy.serialization.flat_attempt import FlatAttempt
+        from tpudeploy.serialization.attempt_row import AttemptRow
 
-        return document("import", {"type": {"const": "import"}, "address": str, "slice": FlatAttempt})
+        return document("import", {"type": {"const": "import"}, "address": str, "slice": AttemptRow})
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.reconcile.request_table import describe_request

@@ -52,9 +52,9 @@ class StateRecords(Result):
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
         from tpudeploy.schemas.schema_of import TEXT, As
-        from tpudeploy.serialization.flat_attempt import FlatAttempt
+        from tpudeploy.serialization.attempt_row import AttemptRow
 
-        record = As(adds={"address": TEXT, "attempts": tuple[FlatAttempt, ...]}, drops=frozenset({"attempts"}))
+        record = As(adds={"address": TEXT, "attempts": tuple[AttemptRow, ...]}, drops=frozenset({"attempts"}))
         keys = {"deployment": str, "lineage": str, "serial": int, "resources": tuple[Record, ...]}
         return document("state-show", keys, printed_as={Record: record})
 
@@ -255,9 +255,9 @@ def _earlier_state(workspace: Workspace, name: str, serial: int) -> State:
 def _record_values(deployment: str, record: Record) -> dict[str, Any]:
     from tpudeploy.domain.names import address
     from tpudeploy.domain.serialization import to_json
-    from tpudeploy.serialization.flat_attempt import flat
+    from tpudeploy.serialization.attempt_row import attempt_row
 
-    attempts = [to_json(flat(attempt)) for attempt in record.attempts]
+    attempts = [to_json(attempt_row(attempt)) for attempt in record.attempts]
     return {"address": address(deployment, record.index), **to_json(record), "attempts": attempts}
 
 

@@ -1,10 +1,10 @@
-"""Write states as `tpudeploy.state/2`, and read format 1 as well. A newer format is refused."""
+"""Write and read states as `tpudeploy.state/2`. Other formats are refused."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from types import UnionType
@@ -29,7 +29,6 @@ from tpudeploy.domain.state import (
     State,
     StateWriter,
 )
-from tpudeploy.serialization.flat_attempt import FlatAttempt, unflattened
 
 FORMAT = "tpudeploy.state/2"
 _FORMAT_1 = "tpudeploy.state/1"
@@ -54,10 +53,6 @@ _NAMES = {
     (Attempt, "project"): re.compile(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?"),
     (Attempt, "zone"): ZONE,
     (Attempt, "operation"): _OPERATION,
-    (FlatAttempt, "name"): _RESOURCE,
-    (FlatAttempt, "project"): re.compile(r"[a-z0-9]([-.:a-z0-9]*[a-z0-9])?"),
-    (FlatAttempt, "zone"): ZONE,
-    (FlatAttempt, "operation"): _OPERATION,
 }
 
 
@@ -79,13 +74,19 @@ def loads(text: str, *, source: str) -> State:
         file_format = tree.pop("format")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as cause:
         raise _unreadable(source, cause) from cause
-    if file_format not in {FORMAT, _FORMAT_1}:
+    if file_format == _FORMAT_1:
+        raise StateUnreadable(
+            f"{source} cannot be read as a state: its format, `{_FORMAT_1}`, was that of early development versions.",
+            hint="Move the file aside, keep it, and take each slice that it names into a new state with "
+            "`tpudeploy import`.",
+        )
+    if file_format != FORMAT:
         raise StateTooNew(
-            f"{source} is written in the format `{file_format}`; this tpudeploy reads `{_FORMAT_1}` and `{FORMAT}`.",
+            f"{source} is written in the format `{file_format}`; this tpudeploy reads `{FORMAT}`.",
             hint="Use the version that wrote it, or a newer one. `tpudeploy version` shows how to upgrade.",
         )
     try:
-        return _state(tree, _attempt if file_format == FORMAT else _attempt_of_format_1)
+        return _state(tree)
     except (ValueError, KeyError, TypeError, RecursionError) as cause:
         raise _unreadable(source, cause) from cause
 
@@ -122,13 +123,13 @@ def _unreadable(source: str, cause: Exception) -> StateUnreadable:
     )
 
 
-def _state(tree: dict[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]) -> State:
+def _state(tree: dict[str, Any]) -> State:
     goal, writer, scaled = tree.pop("goal"), tree.pop("written", None), tree.pop("scaled", None)
     replicas = tuple(map(int, tree.pop("replicas", ())))
-    records = tuple(_record(r, attempt) for r in tree.pop("records"))
-    forgotten = tuple(map(attempt, tree.pop("forgotten", ())))
+    records = tuple(map(_record, tree.pop("records")))
+    forgotten = tuple(map(_attempt, tree.pop("forgotten", ())))
     if "router" in tree:
-        tree["router"] = _record(tree["router"], attempt)
+        tree["router"] = _record(tree["router"])
     return _checked(
         State(
             goal=_checked(Approval(**goal)) if goal is not None else None,
@@ -142,11 +143,11 @@ def _state(tree: dict[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]
     )
 
 
-def _record(tree: Mapping[str, Any], attempt: Callable[[Mapping[str, Any]], Attempt]) -> Record:
+def _record(tree: Mapping[str, Any]) -> Record:
     return _checked(
         Record(
             index=tree["index"],
-            attempts=tuple(attempt(a) for a in tree["attempts"]),
+            attempts=tuple(map(_attempt, tree["attempts"])),
             refusals=tuple(_refused(r) for r in tree["refusals"]),
             home=Zone(tree["home"]) if tree.get("home") is not None else None,
             lost=tree.get("lost", ""),
@@ -177,10 +178,6 @@ def _with_current_type(spec: dict[str, Json]) -> dict[str, Json]:
     name = spec.get("tpu.type")
     current = FORMER_NAMES.get(name) if isinstance(name, str) else None
     return spec if current is None else {**spec, "tpu.type": current}
-
-
-def _attempt_of_format_1(tree: Mapping[str, Any]) -> Attempt:
-    return unflattened(_checked(FlatAttempt(**_placed(tree))))
 
 
 def _life(tree: Mapping[str, Any]) -> Life:

@@ -12,7 +12,7 @@ from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.names import address
 from tpudeploy.domain.policy import nested, resource
 from tpudeploy.domain.state import Attempt, Record, State
-from tpudeploy.serialization.flat_attempt import flat
+from tpudeploy.serialization.attempt_row import attempt_row
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
 from tpudeploy.text.words import aligned
@@ -42,7 +42,7 @@ def _row(state: State, *, is_now: bool) -> tuple[str, ...]:
 
 
 def _lines(where: str, attempt: Attempt) -> Iterator[str]:
-    row = flat(attempt)
+    row = attempt_row(attempt)
     values = {f.name: getattr(row, f.name) for f in fields(row) if f.name not in {"name", "spec"}}
     facts = {key: _formatted(key, value) for key, value in values.items() if value not in _UNSET}
     spec = {path: _formatted_json(value) for path, value in sorted(attempt.spec.items())}

@@ -92,12 +92,12 @@ def test_what_was_tried_is_told_oldest_first_by_whichever_run(reopen: Callable[[
         (b"{", errors.StateUnreadable, "cannot be read as a state"),
         (b"[]", errors.StateUnreadable, "cannot be read as a state"),
         (b'{"some": "other program"}', errors.StateUnreadable, "cannot be read as a state"),
-        (b'{"format": "tpudeploy.state/1"}', errors.StateUnreadable, "cannot be read as a state"),
+        (b'{"format": "tpudeploy.state/1"}', errors.StateUnreadable, "cannot be read as a state: its format"),
         (b'{"format": "tpudeploy.state/2"}', errors.StateUnreadable, "cannot be read as a state"),
         (b"\xff\xfe", errors.StateUnreadable, "cannot be read"),
         (b'{"format": "tpudeploy.state/3"}', errors.StateTooNew, "tpudeploy.state/3"),
     ],
-    ids=["empty", "cut off", "a list", "foreign", "hollow in format 1", "hollow", "not text", "too new"],
+    ids=["empty", "cut off", "a list", "foreign", "format 1", "hollow", "not text", "too new"],
 )
 def test_what_is_no_state_of_ours_is_refused_and_left_alone(
     place: Place, content: bytes, error: type[errors.StateError], words: str

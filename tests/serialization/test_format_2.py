@@ -1,0 +1,57 @@
+"""States of format 2 are read: every life that an attempt ever had in one.
+
+`data/format_2_states.jsonl` has a state a line, from the stories of 2026-11-22 on their emulator, and the name of the
+attempt in it that is like none before. It is never written again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tpudeploy.domain.errors import StateUnreadable
+from tpudeploy.domain.life import STATES, Detached
+from tpudeploy.serialization import statefile
+
+LINES = (Path(__file__).parent / "data" / "format_2_states.jsonl").read_text(encoding="utf-8").splitlines()
+ROWS: list[dict[str, Any]] = [json.loads(line) for line in LINES]
+
+
+@pytest.mark.parametrize("number", range(len(ROWS)))
+def test_a_state_is_read_and_written_again_without_a_change(number: int) -> None:
+    document = ROWS[number]["state"]
+    assert json.loads(statefile.dumps(statefile.loads(json.dumps(document), source="old.json"))) == document
+
+
+def test_every_state_of_a_life_is_among_them_but_one_that_no_story_came_to() -> None:
+    lives: Counter[type] = Counter()
+    for each in ROWS:
+        state = statefile.loads(json.dumps(each["state"]), source="old.json")
+        life: Any = next(a for a in state.attempts if a.name == each["attempt"]).life
+        while life is not None:
+            lives[type(life)] += 1
+            life = getattr(life, "before", None)
+    assert set(STATES) - set(lives) == {Detached}
+
+
+@pytest.mark.parametrize(
+    "life",
+    [
+        {"state": "unheard of"},
+        {"state": "starting"},
+        {"state": "starting", "granted_at": "noon"},
+        {"state": "queued", "granted_at": 1.0},
+        {"state": "lost", "before": {"state": "queued"}},
+        {"state": "reclaimed", "before": {"state": "releasing", "releasing_at": 1.0, "before": {"state": "queued"}}},
+        {"granted_at": 1.0},
+    ],
+)
+def test_a_life_that_cannot_be_is_refused(life: dict[str, Any]) -> None:
+    state = json.loads(statefile.dumps(statefile.loads(json.dumps(ROWS[0]["state"]), source="old.json")))
+    state["records"][0]["attempts"][0]["life"] = life
+    with pytest.raises(StateUnreadable, match="cannot be read as a state"):
+        statefile.loads(json.dumps(state), source="new.json")
