@@ -64,7 +64,9 @@ class Context:
     at_exit: ExitStack
     reply: CommandOutput = field(default_factory=CommandOutput, repr=False)
     trust: Trust = TRUSTED
-    _untrusted: dict[Path, bool] = field(default_factory=dict, compare=False, repr=False)  # by the folder of profiles
+    # What a command has read stays as it is until it ends: projects by the folders of profiles, settings by project.
+    _projects: dict[frozenset[Path], Path] = field(default_factory=dict, compare=False, repr=False)
+    _settings: dict[tuple[Path, str | None], Settings] = field(default_factory=dict, compare=False, repr=False)
 
     def unstopped(self) -> Context:
         """Return this context with a clock that is not stopped, for work after an interrupt."""
@@ -80,12 +82,11 @@ class Context:
 
         `backend` is where the states are, unless an option sets it.
         """
-        from tpudeploy.adapters.project import folder_of
         from tpudeploy.domain.frozen import replace
         from tpudeploy.workspace import Workspace
 
-        folder = folder_of(self.folder, [self.folder / p for p in profiles])
-        settings = self._settings(folder, backend)
+        folder = self._project([self.folder / p for p in profiles])
+        settings = self._settings_of(folder, backend)
         patience = self.patience if self.patience is not None else settings.patience
         workspace = Workspace.open(
             folder,
@@ -128,17 +129,23 @@ class Context:
 
         Settings can only remove trust, because the author of a profile may also write them.
         """
+        return not self.trust.is_trusted or self._settings_of(self._project([file])).untrusted
+
+    def _project(self, profiles: Sequence[Path]) -> Path:
+        """Return the project of these profiles. Raise `errors.UsageError` for two."""
         from tpudeploy.adapters.project import folder_of
 
-        if not self.trust.is_trusted:
-            return True
-        folder = file.parent
-        if folder not in self._untrusted:  # the profiles of a fleet share a folder
-            self._untrusted[folder] = self._settings(folder_of(self.folder, [file])).untrusted
-        return self._untrusted[folder]
+        folders = frozenset(profile.parent for profile in profiles)
+        if folders not in self._projects:
+            self._projects[folders] = folder_of(self.folder, profiles)
+        return self._projects[folders]
 
-    def _settings(self, folder: Path, backend: str = "") -> Settings:
-        return _settings(folder, self.backend or backend or None, is_trusted=self.trust.is_trusted)
+    def _settings_of(self, project: Path, backend: str = "") -> Settings:
+        """Return the settings of a project. `backend` is where the states are, unless an option sets it."""
+        key = (project, self.backend or backend or None)
+        if key not in self._settings:
+            self._settings[key] = _read_settings(*key, is_trusted=self.trust.is_trusted)
+        return self._settings[key]
 
     def load(self, paths: Sequence[str], options: argparse.Namespace) -> list[Profile]:
         """Return every profile and print its warnings. Raise `errors.ProfileInvalid` with the problems of all."""
@@ -189,7 +196,7 @@ def all_problems(invalid: Mapping[str, ProfileInvalid]) -> ProfileInvalid:
     return ProfileInvalid(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} found.", diagnostics=problems)
 
 
-def _settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Settings:
+def _read_settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Settings:
     """Return the settings of a folder. Raise `errors.ConfigError` for a tpudeploy.toml or variable that is invalid."""
     from tpudeploy.adapters.files import is_inside, read_file
     from tpudeploy.config.reader import MAX_BYTES

@@ -41,7 +41,7 @@ def apply(
     keep: bool = False,
     may_reset: bool = False,
     max_requests: int | None = None,
-    on_begun: Callable[[], None] = lambda: None,
+    on_started: Callable[[], None] = lambda: None,
 ) -> RunReport:
     """Carry out `plan`. The error of one deployment is in its outcome and stops no other.
 
@@ -50,8 +50,8 @@ def apply(
     the run ends with `errors.ChangeNotAcknowledged`. Each deployment requests at most `max_requests` slices; one that
     has none then ends with `errors.CapacityTimeout`. A plan of one deployment raises `errors.StalePlan` before anything
     is done if the world no longer needs exactly these changes. In a plan of several, each deployment is checked by
-    itself, and the others continue. A plan from a file holds as a whole, or `errors.StalePlan` is raised. `on_begun` is
-    called once the plan holds and its approval is saved, before any request.
+    itself, and the others continue. A plan from a file holds as a whole, or `errors.StalePlan` is raised.
+    `on_started` is called once the plan holds and its approval is saved, before any request.
 
     At the end, `sources` verify what serves against its declared settings. So are servers that failed the last
     verification, even without a change: `RunReport.not_in_effect` has their errors until they pass.
@@ -63,15 +63,15 @@ def apply(
     # A plan from a file holds as a whole, so all of its parts are checked before the first one begins.
     if plan.source and len(changing) > 1:
         _check_all_hold(world, history, changing, plan.source)
-    notify_begun = _once(on_begun)
+    notify_started = _once(on_started)
     listings = Listings(world)
 
-    def begin(goal: Goal) -> _Run:
+    def start(goal: Goal) -> _Run:
         # The plan already has the reason why this deployment cannot be changed.
         if goal.errors:
             raise stopped_by(goal.errors[0])
-        goal = _begin(world, history, goal, plan.source)
-        notify_begun()
+        goal = _record_start(world, history, goal, plan.source)
+        notify_started()
         verifier = Verifier(world, goal, sources)
         return _Run(
             world,
@@ -86,14 +86,14 @@ def apply(
             listings=listings,
         )
 
-    parts = [_DeploymentRun(world, goal, begin) for goal in changing]
+    parts = [_DeploymentRun(world, goal, start) for goal in changing]
     verifications = _verifications(world, unchanged, sources)
     if not parts:
         # Without work there is no first deployment that could call it.
-        notify_begun()
+        notify_started()
     elif len(parts) == 1 and not changing[0].errors:
         # A single deployment begins here, so that a stale plan is raised and not an outcome.
-        parts[0].begin()
+        parts[0].start()
     _run_to_the_end(world, parts, verifications)
     # A run keeps the router of its deployment. That of another one may have ended with its machine.
     for goal in unchanged:
@@ -172,11 +172,11 @@ def _run_to_the_end(world: World, parts: Sequence[_DeploymentRun], verifications
     try:
         run_all(world.clock, [*parts, *verifications], threads=world.threads)
     except (KeyboardInterrupt, errors.Interrupted):
-        for run in _begun_runs(parts):
+        for run in _started_runs(parts):
             run.report_interruption()
         raise
     finally:
-        for run in _begun_runs(parts):
+        for run in _started_runs(parts):
             run.settle()
 
 
@@ -187,7 +187,7 @@ def _report(
     silent_routers: Iterable[errors.NotInEffect],
     endpoints: Sequence[ReplicaEndpoint],
 ) -> RunReport:
-    runs = _begun_runs(parts)
+    runs = _started_runs(parts)
     verifiers = [*(each.verifier for each in verifications), *(run.verifier for run in runs)]
     return RunReport(
         outcomes=(*(o for part in parts for o in part.outcomes), *(o for each in verifications for o in each.outcomes)),
@@ -223,10 +223,10 @@ class _Verification:
 class _DeploymentRun:
     """One deployment's part of the plan. It begins in its own first step, so that no deployment waits for another."""
 
-    def __init__(self, world: World, goal: Goal, begin: Callable[[Goal], _Run]) -> None:
+    def __init__(self, world: World, goal: Goal, start: Callable[[Goal], _Run]) -> None:
         self._world = world
         self.goal = goal
-        self._begin = begin
+        self._start = start
         self._outcomes_without_run: tuple[ReplicaOutcome, ...] = ()
         self.run: _Run | None = None
 
@@ -234,16 +234,16 @@ class _DeploymentRun:
     def outcomes(self) -> tuple[ReplicaOutcome, ...]:
         return self._outcomes_without_run if self.run is None else self.run.outcomes
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Raise what stops the deployment before anything is done, for example `errors.StalePlan`."""
-        self.run = self._begin(self.goal)
+        self.run = self._start(self.goal)
 
     def step(self) -> float | None:
         """See `schedule.ScheduledRun`. An error of this deployment is its outcome, and stops no other deployment."""
         if self.run is not None:
             return self.run.step()
         try:
-            self.begin()
+            self.start()
         except errors.Interrupted:
             raise
         except errors.TpudeployError as error:
@@ -255,7 +255,7 @@ class _DeploymentRun:
         return 0.0
 
 
-def _begun_runs(parts: Iterable[_DeploymentRun]) -> list[_Run]:
+def _started_runs(parts: Iterable[_DeploymentRun]) -> list[_Run]:
     return [part.run for part in parts if part.run is not None]
 
 
@@ -274,7 +274,7 @@ def _once(function: Callable[[], None]) -> Callable[[], None]:
     return call_once
 
 
-def _begin(world: World, history: CapacityHistory, goal: Goal, source: str) -> Goal:
+def _record_start(world: World, history: CapacityHistory, goal: Goal, source: str) -> Goal:
     """Check the plan against the world once more, and save its approval.
 
     A plan from the file `source` holds only for exactly the state and slices that it was made for, unless an earlier
@@ -286,7 +286,7 @@ def _begin(world: World, history: CapacityHistory, goal: Goal, source: str) -> G
         own_fingerprints = {goal.fingerprint, fingerprint_of_all}
         state = mark_replacements(with_adopted(world, goal, session.state), goal.replaces, own_fingerprints)
         current = _plan_again(world, history, goal, state)
-        if source and _is_begun(goal, current):
+        if source and _is_started(goal, current):
             # An earlier run carried out a part of the file: what is left of it is what the world needs now.
             goal = replace(goal, changes=current.changes)
         elif source:
@@ -351,11 +351,11 @@ def _check_all_hold(world: World, history: CapacityHistory, goals: Iterable[Goal
     for goal in goals:
         state = world.state.read(goal.name).state or State(deployment=goal.name, lineage="")
         current = _plan_again(world, history, goal, with_adopted(world, goal, state))
-        if not _is_begun(goal, current):
+        if not _is_started(goal, current):
             _check_holds(goal, state, current, source)
 
 
-def _is_begun(goal: Goal, current: Goal) -> bool:
+def _is_started(goal: Goal, current: Goal) -> bool:
     """Return whether the state has an approval of this goal, which is not reached yet."""
     return current.resumes and goal.lineage in {"", current.lineage}
 

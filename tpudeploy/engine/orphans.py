@@ -75,13 +75,15 @@ def _without_tracked(world: World, resources: Resources) -> dict[str, tuple[Clou
     if not any(resources.values()):
         return dict(resources)
     states = (world.state.read(name).state for name in world.state.names())
-    owner = {
-        (a.project, a.zone, a.name): state.deployment for state in states if state is not None for a in state.attempts
-    }
-    return {
-        name: tuple(r for r in own if owner.get((r.ref.project, r.ref.zone, r.ref.name), name) == name)
-        for name, own in resources.items()
-    }
+    owners: dict[tuple[str, str, str], str] = {}
+    for state in filter(None, states):
+        owners.update({(attempt.project, attempt.zone, attempt.name): state.deployment for attempt in state.attempts})
+
+    def is_free(resource: CloudResource, deployment: str) -> bool:
+        ref = resource.ref
+        return owners.get((ref.project, ref.zone, ref.name), deployment) == deployment
+
+    return {name: tuple(resource for resource in own if is_free(resource, name)) for name, own in resources.items()}
 
 
 def adopt_all(world: World, state: State, deployment: Deployment, resources: Iterable[CloudResource]) -> State:

@@ -80,7 +80,7 @@ def apply(
             keep=watch,
             may_reset=reset,
             max_requests=max_requests,
-            on_begun=lambda: hold(world, adapters.pins, pins),
+            on_started=lambda: hold(world, adapters.pins, pins),
         )
     return Report.from_domain(report)
 

@@ -60,11 +60,12 @@ class LogReadings(Result):
         draft = part({**dict.fromkeys(("log", "by", "model", "text"), str), "is_checked": {"const": False}})
         no_draft = part({"because": str, "hint": str})
         about_logs = "by machine: the root cause with what to do, or how long each phase took"
+        about_no_draft = "why there is no draft; null if there is one"
         about_draft = "what the served model wrote; `is_checked` is always false"
         keys = {
             "logs": {"type": "array", "items": log, "description": about_logs},
             "draft": {"anyOf": [draft, {"type": "null"}], "description": about_draft},
-            "no_draft": {"anyOf": [no_draft, {"type": "null"}], "description": "why there is no draft, null with one"},
+            "no_draft": {"anyOf": [no_draft, {"type": "null"}], "description": about_no_draft},
         }
         return document("logs", keys, optional=("draft", "no_draft"))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tpudeploy.domain.errors import NotInEffect
 from tpudeploy.operations.declaration import Operation, profile
 from tpudeploy.results import Result, document, result
 
@@ -32,7 +33,7 @@ class Verified(Result):
     @property
     def exit_code(self) -> int:
         if self.verification.broken:
-            return 13
+            return NotInEffect.exit_code
         return 1 if self.verification.silent_replicas else 0
 
     def values(self) -> dict[str, Any]:

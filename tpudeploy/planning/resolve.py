@@ -122,7 +122,7 @@ def resolve_without_script(
 ) -> Deployment:
     """Return the deployment without its startup script, which is enough to size and check it, and faster."""
     spec = profile.spec
-    unnamed = _unnamed(
+    unnamed = _resolve_all_but_name(
         spec,
         project,
         lock.target_of(pins.image_of(spec)),
@@ -146,7 +146,7 @@ def resolve_without_script(
 
 
 @once_a_section
-def _unnamed(
+def _resolve_all_but_name(
     spec: ProfileSpec, project: str | None, digest: str | None, commit: str | None, machine_image: str | None
 ) -> Deployment:
     """Return what deployments have in common whose profiles differ in their names alone, as most of a fleet do.

@@ -34,7 +34,7 @@ def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: E
         (_contents(part, engine, hbm_bytes=hbm, block_size=block) for part in stages(model, engine.pipeline_parallel)),
         key=lambda contents: (contents.blocks, -sum(contents.weights.values())),
     )
-    each = blocks_per_request(kv, engine, block, engine.max_model_len)
+    request_blocks = blocks_per_request(kv, engine, block, engine.max_model_len)
     plan = compile_plan(engine)
     return HbmBudget(
         model=model,
@@ -43,11 +43,11 @@ def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: E
         hbm_bytes_per_chip=hbm,
         weights=weights,
         bytes_per_block=kv.bytes_per_block,
-        blocks_per_request=each,
+        blocks_per_request=request_blocks,
         block_size=block,
         num_blocks=blocks,
         # int(concurrency x max_model_len), as vLLM logs it (kv_cache_utils.py:2300), for each rank.
-        kv_cache_tokens=int(blocks / each * engine.max_model_len) * engine.data_parallel,
+        kv_cache_tokens=int(blocks / request_blocks * engine.max_model_len) * engine.data_parallel,
         program_bytes_per_chip=program_room(model, engine).needed,
         compilation=plan,
         start=predict_start(model, plan),

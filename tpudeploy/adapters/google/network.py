@@ -27,22 +27,25 @@ def read(connection: CloudConnection, deployment: Deployment, reader: SafeReader
     """Return all network facts of a deployment, read in parallel. Never raises."""
     project = deployment.project or ""
     regions = tuple(dict.fromkeys(c.zone.region for c in deployment.candidates))
-    has_address = deployment.network.external_ip
+    # Machines reach the internet by an address of their own, or else through NAT.
+    with_addresses, with_nat = (regions, ()) if deployment.network.external_ip else ((), regions)
     address_quotas = {
-        r: reader.read(f"see the addresses of {r}", partial(addresses, connection, project, r), role=_NETWORK_VIEWER)
-        for r in regions
-        if has_address
+        region: reader.read(
+            f"see the addresses of {region}", partial(addresses, connection, project, region), role=_NETWORK_VIEWER
+        )
+        for region in with_addresses
     }
     vpc = reader.read_optional(
         "look up the network", partial(network, connection, project, deployment.network.network), role=_NETWORK_VIEWER
     ).result()
     if not isinstance(vpc, ProjectNetwork):
         return NetworkFacts(network=vpc, subnetworks={}, has_nat={}, firewalls=(), addresses=results(address_quotas))
-    subnetworks = {r: _subnetwork(connection, deployment, vpc, r, reader) for r in regions}
+    subnetworks = {region: _subnetwork(connection, deployment, vpc, region, reader) for region in regions}
     nat_by_region = {
-        r: reader.read(f"see the routers of {r}", partial(has_nat, connection, vpc, r), role=_NETWORK_VIEWER)
-        for r in regions
-        if not has_address
+        region: reader.read(
+            f"see the routers of {region}", partial(has_nat, connection, vpc, region), role=_NETWORK_VIEWER
+        )
+        for region in with_nat
     }
     rules = reader.read("see the firewall rules", partial(firewalls, connection, vpc), role=_NETWORK_VIEWER)
     return NetworkFacts(

@@ -131,7 +131,7 @@ def _run(
 
 
 def _exit_code(runs: Sequence[Run]) -> int:
-    """An error where every cell that was measured of a run failed."""
+    """Return ERROR if all measured cells of any run failed."""
     for run in runs:
         measured = [cell for cell in run.cells if cell.figures is not None]
         if measured and all(cell.status == "failed" for cell in measured):

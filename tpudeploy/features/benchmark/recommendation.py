@@ -68,7 +68,7 @@ class Choice:
 
 @frozen
 class Recommendation:
-    """`choices` best first. `refused` says of everything else why it will not do."""
+    """`choices` best first. `refused`: a reason for each option that is not among the choices."""
 
     workload: Workload
     choices: tuple[Choice, ...]
