@@ -1,5 +1,8 @@
 # make demo        the whole way on an emulator: apply, ask, look, destroy
 # make test        the test suite; long searches are sampled
+# make quick       the kernel's fast tests, for the loop while working; under 90 seconds on two quiet cores
+# make coverage    runs the tests and stores which of them runs each line; TESTS=tests/planning for a folder
+# make which       the tests that exercise a file, by the last make coverage; FILE=tpudeploy/planning/quota.py
 # make exhaustive  the long searches, whole, the long stories, the startup script under a real systemd, and a real vLLM on CPU
 # make lint        format, lint, types, floors, names and sentences, shell, workflows, the image
 # make docs        the documentation site, in build/site; a warning or a broken link is an error
@@ -7,7 +10,7 @@
 # make constraints versions for pipelines (with hashes) and for this folder, after a change of dependencies; UPGRADE=1 for newer ones
 # make bench       what commands take to start, validate and plan of 1,000 profiles, as multiples of python -c pass
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do; ten minutes
-# make mutation    what the tables of the pure heart notice of a change to it; MODULES="placement refusals" for some
+# make mutation    what the tests of the pure heart, of sizing, boot log and planning notice of a change to it; MODULES="placement refusals" for some
 # make clean       removes .venv and every cache
 
 # The first Python that is new enough; PYTHON=... chooses another.
@@ -24,7 +27,7 @@ GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
 SCRIPTS := .ci/run .ci/memory .ci/promtool .ci/routers .ci/distributions .ci/release-notes tpudeploy/emulator/machine/shim.sh \
 	tests/real_systemd/enter.sh $(wildcard examples/*.sh examples/*/*.sh)
 
-.PHONY: demo test exhaustive lint docs picture constraints bench hunt mutation clean
+.PHONY: demo test quick coverage which exhaustive lint docs picture constraints bench hunt mutation clean
 
 demo: .venv/installed
 	@examples/demo.sh
@@ -32,6 +35,21 @@ demo: .venv/installed
 test: export TMPDIR ?= $(shell .ci/memory)
 test: .venv/installed-dev .venv/promtool-tried .venv/routers-tried
 	pytest -n 5 --dist worksteal -m 'not live and not long' --hypothesis-seed=0
+
+# The kernel without what starts processes, waits or searches long: no features, no emulator's own tests, no house.
+QUICK := $(addprefix tests/,adapters boot_log catalog config domain engine metrics planning reconcile serialization sizing \
+	verify views stories/test_main_job.py)
+quick: export TMPDIR ?= $(shell .ci/memory)
+quick: .venv/installed-dev
+	pytest -n 2 --dist worksteal -m 'not live and not long and not exhaustive and not waits' --hypothesis-seed=0 \
+		--ignore tests/reconcile/test_hunting.py $(QUICK)
+
+coverage: export TMPDIR ?= $(shell .ci/memory)
+coverage: .venv/installed-dev
+	pytest -n 5 --dist worksteal -m 'not live and not long' --hypothesis-seed=0 --cov --cov-context=test --cov-report= $(TESTS)
+
+which: .venv/installed-dev
+	@python tests/house/which.py $(FILE)
 
 exhaustive: .venv/installed-dev
 	pytest -n 2 -rs -m 'exhaustive or long' --timeout 10800
