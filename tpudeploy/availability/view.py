@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import (
     FactSource,
@@ -29,7 +30,6 @@ _MINUTE, _DAY = 60, 86400
 _EMULATED = "On the emulator: hardware, quota and prices are simulated."
 _NARROWEST = 40
 _STATIC_SOURCES = {Gate.HARDWARE: "the catalogue's zones", Gate.PRICE: "the catalogue's prices"}
-_TYPES = {Backend.QUEUED_RESOURCE: "accelerator types", Backend.GCE_INSTANCE: "machine types"}
 
 
 def zones(tables: Iterable[ZoneTable], paint: Paint, *, width: int | None, emulated: bool) -> str:
@@ -205,7 +205,7 @@ def _text_by_api(gate: Gate, table: ZoneTable) -> str:
         if gate is Gate.QUOTA:
             texts[backend] = _quota_text(own[gate], backend)
         else:
-            texts[backend] = _reading_text(gate, own[gate], _TYPES[backend])
+            texts[backend] = _reading_text(gate, own[gate], BACKENDS[backend].types)
     *_, only = texts.values()
     text = only if len(texts) == 1 else "; ".join(f"{text} ({backend.api})" for backend, text in texts.items())
     is_known = gate is Gate.QUOTA and any(own[gate].source is FactSource.LIVE for own in table.readings_by_api.values())
@@ -215,9 +215,11 @@ def _text_by_api(gate: Gate, table: ZoneTable) -> str:
 def _quota_text(reading: GateSource, backend: Backend) -> str:
     if reading.source is not FactSource.LIVE:
         return "not known"
-    # Compute Engine limits chips by region alone.
-    limit = "the smaller limit" if backend is Backend.QUEUED_RESOURCE else "the region's limit"
-    used = f"chips left of {limit}" if reading.unknown is None else "the limit: current usage is unknown"
+    used = (
+        f"chips left of {BACKENDS[backend].quota_limit}"
+        if reading.unknown is None
+        else "the limit: current usage is unknown"
+    )
     return f"read now, {used}"
 
 

@@ -73,11 +73,6 @@ TELLING_PERMISSIONS = (
     "tpu.acceleratortypes.list",
     "compute.machineTypes.list",
 )
-# The predefined role with the permissions of each API.
-ADMIN_ROLES: Mapping[Backend, str] = {
-    Backend.QUEUED_RESOURCE: "roles/tpu.admin",
-    Backend.GCE_INSTANCE: "roles/compute.instanceAdmin.v1",
-}
 ACT_AS = "iam.serviceAccounts.actAs"
 READ_SECRET = "secretmanager.versions.access"  # noqa: S105 - a permission's name
 # Predefined roles with this permission; a custom role may have it too.

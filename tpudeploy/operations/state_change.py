@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, flag
@@ -264,9 +264,8 @@ def _is_own(attempt: Attempt, state: State) -> bool:
 
 def _resource_id(attempt: Attempt) -> str:
     """Return the resource as `import` takes it."""
-    if attempt.backend is Backend.GCE_INSTANCE:
-        return f"projects/{attempt.project}/zones/{attempt.zone}/instances/{attempt.name}"
-    return f"projects/{attempt.project}/locations/{attempt.zone}/queuedResources/{attempt.name}"
+    path = BACKENDS[attempt.backend].resource_path
+    return path.format(project=attempt.project, zone=attempt.zone, name=attempt.name)
 
 
 _FORCE = flag("force", "Even while a run is in progress.")

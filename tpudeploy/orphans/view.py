@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.orphans import Claim, Orphan, Orphans
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import RunReport
@@ -29,10 +29,6 @@ _UNSIGNED_NOTE = (
     "or, for an instance of Compute Engine:\n"
     "  gcloud compute instances delete NAME --zone=ZONE"
 )
-_KINDS: Mapping[Backend, str] = {
-    Backend.QUEUED_RESOURCE: "queued resources",
-    Backend.GCE_INSTANCE: "instances of Compute Engine",
-}
 
 
 def gc(orphans: Orphans, paint: Paint) -> str:
@@ -54,11 +50,13 @@ def _scope(orphans: Orphans) -> str:
     count = len(orphans.strays) + orphans.needed
     missing = [(each.project, each.backend) for each in orphans.not_searched]
     kinds = [
-        kind for backend, kind in _KINDS.items() if any((each, backend) not in missing for each in orphans.projects)
+        row.resources
+        for backend, row in BACKENDS.items()
+        if any((each, backend) not in missing for each in orphans.projects)
     ]
     result = f"Found {count} with tpudeploy's mark, {orphans.needed} of them needed."
     gaps = [
-        f"Did not look for {_KINDS[each.backend]} in project {each.project}. {words.plain(each.reason)}"
+        f"Did not look for {BACKENDS[each.backend].resources} in project {each.project}. {words.plain(each.reason)}"
         for each in orphans.not_searched
     ]
     return "\n".join([f"Looked for {' and '.join(kinds)} in {where}. {result}", *gaps])

@@ -18,6 +18,7 @@ from dataclasses import field
 from enum import StrEnum
 from math import inf
 
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Area, Place
 from tpudeploy.domain.frozen import frozen, replace
@@ -253,7 +254,7 @@ def _lapse(attempt: Attempt, context: DecisionContext) -> Refusal | None:
     Queued resources stay in a state that says so.
     """
     is_waiting = attempt.granted_at is None and attempt.releasing_at is None
-    if attempt.backend is not Backend.GCE_INSTANCE or not is_waiting or attempt.provisioning_at is not None:
+    if BACKENDS[attempt.backend].has_end_states or not is_waiting or attempt.provisioning_at is not None:
         # It was granted, released or about to land: its absence has another cause.
         return None
     if attempt.expires_at is None or context.now < attempt.expires_at:
@@ -274,7 +275,7 @@ def _loss(attempt: Attempt, context: DecisionContext) -> Refusal | None:
 
     Queued resources stay in a state that says so.
     """
-    if attempt.backend is not Backend.GCE_INSTANCE:
+    if BACKENDS[attempt.backend].has_end_states:
         # Somebody deleted the queued resource, which says nothing about its place.
         return None
     return early_preemption(attempt, context.now)

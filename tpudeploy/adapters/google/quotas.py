@@ -12,6 +12,7 @@ from tpudeploy.adapters.google.compute_engine.aggregated import list_all_zones
 from tpudeploy.adapters.google.compute_engine.body import accelerator_type_of, provisioning_of
 from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.safe_read import pages
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
@@ -23,7 +24,6 @@ from tpudeploy.domain.names import Zone
 _CONFIG_TYPES = {each.tpu_api.config_type: each.name for each in GENERATIONS if each.tpu_api is not None}
 _PREEMPTIBLE = {"SPOT", "FLEX_START"}
 _AGENTIC = "TRAFFIC_SOURCE_AGENTIC"  # a second limit for the same place, which applies to another kind of caller
-_SERVICES = {Backend.QUEUED_RESOURCE: "tpu.googleapis.com", Backend.GCE_INSTANCE: "compute.googleapis.com"}
 # What is read of each metric: Compute Engine has hundreds, each with a bucket for every region.
 _LIMIT_FIELDS = "unit,trafficSource,quotaBuckets(dimensions,effectiveLimit)"
 _FIELDS = f"metrics(metric,consumerQuotaLimits({_LIMIT_FIELDS})),nextPageToken"
@@ -40,7 +40,7 @@ def limits(connection: CloudConnection, project: str, backend: Backend) -> tuple
     write the parent with the project's number; that the service accepts the project's id is unverified.
     """
     calls = connection.collection("serviceusage", "v1beta1", "services", "consumerQuotaMetrics")
-    parent = f"projects/{project}/services/{_SERVICES[backend]}"
+    parent = f"projects/{project}/services/{BACKENDS[backend].service}"
     request = calls.list(parent=parent, view="FULL", fields=_FIELDS)
     metrics = (metric for page in pages(calls, request) for metric in page.get("metrics", ()))
     if backend is Backend.QUEUED_RESOURCE:

@@ -8,7 +8,6 @@ from tpudeploy.availability.diagnosis import Finding
 from tpudeploy.availability.doctor.case import DoctorInput, fail, ok, unknown, warn
 from tpudeploy.availability.doctor.network import has_tunnel
 from tpudeploy.catalog.access import (
-    ADMIN_ROLES,
     COMPUTE,
     IAP,
     SECRETS,
@@ -17,6 +16,7 @@ from tpudeploy.catalog.access import (
     TPU,
     needed_permissions,
 )
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import SecretRef
 from tpudeploy.domain.facts import Unknown
@@ -67,7 +67,7 @@ def roles(case: DoctorInput) -> Iterator[Finding]:
     for backend, uses in needed_permissions(case.deployment).items():
         rest = {name: use for name, use in uses.items() if name not in permissions}
         lacking |= rest
-        roles += [ADMIN_ROLES[backend]] if rest else []
+        roles += [BACKENDS[backend].admin_role] if rest else []
     command = f"gcloud projects add-iam-policy-binding {case.deployment.project}"
     hint = "\n".join(f"Run: {command} --member={_member(case)} --role={role}" for role in roles)
     message = f"You may not {words.some(f'{use} ({name})' for name, use in lacking.items())}."

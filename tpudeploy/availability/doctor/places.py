@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tpudeploy.availability.diagnosis import Finding
 from tpudeploy.availability.doctor.case import DoctorInput, fail, ok, some_or_all, unknown, warn
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import FactSource, Fill, Gate, Pair, Standing
 from tpudeploy.domain.facts import Unknown
@@ -13,11 +14,6 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.text import words
 
 _SEE = "`tpudeploy zones PROFILE` shows each."
-_MORE_QUOTA = {
-    Backend.QUEUED_RESOURCE: "Ask for more on the console's quota page of tpu.googleapis.com: a zone's and its "
-    "region's limit both count.",
-    Backend.GCE_INSTANCE: "Ask for more on the console's quota page of compute.googleapis.com.",
-}
 
 
 def _pairs_by_zone(case: DoctorInput) -> Mapping[Zone, list[Pair]]:
@@ -92,7 +88,7 @@ def _quota_of(case: DoctorInput, backend: Backend) -> Iterator[Finding]:
         because = f"No limit is known for these zones{where}."
         yield unknown(case, "quota", reading.unknown or Unknown(because=because))
     elif not enough:
-        yield warn("quota", f"No pair has {chips} of quota left{where}.", _MORE_QUOTA[backend])
+        yield warn("quota", f"No pair has {chips} of quota left{where}.", BACKENDS[backend].quota_advice)
     elif enough < reported:
         yield ok("quota", f"{enough} of {len(fills)} pairs have {chips} of quota left{where}.")
     else:
