@@ -192,6 +192,21 @@ def test_one_text_is_taken_where_several_are(name: str, argument: str, place: Pl
     assert answers[0] == answers[1]
 
 
+def test_a_deployment_is_destroyed_by_its_name_without_its_profile(cli: Open) -> None:
+    at = cli(nodes="simulated")
+    profile = at.folder / at.write()
+    with td.Workspace.open(at.folder, clock=at.clock) as workspace:
+        workspace.apply(workspace.plan(profile))
+        profile.unlink()
+        destroyed = workspace.destroy("gemma")
+        with pytest.raises(
+            td.errors.UsageError, match="`nope` is neither a profile nor a deployment with a state here"
+        ):
+            workspace.destroy("nope")
+    assert str(destroyed) == "Done! Resources: 0 added, 0 changed, 1 destroyed."
+    assert not at.slices
+
+
 def test_a_run_prints_its_summary_as_apply_and_destroy_do(cli: Open) -> None:
     at = cli()
     profile = at.folder / at.write()

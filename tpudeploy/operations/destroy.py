@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def destroy(workspace: Workspace, profiles: Profiles, *, on_event: Callable[[Event], None] | None = None) -> Report:
-    """Delete everything that was ever created for these profiles, and wait until it is gone. Raise as `apply` does."""
+    """Delete everything that was ever created for these profiles, and wait until it is gone. Raise as `apply` does.
+
+    The name of a deployment serves in place of its profile: what to delete is in its state.
+    """
     return workspace.apply(workspace.plan(profiles, destroy=True), on_event=on_event)
 
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.domain.events import Event
     from tpudeploy.domain.facts import Facts
+    from tpudeploy.domain.plan import Mode
     from tpudeploy.engine.pins import PinLookup
-    from tpudeploy.loading import Profiles
+    from tpudeploy.loading import OneProfile, Profiles
     from tpudeploy.ports import World
     from tpudeploy.wiring import Adapters
     from tpudeploy.workspace import Workspace
@@ -60,7 +61,6 @@ def plan(
     Raise `errors.Fault` or `errors.Denied` if the cloud cannot be observed, `errors.UsageError` for an address that
     none of the profiles has and for arguments that exclude each other, `errors.ConfigError` if no profile can be used.
     """
-    from tpudeploy import loading
     from tpudeploy.domain.plan import Mode
     from tpudeploy.engine import plan as engine
     from tpudeploy.engine.pins import PinLookup
@@ -80,7 +80,9 @@ def plan(
         replace=parse_addresses(replaced),
         target=parse_addresses(targets),
     )
-    unique, ambiguous = unique_names(loading.profiles(profiles))  # before pins are looked up for a name of several
+    unique, ambiguous = unique_names(
+        _loaded(workspace, profiles, mode)
+    )  # before pins are looked up for a name of several
     adapters = workspace.adapters
     world = adapters.world(on_event)
     if scope.mode is Mode.NORMAL:
@@ -100,6 +102,23 @@ def plan(
     )
     diagnostics = (*new_plan.diagnostics, *not_pinned(pins.unknown, deployments))
     return Plan.from_domain(dataclasses.replace(new_plan, diagnostics=diagnostics), backend=adapters.backend)
+
+
+def _loaded(workspace: Workspace, profiles: Profiles, mode: Mode) -> tuple[Profile, ...]:
+    """Return the profiles. For a removal, the name of a deployment is enough: what to delete is in its state.
+
+    Raise `errors.UsageError` for a name without a state, and as `Profile.load` does.
+    """
+    from pathlib import Path
+
+    from tpudeploy import loading
+    from tpudeploy.domain.plan import Mode
+
+    def load(one: OneProfile) -> Profile:
+        is_deployment = mode is Mode.DESTROY and loading.is_name(one) and not Path(str(one)).exists()
+        return workspace.recorded_profile(str(one)) if is_deployment else loading.profile(one)
+
+    return tuple(map(load, loading.each(profiles)))
 
 
 def _with_routers(
