@@ -18,4 +18,4 @@ def test_a_cached_start_takes_three_fifths_of_one_in_turn_and_after_the_image_le
     assert cached.after_image < in_turn.seconds / 3
     assert cached.after_imports < in_turn.after_imports / 3
     path = [phase.name for phase in cached.timeline.critical]
-    assert path == ["image", "imports", "weights", "compile", "warm-up"]
+    assert path == ["image", "container", "imports", "weights", "compile", "warm-up"]
