@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tpudeploy import feature_table
-from tpudeploy.feature_table import COMMANDS
 
 if TYPE_CHECKING:
     from tpudeploy.features import FeatureMethods
@@ -84,8 +83,8 @@ _OF_THE_DEPLOYER: Mapping[str, str] = {
     "explain": "Explain an error code, a refusal, or an error text of Google Cloud.",
     "version": "Print the version.",
 }
-_OF_FEATURES = {name: COMMANDS[name].summary if name in COMMANDS else "" for name in feature_table.OPERATIONS}
-OPERATIONS: Mapping[str, str] = {**_OF_THE_DEPLOYER, **_OF_FEATURES}
+# The commands of features have their own line, in their table.
+OPERATIONS: Mapping[str, str] = {**_OF_THE_DEPLOYER, **dict.fromkeys(feature_table.OPERATIONS, "")}
 # The rows that share a module, which has a table of them, `OPERATIONS`.
 _SHARED_MODULES: Mapping[str, str] = {
     **dict.fromkeys(("state_list", "state_show", "state_history", "state_pull"), "state"),

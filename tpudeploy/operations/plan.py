@@ -80,9 +80,8 @@ def plan(
         replace=parse_addresses(replaced),
         target=parse_addresses(targets),
     )
-    unique, ambiguous = unique_names(
-        _loaded(workspace, profiles, mode)
-    )  # before pins are looked up for a name of several
+    # Before pins are looked up, for a name that several have.
+    unique, ambiguous = unique_names(_loaded(workspace, profiles, mode))
     adapters = workspace.adapters
     world = adapters.world(on_event)
     if scope.mode is Mode.NORMAL:

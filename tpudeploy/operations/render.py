@@ -46,10 +46,13 @@ def render(workspace: Workspace, profile: OneProfile, what: str) -> Rendered:
         raise ValueError(f"`{what}` is not one of {', '.join(_FORMS)}")
     profile = loading.profile(profile)
     deployment = workspace.deployment(profile, offline=True)
-    renderer = _RENDERERS[what] if what in _RENDERERS else import_module(feature_table.RENDERS[what]).RENDERERS[what]
-    text = renderer(RenderedDeployment(workspace, deployment)).removesuffix("\n")
+    renderers, json_texts = _RENDERERS, _JSON_TEXTS
+    if what not in _RENDERERS:
+        of_feature = import_module(feature_table.RENDERS[what])
+        renderers, json_texts = of_feature.RENDERERS, of_feature.JSON_TEXTS
+    text = renderers[what](RenderedDeployment(workspace, deployment)).removesuffix("\n")
     return Rendered(
-        name=deployment.name, what=what, text=text, content=json.loads(text) if what in _JSON_TEXTS else None
+        name=deployment.name, what=what, text=text, content=json.loads(text) if what in json_texts else None
     )
 
 
@@ -149,7 +152,7 @@ _RENDERERS: Mapping[str, Callable[[RenderedDeployment], str]] = {
     "profile": _profile,
     "router": _router,
 }
-_JSON_TEXTS = {"argv", "request", "terraform"}
+_JSON_TEXTS = frozenset({"argv", "request"})
 _FORMS = (*_RENDERERS, *feature_table.RENDERS)
 
 OPERATION = Operation(

@@ -24,15 +24,15 @@ _MOMENT = 5.0  # seconds in which an error before the first cell is detected
 
 def _measure_in_background(call: ToolCall) -> Document:
     """Start to measure a deployment, and return the operation to poll. Raise what stops it before the first cell."""
-    session, (path,) = call.session, call.paths
-    clock, name = session.project.clock(), call.opened.profile.spec.name
+    server_session, (path,) = call.session, call.paths
+    clock, name = server_session.project.clock(), call.opened.profile.spec.name
     stops = [clock.stop]
 
     def work(tell: EmitEvent) -> OperationOutcome:
         def hear(run: Run, cell: Cell) -> None:
             tell({"v": 1, "type": "cell", "run": run.id, "line": row(run, cell, Paint()), **to_json(cell)})
 
-        with session.project.workspace([path], backend="", clock=clock) as workspace:
+        with server_session.project.workspace([path], backend="", clock=clock) as workspace:
             stops.append(workspace.adapters.stop)
             result = workspace.bench(**call.values, on_cell=hear)
         return OperationOutcome(document=result.to_dict())
@@ -42,7 +42,9 @@ def _measure_in_background(call: ToolCall) -> Document:
             each()
 
     about = {"does": "bench", "profile": path}
-    return session.operations.begin(work, about=about, names=frozenset({name}), stop=stop, moment=_MOMENT).document()
+    return server_session.operations.begin(
+        work, about=about, names=frozenset({name}), stop=stop, moment=_MOMENT
+    ).document()
 
 
 RESPONSES: dict[str, Response] = {"bench": _measure_in_background}

@@ -55,3 +55,4 @@ def _require_one_host(deployment: Deployment, request: SliceRequest, tool: str) 
 
 
 RENDERERS: Mapping[str, Callable[[RenderedDeployment], str]] = {"gcloud": _gcloud, "gke": _gke, "terraform": _terraform}
+JSON_TEXTS = frozenset({"terraform"})

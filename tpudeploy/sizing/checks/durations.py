@@ -87,11 +87,11 @@ def nothing_to_renew(deployment: Deployment) -> Iterator[Diagnostic]:
     "placement: {max_run_duration: 12h}\nlifecycle: {on_run_end: renew}",
 )
 def late_renewal(deployment: Deployment) -> Iterator[Diagnostic]:
-    run = deployment.max_run_seconds
+    run, start = deployment.max_run_seconds, _start(deployment)
     # A run that is shorter than a start has an error of its own.
-    if not deployment.lifecycle.renew or run is None or run < _start(deployment).seconds:
+    if not deployment.lifecycle.renew or run is None or run < start.seconds:
         return
-    start, drain, grant = _start(deployment), _drain_seconds(deployment), Patience().acquisition
+    drain, grant = _drain_seconds(deployment), Patience().acquisition
     half, lead = run / 2, grant + start.seconds + drain
     if half >= lead:
         return
