@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import Backend
-from tpudeploy.domain.deployment import MACHINE_IMAGE, Deployment, Json
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND
+from tpudeploy.domain.deployment import AUTO, MACHINE_IMAGE, Deployment, Json
 from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Location, Severity
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import replace
@@ -77,17 +77,19 @@ def _model(model_id: str, revision: str | None) -> Name | None:
 
 
 def machine_image_of(spec: ProfileSpec) -> Name | None:
-    """Return the family of the machine's image, or None for a profile that requests no instance of Compute Engine."""
+    """Return the family of the machine's image, or None for a profile whose machines boot none."""
     return _machine_image(spec.placement.backend, spec.tpu.type, spec.tpu.runtime_version)
 
 
 @lru_cache(maxsize=256)
 def _machine_image(backend: str, slice_type: str, family: str | None) -> Name | None:
     kind = catalog.accelerator_type(slice_type)
-    offer = None if kind is None else catalog.generation(kind.generation).compute_engine
-    if backend == Backend.QUEUED_RESOURCE or offer is None:
+    if kind is None:
         return None
-    return Name(kind=PinKind.MACHINE_IMAGE, text=family or offer.image_family)
+    for each in kind.backends:
+        if backend in {each, AUTO} and each.boots_image:
+            return Name(kind=PinKind.MACHINE_IMAGE, text=family or catalog.generation(kind.generation).runtime_of(each))
+    return None
 
 
 def names(spec: ProfileSpec) -> tuple[Name, ...]:
@@ -123,7 +125,7 @@ def names_with_pins(attributes: Mapping[str, Json]) -> Iterator[tuple[Name, str 
         text = model if revision is None else f"{model}@{revision}"
         yield Name(kind=PinKind.MODEL, text=text), None if commit is None else str(commit)
     # Earlier states name no API, because there was one.
-    backend = str(attributes.get("placement.backend", Backend.QUEUED_RESOURCE))
+    backend = str(attributes.get("placement.backend", DEFAULT_BACKEND))
     family, machine_image = attributes.get("tpu.runtime_version"), attributes.get(MACHINE_IMAGE)
     name = _machine_image(backend, str(attributes.get("tpu.type", "")), None if family is None else str(family))
     if name is not None:

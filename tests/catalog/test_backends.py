@@ -18,5 +18,5 @@ def test_each_api_has_a_row_and_no_fact_is_empty() -> None:
 
 @pytest.mark.parametrize("backend", Backend)
 def test_a_resource_has_its_place_in_its_path(backend: Backend) -> None:
-    path = BACKENDS[backend].resource_path.format(project="p", zone="us-east5-b", name="gemma")
+    path = BACKENDS[backend].paths[0].format(project="p", zone="us-east5-b", name="gemma")
     assert path.split("/")[1::2] == ["p", "us-east5-b", "gemma"]

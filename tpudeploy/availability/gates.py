@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import AcceleratorType, Backend, Generation
+from tpudeploy.catalog.backends import BACKENDS
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType, Backend, Generation
 from tpudeploy.domain.availability import (
     FactSource,
     Fill,
@@ -56,7 +57,7 @@ class Query:
     models: tuple[Provisioning, ...] = _USUAL
     most_usd: float | None = None
     has_taste: bool = False
-    backends: tuple[Backend, ...] = (Backend.QUEUED_RESOURCE,)
+    backends: tuple[Backend, ...] = (DEFAULT_BACKEND,)
 
     @classmethod
     def for_deployment(cls, deployment: Deployment, kind: AcceleratorType | None = None) -> Query:
@@ -272,13 +273,10 @@ class _Judge:
         if isinstance(api.limits, Unknown):
             return GateSource(source=FactSource.NONE, unknown=api.limits)
         if not self.quotas[backend].limits:
-            tpu_api = self.generation.tpu_api
-            because = (
-                f"Service Usage lists no quota of {self.generation.name} at {backend.api} by a name that is known."
-            )
-            if backend is Backend.QUEUED_RESOURCE and tpu_api is not None and tpu_api.quota:
-                name = tpu_api.serving_quota or tpu_api.quota
-                because = f"Service Usage names no metric like `{name}`."
+            metric, name = self.generation.apis[backend].quota_metric, self.generation.name
+            because = f"Service Usage lists no quota of {name} at {BACKENDS[backend].api} by a name that is known."
+            if metric:
+                because = f"Service Usage names no metric like `{metric}`."
             unknown = Unknown(because=because, hint="See the console's page of quotas.")
             return GateSource(source=FactSource.NONE, unknown=unknown)
         return GateSource(source=FactSource.LIVE, age=0.0, unknown=api.uses if isinstance(api.uses, Unknown) else None)

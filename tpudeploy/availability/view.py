@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from tpudeploy.catalog.backends import BACKENDS
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.availability import (
     FactSource,
     Fill,
@@ -100,7 +100,7 @@ def _columns(pairs: Sequence[Pair]) -> Iterator[_Column]:
     """Yield the columns, most important first: a narrow terminal omits the last ones."""
     yield _Column(title="zone", cells=[p.zone for p in pairs])
     yield _Column(title="model", cells=[_model(p) for p in pairs])
-    if not all(map(_is_of_tpu_api, pairs)):
+    if any(pair.backend is not DEFAULT_BACKEND for pair in pairs):
         yield _Column(title="backend", cells=[p.backend for p in pairs])
     yield _Column(title="$/chip-h", cells=[_price(p) for p in pairs], is_number=True)
     yield _Column(title="quota left", cells=[_quota(p.quota) for p in pairs])
@@ -166,7 +166,7 @@ def _closing_reason(pair: Pair, table: ZoneTable) -> str:
     match pair.closed_by:
         case Gate.HARDWARE:
             is_one_api = len({p.backend for p in table.pairs}) == 1
-            return f"no {table.type}{'' if is_one_api else f' at {pair.backend.api}'}{_source(pair.hardware)}"
+            return f"no {table.type}{'' if is_one_api else f' at {BACKENDS[pair.backend].api}'}{_source(pair.hardware)}"
         case Gate.MODEL:
             return f"no {pair.provisioning}{_source(pair.model)}"
         case _:
@@ -207,7 +207,9 @@ def _text_by_api(gate: Gate, table: ZoneTable) -> str:
         else:
             texts[backend] = _reading_text(gate, own[gate], BACKENDS[backend].types)
     *_, only = texts.values()
-    text = only if len(texts) == 1 else "; ".join(f"{text} ({backend.api})" for backend, text in texts.items())
+    text = (
+        only if len(texts) == 1 else "; ".join(f"{text} ({BACKENDS[backend].api})" for backend, text in texts.items())
+    )
     is_known = gate is Gate.QUOTA and any(own[gate].source is FactSource.LIVE for own in table.readings_by_api.values())
     return f"{text}; it only warns, capacity is the real gate" if is_known else text
 
@@ -221,10 +223,6 @@ def _quota_text(reading: GateSource, backend: Backend) -> str:
         else "the limit: current usage is unknown"
     )
     return f"read now, {used}"
-
-
-def _is_of_tpu_api(pair: Pair) -> bool:
-    return pair.backend is Backend.QUEUED_RESOURCE
 
 
 def _reading_text(gate: Gate, reading: GateSource, live_source: str = "") -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.router import RouterKind
 from tpudeploy.domain.task import Task
@@ -28,6 +29,9 @@ class RouterFacts:
     requirement: str = ""
     tasks: frozenset[Task] = frozenset(Task)
 
+
+# The API through which the VM of a router is requested.
+BACKEND = Backend.GCE_INSTANCE
 
 ROUTERS: Mapping[RouterKind, RouterFacts] = {
     RouterKind.SMG: RouterFacts(

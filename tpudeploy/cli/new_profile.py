@@ -14,7 +14,7 @@ from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.parse import parse
 from tpudeploy.config.reader import Remembered
-from tpudeploy.domain.accelerator import AcceleratorType, Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import ProfileInvalid
 from tpudeploy.domain.frozen import frozen
@@ -107,7 +107,7 @@ def _text(
             "",
             "placement:",
             *((f"  zones: [{', '.join(zones)}]",) if zones else ()),
-            *((f"  backend: {kind.backends[0].value}",) if Backend.QUEUED_RESOURCE not in kind.backends else ()),
+            *((f"  backend: {kind.backends[0].value}",) if DEFAULT_BACKEND not in kind.backends else ()),
             "  provisioning: [flex-start, spot]   # the cheaper first; flex-start is not preempted while it runs",
             "  max_run_duration: 12h              # then Google deletes the machine",
             "  valid_until: 2h                    # a request that waits for longer lapses",

@@ -15,9 +15,13 @@ class Backend(StrEnum):
     GCE_INSTANCE = "gce-instance"
 
     @property
-    def api(self) -> str:
-        """Return the name of the API in a sentence."""
-        return "the TPU API" if self is Backend.QUEUED_RESOURCE else "Compute Engine"
+    def boots_image(self) -> bool:
+        """Return whether its machines boot an image of a family, which can be pinned."""
+        return self is Backend.GCE_INSTANCE
+
+
+# That of a profile that names none, and of states, histories and plans from before there were two.
+DEFAULT_BACKEND = Backend.QUEUED_RESOURCE
 
 
 class Support(StrEnum):
@@ -46,7 +50,7 @@ class AcceleratorType:
     host_ram_gib: int | None
     machine_type: str
     # Each row has its own. A saved plan from before there were two APIs has none.
-    backends: tuple[Backend, ...] = (Backend.QUEUED_RESOURCE,)
+    backends: tuple[Backend, ...] = (DEFAULT_BACKEND,)
     devices_per_chip: int = 1
     threads_per_core: int | None = None
     also_called: tuple[str, ...] = ()
@@ -92,6 +96,16 @@ class TpuApi:
     serving_quota: str = ""
     quota_units_per_chip: int = 1
 
+    @property
+    def runtime(self) -> str:
+        """Return the default software of its machines."""
+        return self.runtime_version
+
+    @property
+    def quota_metric(self) -> str:
+        """Return the name of the metric that limits slices, or "" where it is not known."""
+        return self.serving_quota or self.quota
+
 
 @frozen
 class ComputeEngineSupport:
@@ -107,6 +121,16 @@ class ComputeEngineSupport:
     disk_type: str
     quotas: Mapping[str, str]
     quota_family: str = ""
+
+    @property
+    def runtime(self) -> str:
+        """Return the default software of its machines."""
+        return self.image_family
+
+    @property
+    def quota_metric(self) -> str:
+        """Return "": its metrics are those of `quotas`, one a provisioning model."""
+        return ""
 
 
 # The project with Google's images for instances with accelerators.
@@ -150,8 +174,13 @@ class Generation:
     @property
     def backends(self) -> tuple[Backend, ...]:
         """Return the backends that serve the generation; a single size may have fewer."""
-        tpu_api = () if self.tpu_api is None else (Backend.QUEUED_RESOURCE,)
-        return tpu_api if self.compute_engine is None else (*tpu_api, Backend.GCE_INSTANCE)
+        return tuple(self.apis)
+
+    @property
+    def apis(self) -> Mapping[Backend, TpuApi | ComputeEngineSupport]:
+        """Return how each backend that serves the generation does so."""
+        apis = {Backend.QUEUED_RESOURCE: self.tpu_api, Backend.GCE_INSTANCE: self.compute_engine}
+        return {backend: api for backend, api in apis.items() if api is not None}
 
     @property
     def most_bytes(self) -> int:
@@ -166,8 +195,4 @@ class Generation:
 
         Raise KeyError for a backend that does not serve the generation.
         """
-        if backend is Backend.QUEUED_RESOURCE and self.tpu_api is not None:
-            return self.tpu_api.runtime_version
-        if backend is Backend.GCE_INSTANCE and self.compute_engine is not None:
-            return self.compute_engine.image_family
-        raise KeyError(backend)
+        return self.apis[backend].runtime

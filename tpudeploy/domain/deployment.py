@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from tpudeploy.domain.accelerator import AcceleratorType, Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType, Backend
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
@@ -61,7 +61,7 @@ class Place(NamedTuple):
 
     zone: Zone
     provisioning: Provisioning
-    backend: Backend = Backend.QUEUED_RESOURCE
+    backend: Backend = DEFAULT_BACKEND
 
     def __str__(self) -> str:
         return describe_place(*self)
@@ -69,7 +69,7 @@ class Place(NamedTuple):
 
 def describe_place(zone: str, provisioning: str, backend: str) -> str:
     """Return `us-east5-a, spot`, and the API where it is not the TPU API: `us-east5-a, spot, gce-instance`."""
-    return ", ".join([zone, provisioning, *([] if backend == Backend.QUEUED_RESOURCE else [backend])])
+    return ", ".join([zone, provisioning, *([] if backend == DEFAULT_BACKEND else [backend])])
 
 
 # A zone at one API.
@@ -83,7 +83,7 @@ class Candidate:
     zone: Zone
     provisioning: Provisioning
     usd_per_chip_hour: float | None
-    backend: Backend = Backend.QUEUED_RESOURCE
+    backend: Backend = DEFAULT_BACKEND
 
     @property
     def place(self) -> Place:
@@ -329,7 +329,7 @@ class Deployment:
         return {
             path: value
             for path, value in {**self.attributes, **own}.items()
-            if path != MACHINE_IMAGE or actual is Backend.GCE_INSTANCE
+            if path != MACHINE_IMAGE or actual.boots_image
         }
 
     def origin(self, path: str) -> Location | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.deployment import describe_place
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
@@ -38,7 +38,7 @@ class _OfRequest(_Event):
     name: str
     zone: str
     provisioning: str
-    backend: str = Backend.QUEUED_RESOURCE
+    backend: str = DEFAULT_BACKEND
 
     @property
     def place(self) -> str:

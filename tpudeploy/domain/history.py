@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import Place, Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
@@ -43,7 +43,7 @@ class HistoryEntry:
     waited: float
     kind: str = ""
     text: str = ""
-    backend: Backend = Backend.QUEUED_RESOURCE
+    backend: Backend = DEFAULT_BACKEND
 
     @property
     def place(self) -> Place:

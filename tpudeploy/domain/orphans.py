@@ -73,13 +73,6 @@ class CloudResource:
     asked: ResourceRequest
     asked_at: float | None
 
-    @property
-    def path(self) -> str:
-        """PROJECT/ZONE/NAME, or the full name of an instance: a name can exist in two zones and at both APIs."""
-        if self.ref.backend is Backend.GCE_INSTANCE:
-            return f"projects/{self.ref.project}/zones/{self.ref.zone}/instances/{self.ref.name}"
-        return f"{self.ref.project}/{self.ref.zone}/{self.ref.name}"
-
 
 @frozen
 class Listing:

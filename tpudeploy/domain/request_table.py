@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.status import BootStage
 
@@ -42,7 +42,7 @@ class PlaceStatus:
     kind: str = ""
     since: float | None = None
     until: float | None = None
-    backend: str = Backend.QUEUED_RESOURCE
+    backend: str = DEFAULT_BACKEND
     usd_per_hour: float | None = None
     billed_since: float | None = None
     stage: BootStage | None = None

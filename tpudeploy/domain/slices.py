@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
@@ -41,6 +41,7 @@ class SliceRef:
     `accelerator_type` is that of the request: a group of instances is requested by another call than a single one.
     `was_granted`: its machine has run before, so that a machine that starts is one that Google restarts.
     `was_listed`: the cloud has listed it once, so that its create operation explains no later absence.
+    `was_released`: its deletion was requested, or is about to be.
     """
 
     name: str
@@ -50,9 +51,10 @@ class SliceRef:
     provisioning: Provisioning | None = None
     deletion: str | None = None
     is_bare: bool = False
-    backend: Backend = Backend.QUEUED_RESOURCE
+    backend: Backend = DEFAULT_BACKEND
     was_granted: bool = False
     was_listed: bool = False
+    was_released: bool = False
     accelerator_type: str = ""
 
     @property
@@ -216,7 +218,7 @@ class SliceRequest:
     reservation: str | None
     max_run_seconds: float | None
     valid_until_seconds: float
-    backend: Backend = Backend.QUEUED_RESOURCE
+    backend: Backend = DEFAULT_BACKEND
     machine_image: str | None = None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Self
 
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import DEFAULT_PORT, Json, Place, Provisioning
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.life import (
@@ -183,7 +183,7 @@ class Attempt:
     @property
     def backend(self) -> Backend:
         """Return the API that it was requested from. Earlier states name none: there was one."""
-        return Backend(str(self.spec.get("placement.backend", Backend.QUEUED_RESOURCE)))
+        return Backend(str(self.spec.get("placement.backend", DEFAULT_BACKEND)))
 
     @property
     def place(self) -> Place:
@@ -197,11 +197,6 @@ class Attempt:
 
     @property
     def ref(self) -> SliceRef:
-        # Once granted, or listed and released, an absent slice is simply gone: its create operation has no say in that.
-        # An instance can still appear after its deletion was sent, as long as the operation that inserts it is open.
-        is_settled = self.backend is Backend.QUEUED_RESOURCE and (
-            self.granted_at is not None or (self.is_listed and self.release is not None)
-        )
         deletion = None if self.release is None else self.release.deletion
         if deletion is None and self.reclaim is not None:
             deletion = self.reclaim.deletion
@@ -209,12 +204,13 @@ class Attempt:
             name=self.name,
             project=self.project,
             zone=self.zone,
-            operation=None if is_settled else self.operation,
+            operation=self.operation,
             provisioning=self.provisioning,
             deletion=deletion,
             backend=self.backend,
             was_granted=self.granted_at is not None,
             was_listed=self.is_listed,
+            was_released=self.release is not None,
             accelerator_type=str(self.spec.get("tpu.type", "")),
         )
 
@@ -242,7 +238,7 @@ class RefusalRecord:
     stops: bool = False
     times: int = 1
     landed: bool = False
-    backend: Backend = Backend.QUEUED_RESOURCE
+    backend: Backend = DEFAULT_BACKEND
     zones_available: tuple[Zone, ...] = ()
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
@@ -61,7 +61,7 @@ class ReplicaStatus:
     lapses_in: float | None = None
     usd_per_hour_granted: float | None = None
     usd_most: float | None = None
-    backend: str = Backend.QUEUED_RESOURCE
+    backend: str = DEFAULT_BACKEND
     load: ServerLoad | None = None
 
     @property

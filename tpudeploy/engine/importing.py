@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import partial
 
+from tpudeploy.catalog.backends import BACKENDS, import_id
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
@@ -22,18 +23,8 @@ from tpudeploy.orphans.adoption import adopt
 from tpudeploy.ports import World
 from tpudeploy.reconcile.merge_observation import merge_observation
 
-_FULL = re.compile(r"projects/(?P<project>[^/]+)/locations/(?P<zone>[^/]+)/queuedResources/(?P<name>[^/]+)")
-_INSTANCE = re.compile(r"projects/(?P<project>[^/]+)/zones/(?P<zone>[^/]+)/instances/(?P<name>[^/]+)")
-_GROUP = re.compile(r"projects/(?P<project>[^/]+)/(?:regions|zones)/[^/]+/instanceGroupManagers/(?P<name>[^/]+)")
 _SHORT = re.compile(r"(?:(?:(?P<project>[^/]+)/)?(?P<zone>[^/]+)/)?(?P<name>[^/]+)")
-# What each API calls a slice, and the command that lists them.
-_RESOURCES: Mapping[Backend, tuple[str, str]] = {
-    Backend.QUEUED_RESOURCE: (
-        "queued resource",
-        "gcloud compute tpus queued-resources list --project={project} --zone=ZONE",
-    ),
-    Backend.GCE_INSTANCE: ("instance", "gcloud compute instances list --project={project}"),
-}
+_FIELD = re.compile(r"\{(\w+)\}")
 _ENDING = {Phase.SUSPENDING, Phase.LEAVING, Phase.HUSK, Phase.REFUSED}
 
 
@@ -49,27 +40,38 @@ class ResourceId:
     @classmethod
     def parse(cls, text: str) -> ResourceId:
         """Parse every form that Terraform accepts. Raise `errors.UsageError` for any other."""
-        backends = {
-            _FULL: Backend.QUEUED_RESOURCE,
-            _INSTANCE: Backend.GCE_INSTANCE,
-            _GROUP: Backend.GCE_INSTANCE,
-            _SHORT: None,
-        }
-        form = next((form for form in backends if form.fullmatch(text)), _SHORT)
-        match = form.fullmatch(text)
+        for backend, row in BACKENDS.items():
+            for path in row.paths:
+                match = re.fullmatch(_FIELD.sub(r"(?P<\1>[^/]+)", path), text)
+                if match is not None:
+                    return cls._of(match, backend)
+        match = _SHORT.fullmatch(text)
         if match is None:
-            raise errors.UsageError(
-                f"`{text}` is not the name of a queued resource, an instance or a group of instances.",
-                hint="Use projects/P/locations/Z/queuedResources/N, projects/P/zones/Z/instances/N, "
-                "projects/P/regions/R/instanceGroupManagers/N, P/Z/N, Z/N or N.",
-            )
+            raise errors.UsageError(f"`{text}` is not the name of {_any_form()}.", hint=f"Use {_every_path()}.")
+        return cls._of(match, None)
+
+    @classmethod
+    def _of(cls, match: re.Match[str], backend: Backend | None) -> ResourceId:
         # The description of a group names its zone. Its path has the region alone.
         zone_name = match.groupdict().get("zone")
         try:
             zone = None if zone_name is None else Zone.parse(zone_name)
         except ValueError as cause:
             raise errors.UsageError(f"{cause}.") from cause
-        return cls(name=match["name"], zone=zone, project=match["project"], backend=backends[form])
+        return cls(name=match["name"], zone=zone, project=match["project"], backend=backend)
+
+
+def _any_form() -> str:
+    """Return `a queued resource, an instance or a group of instances`."""
+    *forms, last = (form for row in BACKENDS.values() for form in row.forms)
+    return f"{', '.join(forms)} or {last}"
+
+
+def _every_path() -> str:
+    """Return the forms of an id, with the first letter of each part: `projects/P/zones/Z/instances/N`."""
+    paths = (path for row in BACKENDS.values() for path in row.paths)
+    shown = (_FIELD.sub(lambda field: field[1][0].upper(), path) for path in paths)
+    return f"{', '.join(shown)}, P/Z/N, Z/N or N"
 
 
 def find_resource(
@@ -86,13 +88,15 @@ def find_resource(
     listing = retry_on_fault(world, project, list_zones)
     if not listing.resources:
         unreachable = f"No answer from {', '.join(listing.unreachable)}. " if listing.unreachable else ""
-        kinds, commands = zip(*(row for backend, row in _RESOURCES.items() if backend in backends), strict=True)
+        rows = [row for backend, row in BACKENDS.items() if backend in backends]
+        kinds = " or ".join(row.resource for row in rows)
+        commands = ", or ".join(row.list_command.format(project=project) for row in rows)
         raise errors.StateError(
-            f"There is no {' or '.join(kinds)} {id_.name} in {id_.zone or 'any zone'} of {project}.",
-            hint=f"{unreachable}See: {', or '.join(commands).format(project=project)}",
+            f"There is no {kinds} {id_.name} in {id_.zone or 'any zone'} of {project}.",
+            hint=f"{unreachable}See: {commands}",
         )
     if len(listing.resources) > 1:
-        paths = ", ".join(resource.path for resource in listing.resources)
+        paths = ", ".join(import_id(resource.ref) for resource in listing.resources)
         raise errors.StateError(f"{id_.name} exists in several zones: {paths}.", hint="Specify one of these.")
     (resource,) = listing.resources
     if resource.ref.is_bare:

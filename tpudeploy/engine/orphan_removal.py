@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
+from tpudeploy.catalog.backends import import_id
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
@@ -144,7 +145,7 @@ class OrphanRemoval:
         self._deployment = deployment
         self._foreign = foreign
         self._began = self._last_news = world.clock.now()
-        self._orphans = {orphan.resource.path: orphan for orphan in orphans}
+        self._orphans = {import_id(orphan.resource.ref): orphan for orphan in orphans}
         self._attempts = {path: as_attempt(o.resource, path, self._began) for path, o in self._orphans.items()}
         self._raw_states = {path: o.resource.slice.raw_state for path, o in self._orphans.items()}
         self._is_observed = False

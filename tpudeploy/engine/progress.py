@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
 
 from tpudeploy.boot_log.stage import stage
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain import events
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Place
@@ -80,7 +81,7 @@ class Progress:
         has_choice = self._deployment is not None and len(self._deployment.backends) > 1
         for zone, backend in sorted(reasons.keys() - self._silent_zones):
             hint = "Requests there keep their place and are checked again later. The search continues elsewhere."
-            api = f" at {backend.api}" if has_choice else ""
+            api = f" at {BACKENDS[backend].api}" if has_choice else ""
             message = f"{zone} does not answer{api}: {reasons[zone, backend]}"
             self._world.emit(events.Warned(at=observed.at, address=self._name, message=message, hint=hint))
         self._silent_zones = set(reasons)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tpudeploy.catalog.backends import BACKENDS
+from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import MACHINE_IMAGE, Candidate, Deployment, Provisioning
 from tpudeploy.domain.errors import ConfigError
@@ -10,9 +12,6 @@ from tpudeploy.domain.orphans import labels_of
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.node.node_facts import AS_REQUESTED, CHANGE_KEY, SCRIPT_KEY, SPEC_KEY
-
-# Seconds that a flex-start request can wait at Compute Engine (`requestValidForDuration`).
-MAX_INSTANCE_WAIT = 7200.0
 
 
 def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> SliceRequest:
@@ -53,8 +52,10 @@ def _machine_image(deployment: Deployment, backend: Backend) -> str | None:
 
 def valid_until_seconds(deployment: Deployment, place: Candidate) -> float:
     """Return how long a request waits there: as the profile has it, or the longest that the backend accepts."""
-    is_bounded = place.backend is Backend.GCE_INSTANCE and place.provisioning is Provisioning.FLEX_START
-    return min(deployment.valid_until_seconds, MAX_INSTANCE_WAIT) if is_bounded else deployment.valid_until_seconds
+    durations = BACKENDS[place.backend].durations
+    if durations is None or place.provisioning is not Provisioning.FLEX_START:
+        return deployment.valid_until_seconds
+    return min(deployment.valid_until_seconds, Duration.parse(durations.longest_wait))
 
 
 def boot_metadata(deployment: Deployment, spec: str, change: str = AS_REQUESTED) -> dict[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tpudeploy.catalog import routers
 from tpudeploy.catalog.routers import ROUTERS
-from tpudeploy.domain.accelerator import AcceleratorType, Backend
+from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.deployment import Candidate, Deployment, Json, Lifecycle, Provisioning, Script
 from tpudeploy.domain.diagnostics import Location
@@ -54,9 +54,9 @@ def router_machine(deployment: Deployment, router: Router, templates: Mapping[st
             hosts=1,
             host_ram_gib=routers.MACHINES[machine].memory_gib,
             machine_type=machine,
-            backends=(Backend.GCE_INSTANCE,),
+            backends=(routers.BACKEND,),
         ),
-        runtimes={Backend.GCE_INSTANCE: routers.IMAGE_FAMILY},
+        runtimes={routers.BACKEND: routers.IMAGE_FAMILY},
         boot_disk_gib=_DISK_GIB,
         candidates=tuple(_candidate(machine, place.zone) for place in deployment.candidates),
         max_parallel_requests=1,
@@ -129,7 +129,7 @@ def _candidate(machine: str, zone: Zone) -> Candidate:
         zone=zone,
         provisioning=Provisioning.ON_DEMAND,
         usd_per_chip_hour=routers.usd_per_hour(machine, zone.region),
-        backend=Backend.GCE_INSTANCE,
+        backend=routers.BACKEND,
     )
 
 
@@ -139,7 +139,7 @@ def _attributes(deployment: Deployment, router: Router) -> Iterator[tuple[str, J
         if path.startswith(_SHARED):
             yield path, value
     facts = ROUTERS[router.kind]
-    yield "placement.backend", Backend.GCE_INSTANCE.value
+    yield "placement.backend", routers.BACKEND.value
     yield "vm.machine", router.machine
     yield "vm.image", routers.IMAGE_FAMILY
     yield "vm.router", router.kind.value

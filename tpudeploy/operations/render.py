@@ -84,6 +84,8 @@ def _argv(subject: RenderedDeployment) -> str:
 
 
 def _request(subject: RenderedDeployment) -> str:
+    from tpudeploy.adapters.google.request_body import request_body
+
     return json.dumps(request_body(first_request(subject.deployment)), indent=2, ensure_ascii=False)
 
 
@@ -98,18 +100,6 @@ def first_request(deployment: Deployment) -> SliceRequest:
     name = SliceName(deployment=deployment.name, lineage="0" * 8, replica=0, attempt=0)
     resolved = replace(deployment, project=deployment.project or "PROJECT")
     return slice_request(resolved, name, deployment.candidates[0])
-
-
-def request_body(request: SliceRequest) -> dict[str, Any]:
-    from tpudeploy.adapters.google.body import queued_resource
-    from tpudeploy.adapters.google.compute_engine import group_body
-    from tpudeploy.adapters.google.compute_engine.body import instance
-    from tpudeploy.domain.accelerator import Backend
-
-    if request.backend is Backend.QUEUED_RESOURCE:
-        return queued_resource(request)
-    kind = group_body.slice_type(request.accelerator_type)
-    return instance(request) if kind is None else group_body.requests(request, kind)
 
 
 def _profile(subject: RenderedDeployment) -> str:

@@ -53,18 +53,20 @@ class ReportedHost(Result):
         return f"{why}Deleted {self.name}. `tpudeploy apply` requests another slice."
 
     def _intentions(self) -> list[str]:
+        from tpudeploy.catalog.backends import BACKENDS
         from tpudeploy.reconcile.failed_landings import HOST_FAULT, hold_seconds
         from tpudeploy.text.words import duration
 
         if self.hosts > 1:
             actions = [f"The slice has {self.hosts} hosts, of which a report names one, so the slice is deleted."]
-        elif self.backend is Backend.GCE_INSTANCE:
+        elif BACKENDS[self.backend].reports_hosts:
             actions = [
                 f"Google is told that its host has a fault ({self.behavior}). {self._end()}",
                 "If Google does not accept the report, the slice is deleted.",
             ]
         else:
-            actions = ["The Cloud TPU API has no call that reports a host, so the slice is deleted."]
+            api = BACKENDS[self.backend].api
+            actions = [f"{api[0].upper()}{api[1:]} has no call that reports a host, so the slice is deleted."]
         hold = duration(hold_seconds(HOST_FAULT, 1))
         return [*actions, f"{self._place} is not asked again for {hold}, if there is another place."]
 

@@ -264,7 +264,7 @@ def _is_own(attempt: Attempt, state: State) -> bool:
 
 def _resource_id(attempt: Attempt) -> str:
     """Return the resource as `import` takes it."""
-    path = BACKENDS[attempt.backend].resource_path
+    path = BACKENDS[attempt.backend].paths[0]
     return path.format(project=attempt.project, zone=attempt.zone, name=attempt.name)
 
 

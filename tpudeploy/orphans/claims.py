@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy import catalog
+from tpudeploy.catalog.backends import import_id
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import CodePage, Diagnostic, Severity
 from tpudeploy.domain.life import Queued
@@ -64,7 +65,9 @@ def find_orphans(
     orphans = [orphan for orphan in every if orphan.claim is not Claim.NEEDED]
     return Orphans(
         projects=tuple(dict.fromkeys(listing.project for listing in searched)),
-        strays=tuple(sorted(orphans, key=lambda orphan: (list(Claim).index(orphan.claim), orphan.resource.path))),
+        strays=tuple(
+            sorted(orphans, key=lambda orphan: (list(Claim).index(orphan.claim), import_id(orphan.resource.ref)))
+        ),
         needed=len(resources) - len(orphans),
         foreign=foreign,
         unreachable=tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy.catalog.backends import BACKENDS
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.orphans import Claim, Orphan, Orphans
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import RunReport
@@ -25,9 +26,10 @@ _NEEDED_NOTE = (
 )
 _UNSIGNED_NOTE = (
     "Foreign: only their names look like ours. They are never removed; if they are yours, run:\n"
-    "  gcloud compute tpus queued-resources delete NAME --zone=ZONE --force\n"
-    "or, for an instance of Compute Engine:\n"
-    "  gcloud compute instances delete NAME --zone=ZONE"
+    + "\n".join(
+        f"  {row.delete_command}" if backend is DEFAULT_BACKEND else f"or, for {row.resources}:\n  {row.delete_command}"
+        for backend, row in BACKENDS.items()
+    )
 )
 
 

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from tpudeploy.catalog.generations import FORMER_NAMES
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.errors import PlanTooNew, PlanUnreadable
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.plan import Goal, Plan
@@ -113,7 +113,7 @@ def _migrated(saved: dict[str, Any]) -> dict[str, Any]:
                 change["ceiling"] = {"usd_per_hour": usd, "prices": 1, "unknown_prices": int(is_unknown)}
         deployment = goal["deployment"]
         if deployment is not None and "runtime_version" in deployment:
-            backend = deployment.pop("backend", Backend.QUEUED_RESOURCE.value)
+            backend = deployment.pop("backend", DEFAULT_BACKEND.value)
             deployment["runtimes"] = {backend: deployment.pop("runtime_version")}
             deployment["candidates"] = [{**place, "backend": backend} for place in deployment["candidates"]]
     return saved

@@ -13,9 +13,10 @@ from itertools import takewhile
 
 from tpudeploy import catalog
 from tpudeploy.catalog import flags
+from tpudeploy.catalog.backends import import_id
 from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.config.keys import FLAG_OF_KEY, VARIABLE_OF_KEY
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Address
@@ -209,7 +210,7 @@ def write_profile(resource: CloudResource, address: Address, *, model: str | Non
     }
     if address.replica:
         tree["replicas"] = address.replica + 1
-    head = f"# Generated from {resource.path}. Review it before you apply it.\n"
+    head = f"# Generated from {import_id(resource.ref)}. Review it before you apply it.\n"
     return head + "".join(_lines({key: value for key, value in tree.items() if value != {}}))
 
 
@@ -245,7 +246,7 @@ def _placement(resource: CloudResource) -> dict[str, Json]:
     return _without_absent(
         {
             "project": resource.ref.project,
-            "backend": None if resource.ref.backend is Backend.QUEUED_RESOURCE else str(resource.ref.backend),
+            "backend": None if resource.ref.backend is DEFAULT_BACKEND else str(resource.ref.backend),
             "zones": [str(resource.ref.zone)],
             "provisioning": [str(request.provisioning)],
             "reservation": request.reservation if is_reserved else None,

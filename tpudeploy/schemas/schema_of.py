@@ -9,6 +9,7 @@ from inspect import getdoc
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.availability import Pair, ZoneTable
 from tpudeploy.domain.ceiling import Ceiling
 from tpudeploy.domain.errors import TpudeployError
@@ -124,7 +125,7 @@ PRINTED_AS: Mapping[type, As] = {
         adds={
             **dict.fromkeys(("address", "name", "project", "zone", "lineage"), TEXT),
             **dict.fromkeys(("accelerator_type", "provisioning", "state"), TEXT),
-            "kind": {"enum": ["queued-resource", "gce-instance", "node"]},
+            "kind": {"enum": [*Backend, "node"]},
             "is_signed": TRUTH,
         },
         drops=frozenset({"resource"}),

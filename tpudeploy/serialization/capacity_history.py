@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.history import Ending, HistoryEntry
@@ -53,7 +53,7 @@ def _parse_entry(text: str) -> HistoryEntry | None:
             kind=str(tree.get("kind", "")),
             text=str(tree.get("text", "")),
             # Earlier versions requested queued resources alone, and wrote no API.
-            backend=Backend(tree.get("backend", Backend.QUEUED_RESOURCE)),
+            backend=Backend(tree.get("backend", DEFAULT_BACKEND)),
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None

@@ -11,7 +11,7 @@ from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from tpudeploy.catalog.generations import FORMER_NAMES
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.life import STATES, Life
@@ -97,7 +97,7 @@ def _fields(thing: Any) -> dict[str, Any]:
     state_name = {STATE_KEY: STATE_NAMES[kind]} if kind in STATE_NAMES else {}
     values = state_name | {name: getattr(thing, name) for name in _field_names(kind)}
     # Earlier versions of tpudeploy can read the state as long as it names one API alone.
-    if isinstance(thing, RefusalRecord) and thing.backend is Backend.QUEUED_RESOURCE:
+    if isinstance(thing, RefusalRecord) and thing.backend is DEFAULT_BACKEND:
         del values["backend"]
     if isinstance(thing, RefusalRecord) and not thing.zones_available:
         del values["zones_available"]
@@ -156,7 +156,7 @@ def _record(tree: Mapping[str, Any]) -> Record:
 
 
 def _refused(tree: Mapping[str, Any]) -> RefusalRecord:
-    backend = Backend(tree.get("backend", Backend.QUEUED_RESOURCE))
+    backend = Backend(tree.get("backend", DEFAULT_BACKEND))
     zones_available = tuple(map(Zone, tree.get("zones_available", ())))
     parts = {"scope": RefusalScope(tree["scope"]), "backend": backend, "zones_available": zones_available}
     return _checked(RefusalRecord(**_placed(tree) | parts))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND
 from tpudeploy.domain.events import Outlook
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.request_table import PlaceState, PlaceStatus
@@ -240,7 +240,7 @@ def _cells(row: _PlaceRow, now: float) -> tuple[str, ...]:
     ends = ""
     if place.state in _ENDS and place.until is not None and place.until > now:
         ends = f"{_ENDS[place.state]} {words.duration(place.until - now)}"
-    backend = "" if place.backend == Backend.QUEUED_RESOURCE else place.backend
+    backend = "" if place.backend == DEFAULT_BACKEND else place.backend
     price = words.hourly(place.usd_per_hour)
     return (row.label, place.zone, place.provisioning, backend, price, _place_word(place), since, ends, place.name)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from tpudeploy import catalog
 from tpudeploy.adapters.google import transport
-from tpudeploy.adapters.google.cloud_logging import CloudLogging
 from tpudeploy.adapters.google.cloud_tpu import CloudTpu
 from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.verdicts import hint_for
@@ -83,19 +82,14 @@ class Backends:
         return hint_for(kind, message)
 
     def report_host(self, ref: SliceRef, fault: HostFault) -> str | None:
-        # The Cloud TPU API has no call for this: none of its discovery documents names one. Of a group, the fault does
-        # not say which machine it is about.
-        adapter = self._adapter_of(ref)
-        return adapter.report_host(ref, fault) if adapter is self._instances else None
+        return self._adapter_of(ref).report_host(ref, fault)
 
     def report(self, ref: SliceRef) -> BootReport | None:
         return self._adapter_of(ref).report(ref)
 
     def lines(self, ref: SliceRef) -> tuple[str, ...]:
         """See `ports.Logs`."""
-        if ref.backend is Backend.GCE_INSTANCE:
-            return (self._groups if self._adapter_of(ref) is self._groups else self._instances).lines(ref)
-        return CloudLogging(self._connection).lines(ref)
+        return self._adapter_of(ref).lines(ref)
 
     def guarded(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         return transport.guarded(check)

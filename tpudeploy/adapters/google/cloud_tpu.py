@@ -12,6 +12,7 @@ from typing import Any
 
 from tpudeploy.adapters.google import listing, nodes, transport
 from tpudeploy.adapters.google.body import moment, parent, queued_resource
+from tpudeploy.adapters.google.cloud_logging import CloudLogging
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.lists import ProjectListings, list_zones
@@ -28,6 +29,7 @@ from tpudeploy.adapters.google.verdicts import classify_request, error_text
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import Listing
 from tpudeploy.domain.slices import (
@@ -65,6 +67,14 @@ class CloudTpu:
         for number, slice_ in zip(unlisted, answers, strict=True):
             slices[number] = slice_
         return tuple(slice_ for slice_ in slices if slice_ is not None)
+
+    def report_host(self, _ref: SliceRef, _fault: HostFault) -> str | None:
+        """See `ports.TpuCloud`. None of the API's discovery documents names a call for this."""
+        return None
+
+    def lines(self, ref: SliceRef) -> tuple[str, ...]:
+        """See `ports.Logs`."""
+        return CloudLogging(self._connection).lines(ref)
 
     def list_marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
         return listing.list_marked(self._connection, project, zones, machines=machines)
@@ -151,7 +161,9 @@ class CloudTpu:
 
     def _without_resource(self, ref: SliceRef) -> Slice | None:
         """Return what the create operation says of a queued resource that is not visible; None where it is gone."""
-        operation = None if ref.operation is None else self._operation(ref, ref.operation)
+        # Once granted, or listed and released, it is simply gone: its create operation has no say in that.
+        is_settled = ref.was_granted or (ref.was_listed and ref.was_released)
+        operation = None if ref.operation is None or is_settled else self._operation(ref, ref.operation)
         if operation is None:
             return None
         base = Slice(name=ref.name, zone=ref.zone, phase=Phase.CREATING, operation=_create_operation(operation))

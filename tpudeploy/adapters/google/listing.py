@@ -18,6 +18,7 @@ from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import Absent, PreconditionFailed, translate_errors
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Zone
@@ -222,7 +223,7 @@ def _unobserved(project: str, resource: Mapping[str, Any], mark: OwnerMark) -> C
         accelerator_type=request.accelerator_type,
     )
     return CloudResource(
-        ref=SliceRef(name=name, project=project, zone=zone),
+        ref=SliceRef(name=name, project=project, zone=zone, backend=Backend.QUEUED_RESOURCE),
         mark=mark,
         is_signed=mark_in(request.labels) is not None or SPEC_KEY in request.metadata,
         slice=slice_,
@@ -239,7 +240,7 @@ def _marked_node(project: str, node: nodes.Node) -> CloudResource | None:
 def _bare(project: str, node: nodes.Node, mark: OwnerMark) -> CloudResource:
     zone, name = zone_and_id(node["name"])
     labels, metadata = dict(node.get("labels", {})), dict(node.get("metadata", {}))
-    ref = SliceRef(name=name, project=project, zone=zone, is_bare=True)
+    ref = SliceRef(name=name, project=project, zone=zone, backend=Backend.QUEUED_RESOURCE, is_bare=True)
     return CloudResource(
         ref=ref,
         mark=mark,

@@ -18,14 +18,24 @@ from tpudeploy.adapters.google.translate import translate_errors
 from tpudeploy.adapters.google.typed_reads import slice_types
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.facts import Offers, Unknown
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import ZONE, Zone
 
 _WIDE = 16
 
 
+@frozen
+class OfferSource:
+    """How the types of an API are read: what that is called in an error, and the name of the cached list."""
+
+    read: Callable[[CloudConnection, str, float], Offers]
+    action: str
+    cache: str
+
+
 def offers(connection: CloudConnection, project: str, backend: Backend, *, now: float) -> Offers:
     """Return the types of every zone at one API. Raise `errors.CloudError` if they cannot be listed."""
-    return _OFFERS[backend](connection, project, now)
+    return OFFERS[backend].read(connection, project, now)
 
 
 def _accelerator_types(connection: CloudConnection, project: str, now: float) -> Offers:
@@ -69,9 +79,9 @@ def _machine_types(connection: CloudConnection, project: str, now: float) -> Off
     )
 
 
-_OFFERS: Mapping[Backend, Callable[[CloudConnection, str, float], Offers]] = {
-    Backend.QUEUED_RESOURCE: _accelerator_types,
-    Backend.GCE_INSTANCE: _machine_types,
+OFFERS: Mapping[Backend, OfferSource] = {
+    Backend.QUEUED_RESOURCE: OfferSource(read=_accelerator_types, action="list the zones", cache="offers"),
+    Backend.GCE_INSTANCE: OfferSource(read=_machine_types, action="list the machine types", cache="machines"),
 }
 
 

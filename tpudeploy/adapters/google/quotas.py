@@ -18,7 +18,7 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import POOLS, UNLIMITED, QuotaLimit, QuotaPool, Use
-from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import Zone
 
 _CONFIG_TYPES = {each.tpu_api.config_type: each.name for each in GENERATIONS if each.tpu_api is not None}
@@ -43,9 +43,7 @@ def limits(connection: CloudConnection, project: str, backend: Backend) -> tuple
     parent = f"projects/{project}/services/{BACKENDS[backend].service}"
     request = calls.list(parent=parent, view="FULL", fields=_FIELDS)
     metrics = (metric for page in pages(calls, request) for metric in page.get("metrics", ()))
-    if backend is Backend.QUEUED_RESOURCE:
-        return _of_serving(limit for metric in metrics for limit in _limits(metric))
-    return _with_fallback(tuple(limit for metric in metrics for limit in _instance_limits(metric)))
+    return _SOURCES[backend].limits(metrics)
 
 
 def uses(connection: CloudConnection, project: str, backend: Backend) -> tuple[Use, ...]:
@@ -53,7 +51,7 @@ def uses(connection: CloudConnection, project: str, backend: Backend) -> tuple[U
 
     Raise `errors.Fault` if a zone did not answer, because a partial sum would be wrong.
     """
-    return _USES[backend](connection, project)
+    return _SOURCES[backend].uses(connection, project)
 
 
 def _uses_of_queued_resources(connection: CloudConnection, project: str) -> tuple[Use, ...]:
@@ -75,18 +73,12 @@ def _uses_of_instances(connection: CloudConnection, project: str) -> tuple[Use, 
     return tuple(use for zone, instance in instances for use in _uses_of_instance(zone, instance))
 
 
-_USES: Mapping[Backend, Callable[[CloudConnection, str], tuple[Use, ...]]] = {
-    Backend.QUEUED_RESOURCE: _uses_of_queued_resources,
-    Backend.GCE_INSTANCE: _uses_of_instances,
-}
-
-
-def _of_serving(limits: Iterable[tuple[bool, QuotaLimit]]) -> tuple[QuotaLimit, ...]:
+def _limits_of_queued_resources(metrics: Iterable[Mapping[str, Any]]) -> tuple[QuotaLimit, ...]:
     """Return the limits for slices that serve: those of the pool for serving, where the project has one.
 
     Which pool Google charges is unverified. So a serving limit of 0 is only believed if the other pool has 0 too.
     """
-    rows = tuple(limits)
+    rows = tuple(limit for metric in metrics for limit in _limits(metric))
     general = {_key(limit): limit.chips for is_serving, limit in rows if not is_serving}
     served = {(limit.generation, limit.pool) for is_serving, limit in rows if is_serving}
 
@@ -177,11 +169,12 @@ def _chips_by_region(buckets: Iterable[Mapping[str, Any]], family: str) -> Mappi
     return chips
 
 
-def _with_fallback(all_limits: tuple[QuotaLimit, ...]) -> tuple[QuotaLimit, ...]:
+def _limits_of_instances(metrics: Iterable[Mapping[str, Any]]) -> tuple[QuotaLimit, ...]:
     """Return the limits of Compute Engine, where a preemptible limit of 0 is only believed if on-demand has 0 too.
 
     Without preemptible quota, spot and flex-start use that of the family (unverified): what is left is then not known.
     """
+    all_limits = tuple(limit for metric in metrics for limit in _instance_limits(metric))
     on_demand = {
         (limit.generation, limit.place): limit.chips
         for limit in all_limits
@@ -234,3 +227,17 @@ def _chips(node: Mapping[str, Any]) -> tuple[str, int]:
     sides = str(config.get("topology", "")).split("x")
     generation = _CONFIG_TYPES.get(str(config.get("type", "")), "")
     return (generation, math.prod(map(int, sides))) if generation and all(s.isdecimal() for s in sides) else ("", 0)
+
+
+@frozen
+class _QuotaSource:
+    """How the limits of an API are read from the metrics of its service, and their use from what it lists."""
+
+    limits: Callable[[Iterable[Mapping[str, Any]]], tuple[QuotaLimit, ...]]
+    uses: Callable[[CloudConnection, str], tuple[Use, ...]]
+
+
+_SOURCES: Mapping[Backend, _QuotaSource] = {
+    Backend.QUEUED_RESOURCE: _QuotaSource(limits=_limits_of_queued_resources, uses=_uses_of_queued_resources),
+    Backend.GCE_INSTANCE: _QuotaSource(limits=_limits_of_instances, uses=_uses_of_instances),
+}

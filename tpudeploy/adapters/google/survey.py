@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 from tpudeploy.adapters.google import access, billing, network, quotas
 from tpudeploy.adapters.google.connect import CloudConnection
-from tpudeploy.adapters.google.offers import offers
+from tpudeploy.adapters.google.offers import OFFERS, offers
 from tpudeploy.adapters.google.safe_read import SafeReader, safe_read
 from tpudeploy.adapters.google.typed_reads import runtime_versions
 from tpudeploy.adapters.registry import NAME_SECONDS, Registry
 from tpudeploy.adapters.state import disk
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.errors import StateError
@@ -28,11 +29,6 @@ _DAY = 86400.0
 _THREADS = 16
 _PARTS = 3
 _REAL = "googleapis.com"
-# The name of the cached list of each API, what is read for it, and the role that lets a user see it.
-_HARDWARE: Mapping[Backend, tuple[str, str, str]] = {
-    Backend.QUEUED_RESOURCE: ("offers", "list the zones", "roles/tpu.viewer"),
-    Backend.GCE_INSTANCE: ("machines", "list the machine types", "roles/compute.viewer"),
-}
 R = TypeVar("R", Offers, Prices)
 
 
@@ -111,12 +107,14 @@ class GoogleSurvey:
                 self._cache.store(name, _dump_offers(current))
             return current
 
-        kind, action, role = _HARDWARE[backend]
-        name = f"{kind}-{project.replace(':', '_')}"
+        source = OFFERS[backend]
+        name = f"{source.cache}-{project.replace(':', '_')}"
         cached = self._cache.get(name, _load_offers) if project else None
         if cached is not None and not refresh and self._is_fresh(cached):
             return cached
-        offers_now = safe_read(action, read, role=role) if unavailable is None else unavailable
+        offers_now = (
+            safe_read(source.action, read, role=BACKENDS[backend].viewer_role) if unavailable is None else unavailable
+        )
         return _or_stale(cached, offers_now)
 
     def _prices(self, unavailable: Unknown | None, *, refresh: bool) -> Prices | Unknown:
@@ -151,13 +149,13 @@ def _image(connection: CloudConnection, reference: str) -> Image | Unknown:
 def _runtimes(
     connection: CloudConnection, deployment: Deployment, pool: ThreadPoolExecutor, unavailable: Unknown | None
 ) -> Mapping[Zone, Future[frozenset[str] | Unknown]]:
-    """Read the runtime versions of each zone where the TPU API may be asked. An instance has an image family."""
+    """Read the runtime versions of each zone where an API that lists them may be asked."""
 
     def read(zone: Zone) -> frozenset[str] | Unknown:
         return unavailable or runtime_versions(connection, deployment.project or "", zone)
 
     places = (candidate.place for candidate in deployment.candidates)
-    zones = dict.fromkeys(place.zone for place in places if place.backend is Backend.QUEUED_RESOURCE)
+    zones = dict.fromkeys(place.zone for place in places if BACKENDS[place.backend].lists_runtimes)
     return {zone: pool.submit(read, zone) for zone in zones}
 
 
@@ -166,14 +164,14 @@ def _quota(
 ) -> tuple[Future[tuple[QuotaLimit, ...] | Unknown], Future[tuple[Use, ...] | Unknown]]:
     """Read the limits at one API, and their use, in parallel."""
     limits = reader.read(
-        f"read the quota of {backend.api}",
+        f"read the quota of {BACKENDS[backend].api}",
         lambda: quotas.limits(connection, project, backend),
         role="roles/serviceusage.serviceUsageViewer",
     )
     uses = reader.read(
-        f"list what uses the quota of {backend.api}",
+        f"list what uses the quota of {BACKENDS[backend].api}",
         lambda: quotas.uses(connection, project, backend),
-        role=_HARDWARE[backend][2],
+        role=BACKENDS[backend].viewer_role,
     )
     return limits, uses
 

@@ -13,11 +13,9 @@ from tpudeploy.catalog.access import (
     SECRETS,
     TELLING,
     TELLING_PERMISSIONS,
-    TPU,
     needed_permissions,
 )
 from tpudeploy.catalog.backends import BACKENDS
-from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import SecretRef
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.project_facts import Secret
@@ -44,8 +42,8 @@ def apis(case: DoctorInput) -> Iterator[Finding]:
     if isinstance(states, Unknown):
         yield unknown(case, "apis", states)
         return
-    tpu = [TPU] if Backend.QUEUED_RESOURCE in case.deployment.backends else []
-    needed = [*tpu, COMPUTE, *([SECRETS] if case.deployment.container.secrets else [])]
+    services = dict.fromkeys((*(BACKENDS[backend].service for backend in case.deployment.backends), COMPUTE))
+    needed = [*services, *([SECRETS] if case.deployment.container.secrets else [])]
     useful = [*([IAP] if has_tunnel(case.deployment) else []), *TELLING]
     off = [name for name in (*needed, *useful) if not states.get(name, False)]
     hint = f"Run: gcloud services enable {' '.join(off)} --project={case.deployment.project}"

@@ -47,7 +47,8 @@ def hardware(case: DoctorInput) -> Iterator[Finding]:
 
 def runtime(case: DoctorInput) -> Iterator[Finding]:
     """Check that the zones list the runtime version. A zone that lists none is one that the project cannot use."""
-    runtime_version = case.deployment.runtimes.get(Backend.QUEUED_RESOURCE, "")
+    runtimes = case.deployment.runtimes
+    runtime_version = next((name for backend, name in runtimes.items() if BACKENDS[backend].lists_runtimes), "")
     listed = {zone: fact for zone, fact in case.facts.runtimes.items() if fact and not isinstance(fact, Unknown)}
     lacking = [str(zone) for zone, versions in listed.items() if runtime_version not in versions]
     reason = next((fact for fact in case.facts.runtimes.values() if isinstance(fact, Unknown)), None)
@@ -83,7 +84,7 @@ def _quota_of(case: DoctorInput, backend: Backend) -> Iterator[Finding]:
     enough, reported = fills.count(Fill.ENOUGH), len(fills) - fills.count(Fill.UNKNOWN)
     reading = case.zones.readings_by_api[backend][Gate.QUOTA]
     chips = f"{case.zones.chips} chip{'s' if case.zones.chips > 1 else ''}"
-    where = f" at {backend.api}" if len(case.zones.readings_by_api) > 1 else ""
+    where = f" at {BACKENDS[backend].api}" if len(case.zones.readings_by_api) > 1 else ""
     if not reported:
         because = f"No limit is known for these zones{where}."
         yield unknown(case, "quota", reading.unknown or Unknown(because=because))

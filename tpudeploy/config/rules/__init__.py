@@ -59,7 +59,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     placement.flex_start,
     placement.run_duration,
     placement.shortest_wait,
-    placement.instance_limits,
+    placement.durations,
     placement.reserved,
     placement.reservation_in_reach,
     placement.each_once,

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 
 from tpudeploy import catalog
+from tpudeploy.catalog.backends import BACKENDS, BackendFacts, Durations
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path, find
 from tpudeploy.config.rules import look
 from tpudeploy.config.scalars import Duration
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.domain.accelerator import DEFAULT_BACKEND, Backend
 from tpudeploy.domain.deployment import AUTO
 from tpudeploy.domain.diagnostics import Diagnostic
 
@@ -23,13 +24,7 @@ _TYPE: Path = ("tpu", "type")
 _BACKEND: Path = ("placement", "backend")
 _VALID_UNTIL: Path = ("placement", "valid_until")
 _LONGEST = Duration.parse("7d")
-# The limits of Compute Engine: of `maxRunDuration`, for flex-start and for the other models, and of
-# `requestValidForDuration`, which flex-start alone has.
-_SHORTEST_FLEX_RUN = Duration.parse("10m")
-_SHORTEST_RUN = Duration.parse("30s")
-_SHORTEST_WAIT = Duration.parse("90s")
 _SHORTEST_REQUEST = Duration.parse("1m")
-_LONGEST_WAIT = Duration.parse("2h")
 
 
 def flex_start(root: MapNode) -> Iterator[Diagnostic]:
@@ -59,7 +54,7 @@ def shortest_wait(root: MapNode) -> Iterator[Diagnostic]:
 def backend_serves(root: MapNode) -> Iterator[Diagnostic]:
     """Check that the backend creates slices of this type; else the error names one that does."""
     slice_type = catalog.accelerator_type(look.value(root, _TYPE, str) or "")
-    backend = look.value(root, _BACKEND, str) or Backend.QUEUED_RESOURCE
+    backend = look.value(root, _BACKEND, str) or DEFAULT_BACKEND
     # Other rules report an unknown type and an unknown backend, and `auto` requests where the type is served.
     if slice_type is None or backend not in set(Backend):
         return
@@ -78,39 +73,46 @@ def backends(root: MapNode) -> tuple[Backend, ...]:
     slice_type = catalog.accelerator_type(look.value(root, _TYPE, str) or "")
     if text == AUTO:
         return tuple(Backend) if slice_type is None else slice_type.backends
-    return (Backend(text) if text in set(Backend) else Backend.QUEUED_RESOURCE,)
+    return (Backend(text) if text in set(Backend) else DEFAULT_BACKEND,)
 
 
-def instance_limits(root: MapNode) -> Iterator[Diagnostic]:
-    """Check the durations that Compute Engine limits more narrowly than the TPU API."""
-    if Backend.GCE_INSTANCE not in backends(root):
-        return
+def durations(root: MapNode) -> Iterator[Diagnostic]:
+    """Check the durations that an API limits more narrowly than the profile's own rules."""
+    for backend in backends(root):
+        row = BACKENDS[backend]
+        if row.durations is not None:
+            yield from _durations(root, row, row.durations)
+
+
+def _durations(root: MapNode, row: BackendFacts, limits: Durations) -> Iterator[Diagnostic]:
     is_flex = "flex-start" in look.texts(root, _PROVISIONING).values()
     run, wait = _duration(root, _RUN), _duration(root, _VALID_UNTIL)
-    shortest = _SHORTEST_FLEX_RUN if is_flex else _SHORTEST_RUN
+    shortest = Duration.parse(limits.shortest_flex_run if is_flex else limits.shortest_run)
     if run is not None and run < shortest:
-        model = "flex-start" if is_flex else "an instance"
-        message = f"{run.text} is less than {shortest.text}, the shortest run of {model} at Compute Engine"
-        hint = _longer_or_tpu_api(root, shortest)
+        model = "flex-start" if is_flex else row.forms[0]
+        message = f"{run.text} is less than {shortest.text}, the shortest run of {model} at {row.api}"
+        hint = _longer_or_elsewhere(root, shortest)
         yield problem(codes.RUN_TOO_SHORT, message, look.at(root, _RUN), path=_RUN, hint=hint)
     # The other models answer at once, so their requests do not wait.
     if not is_flex or wait is None:
         return
     at = look.at(root, _VALID_UNTIL)
-    if _SHORTEST_REQUEST <= wait < _SHORTEST_WAIT:
-        message = f"{wait.text} is less than {_SHORTEST_WAIT.text}, the shortest wait of flex-start at Compute Engine"
-        hint = _longer_or_tpu_api(root, _SHORTEST_WAIT)
+    shortest_wait, longest = Duration.parse(limits.shortest_wait), Duration.parse(limits.longest_wait)
+    if _SHORTEST_REQUEST <= wait < shortest_wait:
+        message = f"{wait.text} is less than {shortest_wait.text}, the shortest wait of flex-start at {row.api}"
+        hint = _longer_or_elsewhere(root, shortest_wait)
         yield problem(codes.WAIT_OUT_OF_RANGE, message, at, path=_VALID_UNTIL, hint=hint)
-    elif wait > _LONGEST_WAIT:
-        message = f"Compute Engine keeps a flex-start request for at most {_LONGEST_WAIT.text}, not for {wait.text}"
-        hint = f"each request waits for {_LONGEST_WAIT.text}, and is sent again after it lapses"
+    elif wait > longest:
+        message = f"{row.api} keeps a flex-start request for at most {longest.text}, not for {wait.text}"
+        hint = f"each request waits for {longest.text}, and is sent again after it lapses"
         yield warning(codes.WAIT_OUT_OF_RANGE, message, at, path=_VALID_UNTIL, hint=hint)
 
 
-def _longer_or_tpu_api(root: MapNode, least: Duration) -> str:
-    """Return the hint about a duration that is too short for Compute Engine."""
-    if look.value(root, _BACKEND, str) == AUTO:
-        return f"at least {least.text}, or backend: {Backend.QUEUED_RESOURCE}"
+def _longer_or_elsewhere(root: MapNode, least: Duration) -> str:
+    """Return the hint about a duration that is too short for one API."""
+    unlimited = next((backend for backend, row in BACKENDS.items() if row.durations is None), None)
+    if unlimited is not None and look.value(root, _BACKEND, str) == AUTO:
+        return f"at least {least.text}, or backend: {unlimited}"
     return f"at least {least.text}"
 
 

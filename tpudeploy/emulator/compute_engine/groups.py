@@ -14,11 +14,12 @@ from math import inf
 from typing import Any
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import AcceleratorType, Backend
+from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.emulator import discovery, lifecycle, listings, refusals, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import insert_request, life, operations, quota, texts
 from tpudeploy.emulator.compute_engine.lists import aggregated, listed
+from tpudeploy.emulator.compute_engine.offers import is_served
 from tpudeploy.emulator.compute_engine.operations import HOST
 from tpudeploy.emulator.records import Group, GroupPart, Instance, ZoneOperation
 from tpudeploy.emulator.wire import ApiCall
@@ -326,7 +327,7 @@ def _accelerator(policy: GroupPart, machine: AcceleratorType, body: Mapping[str,
     """Return the slice that the machines form. Raise ApiError where they form none."""
     topology, size = policy.body["workloadPolicy"]["acceleratorTopology"], body.get("targetSize")
     types = [t for t in catalog.accelerator_types() if t.machine_type == machine.machine_type and t.hosts > 1]
-    fitting = [t for t in types if t.topology == topology and t.hosts == size and Backend.GCE_INSTANCE in t.backends]
+    fitting = [t for t in types if t.topology == topology and t.hosts == size and is_served(t)]
     if not fitting:
         raise texts.invalid("targetSize", size, f"{machine.machine_type} does not form {topology}.")
     if body.get("targetSizePolicy", {}).get("mode") != "BULK":

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import AcceleratorType, Backend
+from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.names import LABEL_KEY, LABEL_VALUE
 from tpudeploy.emulator import create_request, discovery, listings
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.compute_engine import networks, texts
-from tpudeploy.emulator.compute_engine.offers import image_exists, ordinary_machine
+from tpudeploy.emulator.compute_engine.offers import image_exists, is_served, ordinary_machine
 from tpudeploy.emulator.records import IMAGE_DISK_GB
 from tpudeploy.emulator.wire import ApiCall
 
@@ -123,7 +123,7 @@ def _accelerator(cloud: Cloud, call: ApiCall, body: Mapping[str, Any]) -> Accele
     type_ = next((t for t in machines if t.machine_type == machine), None) or ordinary_machine(machine)
     if type_ is None or not place.endswith(f"zones/{call.zone}/machineTypes"):
         raise texts.refuse("type-unsupported", zone=call.zone, machine=machine)
-    if Backend.GCE_INSTANCE not in type_.backends:
+    if not is_served(type_):
         raise texts.refuse("machine-refused", machine=machine)
     return type_
 

@@ -19,6 +19,7 @@ from tpudeploy.emulator.compute_engine.operations import HOST
 from tpudeploy.emulator.records import IMAGE_DISK_GB
 from tpudeploy.emulator.wire import ApiCall
 
+BACKEND = Backend.GCE_INSTANCE
 # Of the machine types without accelerators. E2 shares its cores, and each of them counts.
 _ORDINARY_CPUS: Mapping[str, int] = {"e2-small": 2, "e2-medium": 2, "e2-standard-2": 2, "e2-standard-4": 4}
 _FAMILIES = tuple(each.compute_engine.image_family for each in GENERATIONS if each.compute_engine is not None)
@@ -99,8 +100,13 @@ def ordinary_machine(name: str) -> AcceleratorType | None:
         hosts=1,
         host_ram_gib=routers.MACHINES[name].memory_gib,
         machine_type=name,
-        backends=(Backend.GCE_INSTANCE,),
+        backends=(BACKEND,),
     )
+
+
+def is_served(type_: AcceleratorType) -> bool:
+    """Return whether Compute Engine creates slices of this type."""
+    return BACKEND in type_.backends
 
 
 def ordinary_cpus(accelerator: AcceleratorType) -> int:

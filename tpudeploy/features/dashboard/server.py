@@ -216,6 +216,11 @@ def _handler(documents: Documents, token: str) -> type[BaseHTTPRequestHandler]:
 
 
 def _page(nonce: str) -> str:
+    from tpudeploy.catalog.backends import BACKENDS
+    from tpudeploy.domain.accelerator import DEFAULT_BACKEND
     from tpudeploy.views.page import render
 
-    return render("dashboard.html.j2", __package__, title="tpudeploy", nonce=nonce, data=_DATA, stale_seconds=3 * _LIVE)
+    # By their names in a sentence, without that of most slices.
+    apis = {backend: row.api for backend, row in BACKENDS.items() if backend is not DEFAULT_BACKEND}
+    values = {"data": _DATA, "apis": apis, "stale_seconds": 3 * _LIVE}
+    return render("dashboard.html.j2", __package__, title="tpudeploy", nonce=nonce, **values)

@@ -7,30 +7,26 @@ The flags of queued resources are those of `gcloud alpha`, by Google's reference
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.features.exports import Export, missing_rules
 from tpudeploy.node.node_facts import SCRIPT_KEY
 
-_QUEUED_RESOURCES = "gcloud alpha compute tpus queued-resources"
-_INSTANCES = "gcloud beta compute instances"
-
 
 def export_gcloud(deployment: Deployment, request: SliceRequest, body: Mapping[str, Any]) -> Export:
     """Return a script that sends `request` with gcloud. `body` is what tpudeploy would send."""
-    is_instance = request.backend is Backend.GCE_INSTANCE
-    group = _INSTANCES if is_instance else _QUEUED_RESOURCES
-    flags = _instance_flags(request, body) if is_instance else _queued_resource_flags(request)
+    row = _GROUPS[request.backend]
+    flags, group = row.flags(request, body), row.command
     script = request.metadata[SCRIPT_KEY]
     end = _unused_line(script, "STARTUP_SCRIPT")
     script_flag = f'--metadata-from-file={SCRIPT_KEY}="$script"'
     create = " \\\n  ".join((f"{group} create {request.name}", *map(shlex.quote, flags), "--async", script_flag))
     place = f"--project={shlex.quote(request.project)} --zone={request.zone}"
-    delete = "--quiet" if is_instance else "--force"
     return Export(
         title=f"{deployment.name}: the first request that `tpudeploy apply` would send, as a gcloud command.",
         body="\n".join(
@@ -47,7 +43,7 @@ def export_gcloud(deployment: Deployment, request: SliceRequest, body: Mapping[s
                 create,
                 "",
                 f"# Look at it: {group} describe {request.name} {place}",
-                f"# Delete it:  {group} delete {request.name} {delete} {place}",
+                f"# Delete it:  {group} delete {request.name} {row.delete_flag} {place}",
                 "",
             )
         ),
@@ -93,7 +89,7 @@ def _reservation_flags(affinity: Mapping[str, Any]) -> Iterator[str]:
         yield "--reservation-affinity=none"
 
 
-def _queued_resource_flags(request: SliceRequest) -> Iterator[str]:
+def _queued_resource_flags(request: SliceRequest, _body: Mapping[str, Any]) -> Iterator[str]:
     yield f"--project={request.project}"
     yield f"--zone={request.zone}"
     yield f"--node-id={request.name}"
@@ -118,14 +114,46 @@ def _queued_resource_flags(request: SliceRequest) -> Iterator[str]:
     yield from _text_flags(request)
 
 
+@frozen
+class _Group:
+    """A command group of gcloud, and how its flags are named. `sets_disk_size`: one of them sets the boot disk's."""
+
+    command: str
+    flags: Callable[[SliceRequest, Mapping[str, Any]], Iterator[str]]
+    delete_flag: str
+    subnetwork_flag: str
+    internal_flag: str
+    sets_disk_size: bool
+
+
+_GROUPS: Mapping[Backend, _Group] = {
+    Backend.QUEUED_RESOURCE: _Group(
+        command="gcloud alpha compute tpus queued-resources",
+        flags=_queued_resource_flags,
+        delete_flag="--force",
+        subnetwork_flag="--subnetwork",
+        internal_flag="--internal-ips",
+        sets_disk_size=False,
+    ),
+    Backend.GCE_INSTANCE: _Group(
+        command="gcloud beta compute instances",
+        flags=_instance_flags,
+        delete_flag="--quiet",
+        subnetwork_flag="--subnet",
+        internal_flag="--no-address",
+        sets_disk_size=True,
+    ),
+}
+
+
 def _network_flags(request: SliceRequest) -> Iterator[str]:
     if request.network is not None:
         yield f"--network={request.network}"
-    is_instance = request.backend is Backend.GCE_INSTANCE
+    row = _GROUPS[request.backend]
     if request.subnetwork is not None:
-        yield f"--{'subnet' if is_instance else 'subnetwork'}={request.subnetwork}"
+        yield f"{row.subnetwork_flag}={request.subnetwork}"
     if not request.external_ip:
-        yield "--no-address" if is_instance else "--internal-ips"
+        yield row.internal_flag
     if request.tags:
         yield f"--tags={','.join(request.tags)}"
 
@@ -147,7 +175,7 @@ def _missing(deployment: Deployment, request: SliceRequest) -> Iterator[str]:
     yield from missing_rules(deployment)
     if deployment.replicas > 1:
         yield f"{deployment.replicas - 1} more replicas: run it again with another name."
-    if request.backend is Backend.QUEUED_RESOURCE:
+    if not _GROUPS[request.backend].sets_disk_size:
         yield f"A boot disk of {request.boot_disk_gib} GB: whether a flag sets its size is not verified."
     yield "A state: tpudeploy finds this request by its labels (`tpudeploy gc`), and `tpudeploy import` adopts it."
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.adapters.google.request_body import request_body
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.features.exports.gcloud import export_gcloud
 from tpudeploy.features.exports.gke import export_gke
-from tpudeploy.features.exports.terraform import export_terraform
-from tpudeploy.operations.render import RenderedDeployment, first_request, request_body
+from tpudeploy.features.exports.terraform import TERRAFORM_BACKEND, export_terraform
+from tpudeploy.operations.render import RenderedDeployment, first_request
 
 
 def _gcloud(subject: RenderedDeployment) -> str:
@@ -23,17 +24,16 @@ def _gcloud(subject: RenderedDeployment) -> str:
 
 def _terraform(subject: RenderedDeployment) -> str:
     deployment = subject.deployment
-    places = [place for place in deployment.candidates if place.backend is Backend.GCE_INSTANCE]
+    places = [place for place in deployment.candidates if place.backend is TERRAFORM_BACKEND]
     request = first_request(replace(deployment, candidates=(*places, *deployment.candidates)))
-    if request.backend is Backend.QUEUED_RESOURCE:
-        type_ = deployment.accelerator
-        is_at_both = Backend.GCE_INSTANCE in type_.backends
+    if request.backend is not TERRAFORM_BACKEND:
+        type_, api = deployment.accelerator, BACKENDS[TERRAFORM_BACKEND].api
         raise ConfigError(
             "Terraform cannot express a queued resource with this profile: `google_tpu_v2_queued_resource` has no "
             "provisioning model, metadata or labels.",
-            hint="Set placement.backend: gce-instance."
-            if is_at_both
-            else f"Compute Engine, which Terraform can express, creates no {type_.name}.",
+            hint=f"Set placement.backend: {TERRAFORM_BACKEND}."
+            if TERRAFORM_BACKEND in type_.backends
+            else f"{api}, which Terraform can express, creates no {type_.name}.",
         )
     _require_one_host(deployment, request, "Terraform")
     return export_terraform(deployment, request, request_body(request))
@@ -45,10 +45,10 @@ def _gke(subject: RenderedDeployment) -> str:
 
 def _require_one_host(deployment: Deployment, request: SliceRequest, tool: str) -> None:
     """Raise `errors.ConfigError` for a group of instances, which no export has."""
-    hosts = deployment.accelerator.hosts
-    if request.backend is Backend.GCE_INSTANCE and hosts > 1:
+    hosts, row = deployment.accelerator.hosts, BACKENDS[request.backend]
+    if row.has_groups and hosts > 1:
         raise ConfigError(
-            f"tpudeploy does not export a slice of {hosts} hosts at Compute Engine for {tool}: it is a workload "
+            f"tpudeploy does not export a slice of {hosts} hosts at {row.api} for {tool}: it is a workload "
             "policy, a template and a group.",
             hint="`tpudeploy render PROFILE request` prints the three requests.",
         )

@@ -10,10 +10,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.slices import SliceRequest
 from tpudeploy.features.exports import missing_rules
 
+# The API whose requests Terraform can express.
+TERRAFORM_BACKEND = Backend.GCE_INSTANCE
 # FLEX_START and RESERVATION_BOUND arrived with it (GoogleCloudPlatform/magic-modules#16838).
 _PROVIDER = ">= 8.0"
 

@@ -12,7 +12,7 @@ from tpudeploy.adapters.google.connect import CloudConnection
 from tpudeploy.adapters.google.offers import offers
 from tpudeploy.adapters.google.safe_read import pages, safe_read
 from tpudeploy.adapters.google.translate import Absent, PreconditionFailed, translate_errors
-from tpudeploy.catalog.access import PERMISSIONS
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.catalog.generations import V6E
 from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import Backend
@@ -41,7 +41,7 @@ def look_safely(fact: str, see: Callable[[], FactFinding]) -> FactFinding:
 
 
 def _permissions(connection: CloudConnection, project: str) -> FactFinding:
-    names = tuple(PERMISSIONS[Backend.QUEUED_RESOURCE])
+    names = tuple(BACKENDS[Backend.QUEUED_RESOURCE].permissions)
     granted = permissions(connection, project, names)
     missing = sorted(set(names) - granted)
     # Google refuses a permission that does not exist; one that is not granted is left out of the answer.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tpudeploy import catalog
-from tpudeploy.domain.accelerator import Backend
+from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.sizing.checks.check import check_for, error, warning
@@ -88,11 +88,12 @@ def unreachable(deployment: Deployment) -> Iterator[Diagnostic]:
     if not is_here and "HF_ENDPOINT" not in deployment.container.environment:
         message = f"Without an external address the machine cannot reach the hub for {deployment.model_id}."
         yield warning(deployment, message, path="model.id", hint=hint)
-    facts = catalog.generation(deployment.accelerator.generation).compute_engine
-    if facts is not None and deployment.runtimes.get(Backend.GCE_INSTANCE) == facts.image_family:
-        message = (
-            "Without an external address a machine of Compute Engine cannot install docker, which its image lacks."
-        )
+    apis = catalog.generation(deployment.accelerator.generation).apis
+    for backend, runtime in deployment.runtimes.items():
+        if BACKENDS[backend].image_has_docker or backend not in apis or runtime != apis[backend].runtime:
+            continue
+        api = BACKENDS[backend].api
+        message = f"Without an external address a machine of {api} cannot install docker, which its image lacks."
         hint = "It needs Cloud NAT, or an image with docker in tpu.runtime_version."
         yield warning(deployment, message, path="placement.backend", hint=hint)
 

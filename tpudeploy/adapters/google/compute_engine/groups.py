@@ -43,6 +43,7 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.accelerator import AcceleratorType, Backend
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import replace
+from tpudeploy.domain.host_fault import HostFault
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.orphans import UNMARKED, CloudResource, Listing, ResourceRequest, mark_in, mark_of
 from tpudeploy.domain.slices import (
@@ -139,6 +140,10 @@ class BulkGroups:
 
     def report(self, ref: SliceRef) -> BootReport | None:
         return self._reports.read(ref)
+
+    def report_host(self, _ref: SliceRef, _fault: HostFault) -> str | None:
+        """See `ports.TpuCloud`. The fault does not say which machine of the group it is about."""
+        return None
 
     def lines(self, ref: SliceRef) -> tuple[str, ...]:
         """See `ports.Logs`. The lines of worker 0 come last and as they are, as those of a node of the TPU API."""
