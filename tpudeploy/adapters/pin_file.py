@@ -28,7 +28,7 @@ class PinFile:
         self._path = folder / FILE
         self._aside = disk.Folder(aside, root=folder)
         self._is_emulated = emulated
-        self._last: tuple[bytes, Pins] | None = None
+        self._last: tuple[tuple[int, ...], Pins] | None = None
 
     def read(self) -> Pins:
         # A pull request can contain a link, and an error message would quote the file that it leads to.
@@ -36,9 +36,10 @@ class PinFile:
             hint = "Replace the link with the file itself."
             raise PinsUnreadable(f"{FILE} is a link that leads out of the project.", hint=hint)
         try:
-            content = read_file(self._path, disk.MAX_BYTES)
-            if self._last is None or self._last[0] != content:  # a fleet reads the same content many times
-                self._last = (content, self._parse(content.decode("utf-8")))
+            facts = self._path.stat()
+            version = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+            if self._last is None or self._last[0] != version:  # a run asks for the same pins many times
+                self._last = (version, self._parse(read_file(self._path, disk.MAX_BYTES).decode("utf-8")))
         except FileNotFoundError:
             return NONE
         except (OSError, UnicodeDecodeError) as cause:

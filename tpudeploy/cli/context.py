@@ -53,6 +53,18 @@ class CommandOutput:
         self.text = text.removesuffix("\n")
 
 
+class OpenedProjects:
+    """What a command has found, read and opened. It stays as it is until the command ends.
+
+    These are projects by the folders of profiles, settings by project, and workspaces by project, backend and timeout.
+    """
+
+    def __init__(self) -> None:
+        self.projects: dict[frozenset[Path], Path] = {}
+        self.settings: dict[tuple[Path, str | None], Settings] = {}
+        self.workspaces: dict[tuple[Path, str | None, float | None], Workspace] = {}
+
+
 @frozen
 class Context:
     terminal: Terminal
@@ -64,16 +76,19 @@ class Context:
     at_exit: ExitStack
     reply: CommandOutput = field(default_factory=CommandOutput, repr=False)
     trust: Trust = TRUSTED
-    # What a command has read stays as it is until it ends: projects by the folders of profiles, settings by project.
-    _projects: dict[frozenset[Path], Path] = field(default_factory=dict, compare=False, repr=False)
-    _settings: dict[tuple[Path, str | None], Settings] = field(default_factory=dict, compare=False, repr=False)
+    opened: OpenedProjects = field(default_factory=OpenedProjects, compare=False, repr=False)
+
+    def with_clock(self, clock: Clock, at_exit: ExitStack | None = None) -> Context:
+        """Return a context with another clock, which has opened nothing yet. `at_exit` closes what it opens."""
+        from tpudeploy.domain.frozen import replace
+
+        return replace(self, clock=clock, at_exit=at_exit or self.at_exit, opened=OpenedProjects())
 
     def unstopped(self) -> Context:
         """Return this context with a clock that is not stopped, for work after an interrupt."""
         from tpudeploy.adapters.system_clock import SystemClock
-        from tpudeploy.domain.frozen import replace
 
-        return replace(self, clock=SystemClock()) if isinstance(self.clock, SystemClock) else self
+        return self.with_clock(SystemClock()) if isinstance(self.clock, SystemClock) else self
 
     def workspace(
         self, profiles: Sequence[str] = (), *, backend: str = "", lock_timeout: float | None = None
@@ -87,6 +102,9 @@ class Context:
 
         folder = self._project([self.folder / p for p in profiles])
         settings = self._settings_of(folder, backend)
+        key = folder, settings.backend, lock_timeout
+        if key in self.opened.workspaces:
+            return self.opened.workspaces[key]
         patience = self.patience if self.patience is not None else settings.patience
         workspace = Workspace.open(
             folder,
@@ -96,7 +114,8 @@ class Context:
             clock=self.clock,
             patience=patience if lock_timeout is None else replace(patience, lock=lock_timeout),
         )
-        return self.at_exit.enter_context(workspace)
+        self.opened.workspaces[key] = self.at_exit.enter_context(workspace)
+        return workspace
 
     def expand_folders(self, paths: Sequence[str]) -> list[str]:
         """Return these paths, each folder replaced by its profiles. Raise `errors.UsageError` for an empty folder."""
@@ -136,16 +155,16 @@ class Context:
         from tpudeploy.adapters.project import folder_of
 
         folders = frozenset(profile.parent for profile in profiles)
-        if folders not in self._projects:
-            self._projects[folders] = folder_of(self.folder, profiles)
-        return self._projects[folders]
+        if folders not in self.opened.projects:
+            self.opened.projects[folders] = folder_of(self.folder, profiles)
+        return self.opened.projects[folders]
 
     def _settings_of(self, project: Path, backend: str = "") -> Settings:
         """Return the settings of a project. `backend` is where the states are, unless an option sets it."""
         key = (project, self.backend or backend or None)
-        if key not in self._settings:
-            self._settings[key] = _read_settings(*key, is_trusted=self.trust.is_trusted)
-        return self._settings[key]
+        if key not in self.opened.settings:
+            self.opened.settings[key] = _read_settings(*key, is_trusted=self.trust.is_trusted)
+        return self.opened.settings[key]
 
     def load(self, paths: Sequence[str], options: argparse.Namespace) -> list[Profile]:
         """Return every profile and print its warnings. Raise `errors.ProfileInvalid` with the problems of all."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import groupby
 from os.path import dirname
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.operation_command import add_arguments
@@ -16,9 +15,6 @@ from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.excerpt import describe_diagnostics
 from tpudeploy.loading import ProfileFile
 from tpudeploy.operations.validate import OPERATION, Validation
-
-if TYPE_CHECKING:
-    from tpudeploy.workspace import Workspace
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,13 +48,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def check_profiles(paths: Sequence[str], args: argparse.Namespace, context: Context) -> Validation:
     """Return the diagnostics of each profile, in the workspace of its folder; `args` holds overlays and settings."""
-
-    @cache
-    def workspace_of(folder: Path) -> Workspace:
-        return context.workspace([str(folder / "profile.yaml")])
-
     results = [
-        workspace_of(Path(folder)).validate(
+        context.workspace([str(Path(folder) / "profile.yaml")]).validate(
             [ProfileFile(path=path, read=partial(context.read, path, args)) for path in group]
         )
         for folder, group in groupby(paths, key=dirname)

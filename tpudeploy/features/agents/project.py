@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from tpudeploy.cli.context import AS_WRITTEN, Context
+from tpudeploy.cli.context import AS_WRITTEN, Context, OpenedProjects
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.loading import Profile
@@ -40,7 +40,7 @@ class Project:
     def untrusted(self) -> Project:
         """Return the same project with profiles that are not trusted: an agent writes them, and names values."""
         trust = replace(self.context.trust, is_trusted=False)
-        return replace(self, context=replace(self.context, trust=trust))
+        return replace(self, context=replace(self.context, trust=trust, opened=OpenedProjects()))
 
     @contextmanager
     def opened(self, *paths: str) -> Iterator[Opened]:
@@ -63,7 +63,7 @@ class Project:
     @contextmanager
     def _context(self, clock: Clock | None = None) -> Iterator[Context]:
         with ExitStack() as at_exit:
-            yield replace(self.context, clock=clock or self.clock(), at_exit=at_exit)
+            yield self.context.with_clock(clock or self.clock(), at_exit)
 
     def expand_folders(self, paths: Sequence[str]) -> list[str]:
         """Return these paths, each folder replaced by its profiles. Raise `errors.UsageError` for an outside path.
