@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.state import StateFile as StateFile
     from tpudeploy.operations.state import StateHistory as StateHistory
     from tpudeploy.operations.state import StateRecords as StateRecords
+    from tpudeploy.operations.state_change import StateMigrated as StateMigrated
     from tpudeploy.operations.state_change import StateMoved as StateMoved
     from tpudeploy.operations.state_change import StatePushed as StatePushed
     from tpudeploy.operations.state_change import StateRemoved as StateRemoved
@@ -79,6 +80,7 @@ _HOMES = {
     "StateFile": ("tpudeploy.operations.state", "StateFile"),
     "StateHistory": ("tpudeploy.operations.state", "StateHistory"),
     "StateMoved": ("tpudeploy.operations.state_change", "StateMoved"),
+    "StateMigrated": ("tpudeploy.operations.state_change", "StateMigrated"),
     "StatePushed": ("tpudeploy.operations.state_change", "StatePushed"),
     "StateRecords": ("tpudeploy.operations.state", "StateRecords"),
     "StateRemoved": ("tpudeploy.operations.state_change", "StateRemoved"),

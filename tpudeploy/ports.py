@@ -141,7 +141,10 @@ class StateBackend(Protocol):
     """The storage of states, one object per deployment."""
 
     def read(self, name: str) -> Snapshot:
-        """Return a state, or an empty snapshot. Raise `errors.StateUnreadable` or `errors.StateTooNew`."""
+        """Return a state, or an empty snapshot.
+
+        Raise `errors.StateUnreadable` or `errors.StateTooNew`, and `errors.StateElsewhere` if it was moved away.
+        """
         ...
 
     def write(self, name: str, state: State, *, over: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from tpudeploy import loading
-from tpudeploy.adapters.project import STATES
+from tpudeploy.adapters.project import STATES, absolute
 from tpudeploy.adapters.state import address
 from tpudeploy.adapters.system_clock import SystemClock
 from tpudeploy.domain.errors import UsageError
@@ -73,6 +73,24 @@ class Adapters:
         self._is_stopped = False
         # Once one is used here, registries inside the network are not asked for any profile.
         self.has_untrusted_profile = False
+
+    def elsewhere(self, backend: str) -> Adapters:
+        """Return the adapters of this folder with the states in another backend. Raise as the constructor does."""
+        return Adapters(
+            self.folder,
+            backend=backend,
+            project=self._project,
+            parallelism=self.parallelism,
+            clock=self.clock,
+            patience=self.patience,
+        )
+
+    @property
+    def place(self) -> str:
+        """Return where the states are, as `--backend` takes it in any folder."""
+        if self._bucket is not None:
+            return f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/")
+        return str(absolute(self._local_folder))
 
     def stop(self) -> None:
         """End every wait and every load, present and future, from any thread."""
@@ -200,8 +218,7 @@ class Adapters:
         from tpudeploy.adapters.state.bucket import BucketState
 
         objects = BucketObjects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
-        backend = f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/")
-        aside = Aside(self.own_folder("errored"), backend=backend)
+        aside = Aside(self.own_folder("errored"), backend=self.place)
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
 
     @cached_property

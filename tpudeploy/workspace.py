@@ -185,9 +185,9 @@ class Workspace(Methods):
 
     def states(self) -> tuple[State, ...]:
         """Return the states here, without a look at the cloud. Raise `errors.StateUnreadable`."""
-        backend = self.adapters.states
-        states = (backend.read(name).state for name in backend.names())
-        return tuple(state for state in states if state is not None)
+        from tpudeploy.engine.session import states_by_name
+
+        return tuple(state for state in states_by_name(self.adapters.states).values() if not state.moved_to)
 
     def recorded_profile(self, name: str, sets: Sequence[str] = ()) -> Profile:
         """Return a profile for the deletion of a deployment, from its state. Raise `errors.UsageError` without one."""

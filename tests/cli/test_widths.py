@@ -63,7 +63,17 @@ COMMANDS = {
 }
 # Not wrapped, because its lines are copied, piped or a model's; or about what only other stories have.
 OTHERS = {"render", "alerts", "state_pull", "query", "diagnose", "details"}
-OTHERS |= {"destroy", "import_slice", "state_mv", "state_push", "force_unlock", "ab", "ab_propose", "ab_result"}
+OTHERS |= {
+    "destroy",
+    "import_slice",
+    "state_mv",
+    "state_push",
+    "state_migrate",
+    "force_unlock",
+    "ab",
+    "ab_propose",
+    "ab_result",
+}
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,12 @@ BEFORE: Mapping[str, Callable[[CommandLine], None]] = {"how-to/existing-slice.md
 
 
 def _the_state_has_moved(at: CommandLine) -> None:
-    """The folder has no state, a plan there stops at the slice, and the other place has its state and its endpoint."""
+    """A plan in the folder says where the state is, and the other place has its state and its endpoint."""
     assert len(at.slices) == 1
     assert "No state" in at.run("state", "list").all or not at.run("state", "list").out.strip()
     here = at.run("plan", "gemma.yaml")
     assert here.code != 0, here.all
-    assert "tracks" in here.words
+    assert "was moved to" in here.words
     there = at.run("plan", "gemma.yaml", "-backend", "elsewhere", "-detailed-exitcode")
     assert there.code == 0, there.all
     assert at.run("output", "gemma4-e2b", "-backend", "elsewhere").code == 0

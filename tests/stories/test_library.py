@@ -93,6 +93,7 @@ IN_OTHER_STORIES = {
     "ab_propose",
     "ab_result",
     "state_mv",
+    "state_migrate",
     "force_unlock",
     "import_slice",
     "report_host",

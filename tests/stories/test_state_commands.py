@@ -7,10 +7,12 @@ import json
 import re
 
 import pytest
-from command_line import PROFILE, CommandLine, Open
+from command_line import PROFILE, CommandLine, Killed, Open
 from goldens import assert_golden
 
 from tpudeploy import Workspace
+from tpudeploy.adapters.state.local import LocalState
+from tpudeploy.domain.state import State
 
 TWO = PROFILE + "replicas: 2\n"
 BUCKET = ("--backend", "gs://states/team")
@@ -473,3 +475,91 @@ def test_the_screens_read_well(at: CommandLine) -> None:
 
 def _patches(at: CommandLine) -> list[str]:
     return [r.path for r in at.emulator.requests if r.method == "PATCH"]
+
+
+FOLDER = ("--backend", "moved")
+
+
+@pytest.mark.parametrize("there", [FOLDER, BUCKET], ids=["another folder", "a bucket"])
+def test_a_moved_state_has_one_owner_and_the_old_place_says_where_it_is(
+    at: CommandLine, there: tuple[str, str]
+) -> None:
+    slices = at.slices
+    moved = at.run("state", "migrate", "gemma", there[1])
+    assert (moved.code, "Its slices keep running." in moved.out) == (0, True), moved.all
+    before = changing(at)
+    for command in (
+        ("plan", "gemma.yaml"),
+        ("apply", "-auto-approve", "gemma.yaml"),
+        ("apply", "-adopt", "-auto-approve", "gemma.yaml"),
+        ("destroy", "-auto-approve", "gemma.yaml"),
+        ("destroy", "-auto-approve", "gemma"),
+        ("status",),
+        ("status", "gemma.yaml"),
+        ("drift", "gemma.yaml"),
+        ("state", "show", "gemma"),
+        ("state", "pull", "gemma"),
+    ):
+        result = at.run(*command)
+        assert result.code != 0, command
+        assert "The state of gemma was moved to " in result.words, command
+        assert there[1] in result.all, command
+        assert "-adopt" not in result.all, command
+    for command in (("gc", "-auto-approve"), ("gc", "-foreign", "-auto-approve", "gemma.yaml")):
+        assert at.run(*command).code == 0
+    assert (changing(at), at.slices) == (before, slices)
+    assert "No changes" in at.run("plan", "gemma.yaml", *there).out
+    assert "127." in at.run("output", "gemma", *there).out
+    assert at.run("destroy", "-auto-approve", "gemma.yaml", *there).code == 0
+    assert not at.slices
+    removed = at.run("state", "rm", "-auto-approve", "gemma")
+    assert (removed.code, "Removed the marker of gemma" in removed.out) == (0, True)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+
+
+def test_a_state_moves_back_over_its_own_marker_and_over_no_other_state(at: CommandLine) -> None:
+    assert at.run("state", "migrate", "gemma", "moved").code == 0
+    again = at.run("state", "migrate", "gemma", "moved")
+    assert (again.code, "was moved to" in again.err) == (1, True)
+    assert at.run("state", "migrate", "gemma", ".tpudeploy", *FOLDER).code == 0
+    assert "No changes" in at.run("plan", "gemma.yaml").out
+    assert "was moved to" in at.run("plan", "gemma.yaml", *FOLDER).all
+    same = at.run("state", "migrate", "gemma", ".tpudeploy")
+    assert (same.code, "The states are already in" in same.err) == (1, True)
+    text = at.run("state", "pull", "gemma").out.replace(at.state()["lineage"], "f" * 32)
+    (at.folder / "other").mkdir()
+    (at.folder / "other.json").write_text(text, encoding="utf-8")
+    assert at.run("state", "push", "other.json", "--backend", "other").code == 0
+    taken = at.run("state", "migrate", "gemma", "other")
+    assert (taken.code, "already has a state in" in taken.err) == (1, True)
+    assert "No changes" in at.run("plan", "gemma.yaml").out
+
+
+@pytest.mark.parametrize("write", [0, 1, 2], ids=["the place is named", "it is written there", "the marker is left"])
+def test_a_move_that_is_killed_at_any_write_leaves_one_owner_and_ends_when_it_is_run_again(
+    at: CommandLine, monkeypatch: pytest.MonkeyPatch, write: int
+) -> None:
+    left = [write]
+    whole = LocalState.write
+
+    def dying(self: LocalState, name: str, state: State, *, over: str) -> str:
+        if not left[0]:
+            raise Killed
+        left[0] -= 1
+        return whole(self, name, state, over=over)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalState, "write", dying)
+        with pytest.raises(Killed):
+            at.run("state", "migrate", "gemma", "moved")
+    owners = [words for words in ((), FOLDER) if "No changes" in at.run("plan", "gemma.yaml", *words).out]
+    assert len(owners) <= 1
+    assert at.run("state", "migrate", "gemma", "moved").code == 0
+    assert "No changes" in at.run("plan", "gemma.yaml", *FOLDER).out
+    assert "was moved to" in at.run("plan", "gemma.yaml").all
+
+
+def test_a_state_that_cannot_be_written_there_stays_here(at: CommandLine) -> None:
+    (at.folder / "file").write_text("", encoding="utf-8")
+    assert at.run("state", "migrate", "gemma", "file").code == 1
+    assert "No changes" in at.run("plan", "gemma.yaml").out

@@ -30,6 +30,8 @@ _LONGEST_PAUSE = 30.0
 # the new ones healthy. A replica serves for longer than that after it has left the list.
 _OVERLAP = 15.0
 _YIELD = 5.0  # how long a program that ends may keep the port that the next one needs
+# How long settings that took over and then failed are not tried again.
+_REFUSAL = 120.0
 # How long the router still serves clients that have its address, after the profile has another one or none any more.
 _WIND_DOWN = 60.0
 
@@ -42,7 +44,8 @@ class RouterProcess:
     each thing that happens. `restarts` counts how often the router ended by itself.
 
     A running program gives way only to one that passes requests on. Until then, that one runs beside it, as a
-    `RouterTrial`.
+    `RouterTrial`. If the next one then ends at the address of the clients before it ran for a while, the previous
+    settings come back.
     """
 
     def __init__(
@@ -63,6 +66,9 @@ class RouterProcess:
         self._router: Router | None = None  # that of the document
         self._current: Router | None = None  # the one that clients have
         self._trial: RouterTrial | None = None
+        self._previous_router: Router | None = None  # the one before `_current`, until that has run for a while
+        self._refused: Router | None = None  # the one that took over and failed, not tried again before `_try_at`
+        self._try_at = 0.0
         self._files = RouterFiles(folder)
         self._listed: tuple[RoutedReplica, ...] = ()
         self._replicas: tuple[RoutedReplica, ...] = ()
@@ -159,7 +165,9 @@ class RouterProcess:
     def _configure(self, router: Router) -> None:
         """Give the program that runs its list, and begin a trial if the document's router is another program."""
         program, new = self._program, configuration(router, self._listed, self._name)
-        if program is None or (program.url == router.url and program.command == new.command and self._files.fit(new)):
+        if router == self._refused and time.monotonic() < self._try_at:
+            self._end_trial()
+        elif program is None or (program.url == router.url and program.command == new.command and self._files.fit(new)):
             # Without a program, clients have nothing that could be lost.
             self._end_trial()
             self._current = router
@@ -190,7 +198,7 @@ class RouterProcess:
             self._report(f"{trial.router.kind} passes requests on, and takes over at {trial.router.url}.")
             # Clients have a previous address for a while.
             self._retire(0.0 if program.url == trial.router.url else _WIND_DOWN)
-            self._current, self._problem = trial.router, ""
+            self._previous_router, self._current, self._problem = self._current, trial.router, ""
             self._end_trial()
             self._files.write(configuration(self._current, self._listed, self._name))
             self._write_status("")
@@ -222,11 +230,17 @@ class RouterProcess:
             return
         now = time.monotonic()
         if self._program is not None:
-            end = self._program.poll()
+            end, is_steady = self._program.poll(), now - self._program.began >= _STEADY
+            if is_steady:
+                self._previous_router = None
             if not end:
                 return
-            ran_for, self._program = now - self._program.began, None
-            self._start_later(f"{self._current.kind} ended {end}".rstrip(), is_steady=ran_for >= _STEADY)
+            self._program = None
+            problem = f"{self._current.kind} ended {end}".rstrip()
+            if self._previous_router is None:
+                self._start_later(problem, is_steady=is_steady)
+            else:
+                self._return_to(self._previous_router, problem)
         if now < self._start_at:
             return
         problem = why_closed(self._current)
@@ -241,6 +255,15 @@ class RouterProcess:
         else:
             # HAProxy and Envoy would share the port, and get a part of the requests each.
             self._start_later(problem, is_steady=False)
+
+    def _return_to(self, previous: Router, problem: str) -> None:
+        """Let clients have the settings again that served them before those that just failed."""
+        failed, self._refused, self._try_at = self._current, self._current, time.monotonic() + _REFUSAL
+        self._current, self._previous_router = previous, None
+        self._files.write(configuration(previous, self._listed, self._name))
+        self.restarts += 1
+        where = previous.url if failed is None else failed.url
+        self._tell(f"{problem} at {where}, so {previous.kind} is back at {previous.url}")
 
     def _start_later(self, problem: str, *, is_steady: bool) -> None:
         """Report a problem, and start the program after a pause that grows, or at once after one that ran for long."""

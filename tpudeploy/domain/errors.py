@@ -19,6 +19,7 @@ TpudeployError                        message · hint · code · exit_code
 │   ├── StateConflict                 another run wrote in between
 │   ├── StateUnreadable
 │   ├── StateTooNew
+│   ├── StateElsewhere                moved to another backend
 │   └── RunUnreadable                 a benchmark's run, not a state
 ├── CloudError               1        Google refused; `refusal` says what that means
 │   ├── Fault                         the call's effect is unknown: observe again
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.lock import LockInfo
     from tpudeploy.domain.slices import Refusal
+    from tpudeploy.domain.state import State
 
 
 class TpudeployError(Exception):
@@ -277,6 +279,27 @@ class StateTooNew(StateError):
     """
 
     code = "TPU4004"
+
+
+class StateElsewhere(StateError):
+    """The state was moved to another backend.
+
+    `state migrate` moved it, and left a marker where it was, so that no two states own one slice. Use the state where
+    it is now; `--backend` or `tpudeploy.toml` names it.
+    """
+
+    code = "TPU4006"
+
+    def __init__(self, marker: State, *, version: str) -> None:
+        name, place = marker.deployment, marker.moved_to
+        message = f"The state of {name} was moved to {place}."
+        hint = f"Use it there: --backend {place}, or `backend` in tpudeploy.toml."
+        if marker.attempts:
+            message = f"The state of {name} is being moved to {place}, and the move has not ended."
+            hint = f"Finish it: tpudeploy state migrate {name} {place}"
+        super().__init__(message, hint=hint)
+        self.marker = marker
+        self.version = version
 
 
 class RunUnreadable(StateError):

@@ -326,7 +326,8 @@ class State:
     that of the file. `begun` counts the applies and destroys that began here, without renewals: an approval is valid
     only for the count at which its plan was made. `router` is the VM of the router: it has the life of a replica's
     slice, and `records` are only the replicas. `forgotten` are the last requests that were forgotten without ever being
-    seen, the newest last: a slice of theirs may appear late.
+    seen, the newest last: a slice of theirs may appear late. `moved_to` is the backend that the state was moved to:
+    what remains here is the marker of the move, and no command works on it.
     """
 
     deployment: str
@@ -344,6 +345,7 @@ class State:
     scaled: ScalingStep | None = None
     start: int | None = None
     forgotten: tuple[Attempt, ...] = ()
+    moved_to: str = ""
 
     def record(self, index: int) -> Record:
         return next((r for r in self.all_records if r.index == index), Record(index=index))

@@ -18,7 +18,7 @@ from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.observe import observe
 from tpudeploy.engine.request_events import about
 from tpudeploy.engine.retry import retry_on_fault
-from tpudeploy.engine.session import open_session
+from tpudeploy.engine.session import open_session, states_by_name
 from tpudeploy.orphans.adoption import adopt
 from tpudeploy.ports import World
 from tpudeploy.reconcile.merge_observation import merge_observation
@@ -115,9 +115,8 @@ def check_import(world: World, address: Address, resource: CloudResource, *, for
     _check_slice(resource)
     _check_free(state, address)
     place = (resource.ref.project, resource.ref.zone, resource.ref.name)
-    for name in world.state.names():
-        other = world.state.read(name).state
-        for index, attempt in other.indexed_slice_attempts if other is not None else ():
+    for name, other in states_by_name(world.state).items():
+        for index, attempt in other.indexed_slice_attempts:
             if (attempt.project, attempt.zone, attempt.name) == place:
                 where = Address(deployment=name, replica=index)
                 raise errors.StateError(

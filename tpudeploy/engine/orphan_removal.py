@@ -24,7 +24,7 @@ from tpudeploy.domain.state import Record, State
 from tpudeploy.domain.step import Forget, Release, Step, Wait
 from tpudeploy.engine.request_events import About, about
 from tpudeploy.engine.retry import retry_on_fault
-from tpudeploy.engine.session import StateSession, open_session
+from tpudeploy.engine.session import StateSession, open_session, states_by_name
 from tpudeploy.orphans.claims import as_attempt, find_orphans, is_removable
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import DecisionContext
@@ -54,7 +54,7 @@ def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[s
         if deployment.router_machine is not None:
             used.update(deployment.router_machine.backends)
     searched = set(projects)
-    for state in _states(world, names).values():
+    for state in states_by_name(world.state, names).values():
         for attempt in state.attempts:
             searched.add(attempt.project)
             zones.add(attempt.zone)
@@ -70,7 +70,7 @@ def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[s
         not_searched += missing
     # The states are read again: an intent is written before its request, so each listed resource is in them by now. All
     # of them are read, because a deployment that was renamed still has slices of its old name.
-    states = _states(world, ())
+    states = states_by_name(world.state)
     return find_orphans(listings, states, foreign=foreign, now=world.clock.now(), not_searched=not_searched)
 
 
@@ -107,12 +107,6 @@ def _only_of(listing: Listing, names: Collection[str]) -> Listing:
     if not names:
         return listing
     return replace(listing, resources=tuple(r for r in listing.resources if r.mark.deployment in names))
-
-
-def _states(world: World, names: Iterable[str]) -> dict[str, State]:
-    """Return the states by deployment; all of them where no name is given."""
-    states = {name: world.state.read(name).state for name in names or world.state.names()}
-    return {name: state for name, state in states.items() if state is not None}
 
 
 def collect(world: World, orphans: Orphans) -> RunReport:

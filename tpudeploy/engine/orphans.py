@@ -16,6 +16,7 @@ from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import State
 from tpudeploy.engine.request_events import about
 from tpudeploy.engine.retry import retry_on_fault
+from tpudeploy.engine.session import states_by_name
 from tpudeploy.orphans.adoption import adopt, adoptable
 from tpudeploy.orphans.claims import not_searched
 from tpudeploy.ports import World
@@ -74,9 +75,8 @@ def _without_tracked(world: World, resources: Resources) -> dict[str, tuple[Clou
     """
     if not any(resources.values()):
         return dict(resources)
-    states = (world.state.read(name).state for name in world.state.names())
     owners: dict[tuple[str, str, str], str] = {}
-    for state in filter(None, states):
+    for state in states_by_name(world.state).values():
         owners.update({(attempt.project, attempt.zone, attempt.name): state.deployment for attempt in state.attempts})
 
     def is_free(resource: CloudResource, deployment: str) -> bool:

@@ -14,7 +14,7 @@ from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State, StateWriter
-from tpudeploy.ports import World
+from tpudeploy.ports import StateBackend, World
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 16.0  # seconds, as Terraform waits for a lock
 _SAVE_SHARE = 1 / 12  # of the grace, that the save of an intent may take
@@ -113,14 +113,15 @@ class StateSession:
 
 
 @contextmanager
-def open_session(world: World, name: str, operation: str) -> Iterator[StateSession]:
+def open_session(world: World, name: str, operation: str, *, takes_marker: bool = False) -> Iterator[StateSession]:
     """Lock and read the state of a deployment, and unlock it at the end, whatever happens.
 
-    Raise `errors.StateLocked` if another run still holds the lock after `Patience.lock`.
+    Raise `errors.StateLocked` if another run still holds the lock after `Patience.lock`, and `errors.StateElsewhere`
+    for the marker of a state that was moved away, unless `takes_marker`.
     """
     lease = _lock(world, name, operation)
     try:
-        session = _read(world, name, operation, lease)
+        session = _read(world, name, operation, lease, takes_marker=takes_marker)
         if lease.expired is not None:
             session = _fence(world, session, operation, lease)
         yield session
@@ -128,8 +129,13 @@ def open_session(world: World, name: str, operation: str) -> Iterator[StateSessi
         world.state.unlock(lease)
 
 
-def _read(world: World, name: str, operation: str, lease: Lease) -> StateSession:
-    snapshot = world.state.read(name)
+def _read(world: World, name: str, operation: str, lease: Lease, *, takes_marker: bool = False) -> StateSession:
+    try:
+        snapshot = world.state.read(name)
+    except errors.StateElsewhere as elsewhere:
+        if not takes_marker:
+            raise
+        return StateSession(world, elsewhere.marker, elsewhere.version, operation, lease)
     state = snapshot.state or State(deployment=name, lineage=world.mint())
     return StateSession(world, state, snapshot.version, operation, lease)
 
@@ -205,6 +211,19 @@ def _report_takeover(world: World, name: str, expired: LockInfo) -> None:
     )
     hint = "If it still runs, it stops before its next write and before its next request to Google."
     world.emit(events.Warned(at=world.clock.now(), address=name, message=message, hint=hint))
+
+
+def states_by_name(backend: StateBackend, names: Iterable[str] = ()) -> dict[str, State]:
+    """Return the states by deployment, all of them where no name is given. A marker is what a move left of one."""
+    states: dict[str, State] = {}
+    for name in names or backend.names():
+        try:
+            state = backend.read(name).state
+        except errors.StateElsewhere as elsewhere:
+            state = elsewhere.marker
+        if state is not None:
+            states[name] = state
+    return states
 
 
 def abandoned_locks(world: World, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tpudeploy.domain.errors import StateError, UsageError
+from tpudeploy.domain.errors import CloudError, StateElsewhere, StateError, UsageError
+from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.names import Address
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.engine.session import open_session
+from tpudeploy.engine.session import StateSession, open_session
 from tpudeploy.planning.state_edits import (
     check_no_run,
     move_replica,
+    moved_state,
     remove_slices,
     rename_deployment,
     replacement_state,
@@ -57,6 +59,57 @@ def forget(world: World, deployment: str, names: Iterable[str], *, force: bool =
         elif not session.is_new:
             session.delete()
         return state
+
+
+def migrate(world: World, there: World, name: str, place: str, *, force: bool = False) -> State:
+    """Move the state of a deployment to another backend, which `place` names, and return it as it is there.
+
+    Before the state exists there, the one here names the place, and no other command works on it any more. So two runs
+    never own one slice, whenever this one is killed: the same command continues. Raise `errors.StateError`.
+    """
+    with (
+        open_session(world, name, "state migrate", takes_marker=True) as here,
+        open_session(there, name, "state migrate", takes_marker=True) as target,
+    ):
+        state = here.state
+        if here.is_new:
+            raise StateError(f"{name} has no state here.", hint="`tpudeploy state list` shows all states.")
+        if state.moved_to and (state.moved_to != place or not state.attempts):
+            raise StateElsewhere(state, version="")
+        is_written = bool(state.moved_to) and not target.state.moved_to and target.state.lineage == state.lineage
+        if not is_written:
+            check_no_run(state, force=force)
+            _check_target(target, state, place)
+            if not state.moved_to:
+                here.save(replace(state, moved_to=place))
+            serial = max(here.state.serial, target.state.serial) + 1
+            try:
+                target.write(replace(state, moved_to="", serial=serial))
+            except (StateError, CloudError):
+                here.save(replace(state, moved_to=""))
+                raise
+        endpoint = world.state.published(name)
+        if endpoint is not None:
+            world.state.publish(name, None)  # two folders side by side have one file of endpoints
+            there.state.publish(name, endpoint)
+        here.save(moved_state(here.state, place))
+        return target.state
+
+
+def _check_target(target: StateSession, state: State, place: str) -> None:
+    """Raise `errors.StateError` if there is another state: only the marker of an earlier move is replaced."""
+    if not target.is_new and not (target.state.moved_to and target.state.lineage == state.lineage):
+        raise StateError(
+            f"{state.deployment} already has a state in {place}.",
+            hint=f"To see it: tpudeploy state show {state.deployment} --backend {place}",
+        )
+
+
+def remove_marker(world: World, name: str) -> None:
+    """Remove what a move left of a state here."""
+    with open_session(world, name, "state rm", takes_marker=True) as session:
+        if session.state.moved_to and not session.state.attempts:
+            session.delete()
 
 
 def push(world: World, state: State, *, force: bool = False) -> tuple[Attempt, ...] | None:

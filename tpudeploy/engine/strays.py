@@ -17,6 +17,7 @@ from tpudeploy.domain.names import Zone, address
 from tpudeploy.domain.orphans import CloudResource, Listing
 from tpudeploy.domain.state import State
 from tpudeploy.engine.request_events import about
+from tpudeploy.engine.session import states_by_name
 from tpudeploy.orphans.adoption import adopt
 from tpudeploy.orphans.claims import as_attempt, is_adoptable
 from tpudeploy.ports import World
@@ -158,6 +159,6 @@ def _of_lineage(resources: Iterable[CloudResource], state: State) -> list[CloudR
 
 def _without_others(world: World, strays: Iterable[CloudResource], state: State) -> list[CloudResource]:
     """Leave out what the state of another deployment tracks."""
-    others = (world.state.read(name).state for name in world.state.names() if name != state.deployment)
-    places = {(a.project, a.zone, a.name) for other in others if other is not None for a in other.attempts}
+    others = (other for name, other in states_by_name(world.state).items() if name != state.deployment)
+    places = {(a.project, a.zone, a.name) for other in others for a in other.attempts}
     return [stray for stray in strays if (stray.ref.project, stray.ref.zone, stray.ref.name) not in places]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tpudeploy.operations.state import state_list as _state_list
     from tpudeploy.operations.state import state_pull as _state_pull
     from tpudeploy.operations.state import state_show as _state_show
+    from tpudeploy.operations.state_change import state_migrate as _state_migrate
     from tpudeploy.operations.state_change import state_mv as _state_mv
     from tpudeploy.operations.state_change import state_push as _state_push
     from tpudeploy.operations.state_change import state_rm as _state_rm
@@ -77,6 +78,7 @@ _OF_THE_DEPLOYER: Mapping[str, str] = {
     "state_rm": "",
     "state_pull": "",
     "state_push": "",
+    "state_migrate": "",
     "state_history": "",
     "force_unlock": "",
     "import_slice": "",
@@ -88,7 +90,7 @@ OPERATIONS: Mapping[str, str] = {**_OF_THE_DEPLOYER, **dict.fromkeys(feature_tab
 # The rows that share a module, which has a table of them, `OPERATIONS`.
 _SHARED_MODULES: Mapping[str, str] = {
     **dict.fromkeys(("state_list", "state_show", "state_history", "state_pull"), "state"),
-    **dict.fromkeys(("state_mv", "state_rm", "state_push"), "state_change"),
+    **dict.fromkeys(("state_mv", "state_rm", "state_push", "state_migrate"), "state_change"),
 }
 
 
@@ -154,6 +156,7 @@ class Methods(FeatureMethods):
         state_rm = _state_rm
         state_pull = _state_pull
         state_push = _state_push
+        state_migrate = _state_migrate
         state_history = _state_history
         force_unlock = _force_unlock
         import_slice = _import_slice

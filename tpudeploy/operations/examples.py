@@ -288,6 +288,9 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU4004": _session(
         f'{_STATES}\necho \'{{"format": "tpudeploy.state/9"}}\' > .tpudeploy/state/gemma.json\n{_STATUS}', _UPGRADE
     ),
+    "TPU4006": _session(
+        f"{_APPLY}\ntpudeploy state migrate gemma moved\n{_STATUS}", "tpudeploy status prod.yaml --backend moved"
+    ),
     "TPU4005": _session(
         "mkdir -p .tpudeploy/runs\necho '{' > .tpudeploy/runs/broken.json\ntpudeploy bench list", "tpudeploy bench list"
     ),

@@ -176,7 +176,7 @@ def state_history(workspace: Workspace, name: str | None = None) -> StateHistory
     """
     from tpudeploy.domain.errors import StateError
 
-    deployment = _deployment(workspace, name)
+    deployment = deployment_of(workspace, name)
     backend = workspace.adapters.states
     current, earlier = backend.read(deployment).state, backend.earlier(deployment)
     if current is None and not earlier:
@@ -189,7 +189,7 @@ def state_pull(workspace: Workspace, name: str | None = None, *, serial: int | N
 
     `name` may be left out where there is only one deployment. Raise `errors.StateError` if there is no such state.
     """
-    deployment = _deployment(workspace, name)
+    deployment = deployment_of(workspace, name)
     if serial is None:
         return StateFile(state=state_of(workspace, deployment))
     return StateFile(state=_earlier_state(workspace, deployment, serial))
@@ -219,7 +219,7 @@ def state_of(workspace: Workspace, name: str) -> State:
     return state
 
 
-def _deployment(workspace: Workspace, name: str | None) -> str:
+def deployment_of(workspace: Workspace, name: str | None) -> str:
     """Return the named deployment, or the only one. Raise `errors.UsageError` otherwise."""
     from tpudeploy.domain.errors import UsageError
 

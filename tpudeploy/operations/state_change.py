@@ -1,4 +1,4 @@
-"""Edit the states: mv, rm, push. No slice is touched."""
+"""Edit the states: mv, rm, push, migrate. No slice is touched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tpudeploy.catalog.backends import BACKENDS
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.operations.declaration import Access, Argument, ArgumentKind, Operation, flag
-from tpudeploy.operations.state import parse_address, state_of
+from tpudeploy.operations.state import deployment_of, parse_address, state_of
 from tpudeploy.results import Result, document, result
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class StateChange(Result):
             "mv": {"source": TEXT, "target": TEXT},
             "rm": {"changes": removed, "is_dry_run": TRUTH},
             "push": {"deployment": TEXT, "is_changed": TRUTH, "forgotten": TEXTS},
+            "migrate": {"deployment": TEXT, "backend": TEXT, "slices": TEXTS},
         }
         head = {"format": {"const": "tpudeploy.state-change/1"}}
         choices = [object_of({**head, "type": {"const": type_}, **keys}) for type_, keys in keys_by_type.items()]
@@ -91,7 +92,8 @@ class StatePushed(StateChange):
         if self.is_first:
             return (
                 "If you pulled it from another folder or bucket, both states now own its slices, and a run with one\n"
-                f"deletes what the other serves. Remove it where it was: tpudeploy state rm {self.deployment}"
+                f"deletes what the other serves. Remove it where it was: tpudeploy state rm {self.deployment}\n"
+                "`tpudeploy state migrate` moves a state without that danger."
             )
         if not self.untracked:
             return ""
@@ -105,6 +107,28 @@ class StatePushed(StateChange):
 
 
 @result
+class StateMigrated(StateChange):
+    """The state of a deployment is in another backend now. What remains is a marker that says where."""
+
+    deployment: str
+    backend: str
+    slices: tuple[str, ...]
+
+    def values(self) -> dict[str, Any]:
+        values = {"deployment": self.deployment, "backend": self.backend, "slices": list(self.slices)}
+        return {"type": "migrate", **values}
+
+    def as_text(self, paint: Paint, width: int | None = None) -> str:
+        return f"Moved the state of {self.deployment} to {self.backend}. Its slices keep running."
+
+    def messages(self, paint: Paint) -> str:
+        return (
+            "Commands here stop and say where it is. Name it there with --backend, or as `backend` in tpudeploy.toml;\n"
+            "the first `tpudeploy apply` there changes nothing."
+        )
+
+
+@result
 class StateRemoved(StateChange):
     """The slices that a state no longer tracks, or would not after a dry run. They continue to run and to be billed."""
 
@@ -113,6 +137,7 @@ class StateRemoved(StateChange):
     slices: Mapping[str, tuple[tuple[str, Attempt], ...]]  # the same with the address of each
     profiles: Mapping[str, str]  # the file of each deployment, where it has its name
     remaining: Mapping[str, State]  # the states afterwards
+    markers: Mapping[str, str]  # where the states are that were moved away, of which only the marker is removed
     is_dry_run: bool
 
     def values(self) -> dict[str, Any]:
@@ -120,10 +145,18 @@ class StateRemoved(StateChange):
         return {"type": "rm", "changes": rows, "is_dry_run": self.is_dry_run}
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
+        moved = [
+            f"{name} was moved to {place}; only the marker of the move is here." for name, place in self.markers.items()
+        ]
         if not self.is_dry_run:
-            return "\n".join(_removed_text(self, deployment) for deployment in self.remaining)
+            removed = [
+                f"Removed the marker of {name}, whose state is in {place}." for name, place in self.markers.items()
+            ]
+            return "\n".join([*removed, *(_removed_text(self, deployment) for deployment in self.remaining)])
+        if not self.lines:
+            return "\n".join(moved)
         warning = "These slices will be removed from the state, not deleted. They continue to run and to be billed:"
-        return "\n".join([warning, "", *self.lines])
+        return "\n".join([*moved, warning, "", *self.lines])
 
 
 def state_push(
@@ -162,6 +195,29 @@ def state_mv(
     return StateMoved(source=one, target=other)
 
 
+def state_migrate(
+    workspace: Workspace, name: str, to: str, *, force: bool = False, on_event: OnEvent | None = None
+) -> StateMigrated:
+    """Move the state of a deployment to another backend: a bucket (gs://BUCKET/PREFIX) or a folder.
+
+    Its slices keep running. A marker stays here, so that no command here touches them. Raise `errors.StateError` if
+    there is another state of this name, `errors.UsageError` for the backend in use.
+    """
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.engine.state_ops import migrate
+
+    deployment, here = deployment_of(workspace, name), workspace.adapters
+    there = here.elsewhere(to)
+    try:
+        if there.place == here.place:
+            raise UsageError(f"The states are already in {here.place}.", hint="Name the backend to move to.")
+        state = migrate(here.world(on_event), there.world(on_event), deployment, there.place, force=force)
+    finally:
+        there.close()
+    slices = tuple(attempt.name for attempt in state.attempts)
+    return StateMigrated(deployment=deployment, backend=there.place, slices=slices)
+
+
 def state_rm(
     workspace: Workspace,
     addresses: Iterable[str],
@@ -183,9 +239,11 @@ def remove_listed(
 ) -> StateRemoved:
     """Remove exactly the slices that a dry run listed."""
     from tpudeploy.domain.frozen import replace
-    from tpudeploy.engine.state_ops import forget
+    from tpudeploy.engine.state_ops import forget, remove_marker
 
     world = workspace.adapters.world(on_event)
+    for name in listed.markers:
+        remove_marker(world, name)
     remaining = {name: forget(world, name, slices, force=force) for name, slices in listed.changes.items()}
     return replace(listed, remaining=remaining, is_dry_run=False)
 
@@ -198,7 +256,9 @@ def _removal(workspace: Workspace, addresses: Iterable[str], *, force: bool) -> 
     changes: dict[str, tuple[str, ...]] = {}
     slices: dict[str, tuple[tuple[str, Attempt], ...]] = {}
     lines = []
-    selection = [parse_address(each) for each in addresses]
+    every = [parse_address(each) for each in addresses]
+    markers = _markers(workspace, every)
+    selection = [each for each in every if each.deployment not in markers]
     for deployment, where, attempt in _attempts_at(workspace, selection, force=force):
         names = changes.get(deployment, ())
         if attempt.name not in names:
@@ -212,8 +272,18 @@ def _removal(workspace: Workspace, addresses: Iterable[str], *, force: bool) -> 
         slices=slices,
         profiles={name: f"{name}.yaml" for name in changes if (folder / f"{name}.yaml").is_file()},
         remaining={},
+        markers=markers,
         is_dry_run=True,
     )
+
+
+def _markers(workspace: Workspace, addresses: Iterable[Address]) -> dict[str, str]:
+    """Return, for each deployment of which only the marker of a move is here, where its state is."""
+    from tpudeploy.engine.session import states_by_name
+
+    names = [each.deployment for each in addresses if each.replica is None]
+    states = states_by_name(workspace.adapters.states, names) if names else {}
+    return {name: state.moved_to for name, state in states.items() if state.moved_to and not state.attempts}
 
 
 def _attempts_at(
@@ -304,6 +374,23 @@ OPERATIONS: Mapping[str, Operation] = {
             _FORCE,
         ),
         results=(StateRemoved,),
+        access=Access.CHANGE,
+        takes_events=True,
+    ),
+    "state_migrate": Operation(
+        run=state_migrate,
+        arguments=(
+            Argument(name="name", help="A deployment.", metavar="NAME", is_required=True, positional=True),
+            Argument(
+                name="to",
+                help="The backend to move it to: gs://BUCKET/PREFIX, or a folder.",
+                metavar="TO",
+                is_required=True,
+                positional=True,
+            ),
+            _FORCE,
+        ),
+        results=(StateMigrated,),
         access=Access.CHANGE,
         takes_events=True,
     ),

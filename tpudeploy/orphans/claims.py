@@ -97,8 +97,10 @@ def _claim(resource: CloudResource, states: Mapping[str, State]) -> Claim:
     places = ((a.backend, a.project, a.zone, a.name) for state in states.values() for a in state.attempts)
     if (ref.backend, ref.project, ref.zone, ref.name) in places:
         return Claim.NEEDED
-    if _owner(resource, states) is not None:
-        return Claim.LEFTOVER
+    owner = _owner(resource, states)
+    if owner is not None:
+        # What was moved away is tracked where it is now.
+        return Claim.NEEDED if states[owner].moved_to else Claim.LEFTOVER
     return Claim.NO_STATE if resource.mark.deployment not in states else Claim.OTHER_LINEAGE
 
 

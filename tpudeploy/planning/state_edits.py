@@ -75,6 +75,17 @@ def rename_deployment(state: State, name: str, existing: State | None) -> State:
     return replace(state, deployment=name)
 
 
+def moved_state(state: State, place: str) -> State:
+    """Return the marker that remains of a state whose slices another backend tracks now."""
+    return State(
+        deployment=state.deployment,
+        lineage=state.lineage,
+        serial=state.serial,
+        next_attempt=state.next_attempt,
+        moved_to=place,
+    )
+
+
 def remove_slices(state: State, names: Iterable[str]) -> State:
     """Return `state` without these slices, and without the replicas that then have none."""
     removed = frozenset(names)

@@ -277,6 +277,33 @@ def test_a_router_with_another_policy_is_back_at_its_port_within_seconds(place: 
     assert "another process listens" not in place.log()
 
 
+def test_a_router_that_fails_after_it_took_over_gives_way_to_the_previous_one(place: Place, tmp_path: Path) -> None:
+    kinds = tuple(RouterKind)
+    kind = kinds[(kinds.index(place.router.kind) + 1) % len(kinds)]
+    path = find_program(ROUTERS[kind].program)
+    if path is None:
+        pytest.skip(f"{ROUTERS[kind].program} is not installed: {ROUTERS[kind].install}")
+    fragile = tmp_path / "bin" / ROUTERS[kind].program
+    fragile.parent.mkdir()
+    fragile.write_text(f'#!/bin/sh\ncase "$PWD" in */trial) exec {path} "$@" ;; esac\nexit 3\n')
+    fragile.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{fragile.parent}{os.pathsep}{os.environ['PATH']}")
+        replica = place.start_replica()
+        place.serve(replica)
+    before = place.router
+    place.router = replace(place.router, kind=kind)
+    place.publish(replica)
+    until(lambda: "takes over at" in place.log(), "the other program has taken over", log=place.log)
+    until(lambda: "is back at" in place.log(), "the previous settings come back", log=place.log)
+    until(lambda: place.read().ended == "done", "the previous one answers", log=place.log)
+    status = place.status()
+    assert status["router"] == before.to_dict()
+    assert f"{kind} ended with exit code 3" in status["problem"]
+    assert f"{kind} ended with exit code 3" in place.routers.keep(NAME)
+    assert place.log().count("takes over at") == 1
+
+
 @pytest.mark.long
 def test_a_router_of_another_kind_takes_over_the_port(place: Place) -> None:
     kinds = tuple(RouterKind)

@@ -37,6 +37,9 @@ class BucketState:
         self._locks = BucketLocks(objects, clock, who=who, folder=self._folder)
 
     def read(self, name: str) -> Snapshot:
+        return stored.without_marker(self._snapshot(name))
+
+    def _snapshot(self, name: str) -> Snapshot:
         with self._add_location_of_copy(name):
             stored_object = self._objects.get(self._key(name))
         if stored_object is None:
@@ -50,7 +53,7 @@ class BucketState:
             self._locks.prove(name)
             generation = self._objects.write(self._key(name), text.encode(), over=int(over or 0))
         except Moved as cause:
-            raise stored.conflict(name, self.read(name).version) from cause
+            raise stored.conflict(name, self._snapshot(name).version) from cause
         except errors.CloudError as failure:
             self._aside.keep(name, text)
             failure.hint = self._aside.add_to_hint(failure.hint, name)
@@ -63,7 +66,7 @@ class BucketState:
             self._locks.prove(name)
             self._objects.delete(self._key(name), over=int(over or 0))
         except Moved as cause:
-            raise stored.conflict(name, self.read(name).version) from cause
+            raise stored.conflict(name, self._snapshot(name).version) from cause
 
     def earlier(self, name: str) -> tuple[State, ...]:
         """See `ports.StateBackend`. Earlier states exist only where the bucket's object versioning is on."""

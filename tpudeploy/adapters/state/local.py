@@ -48,6 +48,9 @@ class LocalState:
         self._parsed: dict[str, tuple[bytes, State]] = {}
 
     def read(self, name: str) -> Snapshot:
+        return stored.without_marker(self._snapshot(name))
+
+    def _snapshot(self, name: str) -> Snapshot:
         try:
             content = self._states.read(f"{name}.json")
         except FileNotFoundError:
@@ -74,7 +77,7 @@ class LocalState:
             self._states.remove(f"{name}.json")
 
     def earlier(self, name: str) -> tuple[State, ...]:
-        current = self.read(name).state
+        current = self._snapshot(name).state
         states = self._read_earlier(name)
         return tuple(state for state in states if current is None or _version(state) != _version(current))
 
@@ -182,7 +185,7 @@ class LocalState:
 
     def _keep_previous(self, name: str, over: str) -> None:
         """Keep the state on disk as an earlier one, if its version is `over`. Raise `errors.StateConflict`."""
-        previous = self.read(name)
+        previous = self._snapshot(name)
         if previous.version != over:
             raise stored.conflict(name, previous.version)
         if previous.state is not None:

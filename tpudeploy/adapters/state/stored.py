@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.state import State
+from tpudeploy.ports import Snapshot
 from tpudeploy.serialization import statefile
 
 
@@ -24,6 +25,13 @@ def load_state(content: bytes, name: str, *, source: str) -> State:
             hint="Each deployment has a state of its own: move this one back to its name.",
         )
     return state
+
+
+def without_marker(snapshot: Snapshot) -> Snapshot:
+    """Return what was read. Raise `errors.StateElsewhere` for the marker of a state that was moved away."""
+    if snapshot.state is not None and snapshot.state.moved_to:
+        raise errors.StateElsewhere(snapshot.state, version=snapshot.version)
+    return snapshot
 
 
 def readable_states(contents: Iterable[bytes], name: str) -> Iterator[State]:

@@ -29,6 +29,7 @@ VERBS: Mapping[str, str] = {
     "rm": "Remove slices from the state without deleting them.",
     "pull": "Print the current or an earlier state.",
     "push": "Write a state from a file, or - for stdin.",
+    "migrate": "Move a state to another backend, and leave a marker here.",
     "history": "List earlier states, if the backend keeps them.",
 }
 NEEDS_VERB = True
