@@ -44,14 +44,14 @@ class ResourceId:
             for path in row.paths:
                 match = re.fullmatch(_FIELD.sub(r"(?P<\1>[^/]+)", path), text)
                 if match is not None:
-                    return cls._of(match, backend)
+                    return cls._from_match(match, backend)
         match = _SHORT.fullmatch(text)
         if match is None:
             raise errors.UsageError(f"`{text}` is not the name of {_any_form()}.", hint=f"Use {_every_path()}.")
-        return cls._of(match, None)
+        return cls._from_match(match, None)
 
     @classmethod
-    def _of(cls, match: re.Match[str], backend: Backend | None) -> ResourceId:
+    def _from_match(cls, match: re.Match[str], backend: Backend | None) -> ResourceId:
         # The description of a group names its zone. Its path has the region alone.
         zone_name = match.groupdict().get("zone")
         try:
@@ -70,8 +70,8 @@ def _any_form() -> str:
 def _every_path() -> str:
     """Return the forms of an id, with the first letter of each part: `projects/P/zones/Z/instances/N`."""
     paths = (path for row in BACKENDS.values() for path in row.paths)
-    shown = (_FIELD.sub(lambda field: field[1][0].upper(), path) for path in paths)
-    return f"{', '.join(shown)}, P/Z/N, Z/N or N"
+    letters = (_FIELD.sub(lambda field: field[1][0].upper(), path) for path in paths)
+    return f"{', '.join(letters)}, P/Z/N, Z/N or N"
 
 
 def find_resource(
