@@ -174,8 +174,10 @@ def _with_sections(pins: Pins, sections: Mapping[PinKind, Mapping[str, str]]) ->
 
 def real(pins: Pins) -> Pins:
     """Return the pins without those of the emulator."""
+    releases = {digest: version for digest, version in pins.releases.items() if not is_emulated(digest)}
     return _with_sections(
-        pins, {kind: {name: to for name, to in pins.section(kind).items() if not is_emulated(to)} for kind in PinKind}
+        replace(pins, releases=releases),
+        {kind: {name: to for name, to in pins.section(kind).items() if not is_emulated(to)} for kind in PinKind},
     )
 
 

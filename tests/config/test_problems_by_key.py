@@ -289,8 +289,6 @@ REPLACED: list[tuple[str, str, str, str]] = [
     ("vllm/vllm-tpu:v0.32.0", "host:5000/vllm-tpu", "TPU1340 5:18+20", "digest"),
     ("vllm/vllm-tpu:v0.32.0", "vllm/vllm-tpu:gemma4", "TPU1340 5:18+22", "digest"),
     ("vllm/vllm-tpu:v0.32.0", "vllm/vllm-tpu:v0.32", "TPU1340 5:18+21", "digest"),
-    ("vllm/vllm-tpu:v0.32.0", "vllm/vllm-tpu:v0.26.0", "TPU1341 5:18+23", "v0.32.0"),
-    ("vllm/vllm-tpu:v0.32.0", "vllm/vllm-tpu:v0.32.1rc1", "TPU1341 5:18+26", "v0.32.0"),
     ("vllm/vllm-tpu:v0.32.0", "vllm/vllm-openai:v0.32.0", "TPU1342 5:18+26", "vllm/vllm-tpu:v0.32.0"),
     ("vllm/vllm-tpu:v0.32.0", "mirror.local/vllm-openai:v0.32.0-cu129", "TPU1342 5:18+40", "vllm/vllm-tpu:v0.32.0"),
 ]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from sizing.vectors import ngram, sized
 
-from tpudeploy.sizing.programs import program_room, structured_decode_bytes
+from tpudeploy.sizing.programs import backbone_bytes, program_room, structured_decode_bytes
 
 MIB = 1024**2
 
 
 def test_the_boot_that_died_at_95_percent_is_short_of_memory_and_the_one_at_92_is_not() -> None:
-    assert sized("E2B", "v5litepod-1", utilization=0.95).free_bytes_per_chip < 0
-    assert sized("E2B", "v5litepod-1", utilization=0.92).free_bytes_per_chip > 0
+    for release in ("0.26.1", "0.31.0", "0.32.0"):
+        assert sized("E2B", "v5litepod-1", utilization=0.95, release=release).free_bytes_per_chip < 0
+        assert sized("E2B", "v5litepod-1", utilization=0.92, release=release).free_bytes_per_chip > 0
 
 
 def test_the_utilization_that_is_known_to_boot_is_named() -> None:
@@ -22,12 +23,30 @@ def test_the_utilization_that_is_known_to_boot_is_named() -> None:
 
 
 def test_structured_decoding_takes_what_the_failed_boot_asked_for() -> None:
-    engine = sized("E2B", "v6e-1").engine
+    engine = sized("E2B", "v6e-1", release="0.31.0").engine
     assert structured_decode_bytes(engine, 262_144) / MIB == 384.0
 
 
+def test_with_the_libtpu_of_0_32_the_backbone_is_the_largest_program() -> None:
+    """The compiler's own figures for Gemma 4 E2B: libtpu 0.0.48, v6e and, with 2,048 tokens, v5e."""
+    budget = sized("E2B", "v6e-1", release="0.32.0")
+    assert structured_decode_bytes(budget.engine, 262_144) == pytest.approx(134_479_168, rel=0.01)
+    assert backbone_bytes(budget.model, budget.engine) == pytest.approx(385_497_600, rel=0.01)
+    small = sized("E2B", "v5litepod-1", release="0.32.0", max_num_batched_tokens=2_048)
+    assert backbone_bytes(small.model, small.engine) == pytest.approx(222_781_440, rel=0.15)
+    assert any("libtpu 0.0.48" in text and "no boot" in text for text in budget.estimates)
+
+
+@pytest.mark.parametrize("release", ["0.29.0", "0.30.0", "0.31.0"])
+def test_with_an_earlier_libtpu_structured_decoding_is(release: str) -> None:
+    budget = sized("E2B", "v6e-1", release=release)
+    assert backbone_bytes(budget.model, budget.engine) == 0
+    assert not any("libtpu" in text for text in budget.estimates)
+
+
 def test_fewer_requests_leave_room_for_more_cache() -> None:
-    many, few = sized("E2B", "v6e-1", max_num_seqs=256), sized("E2B", "v6e-1", max_num_seqs=64)
+    old = {"release": "0.31.0"}
+    many, few = sized("E2B", "v6e-1", max_num_seqs=256, **old), sized("E2B", "v6e-1", max_num_seqs=64, **old)
     assert many.program_bytes_per_chip - few.program_bytes_per_chip == (256 - 64) * 262_144 * 6
 
 
@@ -37,7 +56,8 @@ def test_98_percent_of_v6e_is_too_much_for_e2b() -> None:
 
 
 def test_speculation_takes_gigabytes_and_says_that_nobody_measured_it() -> None:
-    plain, proposing = sized("26B-A4B", "v6e-4"), sized("26B-A4B", "v6e-4", speculation=ngram(3), is_async=False)
+    plain = sized("26B-A4B", "v6e-4", release="0.31.0")
+    proposing = sized("26B-A4B", "v6e-4", release="0.31.0", speculation=ngram(3), is_async=False)
     assert proposing.program_bytes_per_chip - plain.program_bytes_per_chip == (2_560 - 384) * MIB
     assert any("speculation" in estimate for estimate in proposing.estimates)
 

@@ -80,10 +80,17 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
     ("length beyond the model", _example("TPU2104"), "TPU2104", True, ("131,072",)),
     (
         "no room for programs",
-        _example("TPU2105"),
+        {**_example("TPU2105"), "serving.image": "vllm/vllm-tpu:v0.31.0"},
         "TPU2105",
         True,
         ("0.79 GiB", "0.82 GiB", "hbm_utilization: 0.92"),
+    ),
+    (
+        "no room for the backbone of a large step",
+        _example("TPU2105"),
+        "TPU2105",
+        False,
+        ("0.79 GiB", "0.81 GiB", "may fail", "hbm_utilization: 0.92"),
     ),
     (
         "a copied cache",
@@ -314,8 +321,11 @@ def test_a_boot_that_may_succeed_is_only_warned_about(settings: dict[str, Any]) 
 
 
 def test_arrays_that_cannot_go_in_are_an_error_on_any_chip_and_model() -> None:
-    settings = {"model.id": "google/gemma-4-31B-it", "tpu.type": "v6e-8", "serving.hbm_utilization": 0.99}
-    assert [d.severity for d in diagnostics_of(settings) if d.code == "TPU2105"] == [Severity.ERROR]
+    settings: dict[str, Any] = {"model.id": "google/gemma-4-31B-it", "tpu.type": "v6e-8"}
+    for release, utilization in (("v0.31.0", 0.99), ("v0.32.0", 0.997)):
+        image = {"serving.image": f"vllm/vllm-tpu:{release}", "serving.hbm_utilization": utilization}
+        answers = diagnostics_of({**settings, **image})
+        assert [d.severity for d in answers if d.code == "TPU2105"] == [Severity.ERROR]
 
 
 @pytest.mark.parametrize(
@@ -428,7 +438,8 @@ def test_a_check_either_finds_its_example_or_is_named_as_not_made(code: str, obs
 
 @pytest.mark.parametrize("code", ["TPU2101", "TPU2102", "TPU2103", "TPU2105"])
 def test_what_does_not_fit_without_an_adapter_does_not_fit_with_it(code: str) -> None:
-    answer = next(d for d in diagnostics_of({**_example(code), f"{ARGS}.enable_lora": True}) if d.code == code)
+    settings = {**_example(code), f"{ARGS}.enable_lora": True, "serving.image": "vllm/vllm-tpu:v0.31.0"}
+    answer = next(d for d in diagnostics_of(settings) if d.code == code)
     assert answer.severity is Severity.ERROR
     assert "at least" in answer.message or "at most" in answer.message
 

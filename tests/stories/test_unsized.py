@@ -94,7 +94,12 @@ def test_validate_and_size_name_what_was_not_looked_at(at: CommandLine) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        ("tpu.type=v5litepod-1", "serving.hbm_utilization=0.95", "serving.max_num_batched_tokens=4096"),
+        (
+            "tpu.type=v5litepod-1",
+            "serving.hbm_utilization=0.95",
+            "serving.max_num_batched_tokens=4096",
+            "serving.image=vllm/vllm-tpu:v0.31.0",
+        ),
         ("serving.max_model_len=262144",),
         ("serving.max_num_batched_tokens=128", "serving.max_num_seqs=256"),
         ("serving.args.disable_chunked_mm_input=true", "serving.max_num_batched_tokens=2048"),

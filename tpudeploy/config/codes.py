@@ -259,7 +259,8 @@ AMBIGUOUS_TYPE = _code(
 UNKNOWN_FLAG = _code(
     "TPU1310",
     "Unknown vLLM flag",
-    "The pinned vLLM version does not have this flag, so the server would not start.",
+    "vLLM does not have this flag, so the server would not start. For an image whose release is not that of the "
+    "tables, or not known, it is a warning: that release may have the flag.",
     "serving: {args: {seed: 1}}",
 )
 FLAG_VALUE = _code(
@@ -421,14 +422,6 @@ FLOATING_IMAGE = _code(
     "Floating image tag",
     "A warning: the tag moves. The first apply pins it in tpudeploy.lock.json, so that two applies a day apart serve "
     "the same engine. Commit that file.",
-    "serving: {image: vllm/vllm-tpu:v0.32.0}",
-)
-OTHER_ENGINE_VERSION = _code(
-    "TPU1341",
-    "Image of another vLLM version",
-    "A warning: the tables of flags and values, and the arithmetic of memory, are those of the version that "
-    "`tpudeploy version` names. For an image of another one, what they would refuse is a warning, and sizes are "
-    "estimates.",
     "serving: {image: vllm/vllm-tpu:v0.32.0}",
 )
 NOT_A_TPU_IMAGE = _code(

@@ -27,7 +27,8 @@ class EngineSettings:
     `tensor_parallel` x `pipeline_parallel` x `data_parallel` devices are used; each data-parallel rank is an engine of
     its own, and each pipeline stage has some of the layers.
     `utilization` is a share of HBM. `block_size` None: the platform derives it. `is_multimodal`: the model is, and not
-    every modality is limited to zero. `kv_dtype` and `dtype` are vLLM's names.
+    every modality is limited to zero. `kv_dtype` and `dtype` are vLLM's names. `release` is the engine's, ""
+    where it is not known.
     """
 
     tensor_parallel: int
@@ -51,6 +52,7 @@ class EngineSettings:
     is_expert_parallel: bool = False
     is_vision_replicated: bool = False
     is_precompiled: bool = True
+    release: str = ""
 
     @property
     def cache_dtype(self) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from tpudeploy.domain.accelerator import DEFAULT_BACKEND, AcceleratorType, Backend
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
+from tpudeploy.domain.engine import NO_ENGINE, Engine
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import ROUTER, Zone
 from tpudeploy.domain.router import Router
@@ -264,7 +265,7 @@ class Deployment:
     from, the preferred API first. `router_machine` is the VM of its router, as a deployment of its own that the state
     has beside the replicas (node/router_machine.py). `indexes` are those of its replicas where the state decides them,
     and `on_demand_floor` of the replicas have their slices in one of `floor_candidates`: see reconcile/replicas.py.
-    `task` is what its server does with a prompt, and what decided that.
+    `task` is what its server does with a prompt, and what decided that. `engine` is that of its image.
     At most `max_parallel_requests` of one replica exist at the same time, and their slices cost at most
     `search_usd_per_hour` together, if that is not None: see reconcile/prices.py.
     """
@@ -298,6 +299,7 @@ class Deployment:
     floor_candidates: tuple[Candidate, ...] = ()
     indexes: tuple[int, ...] | None = None
     task: TaskOrigin = TaskOrigin(task=Task.GENERATE, because="")
+    engine: Engine = field(default=NO_ENGINE, compare=False)
     startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)

@@ -53,12 +53,14 @@ class Pin:
 class Pins:
     """The content of the lock file. `lines` says where each name is in it, for display.
 
-    `more` holds keys that this version does not know and preserves.
+    `releases` are the versions that engines reported, by the digests of their images. `more` holds keys that this
+    version does not know and preserves.
     """
 
     images: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
     machine_images: Mapping[str, str] = field(default_factory=dict)
+    releases: Mapping[str, str] = field(default_factory=dict)
     lines: Mapping[Name, Location] = field(default_factory=dict, compare=False, repr=False)
     more: Mapping[str, Json] = field(default_factory=dict)
 

@@ -12,14 +12,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from tpudeploy.catalog.engines import CACHE_VARIABLE, DEFAULT_CACHE, cache_variable
 from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.deployment import BucketFolder, CompileCache, Container
 from tpudeploy.node.mounts import host_path
 
-VARIABLE = "VLLM_XLA_CACHE_PATH"
-# vLLM's own default, in its container: ~/.cache/vllm/xla_cache.
-DEFAULT = "/root/.cache/vllm/xla_cache"
 # Flags and variables that do not change the programs: those of the API, of logs and of paths.
 _AROUND = """
 api-key allowed-headers allowed-methods allowed-origins chat-template disable-log-stats download-dir
@@ -28,14 +26,22 @@ safetensors-load-strategy served-model-name ssl-ca-certs ssl-certfile ssl-keyfil
 """
 _AROUND_FLAGS = frozenset(_AROUND.split())
 _AROUND_VARIABLES = frozenset(
-    (VARIABLE, "DO_NOT_TRACK", "HF_ENDPOINT", "HF_HOME", "HF_HUB_OFFLINE", "VLLM_LOGGING_LEVEL", "VLLM_NO_USAGE_STATS")
+    (
+        CACHE_VARIABLE,
+        "DO_NOT_TRACK",
+        "HF_ENDPOINT",
+        "HF_HOME",
+        "HF_HUB_OFFLINE",
+        "VLLM_LOGGING_LEVEL",
+        "VLLM_NO_USAGE_STATS",
+    )
 )
 _KEY = 20  # hexadecimal digits: 80 bits tell settings apart that one bucket ever sees
 
 
 def inside(container: Container) -> str:
     """Return the folder of the compile cache in the container."""
-    return container.environment.get(VARIABLE, DEFAULT)
+    return container.environment.get(cache_variable(container.image), DEFAULT_CACHE)
 
 
 def compile_cache(spec: ProfileSpec, container: Container, kind: AcceleratorType) -> CompileCache | None:

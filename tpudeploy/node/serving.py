@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tpudeploy.catalog import flags
+from tpudeploy.catalog import engines, flags
 from tpudeploy.config.keys import FLAG_OF_KEY, VARIABLE_OF_KEY
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
 from tpudeploy.config.schema.base import once_a_section
@@ -157,4 +157,8 @@ def _names_model(serving: ServingSpec) -> bool:
 def environment_of_keys(serving: ServingSpec) -> Mapping[str, str]:
     """Return the environment variables for the keys of `serving`."""
     values = {name: getattr(serving, str(key)) for (_, key), name in VARIABLE_OF_KEY.items()}
+    variable = engines.cache_variable(serving.image)
+    if variable != engines.CACHE_VARIABLE:
+        # Another engine's own default is not on the volume for compiled programs.
+        values[variable] = values.pop(engines.CACHE_VARIABLE) or engines.DEFAULT_CACHE
     return {name: str(value) for name, value in values.items() if value is not None}

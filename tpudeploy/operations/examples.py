@@ -193,13 +193,18 @@ EXAMPLES: Mapping[str, Example] = {
     codes.VARIABLE_REMOVED: _layer("serving: {env: {VLLM_USE_V1: '1'}}"),
     codes.VARIABLE_VALUE: _layer("serving: {env: {NEW_MODEL_DESIGN: 'yes'}}"),
     codes.ROUTER_KEY: _layer("router: {kind: smg, machine: e2-small}"),
-    codes.OTHER_ENGINE_VERSION: _layer("serving: {image: vllm/vllm-tpu:v0.26.0}", "tpudeploy version"),
     codes.NOT_A_TPU_IMAGE: _layer("serving: {image: vllm/vllm-openai:v0.32.0}"),
     codes.FLOATING_IMAGE: _layer("serving: {image: vllm/vllm-tpu:latest}", "tpudeploy plan prod.yaml -pin"),
     codes.RESERVED_PORT: _layer("serving: {port: 22}"),
     codes.NOT_A_MODEL: _layer("model: {id: gpt-4o}"),
     codes.RELEASE_WITHOUT_V: _layer("serving: {image: vllm/vllm-tpu:0.32.0}"),
     # Checks of a deployment.
+    "TPU1341": _layer("serving: {image: vllm/vllm-tpu:v0.26.0}", "tpudeploy version"),
+    "TPU2128": _layer(
+        "serving: {image: vllm/vllm-tpu:v0.28.0, args: {kv_transfer_config: {kv_connector: TPUConnectorHMA, "
+        "kv_role: kv_both, kv_connector_module_path: tpu_inference.distributed.tpu_connector_hma}}}"
+    ),
+    "TPU2129": _layer("serving: {image: vllm/vllm-torchtpu:v0.29.0, padding_gap: 512}"),
     "TPU2001": _layer(
         "placement: {network: {external_ip: true}}", "gcloud secrets create vllm-key --data-file=key.txt"
     ),

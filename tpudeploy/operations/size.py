@@ -14,6 +14,7 @@ from tpudeploy.results import Result, document, part, result
 if TYPE_CHECKING:
     from tpudeploy.domain.budget import HbmBudget, Unsized
     from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.engine import Engine
     from tpudeploy.domain.task import TaskOrigin
     from tpudeploy.loading import OneProfile
     from tpudeploy.sizing.sweep import SizeSweep
@@ -28,6 +29,7 @@ class Size(Result):
     FORMAT = "size"
     name: str
     task: TaskOrigin
+    engine: Engine
     budget: HbmBudget | Unsized
     diagnostics: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...]
@@ -43,6 +45,7 @@ class Size(Result):
             "name": self.name,
             "task": self.task.task.value,
             "task_origin": self.task.because,
+            "engine": self.engine.to_dict(),
             **self.budget.to_dict(),
         }
         keys["diagnostics"] = [asdict(diagnostic) for diagnostic in self.diagnostics]
@@ -61,6 +64,7 @@ class Size(Result):
             "name": str,
             "task": {"type": "string", "description": "generate, embed, score, classify, pool or unknown"},
             "task_origin": {"type": "string", "description": "what decided the task"},
+            "engine": part({"kind": str, "release": str | None, "known_from": str}),
             "fits": {
                 "type": ["boolean", "null"],
                 "description": "whether the server starts with this memory; null if unknown: `cannot_size_because` "
@@ -70,12 +74,12 @@ class Size(Result):
             "diagnostics": tuple[Diagnostic, ...],
             **budget,
         }
-        return document("size", keys, optional=[*budget, "task", "task_origin"])
+        return document("size", keys, optional=[*budget, "task", "task_origin", "engine"])
 
     def as_text(self, paint: Paint, width: int | None = None) -> str:
         from tpudeploy.views import size as view
 
-        text = f"{view.size(self.name, self.budget, paint)}{view.task(self.task)}"
+        text = f"{view.size(self.name, self.budget, paint)}{view.engine(self.engine)}{view.task(self.task)}"
         return text if self.sweep is None else f"{text}\n\n{view.sweep(self.sweep, paint, width=width)}"
 
     def messages(self, paint: Paint) -> str:
@@ -103,6 +107,7 @@ def predict_size(profile: OneProfile, *, sweep: bool = False) -> Size:
     return Size(
         name=deployment.name,
         task=deployment.task,
+        engine=deployment.engine,
         budget=deployment.budget,
         diagnostics=diagnostics,
         warnings=profile.warnings,

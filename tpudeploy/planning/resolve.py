@@ -12,6 +12,7 @@ from typing import Any
 
 from tpudeploy import catalog, pins
 from tpudeploy.catalog import families, flags
+from tpudeploy.catalog.engines import DEFAULT_CACHE, identify
 from tpudeploy.catalog.routers import DEFAULT_MACHINE
 from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.profile import Joined, Profile
@@ -54,7 +55,6 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import NONE, Pins
 from tpudeploy.domain.router import Router, RouterHost, RouterKind
 from tpudeploy.node import render
-from tpudeploy.node.compile_cache import DEFAULT as GRAPHS
 from tpudeploy.node.compile_cache import compile_cache
 from tpudeploy.node.serving import MIRROR_FOLDER, environment_of_keys, serve, served_model
 from tpudeploy.reconcile.prices import search_limits
@@ -78,7 +78,7 @@ _OVER_HOSTS = {
 _RAY_SHM_SIZE = "16gb"
 # The folders of the hub's cache and the compiled graphs, on the machine and (vLLM's own defaults) in the container.
 _HUB = ("/var/lib/tpudeploy/hf", "/root/.cache/huggingface")
-_GRAPHS = ("/var/lib/tpudeploy/xla", GRAPHS)
+_GRAPHS = ("/var/lib/tpudeploy/xla", DEFAULT_CACHE)
 _MIRROR = "/var/lib/tpudeploy/weights"
 _CONTAINER_NAME = "serving.container_name"
 _MIRROR_NAME = 12  # hexadecimal digits of a mirror's folder: each has its own, so that two are never mixed
@@ -132,6 +132,7 @@ def resolve_without_script(
     container = unnamed.container if unnamed.container.name else replace(unnamed.container, name=spec.name)
     digests = {file.attribute: f"sha256:{_sha256(file.text)[:16]}" for file in own_files}
     other_origins = {**dict(pins.origins(spec, lock)), **{file.attribute: file.at for file in own_files}}
+    engine = identify(spec.serving.image, lock.target_of(pins.image_of(spec)), locked=lock.images, boots=lock.releases)
     deployment = replace(
         unnamed,
         name=spec.name,
@@ -139,7 +140,8 @@ def resolve_without_script(
         own_files=own_files,
         attributes={**unnamed.attributes, _CONTAINER_NAME: container.name, **digests},
         origins=Joined(other_origins, profile.origins) if other_origins else profile.origins,
-        budget=size(spec, config_json=config_json),
+        budget=size(spec, config_json=config_json, engine=engine),
+        engine=engine,
         task=resolve_task(spec.model.id, flag_values(spec.serving), families.config_of(config_json)),
     )
     return _with_router_machine(deployment, {})

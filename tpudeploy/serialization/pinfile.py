@@ -21,6 +21,8 @@ SECTIONS: tuple[tuple[str, PinKind, str, str], ...] = (
     ("models", PinKind.MODEL, r"[0-9a-f]{40}", "a commit: 40 hexadecimal digits"),
     ("machine_images", PinKind.MACHINE_IMAGE, r"[a-z][-a-z0-9]*", "the name of an image of Compute Engine"),
 )
+# What engines reported, by the digests of their images.
+_VERSION = r"[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,64}"
 
 
 def dumps(pins: Pins) -> str:
@@ -31,6 +33,7 @@ def dumps(pins: Pins) -> str:
         "models": dict(sorted(pins.models.items())),
         # Only profiles for Compute Engine have some, so that the files of others stay as they are.
         **({"machine_images": dict(sorted(pins.machine_images.items()))} if pins.machine_images else {}),
+        **({"releases": dict(sorted(pins.releases.items()))} if pins.releases else {}),
         **pins.more,
     }
     return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
@@ -59,7 +62,8 @@ def loads(text: str, *, source: str) -> Pins:
             for section, kind, _, _ in SECTIONS
             for name in sections[section]
         },
-        more={key: value for key, value in tree.items() if key not in {"format", *sections}},
+        releases=_section(tree, "releases", _VERSION, "a version: three numbers with dots", source),
+        more={key: value for key, value in tree.items() if key not in {"format", "releases", *sections}},
     )
 
 

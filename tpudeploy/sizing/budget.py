@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tpudeploy import catalog
+from tpudeploy.catalog import engines
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import EngineSettings, HbmBudget, Unsized
 from tpudeploy.domain.model import Implementation, LanguageModel
 from tpudeploy.sizing.graphs import compile_plan
 from tpudeploy.sizing.kv import KvLayout, block_size, blocks_per_request, layout, num_blocks
-from tpudeploy.sizing.programs import program_room
+from tpudeploy.sizing.programs import has_small_decode, program_room
 from tpudeploy.sizing.stages import stages
 from tpudeploy.sizing.starts import predict_start
 from tpudeploy.sizing.weights import weights_bytes_per_chip
@@ -114,6 +115,9 @@ def _estimates(model: LanguageModel, accelerator: AcceleratorType, engine: Engin
         yield f"weights: whether a vision tower of {heads} heads loads on {chips} chips is not verified"
     if model.implementation is Implementation.TORCHAX:
         yield "program_bytes_per_chip: on torchax, from one report of another chip"
+    elif has_small_decode(engine):
+        libtpu = engines.release(engine.release).libtpu
+        yield f"program_bytes_per_chip: by what the compiler of libtpu {libtpu} says; no boot with it was measured"
     if engine.speculation is not None:
         yield "program_bytes_per_chip: with speculation, from the arrays' shapes, not measured"
         yield "graphs: with speculation, from the source; no boot log shows them, and some may be left out"

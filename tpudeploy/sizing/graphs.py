@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tpudeploy.catalog import engines
 from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.compilation import CompilePlan
 from tpudeploy.sizing.numbers import align, itemsize, power_of_two
@@ -35,11 +36,16 @@ def compile_plan(engine: EngineSettings) -> CompilePlan:
 
 
 def token_buckets(engine: EngineSettings) -> tuple[int, ...]:
-    """Return T: powers of two; with a gap, powers up to it and then steps of it; never beyond the step's budget."""
+    """Return T: powers of two; with a gap, powers up to it and then steps of it.
+
+    The last one is the budget of a step, or in releases without that cap the first that holds it.
+    """
     least = max(engine.min_token_bucket, power_of_two(max(_WORD // itemsize(engine.cache_dtype), 1)))
-    budget = align(engine.max_num_batched_tokens, least)
+    is_capped = engines.release(engine.release).caps_ladder
+    budget = align(engine.max_num_batched_tokens, least) if is_capped else engine.max_num_batched_tokens
     grown = _stepped(least, budget, engine.padding_gap) if engine.padding_gap else _doubled(least, budget)
-    return tuple(sorted({size for size in grown if size <= budget} | {budget, *engine.extra_token_buckets}))
+    capped = {size for size in grown if size <= budget} | {budget} if is_capped else set(grown)
+    return tuple(sorted({*capped, *engine.extra_token_buckets}))
 
 
 def request_buckets(max_num_seqs: int) -> tuple[int, ...]:

@@ -9,11 +9,13 @@ from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.catalog import families, flags
+from tpudeploy.catalog.engines import identify
 from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
 from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import UTILIZATION, EngineSettings, HbmBudget, Speculation, Unsized
+from tpudeploy.domain.engine import Engine
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
 from tpudeploy.sizing.advice import fit_length
@@ -21,7 +23,7 @@ from tpudeploy.sizing.budget import compute_budget, impossible
 from tpudeploy.sizing.unsized import (
     UnsizedQuantity,
     UnsizedSetting,
-    of_image,
+    of_engine,
     of_task,
     out_of_range,
     unknown_effects,
@@ -35,13 +37,19 @@ _ON = {"1", "true"}
 Settings = Mapping[str, Any]
 
 
-def size(spec: ProfileSpec, *, config_json: str | None = None) -> HbmBudget | Unsized:
-    """Return the budget of a profile. `config_json` is the text of `model.config`, where the profile names one."""
-    return _size(spec.serving, spec.model.id, spec.tpu.type, config_json)
+def size(spec: ProfileSpec, *, config_json: str | None = None, engine: Engine | None = None) -> HbmBudget | Unsized:
+    """Return the budget of a profile. `config_json` is the text of `model.config`, where the profile names one.
+
+    `engine` is that of its image, where more is known of it than the image's name and tag say.
+    """
+    image = engine if engine is not None else identify(spec.serving.image)
+    return _size(spec.serving, spec.model.id, spec.tpu.type, config_json, image)
 
 
 @once_a_section
-def _size(serving: ServingSpec, model_id: str, type_name: str, config_json: str | None) -> HbmBudget | Unsized:
+def _size(
+    serving: ServingSpec, model_id: str, type_name: str, config_json: str | None, image: Engine
+) -> HbmBudget | Unsized:
     kind = catalog.accelerator_type(type_name)
     if kind is None:
         raise KeyError(type_name)  # the parser has refused unknown types
@@ -56,13 +64,13 @@ def _size(serving: ServingSpec, model_id: str, type_name: str, config_json: str 
         return Unsized(because=str(refusal), engine=_engine_without_model(serving, settings, kind))
     task = resolve_task(model_id, settings, families.config_of(config_json))
     of_settings = (
-        *(*partly, *of_image(serving.image), *of_task(task, settings)),
+        *(*partly, *of_engine(image.kind), *of_task(task, settings)),
         *unknown_effects(settings, serving.env, model),
     )
     unknown = (*of_settings, *unknown_memory(kind))
     partial = replace(_without_unknown(unknown, model), lacks_limit_alone=bool(unknown) and not of_settings)
     try:
-        engine = engine_of(serving, settings, kind, model)
+        engine = replace(engine_of(serving, settings, kind, model), release=image.release or "")
     except (AttributeError, TypeError, ValueError) as cause:
         return replace(partial, because=f"a setting is not of the form that vLLM takes ({cause})")
     because = out_of_range(engine)

@@ -1,14 +1,21 @@
 """The memory of compiled programs: no engine reserves it, so what utilization leaves must hold it.
 
-Measured on one v5e chip with Gemma 4 E2B and 256 requests: at utilization 0.95, 845,466,829 B are left, and when
-`jit_structured_decode_fn` wants 384.11 MiB, 346.77 MiB are free: the boot dies after 13 minutes. At 0.92 it boots.
-On one v6e chip less is loaded by then: at 0.98, 640 MiB are left and about 380 free (tpu_inference's own CI). On four
-chips less still: 31B booted at 0.98 (tpu_inference issue 2333). On torchax, tpu_inference pull request 3408 saw
-programs of 6 GiB and more.
+Which program is the largest depends on libtpu, which the engine's release pins.
+
+Up to libtpu 0.0.46.3 it is structured decoding. Measured on one v5e chip with Gemma 4 E2B and 256 requests: at
+utilization 0.95, 845,466,829 B are left, and when `jit_structured_decode_fn` wants 384.11 MiB, 346.77 MiB are free: the
+boot dies after 13 minutes. At 0.92 it boots. On one v6e chip less is loaded by then: at 0.98, 640 MiB are left and
+about 380 free (tpu_inference's own CI). On four chips less still: 31B booted at 0.98 (tpu_inference issue 2333). On
+torchax, tpu_inference pull request 3408 saw programs of 6 GiB and more.
+
+From libtpu 0.0.47.1 on, structured decoding of the same 256 requests takes 128.22 MiB, and the backbone of the largest
+token bucket is larger: 385,497,600 B for 4,096 tokens. Both are the compiler's own figures for Gemma 4 E2B on v6e
+(libtpu 0.0.48, compiled without a chip); no boot with that libtpu was measured.
 """
 
 from __future__ import annotations
 
+from tpudeploy.catalog import engines
 from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Implementation, LanguageModel
@@ -24,6 +31,9 @@ _TORCHAX = 6 * 1024 * _MIB
 # By generation, what was loaded on one chip in a boot that died, with this many token buckets for text and for images.
 _LOADED_ON = {"v5e": _LOADED, "v6e": int(0.02 * 33_550_237_696) - 380 * _MIB}
 _BUCKETS_MEASURED = 9
+# The first libtpu whose compiler keeps logits of structured decoding in two bytes; 0.0.46.3 takes six.
+_SMALL_DECODE = (0, 0, 47)
+_REQUESTS_OF_LEAST_DECODE = 256  # 32 requests take as many bytes as 256 do, and 64 or 128 half of that
 
 
 @frozen
@@ -41,7 +51,8 @@ class ProgramRoom:
 def program_room(model: LanguageModel, engine: EngineSettings) -> ProgramRoom:
     """Return `needed` = what is loaded by then + the largest program's arrays, which are replicated on every chip."""
     vocabulary = align(model.vocabulary, engine.tensor_parallel)
-    largest = max(structured_decode_bytes(engine, vocabulary), speculation_bytes(engine, vocabulary))
+    decode, speculation = structured_decode_bytes(engine, vocabulary), speculation_bytes(engine, vocabulary)
+    largest = max(decode, speculation, backbone_bytes(model, engine))
     if model.implementation is Implementation.TORCHAX:
         return ProgramRoom(needed=_TORCHAX, proven=_TORCHAX)
     if engine.speculation is not None:
@@ -60,7 +71,8 @@ def certain_bytes(model: LanguageModel, engine: EngineSettings, generation: str)
         return 0
     arrays = structured_decode_bytes(engine, align(model.vocabulary, engine.tensor_parallel))
     as_measured = (
-        model.implementation is Implementation.JAX
+        not has_small_decode(engine)
+        and model.implementation is Implementation.JAX
         and engine.is_multimodal
         and engine.tensor_parallel == 1
         and len(token_buckets(engine)) >= _BUCKETS_MEASURED
@@ -68,12 +80,34 @@ def certain_bytes(model: LanguageModel, engine: EngineSettings, generation: str)
     return arrays + (_LOADED_ON.get(generation, 0) if as_measured else 0)
 
 
-def structured_decode_bytes(engine: EngineSettings, vocabulary: int) -> int:
-    """Return max_num_seqs x vocabulary x 6 B: logits in bfloat16 and float32.
+def has_small_decode(engine: EngineSettings) -> bool:
+    """Return whether the engine's libtpu is one of those in which the backbone is the largest program."""
+    return engines.numbers(engines.release(engine.release).libtpu) >= _SMALL_DECODE
 
-    256 x 262,144 x 6 B = 384.0 MiB, as logged.
+
+def structured_decode_bytes(engine: EngineSettings, vocabulary: int) -> int:
+    """Return max_num_seqs x vocabulary x 6 B, logits in bfloat16 and float32; 2 B from libtpu 0.0.47.1 on.
+
+    256 x 262,144 x 6 B = 384.0 MiB, as logged, and x 2 B = 128.0 MiB, of which the compiler says 128.22.
     """
+    if has_small_decode(engine):
+        return 2 * max(engine.max_num_seqs, _REQUESTS_OF_LEAST_DECODE) * vocabulary
     return engine.max_num_seqs * vocabulary * 6
+
+
+def backbone_bytes(model: LanguageModel, engine: EngineSettings) -> int:
+    """Return the temporaries of the backbone of the largest token bucket; 0 where others are larger.
+
+    tokens x (3 x the widest feed-forward's share + hidden + per-layer inputs) x 2 B. Gemma 4 E2B with 4,096 tokens:
+    387,973,120 B, of which libtpu 0.0.48 says 385,497,600 on v6e; with 2,048 on v5e it says 15 % more than this.
+    """
+    if not has_small_decode(engine) or not engine.is_precompiled:
+        return 0
+    widths = [part.width for part in model.feed_forward]
+    if model.experts is not None:
+        widths.append(model.experts.width * model.experts.per_token)
+    element = 3 * max(widths, default=0) // engine.tensor_parallel + model.hidden + model.per_layer_width * model.layers
+    return 2 * token_buckets(engine)[-1] * element
 
 
 def speculation_bytes(engine: EngineSettings, vocabulary: int) -> int:

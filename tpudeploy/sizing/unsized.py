@@ -7,8 +7,10 @@ from enum import StrEnum
 from typing import Any
 
 from tpudeploy import catalog
+from tpudeploy.catalog.engines import DIFFERENCES
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import EngineSettings
+from tpudeploy.domain.engine import EngineKind
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
 from tpudeploy.domain.task import TASKS, TaskOrigin
@@ -74,12 +76,6 @@ _VARIABLES: Mapping[str, tuple[UnsizedQuantity, str]] = {
     "PREFILL_SLICES": (UnsizedQuantity.LAYOUT, "prefill and decoding would be apart"),
     "DECODE_SLICES": (UnsizedQuantity.LAYOUT, "prefill and decoding would be apart"),
 }
-# By the last part of an image's name, which mirrors keep. Read in the source of vllm-torchtpu 0.29.0, and not run: each
-# layer has the page of the largest head, a profiling pass runs at the start, and `kv_cache_memory_bytes` decides.
-_OTHER_ENGINES: Mapping[str, str] = {
-    "vllm-torchtpu": "`vllm-torchtpu` is another engine than the tpu-inference of vllm-tpu, and how it lays out its KV "
-    "cache and its programs in memory is not known",
-}
 _MOST_BUCKETS = 4_096
 _MOST_PROPOSED = 1_024
 _SIZED_ADDITIONS = {"mm-encoder-tp-mode", "compilation_sizes"}
@@ -107,12 +103,11 @@ def of_task(origin: TaskOrigin, settings: Mapping[str, Any]) -> Iterator[Unsized
         yield UnsizedSetting(name=name, effect=UnsizedQuantity.LAYOUT, why=why)
 
 
-def of_image(image: str) -> Iterator[UnsizedSetting]:
-    """Yield what is not known of an image whose engine is another one than the arithmetic's."""
-    name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
-    why = _OTHER_ENGINES.get(name)
-    if why is not None:
-        yield UnsizedSetting(name="serving.image", effect=UnsizedQuantity.LAYOUT, why=why)
+def of_engine(kind: EngineKind) -> Iterator[UnsizedSetting]:
+    """Yield what is not known of an engine that lays out its memory in another way than the arithmetic."""
+    difference = DIFFERENCES.get(kind)
+    if difference is not None:
+        yield UnsizedSetting(name="serving.image", effect=UnsizedQuantity.LAYOUT, why=difference.memory)
 
 
 def unknown_memory(kind: AcceleratorType) -> Iterator[UnsizedSetting]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.engine import EngineKind, EngineOrigin
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import Implementation
 from tpudeploy.domain.verify import EngineReport, ReplicaVerification, Verdict, VerifiedSetting
@@ -15,8 +15,6 @@ from tpudeploy.node.serving import argument, loaded_model, served_model
 from tpudeploy.sizing.kv import bytes_per_token
 from tpudeploy.sizing.numbers import parse_number
 
-# A release's engine reports the version of its tag: UNVERIFIED for images of vllm-tpu.
-_TAG = re.compile(r":v(\d+\.\d+\.\d+)$")
 # Cache types by the names of flags, labels and logs; on TPU every fp8 is one of these.
 _FP8 = {"fp8", "fp8_e4m3", "fp8_e5m2", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"}
 _KV_TYPES = ("bfloat16", "fp8")
@@ -53,10 +51,12 @@ class _SettingRow:
 
 
 def _declared(deployment: Deployment) -> Iterator[_SettingRow]:
-    tag = _TAG.search(str(deployment.attributes["serving.image"]))  # as it was written: a pin names no release
+    engine = deployment.engine
+    # Only a tag declares a release, and only that of tpu-inference is the version that vLLM reports.
+    is_declared = engine.kind is EngineKind.TPU_INFERENCE and engine.origin is EngineOrigin.TAG
     yield _SettingRow(name="served_model", declared=served_model(deployment), equal=_is_listed)
     yield _SettingRow(name="model", declared=loaded_model(deployment), equal=_is_same)
-    yield _SettingRow(name="version", declared="" if tag is None else tag[1], equal=_is_release)
+    yield _SettingRow(name="version", declared=engine.release or "" if is_declared else "", equal=_is_release)
     by_profile, derived = _settings_of_profile(deployment), _derived_settings(deployment)
     for name, equal in _SETTINGS.items():
         declared = derived.get(name, by_profile.get(name, ""))
@@ -186,7 +186,10 @@ def _is_listed(declared: str, reported: str) -> bool:
 
 
 def _is_release(declared: str, reported: str) -> bool:
-    """Return whether it is this release: 0.32.0+tpu and 0.32.0.post1 are 0.32.0, and 0.32.0rc1 is not."""
+    """Return whether it is this release: 0.32.0+tpu and 0.32.0.post1 are 0.32.0, and 0.32.0rc1 is not.
+
+    A release's engine reports the version of its tag: UNVERIFIED for images of vllm-tpu.
+    """
     return reported.partition("+")[0].partition(".post")[0] == declared
 
 

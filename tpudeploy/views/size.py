@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from tpudeploy.catalog.engines import DIFFERENCES, is_known, release
 from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.domain.engine import Engine, EngineKind, EngineOrigin
 from tpudeploy.domain.task import TASKS, Task, TaskOrigin
 from tpudeploy.text import words
 from tpudeploy.text.paint import Paint
@@ -33,11 +35,33 @@ class _Bound(Enum):
         return {**rest, "weights": "at least "} if self is _Bound.USED_AND_REST else rest
 
 
+_ORIGINS = {
+    EngineOrigin.NONE: "",
+    EngineOrigin.TAG: ", by the tag",
+    EngineOrigin.LOCK_FILE: ", by the lock file",
+    EngineOrigin.BOOT: ", as it reported at its last boot",
+}
 _DOUBT = "may run out of memory while it compiles"
 _MOST_FAILURES = 12
 _COLUMNS = ("slice", "TP x DP", "KV", "util", "length", "KV tokens", "at once", "from", "cold start")
 _NUMBER_COLUMNS = range(3, len(_COLUMNS))
 _OPTIONAL_COLUMNS = (8, 6, 1)  # the first that a narrow terminal has no room for
+
+
+def engine(image: Engine) -> str:
+    """Return the line about the engine that the figures are for."""
+    return f"\n  engine: {image.title}{_ORIGINS[image.origin]}{'' if _is_its_own(image) else f'. {_figures(image)}'}"
+
+
+def _is_its_own(image: Engine) -> bool:
+    """Return whether the arithmetic is that of the image's release, or there is none for its engine."""
+    return image.kind in DIFFERENCES or (image.kind is EngineKind.TPU_INFERENCE and is_known(image.release))
+
+
+def _figures(image: Engine) -> str:
+    """Return which release the figures are for."""
+    row = f"{EngineKind.TPU_INFERENCE} {release(image.release).version}"
+    return f"For {row}" if _is_its_own(image) else f"Figures are for {row}; the image has {image.title}"
 
 
 def size(name: str, budget: HbmBudget | Unsized, paint: Paint) -> str:
@@ -86,8 +110,15 @@ def _budget(name: str, budget: HbmBudget, verdict: str, paint: Paint, bound: _Bo
         yield from (paint.dim(f"  ~ {text}") for text in budget.estimates)
 
 
-def summary(name: str, budget: HbmBudget | Unsized) -> str:
+def summary(name: str, budget: HbmBudget | Unsized, image: Engine) -> str:
     """Return the line that a plan shows."""
+    line = _summary(name, budget)
+    if isinstance(budget, Unsized) and budget.at_least is None:
+        return line
+    return f"{line} {_figures(image)}."
+
+
+def _summary(name: str, budget: HbmBudget | Unsized) -> str:
     if isinstance(budget, Unsized):
         bound = budget.at_least
         if bound is None or not bound.holds_a_request:

@@ -14,8 +14,6 @@ from tpudeploy.sizing.programs import room_beside
 _GIB, _MIB = 2**30, 2**20
 # Above this share programs have no room: no boot with more is published (tpu_inference issue 2333).
 _MOST_UTILIZATION = 0.98
-# jit_structured_decode_fn's arrays: logits in bfloat16 and float32 (sizing/programs.py).
-_LOGIT_BYTES = 6
 
 
 def _weights(match: re.Match[str], facts: EngineFacts) -> str:
@@ -109,7 +107,7 @@ def _program(match: re.Match[str], facts: EngineFacts) -> str:
     seqs = facts.flag("max_num_seqs")
     if is_largest and seqs and needed and free:
         fitting = max(1, int(seqs * free / needed))
-        fewer = f"lower serving.max_num_seqs to {fitting} (now {seqs}: {_LOGIT_BYTES} B x vocabulary for each)"
+        fewer = f"lower serving.max_num_seqs to {fitting} (now {seqs}: {needed / seqs / _MIB:.2f} MiB for each)"
     if not facts.chip_bytes:
         lower = "lower serving.hbm_utilization"
     plain = "drop speculative decoding (serving.args.speculative_config)" if facts.is_speculative else ""

@@ -36,7 +36,6 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     image.no_server,
     image.floating_tag,
     image.release_without_v,
-    image.engine_version,
     args.args,
     args.reachable,
     combinations.needs,

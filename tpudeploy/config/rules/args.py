@@ -14,7 +14,7 @@ from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.keys import FLAG_OF_KEY, SECRET_OF_FLAG
 from tpudeploy.config.nodes import Entry, MapNode, Path, dotted, find, key_location, plain
 from tpudeploy.config.rules import look
-from tpudeploy.config.rules.image import severity_of_tables
+from tpudeploy.config.rules.image import severity_of_tables, unlike_tables
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 
@@ -74,7 +74,8 @@ def _unknown(root: MapNode, name: str, entry: Entry, names: Collection[str]) -> 
     else:
         message = f"vLLM {flags.VLLM_VERSION} has no flag {quoted(name)} any more; {removal.last} had it"
         hint = removal.instead
-    severity = severity_of_tables(root)
+    severity, unlike = severity_of_tables(root), unlike_tables(root)
+    message += f"; {unlike}" if unlike else ""
     path: Path = (*_ARGS, name)
     value = plain(entry.value)
     try:

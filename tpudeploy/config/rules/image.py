@@ -1,22 +1,21 @@
-"""Check `serving.image`: it can run on TPU, its tag does not move, and its vLLM is the version of the tables."""
+"""Check `serving.image`: it can run on TPU, it has a server, and its tag does not move."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 
+from tpudeploy.catalog.engines import identify, names_release
 from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path, find
 from tpudeploy.config.rules import look
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.engine import EngineKind
 
 _IMAGE: Path = ("serving", "image")
 _TAG = re.compile(r":([\w.-]+)$")
-_RELEASE = re.compile(
-    r"v?(?P<release>[0-9]+\.[0-9]+\.[0-9]+(?:[.-]?(?:rc|a|b|dev)[0-9]+)?)(?:\.?post[0-9]+)?(?:[-+_.].*)?"
-)
 # A full date (nightly-20260801, 2026-08-01), a commit, or a digest written as a tag.
 _DATE = re.compile(r"(?:^|[-_.])20[0-9]{2}[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12][0-9]|3[01])(?:[-_.T]|$)")
 _COMMIT = re.compile(r"(?:^|[-_.])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}(?:[-_.]|$)")
@@ -128,29 +127,20 @@ def release_without_v(root: MapNode) -> Iterator[Diagnostic]:
         yield warning(codes.RELEASE_WITHOUT_V, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
 
 
-def engine_version(root: MapNode) -> Iterator[Diagnostic]:
-    """Report an image of another version than that of the flag tables and of the memory arithmetic."""
-    version = other_version(root)
-    if version is not None:
-        message = (
-            f"The image has vLLM {version}. Flags and values are checked against vLLM {VLLM_VERSION}, and memory is "
-            f"computed as {VLLM_VERSION} allocates it: neither is certain for {version}"
-        )
-        hint = f"use v{VLLM_VERSION}, or compare the first boot log with `tpudeploy size`"
-        yield warning(codes.OTHER_ENGINE_VERSION, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
-
-
-def other_version(root: MapNode) -> str | None:
-    """Return the vLLM release of the tag if it is not that of the tables; None for no release."""
-    tag = _TAG.search((look.value(root, _IMAGE, str) or "").partition("@")[0])
-    release = _RELEASE.fullmatch(tag[1]) if tag else None
-    return None if release is None or release["release"] == VLLM_VERSION else release["release"]
-
-
 def severity_of_tables(root: MapNode) -> Severity:
-    """Return the severity of what the tables refuse: for an image of another version, it is only a warning."""
-    return Severity.ERROR if other_version(root) is None else Severity.WARNING
+    """Return the severity of what the tables refuse: only a warning unless the image's tag names their release."""
+    return Severity.ERROR if unlike_tables(root) == "" else Severity.WARNING
+
+
+def unlike_tables(root: MapNode) -> str:
+    """Return what the image has instead of the release of the tables, as a clause, or "" if it has that one."""
+    engine = identify(look.value(root, _IMAGE, str) or "")
+    if engine.kind is EngineKind.TORCHTPU:
+        return f"the image has another engine, {engine.kind}"
+    if engine.release is None:
+        return "which release the image has is not known"
+    return "" if engine.release == VLLM_VERSION else f"the image has vLLM {engine.release}"
 
 
 def _is_fixed(tag: str) -> bool:
-    return any(pattern.search(tag) for pattern in (_DATE, _COMMIT)) or _RELEASE.fullmatch(tag) is not None
+    return any(pattern.search(tag) for pattern in (_DATE, _COMMIT)) or names_release(tag)

@@ -12,6 +12,7 @@ from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.keys import VARIABLE_OF_KEY
 from tpudeploy.config.nodes import Entry, MapNode, Path, ScalarNode, dotted, find, key_location
 from tpudeploy.config.rules import look
+from tpudeploy.config.rules.image import severity_of_tables
 from tpudeploy.config.trust import looks_secret
 from tpudeploy.domain.diagnostics import Diagnostic
 
@@ -57,7 +58,8 @@ def misspelt(root: MapNode) -> Iterator[Diagnostic]:
         if closest is not None:
             message = f"The engine does not read a variable {quoted(name)}"
             hint = _spelling(root, closest)
-            yield problem(codes.VARIABLE_MISSPELT, message, entry.key, path=(*_ENV, name), hint=hint)
+            severity = severity_of_tables(root)
+            yield problem(codes.VARIABLE_MISSPELT, message, entry.key, path=(*_ENV, name), hint=hint, severity=severity)
 
 
 def readable(root: MapNode) -> Iterator[Diagnostic]:
@@ -70,7 +72,8 @@ def readable(root: MapNode) -> Iterator[Diagnostic]:
         expected = engine_variables.expected_instead(name, node.value)
         if expected is not None:
             message = f"The engine cannot read {quoted(node.value)} from {name}"
-            yield problem(codes.VARIABLE_VALUE, message, node.at, path=(*_ENV, name), hint=f"write {expected}")
+            hint, severity = f"write {expected}", severity_of_tables(root)
+            yield problem(codes.VARIABLE_VALUE, message, node.at, path=(*_ENV, name), hint=hint, severity=severity)
 
 
 def _spelling(root: MapNode, variable: str) -> str:

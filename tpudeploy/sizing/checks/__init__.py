@@ -8,10 +8,13 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.frozen import replace
-from tpudeploy.sizing.checks import durations, family, machine, memory, model, placement, requests, unchecked
+from tpudeploy.sizing.checks import durations, family, image, machine, memory, model, placement, requests, unchecked
 
 # In the order in which they are reported.
 CHECKS = (
+    image.other_release,
+    image.known_fault,
+    image.ignored_variable,
     placement.no_place,
     placement.open_endpoint,
     memory.weights_too_large,

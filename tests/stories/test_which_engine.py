@@ -1,0 +1,121 @@
+"""The engine of an image is known or said to be unknown, and no figure or flag is taken for another engine's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from command_line import CommandLine, Open
+
+HMA = {
+    "kv_connector": "TPUConnectorHMA",
+    "kv_role": "kv_both",
+    "kv_connector_module_path": "tpu_inference.distributed.tpu_connector_hma",
+}
+DIGEST = f"vllm/vllm-tpu@sha256:{'a' * 64}"
+OWN = "us-docker.pkg.dev/my-project/serving/our-server:v1.2.3"
+
+
+@pytest.fixture
+def at(cli: Open) -> CommandLine:
+    opened: CommandLine = cli()
+    opened.write()
+    return opened
+
+
+def image(name: str) -> tuple[str, str]:
+    return "--set", f"serving.image={name}"
+
+
+def size(at: CommandLine, *words: str) -> dict[str, Any]:
+    tree: dict[str, Any] = json.loads(at.run("size", "gemma.yaml", "-json", *words).out)
+    return tree
+
+
+def problems(at: CommandLine, *words: str) -> Mapping[str, dict[str, Any]]:
+    out = at.run("validate", "gemma.yaml", "-format", "json", *words).out
+    (profile,) = json.loads(out)["profiles"]
+    return {each["code"]: each for each in profile["diagnostics"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("vllm/vllm-tpu:nightly", "Which release vllm/vllm-tpu:nightly has is not known"),
+        ("vllm/vllm-tpu:nightly-20260801-1a2b3c4-5d6e7f8", "5d6e7f8 has is not known"),
+        (DIGEST, "Which release vllm/vllm-tpu has is not known"),
+        (OWN, f"Which engine {OWN} has is not known"),
+    ],
+)
+def test_a_release_that_nothing_names_is_said_to_be_unknown_everywhere(at: CommandLine, name: str, told: str) -> None:
+    warning = problems(at, *image(name))["TPU1341"]
+    assert warning["severity"] == "warning"
+    assert told in warning["message"]
+    assert "as 0.32.0 allocates it: neither is certain" in warning["message"]
+    sized = at.run("size", "gemma.yaml", *image(name))
+    assert "engine: tpu-inference of an unknown release" in sized.words or "engine that is not known" in sized.words
+    assert size(at, *image(name))["engine"]["release"] is None
+    assert "Figures are for tpu-inference 0.32.0" in sized.words
+    planned = at.run("plan", "gemma.yaml", *image(name))
+    assert told in planned.words
+    assert "Figures are for tpu-inference 0.32.0" in planned.words
+    assert "unknown release" in planned.words or "an engine that is not known" in planned.words
+
+
+def test_figures_name_the_release_that_they_are_for(at: CommandLine) -> None:
+    assert "TPU1341" not in problems(at)
+    assert "engine: tpu-inference 0.32.0, by the tag" in at.run("size", "gemma.yaml").words
+    assert size(at)["engine"] == {"kind": "tpu-inference", "release": "0.32.0", "known_from": "tag"}
+    assert "For tpu-inference 0.32.0." in at.run("plan", "gemma.yaml").words
+
+
+def test_an_earlier_release_is_sized_by_its_own_rules(at: CommandLine) -> None:
+    steps = ("--set", "serving.max_num_batched_tokens=5000")
+    new, old = size(at, *steps), size(at, *steps, *image("vllm/vllm-tpu:v0.29.0"))
+    assert (new["token_buckets"][-1], old["token_buckets"][-1]) == (5_008, 8_192)
+    assert new["program_bytes_per_chip"] != old["program_bytes_per_chip"]
+    message = problems(at, *steps, *image("vllm/vllm-tpu:v0.30.0"))["TPU1341"]["message"]
+    assert "Memory is computed as 0.30.0 allocates it" in message
+
+
+def test_an_unknown_flag_is_an_error_only_where_the_release_is_known(at: CommandLine) -> None:
+    flag = ("--set", "serving.args.brand_new_flag=1")
+    assert problems(at, *flag)["TPU1310"]["severity"] == "error"
+    names = ("vllm/vllm-tpu:nightly", DIGEST, "vllm/vllm-torchtpu:v0.29.0", OWN)
+    for name in names:
+        warning = problems(at, *flag, *image(name))["TPU1310"]
+        assert warning["severity"] == "warning"
+        assert "not known" in warning["message"] or "another engine" in warning["message"]
+    variable = ("--set", "serving.env.NEW_MODEL_DESIGN=perhaps")
+    assert problems(at, *variable)["TPU1335"]["severity"] == "error"
+    assert problems(at, *variable, *image("vllm/vllm-tpu:nightly"))["TPU1335"]["severity"] == "warning"
+
+
+def test_a_known_fault_of_a_release_is_an_error_with_its_source_and_fix(at: CommandLine) -> None:
+    settings = ("--set", f"serving.args.kv_transfer_config={json.dumps(HMA)}")
+    for release in ("v0.27.0", "v0.28.0", "v0.29.0"):
+        fault = problems(at, *settings, *image(f"vllm/vllm-tpu:{release}"))["TPU2128"]
+        assert fault["severity"] == "error"
+        assert "llm-d pull request 2533" in fault["message"]
+        assert "v0.30.0" in fault["hint"]
+    assert size(at, *settings, *image("vllm/vllm-tpu:v0.28.0"))["fits"] is False
+    for name in ("vllm/vllm-tpu:v0.30.0", "vllm/vllm-tpu:nightly"):
+        assert "TPU2128" not in problems(at, *settings, *image(name))
+
+
+def test_torchtpu_gets_its_own_variables_and_no_promise_or_release_of_another_engine(at: CommandLine) -> None:
+    settings = ("--set", "serving.padding_gap=512", "--set", "serving.env.SKIP_JAX_PRECOMPILE='1'")
+    torch = problems(at, *settings, *image("vllm/vllm-torchtpu:v0.32.0"))
+    assert "another engine than vllm-tpu: torchtpu 0.32.0" in torch["TPU1341"]["message"]
+    assert "newest release of torchtpu that is known here is 0.29.0" in torch["TPU1341"]["hint"]
+    assert "vllm-tpu:" not in torch["TPU1341"]["hint"]
+    assert "does not read" in torch["TPU2129"]["message"]
+    tree = size(at, *settings, *image("vllm/vllm-torchtpu:v0.29.0"))
+    assert tree["engine"] == {"kind": "torchtpu", "release": "0.29.0", "known_from": "tag"}
+    assert (tree["fits"], "graphs" in tree, "num_blocks" in tree) == (None, False, False)
+    script = at.run("render", "gemma.yaml", "docker", *image("vllm/vllm-torchtpu:v0.29.0")).out
+    assert "TORCH_TPU_TIER3_COMPILATION_CACHE_ROOT=/root/.cache/vllm/xla_cache" in script
+    assert "VLLM_XLA_CACHE_PATH" not in script
+    assert "TORCH_TPU" not in at.run("render", "gemma.yaml", "docker").out

@@ -1,0 +1,183 @@
+"""The engines that serve on TPU: the images that hold one, the tags that name a release, and what differs by release.
+
+Tags: vllm-project/tpu-inference .buildkite/nightly_releases.yml (`v0.32.0`, `nightly`, `nightly-DATE-COMMIT-COMMIT`,
+`latest`, `gemma4`). libtpu: the requirements in the metadata of the tpu-inference wheels 0.27.0 to 0.32.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from tpudeploy.domain.engine import Engine, EngineKind, EngineOrigin, EngineRelease
+from tpudeploy.domain.frozen import frozen
+
+# By the last part of an image's name, which mirrors keep.
+KIND_OF_IMAGE: Mapping[str, EngineKind] = {
+    "vllm-tpu": EngineKind.TPU_INFERENCE,
+    "vllm-torchtpu": EngineKind.TORCHTPU,
+}
+_RELEASE = re.compile(
+    r"v?(?P<release>[0-9]+\.[0-9]+\.[0-9]+(?:[.-]?(?:rc|a|b|dev)[0-9]+)?)(?:\.?post[0-9]+)?(?:[-+_.].*)?"
+)
+_NUMBERS = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)")
+
+# Oldest first. tpu-inference 0.29.0 runner/utils.py has a ladder without a cap; 0.30.0 to 0.32.0 cap it. KV blocks of
+# 0.29.0 to 0.32.0 are those of one rule: 400 drawn configurations of each gave the same number in the engine's objects.
+RELEASES: tuple[EngineRelease, ...] = (
+    EngineRelease(version="0.29.0", libtpu="0.0.44", caps_ladder=False),
+    EngineRelease(version="0.30.0", libtpu="0.0.44"),
+    EngineRelease(version="0.31.0", libtpu="0.0.44"),
+    EngineRelease(version="0.32.0", libtpu="0.0.48"),
+)
+NEWEST = RELEASES[-1]
+# The newest release that is published, where the arithmetic knows none.
+PUBLISHED: Mapping[EngineKind, str] = {EngineKind.TORCHTPU: "0.29.0"}
+
+
+@frozen
+class EngineDifference:
+    """What is not as in tpu-inference. `ignored` are variables that the engine does not read.
+
+    `memory` says why the arithmetic is not for it. `cache_variable` names the folder of compiled programs.
+    """
+
+    memory: str
+    ignored: frozenset[str]
+    cache_variable: str
+    source: str
+
+
+DIFFERENCES: Mapping[EngineKind, EngineDifference] = {
+    EngineKind.TORCHTPU: EngineDifference(
+        memory="`vllm-torchtpu` is another engine than the tpu-inference of vllm-tpu: each layer gets the page of the "
+        "largest head, a profiling run decides what is left for the KV cache, and the sizes of its programs are not "
+        "known",
+        ignored=frozenset(
+            {
+                "MODEL_IMPL_TYPE",
+                "NUM_PRECOMPILE_WORKERS",
+                "SKIP_JAX_PRECOMPILE",
+                "TPU_MULTIPROCESS_DP",
+                "VLLM_TPU_BUCKET_PADDING_GAP",
+                "VLLM_XLA_CACHE_PATH",
+            }
+        ),
+        cache_variable="TORCH_TPU_TIER3_COMPILATION_CACHE_ROOT",
+        source="vllm-torchtpu 0.29.0, read in its source and not run",
+    ),
+}
+
+
+# The folder of compiled programs.
+CACHE_VARIABLE = "VLLM_XLA_CACHE_PATH"
+DEFAULT_CACHE = "/root/.cache/vllm/xla_cache"  # vLLM's own, in its container: ~/.cache/vllm/xla_cache
+
+
+def cache_variable(image: str) -> str:
+    """Return the variable that names the folder of compiled programs to the engine of an image."""
+    difference = DIFFERENCES.get(_written(image).kind)
+    return CACHE_VARIABLE if difference is None else difference.cache_variable
+
+
+@frozen
+class EngineFault:
+    """A fault of tpu-inference from release `first` to `last`, where the value of a flag contains `word`."""
+
+    first: str
+    last: str
+    flag: str
+    word: str
+    what: str
+    fix: str
+    source: str
+
+    def affects(self, engine: Engine) -> bool:
+        if engine.kind is not EngineKind.TPU_INFERENCE or engine.release is None:
+            return False
+        return numbers(self.first) <= numbers(engine.release) <= numbers(self.last)
+
+
+FAULTS: tuple[EngineFault, ...] = (
+    EngineFault(
+        first="0.27.0",
+        last="0.29.0",
+        flag="kv-transfer-config",
+        word="TPUConnectorHMA",
+        what="stops at its start with the connector TPUConnectorHMA",
+        fix="use v0.30.0 or newer, or the connector TPUConnector",
+        source="llm-d pull request 2533",
+    ),
+)
+
+
+@lru_cache(maxsize=256)
+def _written(image: str) -> Engine:
+    """Return the engine as far as the name and the tag of an image tell it."""
+    name, _, _ = image.partition("@")
+    path, colon, tag = name.rpartition(":")
+    if not colon or "/" in tag:
+        path, tag = name, ""
+    kind = KIND_OF_IMAGE.get(path.rpartition("/")[2], EngineKind.UNKNOWN)
+    match = _RELEASE.fullmatch(tag)
+    if kind is EngineKind.UNKNOWN or match is None:
+        return Engine(kind=kind, image=image)
+    return Engine(kind=kind, image=image, release=match["release"], origin=EngineOrigin.TAG)
+
+
+def identify(
+    image: str,
+    digest: str | None = None,
+    *,
+    locked: Mapping[str, str] | None = None,
+    boots: Mapping[str, str] | None = None,
+) -> Engine:
+    """Return the engine of an image: its kind by the image's name, its release by the best witness.
+
+    `digest` is what the image is pinned to, unless it is written. `locked` are the digests of other names, as in the
+    lock file, and `boots` the versions that engines reported, by digest.
+    """
+    engine = _written(image)
+    if engine.kind is EngineKind.UNKNOWN:
+        return engine
+    digest = digest or image.partition("@")[2]
+    told = (boots or {}).get(digest, "") if digest else ""
+    match = _RELEASE.fullmatch(told)
+    if match is not None:
+        return Engine(kind=engine.kind, image=image, release=match["release"], origin=EngineOrigin.BOOT)
+    if engine.release is not None or not digest:
+        return engine
+    for name, to in (locked or {}).items():
+        other = _written(name)
+        if to == digest and other.kind is engine.kind and other.release is not None:
+            return Engine(kind=engine.kind, image=image, release=other.release, origin=EngineOrigin.LOCK_FILE)
+    return engine
+
+
+def names_release(tag: str) -> bool:
+    """Return whether a tag names a release, whatever the image is."""
+    return _RELEASE.fullmatch(tag) is not None
+
+
+@lru_cache(maxsize=256)
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, (0, 32, 0), or () for a text without them."""
+    match = _NUMBERS.match(version)
+    return () if match is None else tuple(map(int, match.groups()))
+
+
+def release(version: str | None) -> EngineRelease:
+    """Return the row whose arithmetic is used for a version: its own, else the next older one, or the oldest.
+
+    An unknown version is sized as the newest.
+    """
+    if not version or version == NEWEST.version:
+        return NEWEST
+    older = [row for row in RELEASES if numbers(row.version) <= numbers(version)]
+    return older[-1] if older else RELEASES[0]
+
+
+def is_known(version: str | None) -> bool:
+    """Return whether the arithmetic has a row of its own for this version."""
+    return version is not None and any(row.version == version for row in RELEASES)

@@ -1,0 +1,97 @@
+"""Checks of the engine in the image: its release, the faults that are known of it, and variables that it ignores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.catalog.engines import DIFFERENCES, FAULTS, PUBLISHED, is_known, numbers, release
+from tpudeploy.catalog.flags import VLLM_VERSION
+from tpudeploy.config.keys import VARIABLE_OF_KEY
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.engine import Engine, EngineKind, EngineOrigin
+from tpudeploy.sizing.checks.check import argument, check_for, error, warning
+
+_IMAGE = "serving.image"
+_ENV = "serving.env."
+
+
+@check_for(
+    "TPU1341",
+    "Image whose engine is another one than the tables', or not known",
+    "A warning: the tables of flags and values are those of the version that `tpudeploy version` names, and memory is "
+    "computed as releases of tpu-inference allocate it. The engine and its release follow from the image's name and "
+    "tag; from the lock file, if it pins a release to the same digest; or from what the engine reported at its last "
+    "boot. For another release, or one that nothing names, what the tables refuse is only a warning, and sizes are "
+    "estimates.",
+    "serving: {image: vllm/vllm-tpu:v0.32.0}",
+)
+def other_release(deployment: Deployment) -> Iterator[Diagnostic]:
+    engine = deployment.engine
+    if engine.kind is EngineKind.TPU_INFERENCE and engine.release == VLLM_VERSION:
+        return
+    message, hint = _difference(engine)
+    yield warning(deployment, message, path=_IMAGE, hint=hint)
+
+
+def _difference(engine: Engine) -> tuple[str, str]:
+    """Return what is not certain of an engine that is not the tables' own, and what to do."""
+    name, version = engine.image.partition("@")[0], engine.release
+    checked = f"Flags and values are checked against vLLM {VLLM_VERSION}"
+    row = release(version).version
+    computed = f"{checked}, and memory is computed as {row} allocates it: neither is certain"
+    if engine.kind is EngineKind.TORCHTPU:
+        published, known = PUBLISHED[engine.kind], ""
+        if version is not None and numbers(version) > numbers(published):
+            known = f"The newest release of {engine.kind} that is known here is {published}."
+        message = f"{name} has another engine than vllm-tpu: {engine.title}. {checked}, which is not this engine's."
+        return message, known
+    if engine.kind is EngineKind.UNKNOWN:
+        hint = f"If it is built on vllm/vllm-tpu, keep that name and tag: HOST/vllm-tpu:v{VLLM_VERSION}."
+        return f"Which engine {name} has is not known. {computed}.", hint
+    if version is None:
+        hint = f"Name a release, such as vllm/vllm-tpu:v{VLLM_VERSION}; an apply notes the one that it finds at boot."
+        return f"Which release {name} has is not known: nothing names one. {computed}.", hint
+    told = " by its last boot" if engine.origin is EngineOrigin.BOOT else ""
+    if is_known(version):
+        message = (
+            f"The image has vLLM {version}{told}. {checked}: those of {version} may differ. Memory is computed as "
+            f"{version} allocates it."
+        )
+        return message, f"Use v{VLLM_VERSION}, or check the flags against the documentation of {version}."
+    hint = f"Use v{VLLM_VERSION}, or compare the first boot log with `tpudeploy size`."
+    return f"The image has vLLM {version}{told}. {computed} for {version}.", hint
+
+
+@check_for(
+    "TPU2128",
+    "A release with a known fault",
+    "Releases of the engine have faults that others have met, with the settings that show them. The message names the "
+    "fault, the source, and what avoids it. The server would not start.",
+    "serving: {image: vllm/vllm-tpu:v0.32.0}",
+)
+def known_fault(deployment: Deployment) -> Iterator[Diagnostic]:
+    for fault in FAULTS:
+        path, value = argument(deployment, fault.flag)
+        if fault.affects(deployment.engine) and fault.word in str(value):
+            message = f"{deployment.engine.title} {fault.what} ({fault.source})."
+            yield error(deployment, message, path=path, hint=f"{fault.fix[0].upper()}{fault.fix[1:]}.")
+
+
+@check_for(
+    "TPU2129",
+    "A variable that this engine does not read",
+    "Engines for TPU read variables of their own. The image's engine does not read this one, so that the setting has "
+    "no effect.",
+    "serving: {padding_gap: null}",
+)
+def ignored_variable(deployment: Deployment) -> Iterator[Diagnostic]:
+    difference = DIFFERENCES.get(deployment.engine.kind)
+    if difference is None:
+        return
+    paths = {f"{_ENV}{name}": name for name in sorted(difference.ignored)}
+    paths |= {".".join(map(str, key)): name for key, name in VARIABLE_OF_KEY.items() if name in difference.ignored}
+    for path, name in paths.items():
+        if path in deployment.attributes and path != "serving.xla_cache_path":
+            message = f"{deployment.engine.kind} does not read {name}: it has no effect ({difference.source})."
+            yield warning(deployment, message, path=path, hint="Leave it out.")
