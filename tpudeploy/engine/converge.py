@@ -16,6 +16,7 @@ from tpudeploy.domain.accelerator import Backend
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.names import ROUTER, address
+from tpudeploy.domain.orphans import CloudResource
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Approval, Attempt, State
@@ -40,6 +41,7 @@ from tpudeploy.engine.execute import StepExecutor
 from tpudeploy.engine.observe import observe
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.publish import EndpointPublisher
+from tpudeploy.engine.request_events import about
 from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.engine.router_machine import RouterMachine
 from tpudeploy.engine.scale import Scaler
@@ -47,6 +49,7 @@ from tpudeploy.engine.session import StateSession, open_session
 from tpudeploy.engine.slow_zones import SlowZones
 from tpudeploy.engine.strays import Listings, StraySearch
 from tpudeploy.engine.verify import Verifier
+from tpudeploy.orphans.claims import as_attempt
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
 from tpudeploy.reconcile.attempt_status import NEVER_APPEARED, DecisionContext
@@ -137,6 +140,7 @@ class Convergence:
         self._world = world
         self._goal = goal
         self._strays = StraySearch(world, listings)
+        self._released_nodes: dict[str, float] = {}  # since when those without a request are deleted, by name
         self._requests_left = max_requests
         self._publisher = publisher
         self._verifier = verifier
@@ -360,12 +364,33 @@ class Convergence:
             # Another deployment's list is some moments too old for the end of this removal.
             return observed, (Wait(replica=0, why="for the list of the project", seconds=1.0),)
         strays = tuple(stray for stray in strays if self._goal.covers(stray.mark.replica))
+        bare = [node for node in self._strays.bare if is_removal and self._goal.covers(node.mark.replica)]
+        if bare:
+            self._release_nodes(session, bare, observed.at)
+            return observed, (Wait(replica=0, why="until a machine without a request is deleted", seconds=10.0),)
         if not strays:
             return observed, steps
         session.save(self._strays.with_strays(state, deployment, strays))
         self._strays.report(session.state, strays)
         observed = self._observe(session)
         return observed, self._decide(session.state, observed)
+
+    def _release_nodes(self, session: StateSession, bare: Iterable[CloudResource], now: float) -> None:
+        """Delete nodes whose queued resource is gone, each once. Raise `errors.CloudError` if one stays."""
+        for node in bare:
+            where = address(self._goal.name, node.mark.replica)
+            since = self._released_nodes.setdefault(node.ref.name, now)
+            if now - since > self._world.patience.removal:
+                raise errors.CloudError(
+                    f"{node.ref.name} ({node.ref.zone}) is a machine whose request is gone, and it was not deleted"
+                    f" within {(now - since) / 60:.0f} minutes. It is billed.",
+                    hint="`tpudeploy gc` deletes it.",
+                )
+            if since == now:
+                with session.asking():
+                    self._world.cloud.release(node.ref)
+                subject = about(as_attempt(node, node.ref.name, now), where, at=now)
+                self._world.emit(events.Released(**subject, reason="its request is gone, and its machine is not"))
 
     def _publish(self, session: StateSession, observed: Observed, steps: tuple[Step, ...]) -> None:
         """Publish the endpoint, and give the router on a VM its list, before anything is done to a replica."""

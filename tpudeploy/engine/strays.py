@@ -37,24 +37,25 @@ class Listings:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._last: dict[tuple[str, frozenset[Backend]], _Search] = {}
+        self._last: dict[tuple[str, frozenset[Backend], bool], _Search] = {}
         self._lock = threading.Lock()
 
     def since(
-        self, moment: float, project: str, zones: Collection[Zone], backends: frozenset[Backend]
+        self, moment: float, project: str, zones: Collection[Zone], backends: frozenset[Backend], *, machines: bool
     ) -> Listing | None:
         """Return a list that was begun at `moment` or later, or None while the last one is too young for another.
 
-        Raise `errors.CloudError` if the project cannot be listed.
+        With `machines`, it has the nodes whose queued resource is gone. Raise `errors.CloudError` if the project cannot
+        be listed.
         """
-        key = (project, backends)
+        key = (project, backends, machines)
         with self._lock:
             last, now = self._last.get(key), self._world.clock.now()
             if last is not None and last.began >= moment:
                 return last.listing
             if last is not None and now - last.began < _INTERVAL:
                 return None
-            listing = self._world.cloud.list_marked(project, sorted(zones), machines=False, backends=backends)
+            listing = self._world.cloud.list_marked(project, sorted(zones), machines=machines, backends=backends)
             self._last[key] = _Search(began=now, listing=listing)
             return listing
 
@@ -71,6 +72,7 @@ class StraySearch:
         self._has_old_names: bool | None = None
         self._doubtful_until = 0.0
         self.names: set[str] = set()
+        self.bare: tuple[CloudResource, ...] = ()  # nodes without a queued resource, which a removal found last
 
     def note(self, state: State) -> None:
         """Remember at which APIs the state has requests, and whether earlier runs have forgotten some."""
@@ -94,15 +96,18 @@ class StraySearch:
     ) -> tuple[CloudResource, ...] | None:
         """Return the strays of a state, or None if it is too early for another list.
 
-        Without `since`, a list of this run is new enough. Raise `errors.Fault`. An API that denies the list is named
-        once, and the run continues.
+        Without `since`, a list of this run is new enough; a removal, which gives it, also looks for nodes whose queued
+        resource is gone, and has them in `bare`: no state can track one. Raise `errors.Fault`. An API that denies the
+        list is named once, and the run continues.
         """
         strays: list[CloudResource] = []
         for project in sorted({attempt.project for attempt in state.attempts} | _project_of(deployment)):
             zones = {attempt.zone for attempt in state.attempts}
             backends = frozenset(self._backends | set(() if deployment is None else deployment.backends))
             try:
-                listing = self._listings.since(self._began if since is None else since, project, zones, backends)
+                listing = self._listings.since(
+                    self._began if since is None else since, project, zones, backends, machines=since is not None
+                )
             except errors.Fault:
                 raise
             except errors.CloudError as error:
@@ -114,7 +119,9 @@ class StraySearch:
                 self._warn(state, f"{project} was searched, and no answer came from {', '.join(listing.unreachable)}.")
             strays += _of_lineage(listing.resources, state)
         self._has_looked = True
-        return tuple(_without_others(self._world, strays, state)) if strays else ()
+        free = _without_others(self._world, strays, state) if strays else []
+        self.bare = tuple(stray for stray in free if stray.ref.is_bare)
+        return tuple(stray for stray in free if is_adoptable(stray))
 
     def with_strays(self, state: State, deployment: Deployment | None, strays: Sequence[CloudResource]) -> State:
         """Return the state with these strays in it, to be saved and then reported."""
@@ -153,8 +160,14 @@ def _of_lineage(resources: Iterable[CloudResource], state: State) -> list[CloudR
     """Return what carries the state's lineage as evidence, and is not in the state."""
     names = {attempt.name for attempt in state.attempts}
     lineage = state.lineage[:8]
-    own = (r for r in resources if r.mark.lineage == lineage and is_adoptable(r))
-    return [replace(r, mark=replace(r.mark, deployment=state.deployment)) for r in own if r.ref.name not in names]
+    # The state may still have the request of a node whose queued resource is gone, under the same name.
+    strays = [
+        r
+        for r in resources
+        if r.mark.lineage == lineage
+        and ((r.ref.is_bare and r.is_signed) or (is_adoptable(r) and r.ref.name not in names))
+    ]
+    return [replace(r, mark=replace(r.mark, deployment=state.deployment)) for r in strays]
 
 
 def _without_others(world: World, strays: Iterable[CloudResource], state: State) -> list[CloudResource]:

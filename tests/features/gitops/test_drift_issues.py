@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import PROFILE, CommandLine, Open
-from github_api import Trouble
-from workflow import Both
+from github_api import GitHubApi, Trouble
+from workflow import Both, Pipeline
 
 DRIFT = ("ci", "drift", "gemma.yaml")
 
@@ -51,8 +52,8 @@ def test_without_a_profile_it_says_that_nothing_was_compared(cli: Open) -> None:
     at = cli()
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     result = at.run("ci", "drift")
-    assert result.code == 0
-    assert "No profile was given, so nothing was compared" in result.out
+    assert result.code == 1
+    assert "No profile was given, so nothing was compared" in result.err
     assert "matches" not in result.all
     assert "planned" not in result.all
 
@@ -102,6 +103,24 @@ def test_each_way_to_be_wrong_has_its_issue(pipeline: Both, deed: Any, kind: str
     assert words in issue["body"]
     assert f"**{kind}**" in issue["body"]
     assert dict(at.slices) == before
+
+
+def test_the_issue_of_a_slice_that_appeared_late_names_it_and_what_deletes_it(
+    cli: Open, forge: GitHubApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    late = {"fault": "hidden-after-operation", "seconds": 7200, "times": 1}
+    at = cli(nodes="simulated", trouble=[late])
+    at.write(PROFILE.replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a"))
+    _deployed((at, Pipeline(forge, monkeypatch, tmp_path / "runner")))
+    at.clock.sleep(9000)
+    untracked = next(name for name in at.slices if name.endswith("-0-0"))
+    looked = at.run(*DRIFT, "-detailed-exitcode")
+    assert looked.code == 2, looked.all
+    (issue,) = forge.issues
+    assert f"- untracked: `{untracked}` (`us-east5-a`) appeared late; `tpudeploy gc` deletes it" in issue["body"]
+    assert "no state tracks" in issue["body"]
+    assert "applies the profile" not in issue["body"]
+    assert "was changed outside" not in issue["body"]
 
 
 def test_what_the_profile_ignores_is_no_drift(pipeline: Both) -> None:

@@ -32,9 +32,7 @@ P = TypeVar("P", bound=Plan)
 _UNFINISHED = (errors.CapacityTimeout, errors.StillStarting, errors.StillDraining)
 _NOTHING = "Nothing is in progress."
 _AS_WRITTEN = "Everything matches the profiles."
-_NOT_COMPARED = (
-    "No profile was given, so nothing was compared: this run can't find drift. Name the profiles after `ci drift`."
-)
+_NOT_COMPARED = "No profile was given, so nothing was compared: this run can't find drift."
 _NOT_YET = "Not finished yet. The started changes stay approved, and the next scheduled run continues."
 VERBS: Mapping[str, str] = {
     "plan": "On a pull request: comment the plan of its profiles.",
@@ -147,19 +145,23 @@ def apply(args: argparse.Namespace, context: Context, run: PipelineRun) -> int:
 
 
 def drift(args: argparse.Namespace, context: Context, run: PipelineRun) -> int:
-    """Observe; then open, update or close one issue per deployment. Changes no resource."""
+    """Observe; then open, update or close one issue per deployment. Changes no resource.
+
+    Raise `errors.UsageError` without a profile: a scheduled job that compares nothing must not look well.
+    """
+    if not args.profiles:
+        raise errors.UsageError(_NOT_COMPARED, hint="Name the profiles: tpudeploy ci drift profiles/*.yaml")
     loaded = _profiles(args, context, run)
     tell_event = event_printer(context.terminal, as_json=False)
     deviations, unknown = service.deviations(run.workspace, loaded.valid, invalid=loaded.invalid, on_event=tell_event)
     lines = [f"{d.name}: {d.kind}" for d in deviations]
     without_state = _never_applied(run, loaded, unknown)
     texts = [*lines, *(f"{name}: unknown" for name in unknown), *without_state]
-    nothing = _AS_WRITTEN if args.profiles else _NOT_COMPARED
-    context.terminal.data("\n".join(texts) or nothing)
+    context.terminal.data("\n".join(texts) or _AS_WRITTEN)
     context.reply.set(pipeline_document("drift", deviations=deviations, unknown=unknown))
     sections = [f"### {issue.title(d)}\n\n{issue.body(d)}" for d in deviations]
     sections += [f"### {issue.unknown_title(name)}\n\n{issue.unknown_body(error)}" for name, error in unknown.items()]
-    adapter.summarize("\n\n".join([*sections, *without_state]) or ("No drift." if args.profiles else nothing))
+    adapter.summarize("\n\n".join([*sections, *without_state]) or "No drift.")
     adapter.outputs({"drift": ", ".join(lines)})
     if run.forge is not None:
         service.report(run.forge, loaded.valid, deviations, unknown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.domain.plan import DriftKind
 from tpudeploy.features.gitops.comment import Part, code, fence, fit, paragraph, prose
 from tpudeploy.features.gitops.markdown import COMMENT_BYTES, difference, outside
 from tpudeploy.planning.deviation import Deviation, DeviationKind
@@ -30,6 +31,10 @@ _WHAT: Mapping[DeviationKind, str] = {
         " `tpudeploy apply` applies the profile."
     ),
 }
+_UNTRACKED = (
+    "It has a slice that no state tracks: it appeared after its request was forgotten, and is billed."
+    " `tpudeploy gc` deletes it."
+)
 
 
 def title(deviation: Deviation) -> str:
@@ -37,7 +42,10 @@ def title(deviation: Deviation) -> str:
 
 
 def body(deviation: Deviation) -> str:
-    parts = [Part(text=f"**{deviation.kind}** · {_WHAT[deviation.kind]}"), Part(text="\n".join(_replicas(deviation)))]
+    others = {drift.kind for drift in deviation.outside} - {DriftKind.UNTRACKED}
+    is_untracked = bool(deviation.outside) and not (others or deviation.drifted)
+    what = _UNTRACKED if is_untracked and deviation.kind is DeviationKind.DRIFT else _WHAT[deviation.kind]
+    parts = [Part(text=f"**{deviation.kind}** · {what}"), Part(text="\n".join(_replicas(deviation)))]
     if deviation.drifted or deviation.outside or deviation.ineffective:
         lines = [line for drift in (*deviation.ineffective, *deviation.outside) for line in outside(drift)]
         lines += [line for change in deviation.drifted for line in difference(change)]
@@ -70,6 +78,10 @@ def _replicas(deviation: Deviation) -> Iterator[str]:
         names = ", ".join(code(f.path.removeprefix(ENGINE)) for f in drift.fields)
         yield f"- not in effect: {names} of {code(drift.address)} on {code(drift.slice_name)}"
     for drift in deviation.outside:
-        yield f"- drift: {code(drift.address)} was changed outside of tpudeploy"
+        if drift.kind is DriftKind.UNTRACKED:
+            slice_text = f"{code(drift.slice_name)} ({code(str(drift.zone))})"
+            yield f"- untracked: {slice_text} appeared late; `tpudeploy gc` deletes it"
+        else:
+            yield f"- drift: {code(drift.address)} was changed outside of tpudeploy"
     for change in deviation.drifted:
         yield f"- drift: {code(change.address)} would be changed ({change.action})"
