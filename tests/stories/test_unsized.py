@@ -145,6 +145,17 @@ def test_another_engine_is_not_sized_as_if_it_were_ours(at: CommandLine, image: 
     assert "at once" not in planned.words
 
 
+def test_weights_above_the_memory_of_a_slice_do_not_fit_whatever_the_engine(at: CommandLine) -> None:
+    image = ("--set", "serving.image=vllm/vllm-torchtpu:v0.29.0")
+    large = size(at, *image, "--set", "model.id=Qwen/Qwen3-32B")
+    assert (large["fits"], large["would_not_start"]) == (False, ["TPU2101"])
+    assert "its weights take at least 61 GiB, and v6e-1 has 32 GiB of HBM" in large["cannot_size_because"]
+    refused = at.run("validate", "gemma.yaml", *image, "--set", "model.id=Qwen/Qwen3-32B")
+    assert refused.code == 1
+    assert "Take a slice with more chips" in refused.words
+    assert size(at, *image, "--set", "model.id=Qwen/Qwen3-32B", "--set", "tpu.type=v6e-4")["fits"] is None
+
+
 def test_images_of_our_engine_by_other_names_are_sized(at: CommandLine) -> None:
     for image in ("vllm/vllm-tpu:v0.32.0", "us-docker.pkg.dev/my-project/vllm/torchtpu-notes:v0.32.0"):
         assert size(at, "--set", f"serving.image={image}")["fits"] is True

@@ -64,7 +64,8 @@ class EngineSettings:
 class Unsized:
     """The reason why there is no budget: the clause after "cannot size this, because". It is never an error by itself.
 
-    `is_impossible`: not for want of knowledge, but because no engine would start like this.
+    `is_impossible`: not for want of knowledge, but because no engine would start like this. `is_too_large`: because
+    the weights alone exceed the slice.
     `settings` are the flags and variables that the reason is about, none where it is about the model.
     The rest is certain all the same: `model` and `engine`, each None where it is not known; `has_layout`, whether the
     KV cache has the shape that these two imply; and `at_least`, the budget without what only adds to the memory: the
@@ -76,6 +77,7 @@ class Unsized:
 
     because: str
     is_impossible: bool = False
+    is_too_large: bool = False
     settings: tuple[str, ...] = ()
     model: LanguageModel | None = None
     engine: EngineSettings | None = None

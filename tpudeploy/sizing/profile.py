@@ -29,6 +29,7 @@ from tpudeploy.sizing.unsized import (
     unknown_effects,
     unknown_memory,
 )
+from tpudeploy.sizing.weights import least_bytes
 
 # vLLM 0.32.0 engine/arg_utils.py:2944-2952, for the API server; its rows for TPU are never reached.
 _SEQS, _BATCHED_TOKENS = 256, 2_048
@@ -109,14 +110,30 @@ def _bounds(
     if model is None:
         return partial
     because = impossible(model, kind, engine, has_layout=has_layout)
-    if because:
-        return replace(partial, because=because, is_impossible=True, settings=(), engine=engine)
+    too_large = "" if UnsizedQuantity.WEIGHTS in effects else _too_large(model, kind)
+    if because or too_large:
+        return replace(
+            partial,
+            because=because or too_large,
+            is_impossible=True,
+            is_too_large=not because,
+            settings=(),
+            engine=engine,
+        )
     partial = replace(partial, engine=engine, has_layout=has_layout)
     if set(effects) != {UnsizedQuantity.ADDS}:
         return partial
     base = compute_budget(model, kind, engine)
     base = fit_length(base) if is_auto else base
     return replace(partial, at_least=base) if isinstance(base, HbmBudget) else partial
+
+
+def _too_large(model: LanguageModel, kind: AcceleratorType) -> str:
+    """Return why no layout of the weights fits on the slice, or "": their own bytes, each once, are a lower bound."""
+    size, memory = least_bytes(model) / 2**30, catalog.generation(kind.generation).hbm_gib * kind.devices
+    if size <= memory:
+        return ""
+    return f"its weights take at least {size:.0f} GiB, and {kind.name} has {memory} GiB of HBM"
 
 
 def _engine_without_model(serving: ServingSpec, settings: Settings, kind: AcceleratorType) -> EngineSettings | None:

@@ -49,6 +49,11 @@ def checkpoint_bytes(model: LanguageModel) -> int:
     return _CHECKPOINT_BYTES * parameters(model) - saved * linear
 
 
+def least_bytes(model: LanguageModel) -> int:
+    """Return what every engine has to load, each element once: without a vision tower, which a flag may leave out."""
+    return checkpoint_bytes(replace(model, vision=None))
+
+
 def parameters(model: LanguageModel) -> int:
     """Return the elements of the checkpoint, without the padding of a chip and with what no chip loads."""
     experts = model.experts

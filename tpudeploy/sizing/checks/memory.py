@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import replace
@@ -36,6 +36,12 @@ from tpudeploy.sizing.programs import program_room as room_for_programs
 )
 def weights_too_large(deployment: Deployment) -> Iterator[Diagnostic]:
     budget = bounded(deployment)
+    if isinstance(deployment.budget, Unsized) and deployment.budget.is_too_large:
+        because = deployment.budget.because
+        message = f"{because[:1].upper()}{because[1:]}: the server would not start."
+        yield error(
+            deployment, message, path="tpu.type", hint="Take a slice with more chips, or a quantized checkpoint."
+        )
     if budget is None or _weights_fit(budget):
         return
     cap = int(budget.hbm_bytes_per_chip * budget.engine.utilization)
