@@ -110,7 +110,9 @@ def _bounds(
     if model is None:
         return partial
     because = impossible(model, kind, engine, has_layout=has_layout)
-    too_large = "" if UnsizedQuantity.WEIGHTS in effects else _too_large(model, kind)
+    # Of settings that only add, `at_least` says more.
+    has_own_bytes = UnsizedQuantity.WEIGHTS not in effects and set(effects) != {UnsizedQuantity.ADDS}
+    too_large = _too_large(model, kind) if has_own_bytes else ""
     if because or too_large:
         return replace(
             partial,
