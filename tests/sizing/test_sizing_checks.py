@@ -419,7 +419,18 @@ OBSTACLES: dict[str, dict[str, Any]] = {
     "an overridden config": {f"{ARGS}.hf_overrides": {"x": 1}},
 }
 # What needs no size: settings alone decide these, or the model's id.
-_OF_THE_ID = {"TPU2114", "TPU2120", "TPU2122", "TPU2123", "TPU2124", "TPU2126", "TPU2127"}
+_OF_THE_ID = {
+    "TPU2114",
+    "TPU2120",
+    "TPU2122",
+    "TPU2123",
+    "TPU2124",
+    "TPU2126",
+    "TPU2127",
+    "TPU2128",
+    "TPU2129",
+    "TPU2130",
+}
 SIZED_CODES = [code for code in EXAMPLES if code.startswith("TPU21") and code not in _OF_THE_ID]
 
 

@@ -77,7 +77,7 @@ DEFAULT_CACHE = "/root/.cache/vllm/xla_cache"  # vLLM's own, in its container: ~
 
 def cache_variable(image: str) -> str:
     """Return the variable that names the folder of compiled programs to the engine of an image."""
-    difference = DIFFERENCES.get(_written(image).kind)
+    difference = DIFFERENCES.get(_by_name(image).kind)
     return CACHE_VARIABLE if difference is None else difference.cache_variable
 
 
@@ -113,7 +113,7 @@ FAULTS: tuple[EngineFault, ...] = (
 
 
 @lru_cache(maxsize=256)
-def _written(image: str) -> Engine:
+def _by_name(image: str) -> Engine:
     """Return the engine as far as the name and the tag of an image tell it."""
     name, _, _ = image.partition("@")
     path, colon, tag = name.rpartition(":")
@@ -138,18 +138,18 @@ def identify(
     `digest` is what the image is pinned to, unless it is written. `locked` are the digests of other names, as in the
     lock file, and `boots` the versions that engines reported, by digest.
     """
-    engine = _written(image)
+    engine = _by_name(image)
     if engine.kind is EngineKind.UNKNOWN:
         return engine
     digest = digest or image.partition("@")[2]
-    told = (boots or {}).get(digest, "") if digest else ""
-    match = _RELEASE.fullmatch(told)
+    report = (boots or {}).get(digest, "") if digest else ""
+    match = _RELEASE.fullmatch(report)
     if match is not None:
         return Engine(kind=engine.kind, image=image, release=match["release"], origin=EngineOrigin.BOOT)
     if engine.release is not None or not digest:
         return engine
     for name, to in (locked or {}).items():
-        other = _written(name)
+        other = _by_name(name)
         if to == digest and other.kind is engine.kind and other.release is not None:
             return Engine(kind=engine.kind, image=image, release=other.release, origin=EngineOrigin.LOCK_FILE)
     return engine

@@ -61,42 +61,58 @@ class EngineSettings:
 
 
 @frozen
+class LeastWeights:
+    """The bytes that all weights of a model together have at least, and the words of how that is known."""
+
+    size: int
+    source: str
+
+
+@frozen
 class Unsized:
     """The reason why there is no budget: the clause after "cannot size this, because". It is never an error by itself.
 
-    `is_impossible`: not for want of knowledge, but because no engine would start like this. `is_too_large`: because
-    the weights alone exceed the slice.
+    `is_impossible`: not for want of knowledge, but because no engine would start like this.
     `settings` are the flags and variables that the reason is about, none where it is about the model.
     The rest is certain all the same: `model` and `engine`, each None where it is not known; `has_layout`, whether the
     KV cache has the shape that these two imply; and `at_least`, the budget without what only adds to the memory: the
     weights take at least as much, and the KV cache holds at most as many tokens.
     `lacks_limit_alone`: nothing but the HBM limit of the runtime is not known, so that `model` and `engine` are certain
     and `at_least` is the budget of the nominal HBM.
+    `least` is what the weights weigh at least, on all chips together, and `most` what these chips can hold of them;
+    neither is known of every model.
     `fatal`: the codes of checks by which the server would not start.
     """
 
     because: str
     is_impossible: bool = False
-    is_too_large: bool = False
     settings: tuple[str, ...] = ()
     model: LanguageModel | None = None
     engine: EngineSettings | None = None
     has_layout: bool = False
     at_least: HbmBudget | None = None
     lacks_limit_alone: bool = False
+    least: LeastWeights | None = None
+    most: int = 0
     fatal: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool | None:
         """Whether it boots: False where it certainly does not, None where that is not known."""
-        is_too_large = self.at_least is not None and self.at_least.fits is False
+        is_too_large = (self.at_least is not None and self.at_least.fits is False) or self.exceeds_chips
         return False if self.is_impossible or self.fatal or is_too_large else None
+
+    @property
+    def exceeds_chips(self) -> bool:
+        """Whether the least that the weights weigh is more than the chips hold."""
+        return self.least is not None and 0 < self.most < self.least.size
 
     def to_dict(self) -> dict[str, object]:
         """What `tpudeploy size --json` prints where there is no budget; `fits` is null where it is not known."""
         return {
             "cannot_size_because": self.because,
             "at_least": None if self.at_least is None else self.at_least.to_dict(),
+            "weights_bytes_at_least": None if self.least is None else self.least.size,
             "fits": self.fits,
             "would_not_start": list(self.fatal),
         }

@@ -159,6 +159,7 @@ def _budget_schema() -> Mapping[str, Any]:
         "estimates": tuple[str, ...],
         "cannot_size_because": str,
         "at_least": {},  # the budget without what only adds to the memory
+        "weights_bytes_at_least": int | None,
         "sweep": sweep,
     }
 

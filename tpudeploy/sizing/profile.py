@@ -20,6 +20,7 @@ from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
 from tpudeploy.sizing.advice import fit_length
 from tpudeploy.sizing.budget import compute_budget, impossible
+from tpudeploy.sizing.least import weights_at_least, weights_of
 from tpudeploy.sizing.unsized import (
     UnsizedQuantity,
     UnsizedSetting,
@@ -29,11 +30,21 @@ from tpudeploy.sizing.unsized import (
     unknown_effects,
     unknown_memory,
 )
-from tpudeploy.sizing.weights import least_bytes
 
 # vLLM 0.32.0 engine/arg_utils.py:2944-2952, for the API server; its rows for TPU are never reached.
 _SEQS, _BATCHED_TOKENS = 256, 2_048
 _ON = {"1", "true"}
+# Flags with which the model is another one, or a part of it is not on the chips.
+_HIDES_WEIGHTS = frozenset({"hf-overrides", "cpu-offload-gb", "offload-backend"})
+# Flags and variables with which weights are quantized as they are loaded.
+_REQUANTIZES = frozenset(
+    {
+        "quantization",
+        "quantization-config",
+        "BF16_LINEAR_REQUANTIZE_PATTERNS",
+        "MOE_REQUANTIZE_WEIGHT_DTYPE",
+    }
+)
 
 Settings = Mapping[str, Any]
 
@@ -49,6 +60,36 @@ def size(spec: ProfileSpec, *, config_json: str | None = None, engine: Engine | 
 
 @once_a_section
 def _size(
+    serving: ServingSpec, model_id: str, type_name: str, config_json: str | None, image: Engine
+) -> HbmBudget | Unsized:
+    budget = _size_exactly(serving, model_id, type_name, config_json, image)
+    if isinstance(budget, HbmBudget) or budget.is_impossible or budget.at_least is not None:
+        return budget
+    return _with_least(budget, serving, model_id, type_name, families.config_of(config_json))
+
+
+def _with_least(
+    budget: Unsized, serving: ServingSpec, model_id: str, type_name: str, config: Mapping[str, Any]
+) -> Unsized:
+    """Return why there is no budget, with what the weights weigh at least and what these chips hold of them.
+
+    Neither is known where settings make the model another one, or keep a part of it in the machine's memory.
+    """
+    kind, settings = catalog.accelerator_type(type_name), flag_values(serving)
+    if kind is None or _HIDES_WEIGHTS & {name for name, value in settings.items() if value}:
+        return budget
+    is_requantized = bool(_REQUANTIZES & {*settings, *serving.env}) or "quantization" in str(
+        settings.get("additional-config", "")
+    )
+    least = budget.least or weights_at_least(budget.model, model_id, config, is_requantized=is_requantized)
+    if least is None:
+        return budget
+    hbm = catalog.generation(kind.generation).most_bytes
+    return replace(budget, least=least, most=int(kind.devices * hbm * (serving.hbm_utilization or UTILIZATION)))
+
+
+@once_a_section
+def _size_exactly(
     serving: ServingSpec, model_id: str, type_name: str, config_json: str | None, image: Engine
 ) -> HbmBudget | Unsized:
     kind = catalog.accelerator_type(type_name)
@@ -89,11 +130,13 @@ def _size(
 
 def _without_unknown(unknown: Collection[UnsizedSetting], model: LanguageModel) -> Unsized:
     """Return why these settings cannot be sized; the model is certain unless one of them makes it another."""
-    is_other_model = any(each.effect is UnsizedQuantity.MODEL for each in unknown)
+    effects = {each.effect for each in unknown}
+    is_other_model = UnsizedQuantity.MODEL in effects
     return Unsized(
         because=" and ".join(each.why for each in unknown),
         settings=tuple(dict.fromkeys(each.name for each in unknown if each.name)),
         model=None if is_other_model else model,
+        least=None if effects & {UnsizedQuantity.MODEL, UnsizedQuantity.WEIGHTS} else weights_of(model),
     )
 
 
@@ -110,32 +153,14 @@ def _bounds(
     if model is None:
         return partial
     because = impossible(model, kind, engine, has_layout=has_layout)
-    # Of settings that only add, `at_least` says more.
-    has_own_bytes = UnsizedQuantity.WEIGHTS not in effects and set(effects) != {UnsizedQuantity.ADDS}
-    too_large = _too_large(model, kind) if has_own_bytes else ""
-    if because or too_large:
-        return replace(
-            partial,
-            because=because or too_large,
-            is_impossible=True,
-            is_too_large=not because,
-            settings=(),
-            engine=engine,
-        )
+    if because:
+        return replace(partial, because=because, is_impossible=True, settings=(), engine=engine)
     partial = replace(partial, engine=engine, has_layout=has_layout)
     if set(effects) != {UnsizedQuantity.ADDS}:
         return partial
     base = compute_budget(model, kind, engine)
     base = fit_length(base) if is_auto else base
     return replace(partial, at_least=base) if isinstance(base, HbmBudget) else partial
-
-
-def _too_large(model: LanguageModel, kind: AcceleratorType) -> str:
-    """Return why no layout of the weights fits on the slice, or "": their own bytes, each once, are a lower bound."""
-    size, memory = least_bytes(model) / 2**30, catalog.generation(kind.generation).hbm_gib * kind.devices
-    if size <= memory:
-        return ""
-    return f"its weights take at least {size:.0f} GiB, and {kind.name} has {memory} GiB of HBM"
 
 
 def _engine_without_model(serving: ServingSpec, settings: Settings, kind: AcceleratorType) -> EngineSettings | None:

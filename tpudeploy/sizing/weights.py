@@ -51,7 +51,7 @@ def checkpoint_bytes(model: LanguageModel) -> int:
 
 def least_bytes(model: LanguageModel) -> int:
     """Return what every engine has to load, each element once: without a vision tower, which a flag may leave out."""
-    return checkpoint_bytes(replace(model, vision=None))
+    return checkpoint_bytes(replace(model, vision=None, unloaded=0))
 
 
 def parameters(model: LanguageModel) -> int:

@@ -54,7 +54,7 @@ def engine(image: Engine) -> str:
 
 
 def _is_its_own(image: Engine) -> bool:
-    """Return whether the arithmetic is that of the image's release, or there is none for its engine."""
+    """Return whether the arithmetic is that of the image's release, or its engine has no arithmetic."""
     return image.kind in DIFFERENCES or (image.kind is EngineKind.TPU_INFERENCE and is_known(image.release))
 
 
@@ -74,7 +74,8 @@ def size(name: str, budget: HbmBudget | Unsized, paint: Paint) -> str:
     reason = paint.yellow(unsized(budget))
     if budget.at_least is None:
         verdict = paint.red(f"  {_would_not_start(budget.fatal)}") if budget.fatal else ""
-        return f"{paint.bold(name)}  {reason}{verdict}"
+        least = reason if budget.least is None else f"{reason} {_least(budget)}"
+        return f"{paint.bold(name)}  {least}{verdict}"
     verdict = _bound_verdict(budget.at_least, budget.fatal, paint)
     bound = _Bound.REST if budget.lacks_limit_alone else _Bound.USED_AND_REST
     return "\n".join([*_budget(name, budget.at_least, verdict, paint, bound), "", f"  {reason}"])
@@ -137,6 +138,13 @@ def _summary(name: str, budget: HbmBudget | Unsized) -> str:
         f"{budget.max_concurrency:.1f} requests of {budget.engine.max_model_len:,} at once. "
         f"Cold start about {words.minutes(budget.start.cold_seconds)}.{doubt}"
     )
+
+
+def _least(budget: Unsized) -> str:
+    """Return what the weights take at least, of what the chips have for them."""
+    assert budget.least is not None
+    share = f" of the {_gib(budget.most)} that its chips have for them and the KV cache" if budget.most else ""
+    return f"Its weights take at least {_gib(budget.least.size)}{share} ({budget.least.source})."
 
 
 def unsized(reason: Unsized) -> str:

@@ -18,6 +18,7 @@ CHECKS = (
     placement.no_place,
     placement.open_endpoint,
     memory.weights_too_large,
+    memory.large_by_name,
     memory.no_cache_left,
     memory.length_beyond_cache,
     requests.length_beyond_model,

@@ -37,30 +37,30 @@ def other_release(deployment: Deployment) -> Iterator[Diagnostic]:
 def _difference(engine: Engine) -> tuple[str, str]:
     """Return what is not certain of an engine that is not the tables' own, and what to do."""
     name, version = engine.image.partition("@")[0], engine.release
-    checked = f"Flags and values are checked against vLLM {VLLM_VERSION}"
+    tables = f"Flags and values are checked against vLLM {VLLM_VERSION}"
     row = release(version).version
-    computed = f"{checked}, and memory is computed as {row} allocates it: neither is certain"
+    doubt = f"{tables}, and memory is computed as {row} allocates it: neither is certain"
     if engine.kind is EngineKind.TORCHTPU:
-        published, known = PUBLISHED[engine.kind], ""
+        published, limit = PUBLISHED[engine.kind], ""
         if version is not None and numbers(version) > numbers(published):
-            known = f"The newest release of {engine.kind} that is known here is {published}."
-        message = f"{name} has another engine than vllm-tpu: {engine.title}. {checked}, which is not this engine's."
-        return message, known
+            limit = f"The newest release of {engine.kind} that is known here is {published}."
+        message = f"{name} has another engine than vllm-tpu: {engine.title}. {tables}, which is not this engine's."
+        return message, limit
     if engine.kind is EngineKind.UNKNOWN:
         hint = f"If it is built on vllm/vllm-tpu, keep that name and tag: HOST/vllm-tpu:v{VLLM_VERSION}."
-        return f"Which engine {name} has is not known. {computed}.", hint
+        return f"Which engine {name} has is not known. {doubt}.", hint
     if version is None:
         hint = f"Name a release, such as vllm/vllm-tpu:v{VLLM_VERSION}; an apply notes the one that it finds at boot."
-        return f"Which release {name} has is not known: nothing names one. {computed}.", hint
-    told = " by its last boot" if engine.origin is EngineOrigin.BOOT else ""
+        return f"Which release {name} has is not known: nothing names one. {doubt}.", hint
+    witness = " by its last boot" if engine.origin is EngineOrigin.BOOT else ""
     if is_known(version):
         message = (
-            f"The image has vLLM {version}{told}. {checked}: those of {version} may differ. Memory is computed as "
+            f"The image has vLLM {version}{witness}. {tables}: those of {version} may differ. Memory is computed as "
             f"{version} allocates it."
         )
         return message, f"Use v{VLLM_VERSION}, or check the flags against the documentation of {version}."
     hint = f"Use v{VLLM_VERSION}, or compare the first boot log with `tpudeploy size`."
-    return f"The image has vLLM {version}{told}. {computed} for {version}.", hint
+    return f"The image has vLLM {version}{witness}. {doubt} for {version}.", hint
 
 
 @check_for(

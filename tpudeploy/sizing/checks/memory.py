@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy import catalog
+from tpudeploy.catalog.checkpoints import least_of_parameters, parameters_in_name
+from tpudeploy.domain.budget import UTILIZATION, HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import replace
@@ -36,12 +38,8 @@ from tpudeploy.sizing.programs import program_room as room_for_programs
 )
 def weights_too_large(deployment: Deployment) -> Iterator[Diagnostic]:
     budget = bounded(deployment)
-    if isinstance(deployment.budget, Unsized) and deployment.budget.is_too_large:
-        because = deployment.budget.because
-        message = f"{because[:1].upper()}{because[1:]}: the server would not start."
-        yield error(
-            deployment, message, path="tpu.type", hint="Take a slice with more chips, or a quantized checkpoint."
-        )
+    if budget is None:
+        yield from _weights_beyond_chips(deployment)
     if budget is None or _weights_fit(budget):
         return
     cap = int(budget.hbm_bytes_per_chip * budget.engine.utilization)
@@ -50,6 +48,55 @@ def weights_too_large(deployment: Deployment) -> Iterator[Diagnostic]:
         f"chip, and {gib(cap)} for them and the KV cache."
     )
     yield error(deployment, message, path="tpu.type", hint=ways_out(deployment, budget))
+
+
+def _weights_beyond_chips(deployment: Deployment) -> Iterator[Diagnostic]:
+    """Yield an error where the least that the weights weigh is more than all chips hold together."""
+    budget = deployment.budget
+    if not isinstance(budget, Unsized) or budget.least is None or not budget.exceeds_chips:
+        return
+    message = (
+        f"{deployment.model_id} does not fit: its weights take {gib(budget.least.size)} or more "
+        f"({budget.least.source}), and {deployment.accelerator.name} has {gib(budget.most)} for them and the KV cache."
+    )
+    yield error(deployment, message, path="tpu.type", hint=_large_enough(deployment, budget.least.size))
+
+
+def _large_enough(deployment: Deployment, least: int) -> str:
+    """Return the smallest slice of this generation that may hold the weights."""
+    generation = catalog.generation(deployment.accelerator.generation)
+    share = UTILIZATION * generation.most_bytes
+    fitting = [kind for kind in generation.types if kind.devices * share > least]
+    if not fitting:
+        return f"No slice of {generation.name} holds that: name a smaller or a quantized checkpoint."
+    smallest = min(fitting, key=lambda kind: kind.devices)
+    return f"{smallest.name} is the smallest slice of {generation.name} that may hold them."
+
+
+@check_for(
+    "TPU2130",
+    "The model's name tells of more parameters than the chips hold",
+    "The catalog does not know the model, and its name has a number of parameters, such as 405B. With four bits each, "
+    "the fewest of any quantization that runs on TPU, they would not fit. A name is no evidence, so that this is a "
+    "warning: `tpudeploy plan` reads the checkpoint's size from the hub, and model.config its shapes.",
+    "tpu: {type: v6e-8}",
+)
+def large_by_name(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget, billions = deployment.budget, parameters_in_name(deployment.model_id)
+    if not isinstance(budget, Unsized) or budget.model is not None or budget.least is not None or not billions:
+        return
+    least = least_of_parameters(billions * 1e9)
+    most = UTILIZATION * deployment.accelerator.devices * _hbm_bytes(deployment)
+    if least.size > most:
+        message = (
+            f"By its name, {deployment.model_id} has {billions:g} billion parameters: even with 4 bits each they take "
+            f"{gib(least.size)} or more, and {deployment.accelerator.name} has {gib(int(most))}."
+        )
+        yield warning(deployment, message, path="tpu.type", hint=_large_enough(deployment, least.size))
+
+
+def _hbm_bytes(deployment: Deployment) -> int:
+    return catalog.generation(deployment.accelerator.generation).most_bytes
 
 
 @check_for(

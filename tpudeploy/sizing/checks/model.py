@@ -24,7 +24,7 @@ from tpudeploy.sizing.checks.check import argument, arguments, check_for, error,
 )
 def heads(deployment: Deployment) -> Iterator[Diagnostic]:
     budget = deployment.budget
-    if isinstance(budget, Unsized) and budget.is_impossible and not budget.is_too_large:
+    if isinstance(budget, Unsized) and budget.is_impossible:
         message = f"{budget.because[:1].upper()}{budget.because[1:]}: the server would not start."
         hint = "Take a power of two that divides both, or copies: data_parallel_size."
         yield error(deployment, message, path="serving.tensor_parallel_size", hint=hint)
