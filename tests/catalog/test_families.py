@@ -47,8 +47,8 @@ def test_an_id_is_sized_by_its_model_or_by_its_base(model_id: str, count: int, g
 @pytest.mark.parametrize(
     "model_id",
     [
-        "Qwen/Qwen3-14B-AWQ",
-        "hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4",
+        "Qwen/Qwen3-32B-AWQ",
+        "hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4",
         "google/gemma-4-E4B-it-qat-w4a16-ct",
         "RedHatAI/Qwen3-8B-quantized.w4a16",
         "Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4",

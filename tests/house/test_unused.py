@@ -39,6 +39,7 @@ UNUSED: Mapping[str, str] = {
     "tpudeploy.features.rehearsal.view.page": "docs/not-verified.md, which a test writes",
     **dict.fromkeys(
         [
+            "tpudeploy.catalog._engine_models.DIGEST",
             *("tpudeploy.catalog._vllm_values.DIGEST", "tpudeploy.catalog._vllm_values.VLLM_VERSION"),
             *("tpudeploy.catalog._vllm_variables.DIGEST", "tpudeploy.catalog._vllm_variables.VLLM_VERSION"),
         ],

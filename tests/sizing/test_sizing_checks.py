@@ -430,6 +430,7 @@ _OF_THE_ID = {
     "TPU2128",
     "TPU2129",
     "TPU2130",
+    "TPU2131",
 }
 SIZED_CODES = [code for code in EXAMPLES if code.startswith("TPU21") and code not in _OF_THE_ID]
 

@@ -53,6 +53,7 @@ class EngineSettings:
     is_vision_replicated: bool = False
     is_precompiled: bool = True
     release: str = ""
+    has_prefix_caching: bool = True
 
     @property
     def cache_dtype(self) -> str:
@@ -81,6 +82,7 @@ class Unsized:
     and `at_least` is the budget of the nominal HBM.
     `least` is what the weights weigh at least, on all chips together, and `most` what these chips can hold of them;
     neither is known of every model.
+    `is_refused`: the engine refuses the model, in the words of `because`.
     `fatal`: the codes of checks by which the server would not start.
     """
 
@@ -94,13 +96,14 @@ class Unsized:
     lacks_limit_alone: bool = False
     least: LeastWeights | None = None
     most: int = 0
+    is_refused: bool = False
     fatal: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool | None:
         """Whether it boots: False where it certainly does not, None where that is not known."""
         is_too_large = (self.at_least is not None and self.at_least.fits is False) or self.exceeds_chips
-        return False if self.is_impossible or self.fatal or is_too_large else None
+        return False if self.is_impossible or self.is_refused or self.fatal or is_too_large else None
 
     @property
     def exceeds_chips(self) -> bool:
@@ -144,6 +147,7 @@ class HbmBudget:
     start: PredictedStart
     estimates: tuple[str, ...]
     fatal: tuple[str, ...] = ()
+    state_bytes_per_chip: int = 0
 
     @property
     def weights_bytes_per_chip(self) -> int:
@@ -151,7 +155,7 @@ class HbmBudget:
 
     @property
     def kv_bytes_per_chip(self) -> int:
-        return self.num_blocks * self.bytes_per_block
+        return self.num_blocks * self.bytes_per_block + self.state_bytes_per_chip
 
     @property
     def kv_bytes_per_token_per_chip(self) -> int:
@@ -166,14 +170,19 @@ class HbmBudget:
 
     @property
     def max_concurrency(self) -> float:
+        if not self.blocks_per_request:
+            return float(self.engine.max_num_seqs * self.engine.data_parallel)
         return self.num_blocks / self.blocks_per_request * self.engine.data_parallel
 
     @property
     def holds_a_request(self) -> bool:
         """Whether the weights and one request of `max_model_len` fit; room for programs is not part of it.
 
-        The null block is set aside before vLLM checks (v1/core/kv_cache_utils.py, get_kv_cache_configs).
+        The null block is set aside before vLLM checks (v1/core/kv_cache_utils.py, get_kv_cache_configs). An encoder
+        caches nothing, so its weights decide.
         """
+        if not self.blocks_per_request:
+            return self.weights_bytes_per_chip < self.hbm_bytes_per_chip * self.engine.utilization
         return self.num_blocks >= self.blocks_per_request + 1
 
     @property

@@ -25,6 +25,10 @@ class PartlyCovered(NotCovered):
         self.only_adds = only_adds
 
 
+class EngineRefusal(NotCovered):
+    """The engine refuses the model; the message has its words."""
+
+
 class Implementation(StrEnum):
     """The code that runs the model on TPU: tpu_inference's own, or vLLM's PyTorch code through torchax."""
 
@@ -37,7 +41,8 @@ class Attention:
     """The attention layers of one kind.
 
     `cached` of them have a cache of their own; the others read that of an earlier layer. `window` is in tokens, or
-    None without a window. `projections` is 2, or 1 if the keys are also the values.
+    None without a window. `projections` is 2, or 1 if the keys are also the values. `is_latent`: one vector of
+    `head_dim` elements is cached for all heads (MLA).
     """
 
     layers: int
@@ -48,6 +53,7 @@ class Attention:
     window: int | None = None
     projections: int = 2
     has_bias: bool = False
+    is_latent: bool = False
 
 
 @frozen
@@ -78,6 +84,31 @@ class Vision:
 
 
 @frozen
+class RecurrentState:
+    """Layers with a recurrent state (Mamba, gated delta nets): the bytes of one slot of one layer, over all chips."""
+
+    layers: int
+    slot_bytes: int
+
+
+@frozen
+class EngineAnswer:
+    """What the engine's own loader makes of a checkpoint, by number of chips that share it, or why it refuses.
+
+    `weights` are bytes on a chip. `parameters` and `checkpoint_bytes` are those of the files, `active` of the
+    parameters those that every token is multiplied with. `release` is the engine that was asked.
+    """
+
+    release: str
+    parameters: int
+    active: int
+    checkpoint_bytes: int
+    weights: Mapping[int, int]
+    refusals: Mapping[int, str] = field(default_factory=dict)
+    is_pooling: bool = False
+
+
+@frozen
 class LanguageModel:
     """A decoder. Sizes are in elements, not bytes.
 
@@ -85,7 +116,8 @@ class LanguageModel:
     `norms` counts what is whole on every chip: norms, scales. `unloaded` is in the checkpoint but never on a chip.
     `item_tokens` is the largest item of each modality in tokens; empty for text alone. `is_prefix_lm`: an image is
     attended to as a whole, so vLLM raises its default step to the largest item. `linear_dtype` is the type of the
-    linear layers of a quantized checkpoint, or "". `unverified` says what is not certain.
+    linear layers of a quantized checkpoint, or "". `answer` replaces the arithmetic of weights: `feed_forward` and
+    `norms` are then empty. `unverified` says what is not certain.
     """
 
     name: str
@@ -107,6 +139,8 @@ class LanguageModel:
     is_prefix_lm: bool = False
     item_tokens: Mapping[str, int] = field(default_factory=dict)
     linear_dtype: str = ""
+    states: tuple[RecurrentState, ...] = ()
+    answer: EngineAnswer | None = None
     source: str = ""
     unverified: tuple[str, ...] = ()
 

@@ -244,6 +244,7 @@ EXAMPLES: Mapping[str, Example] = {
         "kv_connector_module_path: tpu_inference.distributed.tpu_connector}}}"
     ),
     "TPU2126": _layer("model: {id: openai/whisper-large-v3}"),
+    "TPU2131": _layer("model: {id: deepseek-ai/DeepSeek-R1}"),
     "TPU2127": _layer("model: {id: BAAI/bge-reranker-v2-m3}\nreplicas: 2\nrouter: {kind: smg}"),
     "TPU2125": _layer("serving: {args: {tool_call_parser: hermes}}"),
     "TPU2130": _layer("model: {id: acme/Something-405B}", _SWEEP),

@@ -11,7 +11,7 @@ from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import EngineSettings, HbmBudget, Unsized
 from tpudeploy.domain.model import Implementation, LanguageModel
 from tpudeploy.sizing.graphs import compile_plan
-from tpudeploy.sizing.kv import KvLayout, block_size, blocks_per_request, layout, num_blocks
+from tpudeploy.sizing.kv import KvLayout, block_size, blocks_per_request, layout, num_blocks, state_bytes_per_chip
 from tpudeploy.sizing.programs import has_small_decode, program_room
 from tpudeploy.sizing.stages import stages
 from tpudeploy.sizing.starts import predict_start
@@ -29,6 +29,11 @@ def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: E
     because = impossible(model, accelerator, engine)
     if because:
         return Unsized(because=because, is_impossible=True)
+    if model.answer is not None and engine.tensor_parallel not in model.answer.weights:
+        asked = ", ".join(map(str, sorted(model.answer.weights)))
+        return Unsized(
+            because=f"the engine was asked about {model.name} on {asked} chips, not on {engine.tensor_parallel}"
+        )
     hbm = catalog.generation(accelerator.generation).most_bytes
     block = block_size(engine)
     weights, kv, blocks = min(
@@ -44,11 +49,20 @@ def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: E
         hbm_bytes_per_chip=hbm,
         weights=weights,
         bytes_per_block=kv.bytes_per_block,
+        state_bytes_per_chip=state_bytes_per_chip(
+            engine,
+            hbm_bytes=hbm,
+            weights_bytes=sum(weights.values()),
+            bytes_per_block=kv.bytes_per_block,
+            states=model.states,
+        ),
         blocks_per_request=request_blocks,
         block_size=block,
         num_blocks=blocks,
         # int(concurrency x max_model_len), as vLLM logs it (kv_cache_utils.py:2300), for each rank.
-        kv_cache_tokens=int(blocks / request_blocks * engine.max_model_len) * engine.data_parallel,
+        kv_cache_tokens=int(blocks / request_blocks * engine.max_model_len) * engine.data_parallel
+        if request_blocks
+        else 0,
         program_bytes_per_chip=program_room(model, engine).needed,
         compilation=plan,
         start=predict_start(model, plan),
@@ -68,7 +82,11 @@ def _contents(part: LanguageModel, engine: EngineSettings, *, hbm_bytes: int, bl
     weights = weights_bytes_per_chip(part, engine)
     kv = layout(part, engine, block_size)
     blocks = num_blocks(
-        engine, hbm_bytes=hbm_bytes, weights_bytes=sum(weights.values()), bytes_per_block=kv.bytes_per_block
+        engine,
+        hbm_bytes=hbm_bytes,
+        weights_bytes=sum(weights.values()),
+        bytes_per_block=kv.bytes_per_block,
+        states=part.states,
     )
     return _Contents(weights, kv, blocks)
 
@@ -84,11 +102,13 @@ def impossible(
     requested = tensor * engine.data_parallel * engine.pipeline_parallel
     if requested > accelerator.devices:
         return f"{requested} {noun} are requested and {accelerator.name} has {accelerator.devices}"
+    if model.answer is not None and tensor in model.answer.refusals:
+        return f"the engine refuses {tensor} {noun}: {model.answer.refusals[tensor]}"
     if engine.pipeline_parallel > model.layers:
         return f"pipeline_parallel_size {engine.pipeline_parallel} exceeds its {model.layers} layers"
     if model.heads % tensor:
         return f"tensor_parallel_size {tensor} does not divide the {model.heads} attention heads"
-    if not has_layout:
+    if not has_layout or model.answer is not None:
         return ""
     for heads in model.kv_heads:
         if heads % tensor and tensor % heads:

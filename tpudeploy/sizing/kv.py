@@ -11,13 +11,14 @@ from collections.abc import Iterable
 
 from tpudeploy.domain.budget import EngineSettings
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.model import Attention, Implementation, LanguageModel
+from tpudeploy.domain.model import Attention, Implementation, LanguageModel, RecurrentState
 from tpudeploy.sizing.numbers import HALF_LANES, LANES, align, ceil_div, itemsize, power_of_two
 
 _WORD = 4  # bytes: elements of smaller types are packed into words of four
 _HALF_SMEM_BYTES = 1024 * 1024 // 2  # block tables get half of the 1 MiB scalar memory
 _ENTRY_BYTES = 4
 _SMALLEST, _LARGEST = 16, 256
+_SLOTS_A_REQUEST = 8  # tpu_inference 0.32.0 core/hybrid_coordinator.py, DEFAULT_MAMBA_CACHE_MULTIPLIER
 _LONG = 8_192
 
 
@@ -43,16 +44,78 @@ def least_block_size(engine: EngineSettings) -> int:
     return power_of_two(ceil_div(engine.max_model_len, entries))
 
 
-def num_blocks(engine: EngineSettings, *, hbm_bytes: int, weights_bytes: int, bytes_per_block: int) -> int:
+def num_blocks(
+    engine: EngineSettings,
+    *,
+    hbm_bytes: int,
+    weights_bytes: int,
+    bytes_per_block: int,
+    states: tuple[RecurrentState, ...] = (),
+) -> int:
     """Return the blocks of one rank; its chips are counted together, as the worker does.
 
     available = int(chips x hbm x utilization - chips x weights);  blocks = available // (chips x bytes_per_block)
     """
+    if not bytes_per_block:
+        return 0  # an encoder caches nothing
+    if states:
+        return _pools(engine, hbm_bytes, weights_bytes, bytes_per_block, states).blocks
     chips = engine.tensor_parallel
     available = int(chips * hbm_bytes * engine.utilization - chips * weights_bytes)
     if engine.blocks_override is not None and available > 0:
         return engine.blocks_override
     return max(available // (chips * bytes_per_block), 0)
+
+
+@frozen
+class Pools:
+    """The two pools of a hybrid model in one rank: blocks of attention layers, and slots of recurrent layers."""
+
+    blocks: int
+    slots: int
+
+
+def state_bytes_per_chip(
+    engine: EngineSettings,
+    *,
+    hbm_bytes: int,
+    weights_bytes: int,
+    bytes_per_block: int,
+    states: tuple[RecurrentState, ...],
+) -> int:
+    """Return the bytes of the recurrent states' pool on one chip."""
+    slots = _pools(engine, hbm_bytes, weights_bytes, bytes_per_block, states).slots if states else 0
+    return slots * _slot_bytes(states) // engine.tensor_parallel
+
+
+def _pools(
+    engine: EngineSettings, hbm_bytes: int, weights_bytes: int, bytes_per_block: int, states: tuple[RecurrentState, ...]
+) -> Pools:
+    """Return the split of what is left (kv_cache_manager.py, _maybe_set_compact_mamba_num_blocks_override).
+
+    Each request has slots, and one more stands for none. With prefix caching, eight a request keep checkpoints, of
+    which two must be there; if the attention blocks then serve fewer requests, both pools are sized for as many as fit.
+    """
+    chips, slot = engine.tensor_parallel, _slot_bytes(states)
+    available = int(chips * hbm_bytes * engine.utilization - chips * weights_bytes)
+    least = (0 if engine.speculation is None else engine.speculation.tokens) + 1 + engine.has_prefix_caching
+    each = max(_SLOTS_A_REQUEST, least) if engine.has_prefix_caching else least
+    fewest, slots = engine.max_num_seqs * least + 1, engine.max_num_seqs * each + 1
+    block_bytes = chips * bytes_per_block
+    if engine.blocks_override is not None:
+        spare = available - engine.blocks_override * block_bytes
+        return Pools(blocks=engine.blocks_override, slots=min(slots, max(spare, 0) // slot))
+    blocks = max(available - slots * slot, 0) // block_bytes
+    request = ceil_div(engine.max_model_len, block_size(engine))
+    if slots > fewest and blocks // request < slots // each:
+        served = min(engine.max_num_seqs, max(available, 0) // (request * block_bytes + each * slot))
+        slots = max(fewest, served * each + 1)
+        blocks = max(available - slots * slot, 0) // block_bytes
+    return Pools(blocks=blocks, slots=slots)
+
+
+def _slot_bytes(states: tuple[RecurrentState, ...]) -> int:
+    return sum(state.layers * state.slot_bytes for state in states)
 
 
 @frozen
@@ -66,6 +129,8 @@ class KvLayout:
 def layout(model: LanguageModel, engine: EngineSettings, block_size: int) -> KvLayout:
     """Return the bytes of one block on one chip, summed over the layers that share it."""
     pages = [(kind, page_bytes(kind, engine, block_size)) for kind in model.attention if kind.cached]
+    if not pages:
+        return KvLayout(bytes_per_block=0, windows=())
     if _windows_count(model):
         return _grouped_layout(pages)
     # One group: every layer is cached at full length (kv_cache_manager.py:569-575,634-647).
@@ -87,6 +152,8 @@ def page_bytes(kind: Attention, engine: EngineSettings, block_size: int) -> int:
     heads = KV heads on this chip; with fewer heads than chips, each chip holds a copy (utils.py:334-340).
     """
     size = itemsize(engine.cache_dtype)
+    if kind.is_latent:
+        return block_size * kind.head_dim * size
     packing = max(_WORD // size, 1)
     heads = max(kind.kv_heads // engine.tensor_parallel, 1)
     if kind.head_dim == HALF_LANES:  # its kernel lays K and V side by side in the lanes

@@ -10,6 +10,7 @@ from typing import Any
 from tpudeploy import catalog
 from tpudeploy.catalog import families, flags
 from tpudeploy.catalog.engines import identify
+from tpudeploy.catalog.families import answers
 from tpudeploy.catalog.tasks import resolve_task
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
 from tpudeploy.config.schema.base import once_a_section
@@ -17,7 +18,7 @@ from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import UTILIZATION, EngineSettings, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.engine import Engine
 from tpudeploy.domain.frozen import replace
-from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
+from tpudeploy.domain.model import EngineRefusal, LanguageModel, NotCovered, PartlyCovered
 from tpudeploy.sizing.advice import fit_length
 from tpudeploy.sizing.budget import compute_budget, impossible
 from tpudeploy.sizing.least import weights_at_least, weights_of
@@ -96,18 +97,15 @@ def _size_exactly(
     if kind is None:
         raise KeyError(type_name)  # the parser has refused unknown types
     settings = flag_values(serving)
-    partly: tuple[UnsizedSetting, ...] = ()
     try:
-        model = language_model(model_id, config_json)
-    except PartlyCovered as refusal:
-        effect = UnsizedQuantity.ADDS if refusal.only_adds else UnsizedQuantity.WEIGHTS
-        model, partly = refusal.model, (UnsizedSetting(name="", effect=effect, why=str(refusal)),)
+        model, partly, asked = _model(model_id, config_json, answer_settings(serving, settings))
     except NotCovered as refusal:
-        return Unsized(because=str(refusal), engine=_engine_without_model(serving, settings, kind))
+        engine = _engine_without_model(serving, settings, kind)
+        return Unsized(because=str(refusal), engine=engine, is_refused=isinstance(refusal, EngineRefusal))
     task = resolve_task(model_id, settings, families.config_of(config_json))
     of_settings = (
-        *(*partly, *of_engine(image.kind), *of_task(task, settings)),
-        *unknown_effects(settings, serving.env, model),
+        *(*partly, *of_engine(image.kind), *of_task(task, settings, model)),
+        *unknown_effects(settings, serving.env, model, asked),
     )
     unknown = (*of_settings, *unknown_memory(kind))
     partial = replace(_without_unknown(unknown, model), lacks_limit_alone=bool(unknown) and not of_settings)
@@ -121,10 +119,10 @@ def _size_exactly(
     is_auto = serving.max_model_len == "auto"
     if unknown:
         return _bounds(partial, {each.effect for each in unknown}, engine, kind, is_auto=is_auto)
-    if config_json is not None:
-        budget = compute_budget(model, kind, engine)
-    else:
+    if config_json is None and model.answer is None:
         budget = _budget_of_catalogue(model_id, type_name, engine)
+    else:
+        budget = compute_budget(model, kind, engine)
     return fit_length(budget) if is_auto else budget
 
 
@@ -181,6 +179,46 @@ def _budget_of_catalogue(model_id: str, type_name: str, engine: EngineSettings) 
     assert model is not None
     assert kind is not None
     return compute_budget(model, kind, engine)
+
+
+def _model(
+    model_id: str, config_json: str | None, given: Mapping[str, object]
+) -> tuple[LanguageModel, tuple[UnsizedSetting, ...], Collection[str]]:
+    """Return the model, the part of it that is not covered, and the settings with which the engine was asked about it.
+
+    Raise NotCovered with the reason, EngineRefusal with the engine's words.
+    """
+    answer = _answer(model_id, config_json, given)
+    if answer is not None:
+        if answer.model is None:
+            raise EngineRefusal(f"the engine refuses it: {answer.refusal}")
+        return answer.model, (), tuple(answer.settings)
+    try:
+        return language_model(model_id, config_json), (), ()
+    except PartlyCovered as refusal:
+        effect = UnsizedQuantity.ADDS if refusal.only_adds else UnsizedQuantity.WEIGHTS
+        return refusal.model, (UnsizedSetting(name="", effect=effect, why=str(refusal)),), ()
+
+
+def answer_settings(serving: ServingSpec, settings: Settings) -> Mapping[str, object]:
+    """Return the settings of a profile that decide whether and how the engine takes a checkpoint, by name."""
+    tree: object = settings
+    for name in ("additional-config", "sharding", "sharding_strategy", "enable_dp_attention"):
+        tree = tree.get(name) if isinstance(tree, Mapping) else None
+    is_dp = tree is True
+    return {**serving.env, "dtype": serving.dtype, "enable_dp_attention": is_dp}
+
+
+def _answer(model_id: str, config_json: str | None, given: Mapping[str, object]) -> answers.ModelAnswer | None:
+    """Return what the engine answered about this model or one of its shapes, or None."""
+    if config_json is None:
+        return answers.answer_for(model_id, given)
+    config = families.config_of(config_json)
+    answer = answers.answer_of_config(config, given)
+    if answer is None or answer.model is None:
+        return answer
+    length = families.position_of(config) or answer.model.max_position
+    return replace(answer, model=replace(answer.model, name=model_id, max_position=length))
 
 
 def language_model(model_id: str, config_json: str | None) -> LanguageModel:
@@ -246,6 +284,7 @@ def engine_of(
         is_expert_parallel=settings.get("enable-expert-parallel") is True,
         is_vision_replicated=additional.get("mm-encoder-tp-mode") == "data",
         is_precompiled=not is_eager,
+        has_prefix_caching=settings.get("enable-prefix-caching") is not False,
     )
 
 

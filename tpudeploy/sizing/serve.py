@@ -52,7 +52,7 @@ def _at_once(budget: HbmBudget, tokens: int) -> tuple[int, str]:
     engine = budget.engine
     kv = layout(budget.model, engine, budget.block_size)
     each = blocks_per_request(kv, engine, budget.block_size, tokens)
-    capacity = max(budget.num_blocks - 1, 0) // each
+    capacity = max(budget.num_blocks - 1, 0) // each if each else engine.max_num_seqs
     why = "for want of KV cache" if capacity < engine.max_num_seqs else f"by max_num_seqs {engine.max_num_seqs}"
     return min(capacity, engine.max_num_seqs) * engine.data_parallel, why
 

@@ -13,6 +13,8 @@ from tpudeploy.domain.model import LanguageModel
 
 def can_be_split(model: LanguageModel) -> bool:
     """Return whether all layers are of one kind, so that it is known what a number of them takes."""
+    if model.answer is not None:
+        return False  # what the engine loads is not divided here
     counts = {kind.layers for kind in model.attention} | {part.layers for part in model.feed_forward}
     if model.experts is not None:
         counts.add(model.experts.layers)

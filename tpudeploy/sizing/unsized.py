@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -83,20 +83,33 @@ _QUANTIZING_ADDITION = "quantization"  # qwix: weights are quantised as they are
 
 
 def unknown_effects(
+    settings: Mapping[str, Any], env: Mapping[str, str], model: LanguageModel, asked: Collection[str] = ()
+) -> tuple[UnsizedSetting, ...]:
+    """Return every setting whose effect on memory the arithmetic does not know.
+
+    With those in `asked` the engine itself was asked about the model.
+    """
+    known = {"additional-config" if name == "enable_dp_attention" else name for name in asked}
+    return tuple(each for each in _unknown_effects(settings, env, model) if each.name not in known)
+
+
+def _unknown_effects(
     settings: Mapping[str, Any], env: Mapping[str, str], model: LanguageModel
 ) -> tuple[UnsizedSetting, ...]:
-    """Return every setting whose effect on memory the arithmetic does not know."""
     return (
         *_flags(settings, model),
         *_variables(env),
         *_speculation(settings),
         *_additions(settings),
         *_implementation(env, model),
+        *_of_answer(settings, model),
     )
 
 
-def of_task(origin: TaskOrigin, settings: Mapping[str, Any]) -> Iterator[UnsizedSetting]:
+def of_task(origin: TaskOrigin, settings: Mapping[str, Any], model: LanguageModel) -> Iterator[UnsizedSetting]:
     """Yield what is not known of a model that pools; its layers and heads are those of the model it is made of."""
+    if model.answer is not None and model.answer.is_pooling:
+        return  # the engine was asked about it as one that pools
     if not TASKS[origin.task].completions:
         name = next((name for name in ("runner", "convert", "pooler-config") if settings.get(name)), "")
         why = f"a model that pools may drop its output table and its KV cache ({origin.because})"
@@ -119,6 +132,15 @@ def unknown_memory(kind: AcceleratorType) -> Iterator[UnsizedSetting]:
             f"{generation.hbm_gib} GiB of a {kind.device_noun}, which it cannot exceed"
         )
         yield UnsizedSetting(name="tpu.type", effect=UnsizedQuantity.ADDS, why=why)
+
+
+def _of_answer(settings: Mapping[str, Any], model: LanguageModel) -> Iterator[UnsizedSetting]:
+    """Yield what the engine was not asked: its answer has one sharding of the weights for each number of chips."""
+    if model.answer is None:
+        return
+    if settings.get("enable-expert-parallel") is True:
+        why = "with expert parallelism the engine was not asked about this model (`enable-expert-parallel`)"
+        yield UnsizedSetting(name="enable-expert-parallel", effect=UnsizedQuantity.WEIGHTS, why=why)
 
 
 def _flags(settings: Mapping[str, Any], model: LanguageModel) -> Iterator[UnsizedSetting]:

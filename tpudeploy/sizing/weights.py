@@ -20,7 +20,12 @@ _LINEAR = ("attention", "feed_forward", "experts")
 
 
 def weights_bytes_per_chip(model: LanguageModel, engine: EngineSettings) -> Mapping[str, int]:
-    """Return the bytes of each parameter group on one chip, without the groups that the model does not have."""
+    """Return the bytes of each parameter group on one chip, without the groups that the model does not have.
+
+    Of a model with the engine's answer, all are one group.
+    """
+    if model.answer is not None:
+        return {"weights": model.answer.weights[engine.tensor_parallel]}
     size, chips = itemsize(engine.dtype), engine.tensor_parallel
     linear = itemsize(model.linear_dtype or engine.dtype)
     experts = model.experts
@@ -41,6 +46,8 @@ def weights_bytes_per_chip(model: LanguageModel, engine: EngineSettings) -> Mapp
 
 def checkpoint_bytes(model: LanguageModel) -> int:
     """Return the size of the files: two bytes a parameter, with what no chip loads. E2B: 9.54 GiB, as logged."""
+    if model.answer is not None:
+        return model.answer.checkpoint_bytes
     experts = model.experts
     linear = sum(_attention(model, kind, 1) for kind in model.attention)
     linear += sum(3 * model.hidden * part.width * part.layers for part in model.feed_forward)
@@ -56,6 +63,8 @@ def least_bytes(model: LanguageModel) -> int:
 
 def parameters(model: LanguageModel) -> int:
     """Return the elements of the checkpoint, without the padding of a chip and with what no chip loads."""
+    if model.answer is not None:
+        return model.answer.parameters
     experts = model.experts
     each = 0 if experts is None else experts.count * model.hidden * (3 * experts.width + 1)
     return sum(
@@ -77,6 +86,8 @@ def active_parameters(model: LanguageModel) -> int:
 
     Tables are looked up, not multiplied with; the output's is `head_parameters`, which prompts need but once.
     """
+    if model.answer is not None:
+        return model.answer.active
     experts = model.experts
     each = 0 if experts is None else model.hidden * (experts.count + 3 * experts.per_token * experts.width)
     return sum(

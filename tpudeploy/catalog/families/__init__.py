@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from tpudeploy.catalog.families import gemma3, gemma4, llama, mistral, qwen
-from tpudeploy.catalog.families.reading import Config, quantized, refuse_foreign, refuse_part
+from tpudeploy.catalog.families import answers, gemma3, gemma4, llama, mistral, qwen
+from tpudeploy.catalog.families.reading import Config, quantized, refuse_foreign, refuse_part, text
 from tpudeploy.catalog.families.variants import method_in, variant_of
 from tpudeploy.domain.frozen import frozen, replace
 from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
@@ -41,11 +41,17 @@ def find_model(model_id: str) -> LanguageModel | None:
     config = _config_of(model_id)
     if config is not None:
         return from_config(model_id, config)
+    listed = answers.known_model(model_id)
+    if listed is not None:
+        return listed
     variant = variant_of(model_id, _ids_by_name())
-    base = None if variant is None else _config_of(variant.base)
-    if variant is None or base is None:
+    if variant is None:
         return None
     caveat = f"weights and layers: those of {variant.base}, by the id alone; `model.config` settles it"
+    base = _config_of(variant.base)
+    if base is None:
+        asked = None if variant.fields else answers.known_model(variant.base)
+        return None if asked is None else replace(asked, name=model_id, unverified=(*asked.unverified, caveat))
     try:
         model = from_config(model_id, {**base, **variant.fields})
     except PartlyCovered as refusal:
@@ -83,6 +89,12 @@ def config_of(text: str | None) -> Config:
     return tree if isinstance(tree, dict) else {}
 
 
+def position_of(config: Config) -> int | None:
+    """Return the length of the model's positions, or None where the config has no such number."""
+    value = text(config).get("max_position_embeddings")
+    return value if type(value) is int and value > 0 else None
+
+
 def _config_of(model_id: str) -> Config | None:
     return next((family.models[model_id] for family in FAMILIES if model_id in family.models), None)
 
@@ -90,13 +102,17 @@ def _config_of(model_id: str) -> Config | None:
 @cache
 def _ids_by_name() -> Mapping[str, str]:
     """Return the listed ids by their names, without the organization and in lower case."""
-    return {each.rpartition("/")[2].lower(): each for family in FAMILIES for each in family.models}
+    return {each.rpartition("/")[2].lower(): each for each in _ids()}
+
+
+def _ids() -> tuple[str, ...]:
+    return (*answers.ids(), *(each for family in FAMILIES for each in family.models))
 
 
 def closest_model(model_id: str) -> str | None:
     """Return the hub id with the same letters and digits as `model_id`, in another case or with other separators."""
     letters = _letters(model_id)
-    return next((each for family in FAMILIES for each in family.models if _letters(each) == letters), None)
+    return next((each for each in _ids() if _letters(each) == letters), None)
 
 
 def _letters(model_id: str) -> str:

@@ -28,6 +28,7 @@ CHECKS = (
     family.refused_quantization,
     family.other_case,
     family.encoder_decoder,
+    family.refused_model,
     family.router_without_route,
     family.half_a_pair,
     family.other_family,

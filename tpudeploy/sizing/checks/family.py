@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from tpudeploy.catalog import families
+from tpudeploy.catalog.families import answers
 from tpudeploy.catalog.routers import ROUTERS
+from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import frozen
@@ -69,6 +71,36 @@ def encoder_decoder(deployment: Deployment) -> Iterator[Diagnostic]:
     if model_of(deployment) is None and _ENCODER_DECODER.search(deployment.model_id.lower()):
         message = f"{deployment.model_id} has an encoder and a decoder, which the engine does not run on TPU."
         yield error(deployment, message, path="model.id", hint="Serve it on another platform.")
+
+
+@check_for(
+    "TPU2131",
+    "A model that the engine refuses",
+    "The engine itself was asked about this model, with its own loader and KV cache, and refused it. The message has "
+    "its words; for a class that would load something else, it has what the class lacks. If the engine takes the model "
+    "with other settings, the hint names them.",
+    "model: {id: google/gemma-4-E2B-it}",
+)
+def refused_model(deployment: Deployment) -> Iterator[Diagnostic]:
+    """Yield nothing where a check of a quantization or of a kind of model says it in its own words."""
+    budget = deployment.budget
+    if not isinstance(budget, Unsized) or not budget.is_refused:
+        return
+    if any(True for check in (refused_quantization, encoder_decoder) for _ in check.find(deployment)):
+        return
+    words = budget.because.partition(": ")[2]
+    ways = [_as_profile(answer.settings) for answer in answers.answers(deployment.model_id) if answer.model]
+    hint = f"The engine takes it with {ways[-1]}." if ways else "Name another model, or an image of another release."
+    message = f"The engine refuses {deployment.model_id}: {words}."
+    yield error(deployment, message, path="model.id", hint=hint)
+
+
+_DP_ATTENTION = "serving.args.additional_config.sharding.sharding_strategy.enable_dp_attention"
+
+
+def _as_profile(settings: Mapping[str, object]) -> str:
+    keys = {"dtype": "serving.dtype", "runner": "serving.args.runner", "enable_dp_attention": _DP_ATTENTION}
+    return " and ".join(f"{keys.get(name, f'serving.env.{name}')}: {value}" for name, value in settings.items())
 
 
 @check_for(

@@ -74,7 +74,7 @@ SUBJECTS = (
 )
 def unchecked(deployment: Deployment) -> Iterator[Diagnostic]:
     budget = deployment.budget
-    if isinstance(budget, HbmBudget):
+    if isinstance(budget, HbmBudget) or budget.is_refused:
         return
     lacks = {**_lacks_of_model(deployment, budget), **_lacks_of_engine(deployment, budget)}
     subjects = "; ".join(subject.what for subject in SUBJECTS if lacks[subject.lack])

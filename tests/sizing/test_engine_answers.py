@@ -1,0 +1,132 @@
+"""Models that the engine itself was asked about: what `size` says of them, and that its blocks are the engine's own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sizing.profiles import budget, deployment, diagnostics_of
+
+from tpudeploy.catalog import _engine_models, families
+from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.sizing.weights import active_parameters, checkpoint_bytes, parameters
+
+ROWS = [json.loads(line) for line in _engine_models.MODELS.splitlines() if line]
+_BLOCKS = Path(__file__).parent / "data" / "engine_blocks.jsonl"
+BLOCKS = [json.loads(line) for line in _BLOCKS.read_text(encoding="utf-8").splitlines()]
+GEMMA_2 = next(row["config"] for row in ROWS if row["id"] == "google/gemma-2-9b-it")
+SIZED = [row for row in ROWS if "weights" in row]
+# The published number of parameters, in billions as on the model cards or in full where they are published in full.
+PUBLISHED = {
+    "google/gemma-2-2b-it": 2_614_341_888,
+    "google/gemma-2-9b-it": 9_241_705_984,
+    "google/gemma-2-27b-it": 27_227_128_320,
+    "ibm-granite/granite-3.3-8b-instruct": 8.17e9,
+    "allenai/OLMo-2-1124-7B-Instruct": 7.30e9,
+    "HuggingFaceTB/SmolLM3-3B": 3_075_098_624,
+    "microsoft/phi-4": 14.7e9,
+    "microsoft/Phi-4-mini-instruct": 3.84e9,
+    "mistralai/Mistral-Small-3.2-24B-Instruct-2506": 24.0e9,
+    "openai/gpt-oss-20b": 20.9e9,
+    "openai/gpt-oss-120b": 116.8e9,
+    "Qwen/Qwen2.5-VL-7B-Instruct": 8_292_166_656,
+    "Qwen/Qwen3-VL-8B-Instruct": 8_767_123_696,
+    "zai-org/GLM-4.5-Air": 106.9e9,
+    "MiniMaxAI/MiniMax-M2": 228.7e9,
+}
+
+
+def settings_of(row: Mapping[str, Any], chips: int, length: int) -> dict[str, Any]:
+    keys = {"dtype": "serving.dtype", "runner": "serving.args.runner"}
+    given = {keys.get(name, f"serving.env.{name}"): value for name, value in row["settings"].items()}
+    if given.pop("serving.env.enable_dp_attention", None):
+        strategy = {"sharding": {"sharding_strategy": {"enable_dp_attention": True}}}
+        given["serving.args.additional_config"] = strategy
+    return {
+        "model.id": row["id"],
+        "tpu.type": f"v6e-{chips}" if chips in (1, 4, 8) else "v6e-4",
+        "serving.tensor_parallel_size": chips,
+        "serving.max_model_len": length,
+        "serving.max_num_seqs": 256,
+        "serving.max_num_batched_tokens": 2_048,
+        "serving.args": {},
+        **given,
+    }
+
+
+def test_the_table_is_as_it_was_written() -> None:
+    lines = [line for line in _engine_models.MODELS.splitlines() if line]
+    assert hashlib.sha256("\n".join(lines).encode()).hexdigest() == _engine_models.DIGEST
+
+
+@pytest.mark.parametrize("row", BLOCKS, ids=lambda row: f"{row['id']} on {row['chips']}{row['settings'] or ''}")
+def test_the_blocks_are_those_of_the_engines_own_code(row: Mapping[str, Any]) -> None:
+    sized = deployment(settings_of(row, row["chips"], row["max_model_len"])).budget
+    if isinstance(sized, Unsized):
+        assert sized.is_refused or sized.is_impossible  # its class would load another model, or cannot be split
+        return
+    assert sized.num_blocks == row["num_blocks"]
+
+
+@pytest.mark.parametrize("row", SIZED, ids=lambda row: f"{row['id']}{row['settings'] or ''}")
+def test_a_listed_model_has_its_weights_on_every_number_of_chips_that_was_asked(row: Mapping[str, Any]) -> None:
+    for chips, size in row["weights"].items():
+        sized = deployment(settings_of(row, int(chips), 512)).budget
+        known = sized if isinstance(sized, HbmBudget) else sized.at_least
+        assert known is not None, sized
+        assert known.weights_bytes_per_chip == size
+
+
+@pytest.mark.parametrize("model_id", PUBLISHED)
+def test_a_listed_model_has_the_published_number_of_parameters(model_id: str) -> None:
+    model = families.find_model(model_id)
+    assert model is not None
+    assert parameters(model) == pytest.approx(PUBLISHED[model_id], rel=0.005)
+    assert 0 < active_parameters(model) <= parameters(model)
+    assert checkpoint_bytes(model) > 0
+
+
+def test_a_mixture_of_experts_multiplies_with_a_part_of_its_parameters() -> None:
+    model = families.find_model("zai-org/GLM-4.5-Air")
+    assert model is not None
+    assert active_parameters(model) == pytest.approx(12e9, rel=0.1)  # "A12B" on its card
+
+
+def test_a_fine_tune_is_sized_by_the_shapes_of_its_config() -> None:
+    config = {**GEMMA_2, "max_position_embeddings": 4_096}
+    sized = budget({"model.id": "somebody/my-gemma", "tpu.type": "v6e-8", "serving.args": {}}, config)
+    assert (
+        sized.weights_bytes_per_chip
+        == budget({"model.id": "google/gemma-2-9b-it", "tpu.type": "v6e-8"}).weights_bytes_per_chip
+    )
+    assert (sized.model.name, sized.model.max_position) == ("somebody/my-gemma", 4_096)
+
+
+def test_a_config_of_other_shapes_is_not_sized_as_a_listed_one() -> None:
+    config = {**GEMMA_2, "num_hidden_layers": 41}
+    sized = deployment({"model.id": "somebody/my-gemma", "tpu.type": "v6e-8", "serving.args": {}}, config).budget
+    assert isinstance(sized, Unsized)
+    assert "Gemma2ForCausalLM" in sized.because
+
+
+def test_a_copy_by_another_organization_is_sized_by_its_name() -> None:
+    sized = budget({"model.id": "unsloth/gemma-2-9b-it", "tpu.type": "v6e-8", "serving.args": {}})
+    assert any("google/gemma-2-9b-it" in text for text in sized.estimates)
+
+
+def test_a_refused_model_is_an_error_in_the_engines_words_with_what_helps() -> None:
+    (found,) = [each for each in diagnostics_of({"model.id": "deepseek-ai/DeepSeek-R1"}) if each.code == "TPU2131"]
+    assert "MLA models require both the NEW_MODEL_DESIGN=1" in found.message
+    sized = deployment({"model.id": "deepseek-ai/DeepSeek-R1"}).budget
+    assert sized.fits is False
+
+
+def test_experts_that_are_split_otherwise_than_the_engine_was_asked_are_not_sized() -> None:
+    changes = {"model.id": "openai/gpt-oss-20b", "serving.args": {"enable_expert_parallel": True}}
+    sized = deployment({**changes, "tpu.type": "v6e-1"}).budget
+    assert isinstance(sized, Unsized)
+    assert "enable-expert-parallel" in sized.because

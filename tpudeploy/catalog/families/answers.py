@@ -1,0 +1,151 @@
+"""Models as the engine itself answered about them: for those that no family covers, and where a family would be wrong.
+
+The rows are written by tests/oracle/dump_engine_models.py, which runs tpu_inference's own loader and KV manager on
+chips that are absent. A row holds the fields of the config.json that decide shapes, and their source.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from tpudeploy.catalog._engine_models import MODELS, RELEASE
+from tpudeploy.catalog.families.reading import ON_TORCHAX, UNCOMPARED
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.model import (
+    Attention,
+    EngineAnswer,
+    Experts,
+    Implementation,
+    LanguageModel,
+    RecurrentState,
+)
+
+
+@frozen
+class ModelAnswer:
+    """A row: with these `settings` of a profile, the model as it's loaded, or the engine's refusal of any split.
+
+    `settings` are flags by canonical name and environment variables. The refusal is in the engine's words.
+    """
+
+    model_id: str
+    settings: Mapping[str, Any]
+    model: LanguageModel | None
+    refusal: str = ""
+
+
+@cache
+def answers(model_id: str) -> tuple[ModelAnswer, ...]:
+    """Return the rows of a hub id, those with the most settings first; none for an id that is not listed."""
+    name = model_id.lower()
+    rows = [_answer(row) for row in _rows() if row["id"].lower() == name]
+    return tuple(sorted(rows, key=lambda answer: -len(answer.settings)))
+
+
+def answer_for(model_id: str, settings: Mapping[str, Any]) -> ModelAnswer | None:
+    """Return the row that fits the settings of a profile, or None."""
+    return next((answer for answer in answers(model_id) if _fits(answer.settings, settings)), None)
+
+
+def answer_of_config(config: Mapping[str, Any], settings: Mapping[str, Any]) -> ModelAnswer | None:
+    """Return the row whose config has the shapes of this one, or None: a fine-tune has those of its base."""
+    same = [row for row in _rows() if _has_shapes(config, row["config"])]
+    found = [_answer(row) for row in sorted(same, key=lambda row: -len(row["settings"]))]
+    return next((answer for answer in found if _fits(answer.settings, settings)), None)
+
+
+@cache
+def known_model(model_id: str) -> LanguageModel | None:
+    """Return the model of a listed id, whatever the settings with which the engine takes it."""
+    return next((answer.model for answer in reversed(answers(model_id)) if answer.model is not None), None)
+
+
+def ids() -> tuple[str, ...]:
+    """Return the ids that are listed."""
+    return tuple(dict.fromkeys(row["id"] for row in _rows()))
+
+
+@cache
+def _rows() -> tuple[Mapping[str, Any], ...]:
+    return tuple(json.loads(line) for line in MODELS.splitlines() if line)
+
+
+def _fits(wanted: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    return all(str(settings.get(name, "")).lower() == str(value).lower() for name, value in wanted.items())
+
+
+# Fields that a fine-tune may change, and that decide no shape.
+_LOOSE = re.compile(r"max_position|dtype|rope_|_token_(id|index)|_eps|multiplier|scaling|transformers_version")
+
+
+def _has_shapes(config: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Return whether `config` has all of these fields that decide shapes, in its parts too."""
+    return all(
+        _has_shapes(config[name], value)
+        if isinstance(value, Mapping) and isinstance(config.get(name), Mapping)
+        else config.get(name) == value
+        for name, value in wanted.items()
+        if not _LOOSE.search(name)
+    )
+
+
+def _answer(row: Mapping[str, Any]) -> ModelAnswer:
+    has_model = "weights" in row
+    return ModelAnswer(
+        model_id=row["id"],
+        settings=row["settings"],
+        model=_model(row) if has_model else None,
+        refusal=row.get("refusal", ""),
+    )
+
+
+def _model(row: Mapping[str, Any]) -> LanguageModel:
+    implementation = Implementation(row["implementation"])
+    experts = row.get("experts")
+    return LanguageModel(
+        name=row["id"],
+        architecture=row["architecture"],
+        implementation=implementation,
+        layers=row["layers"],
+        hidden=row["hidden"],
+        vocabulary=row["vocabulary"],
+        is_tied=True,
+        max_position=row["max_position"],
+        attention=tuple(_attention(row)),
+        feed_forward=(),
+        experts=None if experts is None else Experts(**experts),
+        states=tuple(RecurrentState(**state) for state in row.get("states", ())),
+        # How many tokens an item takes is not part of the answer.
+        item_tokens={"image": 0} if row.get("is_multimodal") else {},
+        linear_dtype=row.get("linear_dtype", ""),
+        answer=EngineAnswer(
+            release=RELEASE,
+            parameters=row["parameters"],
+            active=row["active"],
+            checkpoint_bytes=row["checkpoint_bytes"],
+            weights={int(chips): size for chips, size in row["weights"].items()},
+            refusals={int(chips): words for chips, words in row.get("refusals", {}).items()},
+            is_pooling=row.get("is_pooling", False),
+        ),
+        source=row["source"],
+        unverified=(ON_TORCHAX if implementation is Implementation.TORCHAX else UNCOMPARED,),
+    )
+
+
+def _attention(row: Mapping[str, Any]) -> Iterator[Attention]:
+    """Yield each kind of attention. An encoder's layers are not cached."""
+    for layers, kv_heads, head_dim, window in row["attention"]:
+        is_cached = not row.get("is_encoder")
+        yield Attention(
+            layers=layers,
+            cached=layers if is_cached else 0,
+            heads=row["heads"],
+            kv_heads=kv_heads,
+            head_dim=head_dim,
+            window=window,
+            is_latent=bool(row.get("is_latent")),
+        )
