@@ -125,6 +125,14 @@ def test_a_refused_model_is_an_error_in_the_engines_words_with_what_helps() -> N
     assert sized.fits is False
 
 
+def test_a_refusal_is_that_of_one_engine_and_says_nothing_of_another() -> None:
+    changes = {"model.id": "deepseek-ai/DeepSeek-R1", "serving.image": "vllm/vllm-torchtpu:v0.29.0"}
+    assert not [each for each in diagnostics_of(changes) if each.code == "TPU2130"]
+    sized = deployment(changes).budget
+    assert isinstance(sized, Unsized)
+    assert (sized.fits, sized.is_refused) == (None, False)
+
+
 def test_experts_that_are_split_otherwise_than_the_engine_was_asked_are_not_sized() -> None:
     changes = {"model.id": "openai/gpt-oss-20b", "serving.args": {"enable_expert_parallel": True}}
     sized = deployment({**changes, "tpu.type": "v6e-1"}).budget

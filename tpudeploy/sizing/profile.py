@@ -16,7 +16,7 @@ from tpudeploy.config.schema import ProfileSpec, ServingSpec
 from tpudeploy.config.schema.base import once_a_section
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import UTILIZATION, EngineSettings, HbmBudget, Speculation, Unsized
-from tpudeploy.domain.engine import Engine
+from tpudeploy.domain.engine import Engine, EngineKind
 from tpudeploy.domain.frozen import replace
 from tpudeploy.domain.model import EngineRefusal, LanguageModel, NotCovered, PartlyCovered
 from tpudeploy.sizing.advice import fit_length
@@ -98,7 +98,7 @@ def _size_exactly(
         raise KeyError(type_name)  # the parser has refused unknown types
     settings = flag_values(serving)
     try:
-        model, partly, asked = _model(model_id, config_json, answer_settings(serving, settings))
+        model, partly, asked = _model(model_id, config_json, answer_settings(serving, settings), image)
     except NotCovered as refusal:
         engine = _engine_without_model(serving, settings, kind)
         return Unsized(because=str(refusal), engine=engine, is_refused=isinstance(refusal, EngineRefusal))
@@ -182,16 +182,17 @@ def _budget_of_catalogue(model_id: str, type_name: str, engine: EngineSettings) 
 
 
 def _model(
-    model_id: str, config_json: str | None, given: Mapping[str, object]
+    model_id: str, config_json: str | None, given: Mapping[str, object], image: Engine
 ) -> tuple[LanguageModel, tuple[UnsizedSetting, ...], Collection[str]]:
     """Return the model, the part of it that is not covered, and the settings with which the engine was asked about it.
 
-    Raise NotCovered with the reason, EngineRefusal with the engine's words.
+    Raise NotCovered with the reason, EngineRefusal with the words of tpu-inference if that is what the image has.
     """
     answer = _answer(model_id, config_json, given)
     if answer is not None:
         if answer.model is None:
-            raise EngineRefusal(f"the engine refuses it: {answer.refusal}")
+            is_asked = image.kind is EngineKind.TPU_INFERENCE
+            raise (EngineRefusal if is_asked else NotCovered)(f"{answers.RELEASE} refuses it: {answer.refusal}")
         return answer.model, (), tuple(answer.settings)
     try:
         return language_model(model_id, config_json), (), ()
