@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from tpudeploy import catalog
-from tpudeploy.catalog import families, flags
+from tpudeploy.catalog import _engine_models, families, flags
 from tpudeploy.catalog.engines import identify
 from tpudeploy.catalog.families import answers
 from tpudeploy.catalog.tasks import resolve_task
@@ -192,7 +192,7 @@ def _model(
     if answer is not None:
         if answer.model is None:
             is_asked = image.kind is EngineKind.TPU_INFERENCE
-            raise (EngineRefusal if is_asked else NotCovered)(f"{answers.RELEASE} refuses it: {answer.refusal}")
+            raise (EngineRefusal if is_asked else NotCovered)(f"{_engine_models.RELEASE} refuses it: {answer.refusal}")
         return answer.model, (), tuple(answer.settings)
     try:
         return language_model(model_id, config_json), (), ()
