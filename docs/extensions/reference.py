@@ -13,12 +13,18 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from tpudeploy.catalog import families
+from tpudeploy.catalog.families import answers
 from tpudeploy.cli.commands import COMMANDS, GROUPS, command
 from tpudeploy.cli.parsers import parser_of, verbs_of
+from tpudeploy.domain.budget import EngineSettings
+from tpudeploy.domain.model import LanguageModel
 from tpudeploy.features.alerts.rules import group
 from tpudeploy.features.alerts.watched import Watched
 from tpudeploy.operations.explanations import groups
 from tpudeploy.operations.schemas import PROFILE, all_schemas, schema_text
+from tpudeploy.sizing.kv import bytes_per_token
+from tpudeploy.sizing.weights import parameters, weights_bytes_per_chip
 
 _HEAD = ("command", "what it does")
 _INDEX = "index.md"
@@ -32,6 +38,7 @@ _PAGES = (
     "codes-boots",
     "alerts",
     "documents",
+    "models",
 )
 _ORIGINS = {
     "Profiles": "Codes of profiles: what `validate` finds in a file",
@@ -65,6 +72,7 @@ def write(folder: Path) -> None:
         **{f"codes-{origin.lower()}.md": codes_page(origin) for origin in origins},
         "alerts.md": alerts_page(),
         "documents.md": documents_page(),
+        "models.md": models_page(),
     }
     for path in folder.rglob("*.md"):
         if path.relative_to(folder).as_posix() not in {_INDEX, *pages}:
@@ -74,6 +82,43 @@ def write(folder: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
+
+
+_MODELS_HEAD = ("model", "parameters", "on 1 chip", "on 4 chips", "on 8 chips", "KV bytes a token", "from")
+
+
+def models_page() -> str:
+    """Return the table of the models that are sized without a config, and of those that the engine refuses."""
+    rows = [_model_row(model_id) for model_id in sorted(families.ids(), key=str.lower)]
+    text = (
+        "GiB of weights a chip, and KV cache bytes a token on one chip at bfloat16 and 8,192 tokens. `from` is the "
+        "family's arithmetic, or the release whose own loader answered; a refusal is in that engine's words. A model of "
+        "your own is sized by its `config.json` in `model.config`."
+    )
+    return f"# Models that are sized by their id\n\n{text}\n\n{_table(_MODELS_HEAD, rows)}\n"
+
+
+def _model_row(model_id: str) -> tuple[str, ...]:
+    found = [answer for answer in answers.answers(model_id) if not answer.settings]
+    if found and found[0].model is None:
+        return (f"`{model_id}`", "", "", "", "", "", f"refused: {_cell(found[0].refusal)}")
+    model = families.known_model(model_id)
+    assert model is not None
+    chips = (1, 4, 8)
+    sizes = ("" if size is None else f"{size / 2**30:.2f}" for size in (_weights(model, count) for count in chips))
+    origin = "family" if model.answer is None else model.answer.release
+    token = _weights(model, 1) is not None and bytes_per_token(
+        model, EngineSettings(tensor_parallel=1, max_model_len=8_192)
+    )
+    return (f"`{model_id}`", f"{parameters(model) / 1e9:.2f} billion", *sizes, f"{token:,}" if token else "", origin)
+
+
+def _weights(model: LanguageModel, chips: int) -> int | None:
+    if model.answer is not None and chips not in model.answer.weights:
+        return None
+    if model.heads % chips:
+        return None
+    return sum(weights_bytes_per_chip(model, EngineSettings(tensor_parallel=chips, max_model_len=8_192)).values())
 
 
 def command_list() -> str:

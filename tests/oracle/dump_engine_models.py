@@ -28,6 +28,8 @@ CHILD = Path(__file__).with_name("absent_chips.py")
 CHIPS = (1, 2, 4, 8)
 HBM_BYTES = 33_550_237_696  # of one v6e chip, as its runtime reports it: blocks are compared there
 LENGTH, REQUESTS, TOKENS = 2_048, 256, 2_048
+# IndivisibleError is JAX's: an array cannot be divided by the chips.
+THE_ENGINES = ("ValidationError", "ValueError", "NotImplementedError", "AssertionError", "IndivisibleError")
 WORTH_NAMING, ANOTHER_MODEL = 0.001, 0.1
 
 HEADER = '''\
@@ -229,9 +231,12 @@ def without_uneven(answers: Mapping[int, Any]) -> tuple[dict[int, Any], dict[int
     A class that divides its heads itself has weights of all of them in the engine, which divides no model: it cannot
     run on several chips.
     """
-    heads = {chips: [layer.get("num_kv_heads") for layer in one.get("layers", ())] for chips, one in answers.items()}
-    most = max((max(filter(None, each), default=0) for each in heads.values()), default=0)
-    is_uneven = {chips: 0 < max(filter(None, each), default=0) < most / 2 for chips, each in heads.items()}
+    heads = {
+        chips: max((layer.get("num_kv_heads") or 0 for layer in one.get("layers", ())), default=0)
+        for chips, one in answers.items()
+    }
+    own = heads.get(min(heads, default=0), 0)
+    is_uneven = {chips: 0 < each < own for chips, each in heads.items()}
     words = "its layers have KV heads for a part of the model, and weights for all of it"
     return (
         {chips: one for chips, one in answers.items() if not is_uneven[chips]},
@@ -250,13 +255,13 @@ def loads(config: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
 def is_the_engines(refusal: str) -> bool:
     """Return whether the engine refuses the model, and not the stand-ins of absent_chips.py."""
     kind = refusal.partition(":")[0]
-    return kind in ("ValidationError", "ValueError", "NotImplementedError") and "meta tensor" not in refusal
+    return kind in THE_ENGINES and "meta tensor" not in refusal
 
 
 def plain(refusal: str) -> str:
     """Return the engine's words, without the class of the error and what pydantic adds."""
-    text = refusal.partition("Value error, ")[2] or refusal.partition(": ")[2] or refusal
-    return " ".join(text.partition(" [type=")[0].split())[:400]
+    text = refusal.partition("Value error, ")[2] or refusal.partition(":")[2]
+    return " ".join(text.partition(" [type=")[0].split())[:400].rstrip(".:") or "an assertion in its code fails"
 
 
 def position(config: Mapping[str, Any]) -> int:

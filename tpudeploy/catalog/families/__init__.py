@@ -102,17 +102,18 @@ def _config_of(model_id: str) -> Config | None:
 @cache
 def _ids_by_name() -> Mapping[str, str]:
     """Return the listed ids by their names, without the organization and in lower case."""
-    return {each.rpartition("/")[2].lower(): each for each in _ids()}
+    return {each.rpartition("/")[2].lower(): each for each in ids()}
 
 
-def _ids() -> tuple[str, ...]:
+def ids() -> tuple[str, ...]:
+    """Return the hub ids that are listed."""
     return (*answers.ids(), *(each for family in FAMILIES for each in family.models))
 
 
 def closest_model(model_id: str) -> str | None:
     """Return the hub id with the same letters and digits as `model_id`, in another case or with other separators."""
     letters = _letters(model_id)
-    return next((each for each in _ids() if _letters(each) == letters), None)
+    return next((each for each in ids() if _letters(each) == letters), None)
 
 
 def _letters(model_id: str) -> str:
